@@ -1,0 +1,59 @@
+/**
+ * A control-plane route as data. One definition serves four readers: the server that mounts it, the validation of what
+ * comes in, the authorization, and `/v1/openapi.json`. `mount.ts` is the only one of them that knows Elysia.
+ */
+import type { z } from 'zod'
+import type { Permission } from '../tokens/permissions.ts'
+import type { Principal } from '../tokens/principal.ts'
+
+/** Who may call: a permission; anyone signed in; a gateway by its runtime token or session; or everybody. */
+export type Access = Permission | 'signed-in' | 'runtime:session' | 'public'
+
+export interface Call<Params, Query, Body> {
+  /** Who calls; on a public route an anonymous principal. */
+  principal: Principal
+  params: Params
+  query: Query
+  body: Body
+  headers: Headers
+  requestId: string
+  /** Fires when the caller leaves. */
+  signal: AbortSignal
+}
+
+/** A plain answer; give a `Response` instead for streams. */
+export interface Answer<Reply> {
+  reply: Reply
+  headers?: Record<string, string>
+  /** Set where the reply holds a secret, to the id of what was made: idempotent repeats answer 409 with it. */
+  secretOf?: string
+}
+
+export interface Route<Params = unknown, Query = unknown, Body = unknown, Reply = unknown> {
+  method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+  /** OpenAPI form: `/v1/tokens/{id}`. */
+  path: string
+  tag: string
+  summary: string
+  access: Access
+  params?: z.ZodType<Params>
+  query?: z.ZodType<Query>
+  body?: z.ZodType<Body>
+  /** Bodies that are not one JSON object are left to the handler: it reads `request`. */
+  rawBody?: string
+  reply: z.ZodType<Reply>
+  status?: 200 | 201 | 202
+  /** Left out of `/v1/openapi.json`: between our own processes only. */
+  internal?: true
+  handle(
+    call: Call<Params, Query, Body>,
+    request: Request,
+  ): Promise<Answer<Reply> | Response> | Answer<Reply> | Response
+}
+
+/** A route whose parts have been forgotten, as tables hold it. */
+// biome-ignore lint/suspicious/noExplicitAny: a table holds routes of all types; `route` has checked each
+export type AnyRoute = Route<any, any, any, any>
+
+/** Checks a definition and forgets its parts' types, so that different routes fit one table. */
+export const route = <Params, Query, Body, Reply>(definition: Route<Params, Query, Body, Reply>): AnyRoute => definition

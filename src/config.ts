@@ -1,0 +1,130 @@
+/**
+ * Every setting, once: its form, its default and what it means. From this table come the names in the file
+ * (`drain_seconds`), the environment (`SERVICE_DRAIN_SECONDS`), the flags (`--drain-seconds`), the help text, `config
+ * explain` and the README's list. Precedence: default < file < environment < flag (contract section 1).
+ */
+import { z } from 'zod'
+import { Failure } from './failure.ts'
+
+const address = z
+  .string()
+  .regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'Write HOST:PORT; port 0 picks a free one')
+  .refine((text) => Number(text.slice(text.lastIndexOf(':') + 1)) <= 65535, 'A port is at most 65535')
+
+const origin = z
+  .url({ protocol: /^https?$/ })
+  .refine((text) => ['/', ''].includes(new URL(text).pathname), 'An origin has no path: https://gateway.example.com')
+  .refine((text) => new URL(text).search === '' && new URL(text).hash === '', 'An origin has no query or fragment')
+  .transform((text) => new URL(text).origin)
+
+const whole = (minimum: number, maximum: number) => z.coerce.number().int().min(minimum).max(maximum)
+
+const mebibyte = 1024 * 1024
+
+/** One entry a setting; `z.infer` of it is what the rest of the product sees. */
+export const settingsSchema = z.strictObject({
+  control_plane_listen: address.default('127.0.0.1:7070').describe('Where the control plane and console listen'),
+  gateway_listen: address.default('127.0.0.1:7080').describe('Where the gateway listens'),
+  data: z.string().min(1).default('./gatehouse-data').describe('The data directory (mode 0700)'),
+  base_url: origin.optional().describe("The control plane's address as others see it; default: where it listens"),
+  gateway_url: origin.optional().describe("The gateway's address as applications see it; default: where it listens"),
+  console_url: z.url().optional().describe("The console's address; default: base_url followed by /console"),
+  api_url: z.url().optional().describe('The control plane that a gateway or an operator command talks to'),
+  api_token: z.string().optional().describe('The API token a gateway or an operator command uses (a secret)'),
+  master_key: z
+    .string()
+    .optional()
+    .describe('32 bytes in base64 that seal provider keys (a secret); default: a file in data'),
+  drain_seconds: whole(0, 3600).default(30).describe('How long running requests may finish after SIGTERM'),
+  max_staleness_seconds: whole(0, 86_400)
+    .default(300)
+    .describe('How long a gateway serves without news of the primary; 0 is strict'),
+  body_limit_bytes: whole(1024, 64 * mebibyte)
+    .default(10 * mebibyte)
+    .describe('The largest JSON body a gateway accepts'),
+  answer_limit_bytes: whole(1024, 1024 * mebibyte)
+    .default(64 * mebibyte)
+    .describe('The largest answer of a provider that is passed on'),
+  first_byte_timeout_seconds: whole(1, 3600)
+    .default(120)
+    .describe("How long a provider may take until its answer's headers"),
+  idle_timeout_seconds: whole(1, 3600).default(120).describe('How long a provider may be silent within an answer'),
+  total_timeout_seconds: whole(1, 86_400).default(1800).describe('How long one answer of a provider may take in all'),
+  outbox_segment_bytes: whole(256 * 1024, 256 * mebibyte)
+    .default(4 * mebibyte)
+    .describe("The size of one segment file of a gateway's outbox"),
+  outbox_limit_bytes: whole(2 * mebibyte, 1024 * 1024 * mebibyte)
+    .default(1024 * mebibyte)
+    .describe('The most that unacknowledged and kept segments may take'),
+  outbox_keep_hours: whole(0, 24 * 30)
+    .default(24)
+    .describe('How long acknowledged segments are kept'),
+  log_level: z
+    .enum(['error', 'warn', 'info', 'debug'])
+    .default('info')
+    .describe('The least severe line that is logged'),
+})
+
+export type Settings = z.infer<typeof settingsSchema>
+export type SettingName = keyof Settings
+export type SettingOrigin = 'default' | 'file' | 'environment' | 'flag'
+
+/** Settings whose value is never shown, not even by `config explain`. */
+export const secretSettings: ReadonlySet<SettingName> = new Set<SettingName>(['api_token', 'master_key'])
+
+export const settingNames = Object.keys(settingsSchema.shape) as SettingName[]
+
+export const environmentName = (name: SettingName): string => `SERVICE_${name.toUpperCase()}`
+export const flagName = (name: SettingName): string => `--${name.replaceAll('_', '-')}`
+
+export interface SettingSources {
+  /** The parsed content of the settings file, and its path for messages. */
+  file?: { path: string; values: unknown } | undefined
+  environment: Readonly<Record<string, string | undefined>>
+  flags: Readonly<Partial<Record<SettingName, string | undefined>>>
+}
+
+export interface LoadedSettings {
+  settings: Settings
+  origins: Readonly<Record<SettingName, SettingOrigin>>
+}
+
+/** Merges the sources and validates the result. Throws `invalid_parameter`, naming the setting where it was written. */
+export function loadSettings({ file, environment, flags }: SettingSources): LoadedSettings {
+  const merged: Record<string, unknown> = {}
+  const origins = Object.fromEntries(settingNames.map((name) => [name, 'default'])) as Record<
+    SettingName,
+    SettingOrigin
+  >
+  const written: Record<string, string> = {}
+  const take = (name: SettingName, value: unknown, from: SettingOrigin, where: string) => {
+    merged[name] = value
+    origins[name] = from
+    written[name] = where
+  }
+  if (file && file.values !== null && file.values !== undefined) {
+    if (typeof file.values !== 'object' || Array.isArray(file.values)) {
+      throw new Failure('invalid_parameter', { message: `${file.path} must hold a map of settings` })
+    }
+    for (const [name, value] of Object.entries(file.values)) {
+      if (!settingNames.includes(name as SettingName)) {
+        throw new Failure('unknown_parameter', { message: `${file.path}: unknown setting "${name}"`, param: name })
+      }
+      take(name as SettingName, value, 'file', `${file.path}: ${name}`)
+    }
+  }
+  for (const name of settingNames) {
+    const fromEnvironment = environment[environmentName(name)]
+    if (fromEnvironment !== undefined && fromEnvironment !== '') {
+      take(name, fromEnvironment, 'environment', environmentName(name))
+    }
+    if (flags[name] !== undefined) take(name, flags[name], 'flag', flagName(name))
+  }
+  const parsed = settingsSchema.safeParse(merged)
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]
+    const name = String(issue?.path[0] ?? '')
+    throw new Failure('invalid_parameter', { message: `${written[name] ?? name}: ${issue?.message}`, param: name })
+  }
+  return { settings: parsed.data, origins }
+}

@@ -1,0 +1,106 @@
+/**
+ * What an event is (service.md Events; contract section 9). An event's body is the exact JSON text that was written,
+ * shipped, chained and stored; the ledger's columns are read from it and never the other way round.
+ */
+import { z } from 'zod'
+
+export const verdicts = [
+  'allow',
+  'block',
+  'deny',
+  'redact',
+  'rewrite',
+  'escalate',
+  'approval_required',
+  'pending',
+  'rate_limit',
+  'error',
+] as const
+export type Verdict = (typeof verdicts)[number]
+
+export const eventTypes = [
+  'gateway.request.outcome',
+  'gateway.provider.attempt',
+  'decision',
+  'token.created',
+  'token.updated',
+  'token.rotated',
+  'token.cloned',
+  'token.revoked',
+  'token.emergency_revoked',
+  'token.exhausted',
+  'catalog.created',
+  'catalog.updated',
+  'catalog.deleted',
+  'member.created',
+  'member.updated',
+  'auth.signed_in',
+  'auth.refused',
+  'fleet.enrolled',
+] as const
+export type EventType = (typeof eventTypes)[number]
+
+/** The only types a gateway may post for its lane (protocols section 5). */
+export const isGatewayEventType = (type: string): boolean =>
+  type.startsWith('gateway.') || type === 'decision' || type.startsWith('auth.')
+
+export const attributionSchema = z.object({
+  token_id: z.string().nullable(),
+  team_id: z.string().nullable(),
+  user_id: z.string().nullable(),
+  gateway_id: z.string().nullable(),
+  oauth_client_id: z.string().nullable(),
+  session_id: z.string().nullable(),
+  key_class: z.string().nullable(),
+})
+
+export const costAttributionSchema = z.object({
+  currency: z.literal('USD'),
+  cost: z.number().nullable().describe('Null where the model has no price'),
+  estimated: z.boolean().describe('Whether the counts are estimates, because the provider reported none'),
+  input_tokens: z.number().int().nullable(),
+  output_tokens: z.number().int().nullable(),
+  cached_input_tokens: z.number().int().nullable(),
+  reasoning_tokens: z.number().int().nullable(),
+  provider: z.string(),
+  model: z.string(),
+  price_source: z.string().nullable(),
+  spend_owner: z.string().nullable(),
+})
+
+export const eventSchema = z.object({
+  event_id: z.uuid(),
+  event_type: z.enum(eventTypes),
+  request_id: z.string().nullable(),
+  timestamp: z.iso.datetime(),
+  verdict: z.enum(verdicts),
+  reason_code: z.string(),
+  config_version: z.number().int(),
+  event_attribution: attributionSchema,
+  exchange_id: z
+    .uuid()
+    .optional()
+    .describe("The gateway's own id of the request; request_id is the caller's and may repeat"),
+  trace_id: z.string().optional(),
+  config_id: z.string().optional(),
+  environment: z.string().optional(),
+  details: z.record(z.string(), z.unknown()).optional(),
+  metadata: z.record(z.string(), z.string()).optional(),
+  prompt_redacted: z.string().optional(),
+  prompt_hash: z.string().optional(),
+  event_cost_attribution: costAttributionSchema.optional(),
+})
+
+export type Event = z.infer<typeof eventSchema>
+export type Attribution = z.infer<typeof attributionSchema>
+export type CostAttribution = z.infer<typeof costAttributionSchema>
+
+export const nobody: Attribution = {
+  token_id: null,
+  team_id: null,
+  user_id: null,
+  gateway_id: null,
+  oauth_client_id: null,
+  session_id: null,
+  key_class: null,
+}

@@ -1,0 +1,36 @@
+/**
+ * How the control plane changes anything: a change and its event are one, though they lie in two databases (protocols
+ * section 6). Ledger: the change is pending. State: the change, with its event id in `change_log`. Ledger: applied, the
+ * event appended to the control plane's chain. What is found pending for more than 5 s is settled by looking for its id
+ * in `change_log`; where it is missing, a row with applied = 0 makes its late writer fail, and the pending is dropped.
+ */
+import type { Head } from '../fleet/wire.ts'
+import type { Statement } from '../store/open.ts'
+import type { Event } from './event.ts'
+
+export interface Change {
+  event: Event
+  /**
+   * Statements on the state database. They run in one transaction after `state_head.version` was raised, so the new
+   * version is `(select version from state_head)` in them. Empty for a change of the ledger alone.
+   */
+  state: readonly Statement[]
+  /** An SQL expression that must be 1 inside the state transaction, before the statements; otherwise `conflict`. */
+  guard?: Statement
+  /** Statements on the ledger, in the same transaction as the event. `:version` as an argument is the state version. */
+  ledger: readonly Statement[]
+  /** Hashes of tokens that gateways must refuse until their state is at this change's version. */
+  deny?: readonly string[]
+}
+
+/** The argument of a ledger statement that is replaced by the state version of the change. */
+export const versionArgument = ':version'
+
+export interface Recorder {
+  /** Applies a change. Throws `conflict` where its guard does not hold; then nothing has changed anywhere. */
+  change(change: Change): Promise<{ head: Head }>
+  /** Appends events that change nothing, in the ledger alone. */
+  append(events: readonly Event[]): Promise<void>
+  /** Settles pending changes older than 5 s; run at start and every few seconds. */
+  settle(): Promise<void>
+}

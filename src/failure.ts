@@ -1,0 +1,137 @@
+/**
+ * Everything that can be refused or go wrong, in one table: the stable code, the HTTP status, the error type and what
+ * to do about it (service.md Errors; contract section 2). Throw a Failure anywhere; one place for each surface (the
+ * control plane, each gateway dialect, the command line) turns it into output. Codes are API, messages are not.
+ */
+
+interface Row {
+  status: number
+  type: ErrorType
+  message: string
+}
+
+export type ErrorType =
+  | 'invalid_request_error'
+  | 'authentication_error'
+  | 'access_denied'
+  | 'cost_budget_exceeded'
+  | 'payment_required'
+  | 'rate_limit_exceeded'
+  | 'insufficient_quota'
+  | 'service_unavailable'
+  | 'server_error'
+
+const row = (status: number, type: ErrorType, message: string): Row => ({ status, type, message })
+
+export const failures = {
+  // The request itself
+  invalid_json: row(400, 'invalid_request_error', 'The request body is not valid JSON: send a JSON object in UTF-8'),
+  json_too_deep: row(400, 'invalid_request_error', 'The JSON body is nested more than 64 levels deep'),
+  invalid_request_id: row(400, 'invalid_request_error', 'x-request-id must match [A-Za-z0-9._:-]{1,128}'),
+  bad_request: row(400, 'invalid_request_error', 'The request could not be understood'),
+  not_found: row(404, 'invalid_request_error', 'There is nothing at this path: see /v1/openapi.json'),
+  method_not_allowed: row(405, 'invalid_request_error', 'This path does not accept this method: see /v1/openapi.json'),
+  gone: row(410, 'invalid_request_error', 'This route is retired'),
+  conflict: row(409, 'invalid_request_error', 'The change conflicts with the present state: read it again and retry'),
+  version_mismatch: row(412, 'invalid_request_error', 'The record has changed since it was read: read it and retry'),
+  request_too_large: row(413, 'invalid_request_error', 'The request body is larger than the limit'),
+  headers_too_large: row(431, 'invalid_request_error', 'The request headers are larger than 32 KiB'),
+  unsupported_media_type: row(415, 'invalid_request_error', 'Send the body as application/json'),
+  invalid_parameter: row(422, 'invalid_request_error', 'A field is missing or has a wrong value'),
+  unknown_parameter: row(422, 'invalid_request_error', 'The request has a field that this route does not know'),
+  invalid_cursor: row(422, 'invalid_request_error', 'The cursor belongs to another query: start again without it'),
+  session_id_mismatch: row(422, 'invalid_request_error', 'session_id and x-session-id differ: send one of them'),
+  idempotency_key_reused: row(422, 'invalid_request_error', 'This Idempotency-Key was used with another body'),
+  idempotency_key_used: row(409, 'invalid_request_error', 'This Idempotency-Key already made a secret, shown once'),
+  idempotency_in_flight: row(409, 'invalid_request_error', 'A request with this Idempotency-Key is still running'),
+
+  // Who is asking
+  missing_api_key: row(401, 'authentication_error', 'Send Authorization: Bearer <API token>'),
+  invalid_api_token: row(401, 'authentication_error', 'The API token is not valid'),
+  'tokens.expired': row(401, 'authentication_error', 'The API token has expired'),
+  permission_denied: row(403, 'access_denied', 'The token lacks a permission that this needs'),
+  access_denied: row(403, 'access_denied', 'The token may not do this'),
+  'tokens.gateway_not_allowed': row(403, 'access_denied', 'The token is bound to another gateway'),
+  'tokens.provider_not_allowed': row(403, 'access_denied', 'The token may not use the provider of this model'),
+  'tokens.model_not_allowed': row(403, 'access_denied', 'The token may not use this model'),
+  'tokens.purpose_not_allowed': row(403, 'access_denied', 'A token of this purpose may not call this route'),
+
+  // Tokens on the control plane
+  token_scope_widened: row(422, 'invalid_request_error', 'A token can only be narrowed: make a new one instead'),
+  token_not_active: row(409, 'invalid_request_error', 'The token is not active'),
+  token_already_rotated: row(409, 'invalid_request_error', 'The token has already been rotated'),
+
+  // The gateway
+  model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
+  upstream_provider_error: row(502, 'server_error', "The provider's answer could not be used"),
+  provider_primary_path_error: row(502, 'server_error', 'No provider could be reached'),
+  upstream_error: row(502, 'server_error', 'The provider could not be reached'),
+  token_state_stale: row(503, 'service_unavailable', 'This gateway has had no news of its token state for too long'),
+  event_outbox_full: row(503, 'service_unavailable', 'This gateway cannot record more events at the moment'),
+  draining: row(503, 'service_unavailable', 'This gateway is shutting down: send the request again'),
+  not_ready: row(503, 'service_unavailable', 'This gateway is still starting'),
+  dependency_unavailable: row(503, 'service_unavailable', 'A part that this needs does not answer: retry shortly'),
+
+  // Between gateways and the control plane
+  lane_fenced: row(409, 'invalid_request_error', 'Another process has taken over this lane'),
+  chain_fork: row(409, 'invalid_request_error', 'An event with this number is already recorded with another content'),
+  chain_gap: row(409, 'invalid_request_error', 'Events before these are missing: send from the announced head'),
+  session_expired: row(401, 'authentication_error', 'The session credential has expired: bootstrap again'),
+
+  internal: row(500, 'server_error', 'Something failed inside; the request id finds it in the log'),
+} satisfies Record<string, Row>
+
+export type FailureCode = keyof typeof failures
+
+export interface FailureDetails {
+  /** Replaces the table's message; must never hold a secret, a body or a value that was sent. */
+  message?: string
+  /** The field that is at fault, as the caller wrote it: `bindings.team_id`. */
+  param?: string
+  /** Whole seconds after which it makes sense to try again. */
+  retryAfter?: number
+  /** Further members of the error object, for a caller that can use them: `rotated_to_id`. */
+  extra?: Record<string, string | number | boolean | null>
+  cause?: unknown
+}
+
+export class Failure extends Error {
+  override readonly name = 'Failure'
+  readonly code: FailureCode
+  readonly status: number
+  readonly type: ErrorType
+  readonly param: string | null
+  readonly retryAfter: number | null
+  readonly extra: Record<string, string | number | boolean | null>
+
+  constructor(code: FailureCode, details: FailureDetails = {}) {
+    const { status, type, message } = failures[code]
+    super(details.message ?? message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.code = code
+    this.status = status
+    this.type = type
+    this.param = details.param ?? null
+    this.retryAfter = details.retryAfter ?? null
+    this.extra = details.extra ?? {}
+  }
+}
+
+/** Turns whatever was thrown into a Failure; what is unknown becomes `internal`, its text kept as the cause only. */
+export const asFailure = (thrown: unknown): Failure =>
+  thrown instanceof Failure ? thrown : new Failure('internal', { cause: thrown })
+
+/** The envelope of every route but OAuth's and the messages dialect's (service.md Errors, contract section 2). */
+export const envelope = (failure: Failure, requestId: string) => ({
+  error: { message: failure.message, type: failure.type, param: failure.param, code: failure.code, ...failure.extra },
+  request_id: requestId,
+})
+
+const retryableClientErrors = new Set([408, 409, 429])
+
+/**
+ * Whether an answer must carry `x-should-retry: false` (service.md Errors): every 4xx but 408, 409 and 429, and the
+ * two usage refusals that waiting does not mend.
+ */
+export const mustNotRetry = (status: number, code: string | null): boolean =>
+  (status >= 400 && status < 500 && !retryableClientErrors.has(status)) ||
+  code === 'usage_authorization_request_limit_exceeded'

@@ -1,0 +1,12 @@
+/** What the rest of the control plane sees of the gateways that are connected to it. */
+import type { Head, Propagation } from './wire.ts'
+
+export interface Fleet {
+  /** Tells every connected lane that state is now at `head`, and which tokens to refuse at once. Never waits. */
+  announce(head: Head, deny: readonly string[]): void
+  /**
+   * Waits until every lane that beat within 3 s has acknowledged `version`, or 2 s, and says who has and who has not
+   * (protocols section 4, rule 5).
+   */
+  propagation(version: number): Promise<Propagation>
+}

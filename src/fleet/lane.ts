@@ -1,0 +1,52 @@
+/**
+ * What a gateway's hot path sees of the fleet: three things that answer from memory or one local read, and never
+ * wait for a network. `outbox.ts`, `state-view.ts` and `lane-session.ts` stand behind them.
+ */
+import type { Event } from '../events/event.ts'
+import type { Provider } from '../providers/provider.ts'
+import type { GovernedToken } from '../tokens/governed.ts'
+
+/** The journal of one lane (protocols section 3). All writes of one tick are one write to the file. */
+export interface Journal {
+  /**
+   * Writes the open record of an exchange and sets aside the space of its outcome; resolves when it is committed.
+   * Throws `event_outbox_full` before anything is written where space cannot be had. `interrupted` is the outcome that
+   * a restart writes where none followed.
+   */
+  open(exchangeId: string, interrupted: Event): Promise<void>
+  /** Writes the events that end an opened exchange, its attempts first, its outcome last; resolves when committed. */
+  close(exchangeId: string, events: readonly Event[]): Promise<void>
+  /** Writes the events of an exchange that was refused before it was opened. Throws `event_outbox_full`. */
+  refuse(events: readonly Event[]): Promise<void>
+}
+
+export interface CatalogModel {
+  id: string
+  providerId: string
+  upstreamModel: string
+  createdAt: number
+}
+
+/** The state that decisions are made by, as of `version`. */
+export interface StateView {
+  readonly version: number
+  /** By SHA-256 of the secret: one map look-up, or one indexed read on first use. Null where there is none. */
+  token(hash: string): GovernedToken | null
+  /** True from the instant a denial of this token arrived until the state read is at the denial's version. */
+  denied(hash: string): boolean
+  model(id: string): CatalogModel | null
+  models(): readonly CatalogModel[]
+  provider(id: string): Provider | null
+  /** Providers in the order they were made. */
+  providers(): readonly Provider[]
+}
+
+/** Whether the gateway may decide, and as what. */
+export interface Standing {
+  readonly gatewayId: string
+  readonly gatewayUrl: string
+  /** Throws `not_ready` before the first state is loaded, `token_state_stale` past `max_staleness`. */
+  assertCurrent(): void
+  /** HMAC-SHA-256 of a request's bytes under the installation's prompt-hash key, as `<key id>:<hex>`. */
+  promptHash(body: Uint8Array): string
+}

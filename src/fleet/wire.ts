@@ -1,0 +1,101 @@
+/**
+ * What a gateway and a control plane say to each other (contract section 11; protocols sections 1, 4, 5). Four calls:
+ *
+ *   POST /v1/gateway-runtime/bootstrap   runtime token     → session credential, keys, limits, where the state is
+ *   GET  /v1/gateway-runtime/stream      session, ?lane=n  → SSE: hello, change, fenced
+ *   POST /v1/gateway-runtime/beat        session           → freshness; carries the acknowledged version
+ *   POST /v1/gateway-runtime/events      session           → NDJSON of chained events, answered after commit
+ *
+ * A lane is `gateway_id/instance_id/n`. Opening a lane's stream takes it over: whoever held it before gets 409
+ * `lane_fenced` from then on. `stream_id` names the holding stream and goes with every beat and batch of the lane.
+ */
+import { z } from 'zod'
+
+export const headSchema = z.object({
+  version: z.number().int(),
+  nonce: z.string(),
+  history: z.string(),
+})
+export type Head = z.infer<typeof headSchema>
+
+export const bootstrapRequestSchema = z.strictObject({
+  instance_id: z.uuid(),
+  version: z.string().max(64),
+  lanes: z.number().int().min(1).max(64),
+})
+
+export const bootstrapReplySchema = z.object({
+  session: z.object({ token: z.string(), expires_at: z.iso.datetime() }),
+  organization_id: z.uuid(),
+  gateway: z.object({ id: z.uuid(), name: z.string() }),
+  head: headSchema,
+  state: z.object({ kind: z.literal('file') }).describe('The state is a file on this host that another process keeps'),
+  max_staleness_seconds: z.number(),
+  provider_keys: z.record(z.uuid(), z.string()).describe('Provider id → its data key, base64'),
+  prompt_hash_key: z.object({ id: z.string(), key: z.string() }),
+  base_url: z.string(),
+  gateway_url: z.string(),
+  now: z.iso.datetime(),
+})
+export type BootstrapReply = z.infer<typeof bootstrapReplySchema>
+
+/** The stream's SSE events; the SSE `event:` field is `kind`. */
+export const helloSchema = z.object({
+  kind: z.literal('hello'),
+  stream_id: z.uuid(),
+  head: headSchema,
+  events: z.object({ seq: z.number().int(), digest: z.string() }).describe("The ledger's head of this lane's chain"),
+  now: z.iso.datetime(),
+})
+export const changeSchema = z.object({
+  kind: z.literal('change'),
+  head: headSchema,
+  deny: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
+})
+export const fencedSchema = z.object({ kind: z.literal('fenced') })
+export const streamMessageSchema = z.discriminatedUnion('kind', [helloSchema, changeSchema, fencedSchema])
+export type StreamMessage = z.infer<typeof streamMessageSchema>
+
+export const beatRequestSchema = z.strictObject({
+  lane: z.number().int(),
+  stream_id: z.uuid(),
+  acknowledged_version: z.number().int().describe('All denials up to this version are durable on the lane'),
+  nonce: z.string().describe('The nonce of the head that the lane reads'),
+})
+export const beatReplySchema = z.object({
+  head: headSchema,
+  fresh: z.boolean().describe('Whether the primary was read within the last second'),
+  now: z.iso.datetime(),
+})
+export type BeatReply = z.infer<typeof beatReplySchema>
+
+/**
+ * A batch of events is NDJSON, at most `eventBatchLimit` lines. A line is `{"n":<number>,"digest":"<hex>","body":<the
+ * event>}` with exactly this spacing and order: the digest is taken over the bytes of body as they stand in the line.
+ */
+export const eventBatchLimit = 500
+export const eventLine = (n: number, digest: string, body: string): string =>
+  `{"n":${n},"digest":"${digest}","body":${body}}`
+
+export const eventsReplySchema = z.object({ seq: z.number().int(), digest: z.string() })
+
+export const laneHeader = 'x-gatehouse-lane'
+export const streamIdHeader = 'x-gatehouse-stream-id'
+
+export const laneName = (gatewayId: string, instanceId: string, lane: number): string =>
+  `${gatewayId}/${instanceId}/${lane}`
+
+/** What a mutation that takes rights away answers with (contract section 11). */
+export const propagationSchema = z.object({
+  connected: z.number().int().describe('Lanes that beat within the last 3 s'),
+  acknowledged: z.number().int().describe('Those of them that have made the denial durable'),
+  unreachable: z.array(
+    z.object({
+      gateway_id: z.string(),
+      instance_id: z.string(),
+      until: z.iso.datetime().describe('Last beat + max_staleness'),
+    }),
+  ),
+  effective_by: z.iso.datetime().describe('After this instant no gateway accepts the token'),
+})
+export type Propagation = z.infer<typeof propagationSchema>

@@ -1,0 +1,12 @@
+/** Time, passed in wherever it is needed so that a test can hold it. */
+export interface Clock {
+  /** Wall time, milliseconds since the epoch. */
+  now(): number
+  /** Milliseconds that never go back; only differences mean anything. */
+  monotonic(): number
+}
+
+export const systemClock: Clock = { now: Date.now, monotonic: () => performance.now() }
+
+/** RFC 3339 in UTC with milliseconds, the one form of time outside (contract section 2). */
+export const timestamp = (milliseconds: number): string => new Date(milliseconds).toISOString()

@@ -1,0 +1,10 @@
+/** A log line is one event worth a person's reading: what happened in words, and fields. Never a secret, never a prompt. */
+export interface Log {
+  error(fields: Record<string, unknown>, message: string): void
+  warn(fields: Record<string, unknown>, message: string): void
+  info(fields: Record<string, unknown>, message: string): void
+  debug(fields: Record<string, unknown>, message: string): void
+}
+
+const nothing = () => undefined
+export const silentLog: Log = { error: nothing, warn: nothing, info: nothing, debug: nothing }

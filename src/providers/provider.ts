@@ -1,0 +1,38 @@
+/**
+ * A provider kind says how to reach one sort of provider: the address for a family, the credential's headers. Most are
+ * reached by fetch; the simulator answers in the process. Adding one is a file and a line in `index.ts`.
+ */
+import type { Family } from '../dialects/dialect.ts'
+
+/** A provider of the catalog with its credentials opened. */
+export interface Provider {
+  id: string
+  name: string
+  kind: string
+  baseUrl: string | null
+  apiKey: string | null
+  /** Further headers the operator set. */
+  headers: Readonly<Record<string, string>>
+  allowUnlistedModels: boolean
+}
+
+export interface UpstreamCall {
+  family: Family
+  /** The model's name as the provider knows it. */
+  model: string
+  stream: boolean
+  body: Uint8Array
+  contentType: string
+  /** Headers of the caller that may be passed on, by the allow-list; names in lower case. */
+  headers: Readonly<Record<string, string>>
+  signal: AbortSignal
+}
+
+export type Fetch = (url: string, init: RequestInit & { decompress?: boolean }) => Promise<Response>
+
+export interface ProviderKind {
+  kind: string
+  families: readonly Family[]
+  /** Sends the call and gives the answer when its headers are there. Rejects on connection failure or abort. */
+  send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response>
+}

@@ -1,0 +1,152 @@
+/**
+ * The `ledger` database as code sees it: people, records, sessions, events; never replicated. The migrations make the
+ * tables; a test holds these definitions against them. Times are milliseconds since the epoch, money integer nano-units.
+ */
+import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+export const organizations = sqliteTable('organizations', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  single: integer('single').notNull().default(1).unique(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const users = sqliteTable('users', {
+  id: text('id').primaryKey(),
+  email: text('email').notNull().unique(),
+  name: text('name').notNull(),
+  role: text('role').notNull(),
+  status: text('status').notNull(),
+  passwordHash: text('password_hash'),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const teams = sqliteTable('teams', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull().unique(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const memberships = sqliteTable(
+  'memberships',
+  {
+    teamId: text('team_id').notNull(),
+    userId: text('user_id').notNull(),
+    createdAt: integer('created_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.teamId, table.userId] })],
+)
+
+export const tokens = sqliteTable('tokens', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  tokenPrefix: text('token_prefix').notNull(),
+  purpose: text('purpose').notNull(),
+  principalType: text('principal_type').notNull(),
+  keyClass: text('key_class').notNull(),
+  gatewayId: text('gateway_id'),
+  teamId: text('team_id'),
+  userId: text('user_id'),
+  provider: text('provider'),
+  modelFilter: text('model_filter'),
+  budgetId: text('budget_id'),
+  roles: text('roles').notNull(),
+  policyIds: text('policy_ids').notNull(),
+  accessPolicyIds: text('access_policy_ids').notNull(),
+  metadataTrust: text('metadata_trust').notNull(),
+  metadata: text('metadata').notNull(),
+  ownerKind: text('owner_kind').notNull(),
+  ownerId: text('owner_id').notNull(),
+  maxBudget: integer('max_budget'),
+  maxRequests: integer('max_requests'),
+  rateLimitRpm: integer('rate_limit_rpm'),
+  rateLimitTpm: integer('rate_limit_tpm'),
+  expiresAt: integer('expires_at'),
+  rotatedAt: integer('rotated_at'),
+  revokedAt: integer('revoked_at'),
+  revocation: text('revocation'),
+  rotatedFrom: text('rotated_from'),
+  rotatedToId: text('rotated_to_id'),
+  sourceTokenId: text('source_token_id'),
+  createdAt: integer('created_at').notNull(),
+  createdBy: text('created_by'),
+  lastUsedAt: integer('last_used_at'),
+  version: integer('version').notNull(),
+})
+
+export const pendingChanges = sqliteTable('pending_changes', {
+  eventId: text('event_id').primaryKey(),
+  statements: text('statements').notNull(),
+  event: text('event').notNull(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const events = sqliteTable('events', {
+  position: integer('position').primaryKey({ autoIncrement: true }),
+  eventId: text('event_id').notNull().unique(),
+  chain: text('chain').notNull(),
+  seq: integer('seq').notNull(),
+  digest: text('digest').notNull(),
+  body: text('body').notNull(),
+  eventType: text('event_type').notNull(),
+  timestamp: integer('timestamp').notNull(),
+  requestId: text('request_id'),
+  verdict: text('verdict').notNull(),
+  reasonCode: text('reason_code').notNull(),
+  gatewayId: text('gateway_id'),
+  teamId: text('team_id'),
+  tokenId: text('token_id'),
+  receivedAt: integer('received_at').notNull(),
+})
+
+export const chains = sqliteTable('chains', {
+  chain: text('chain').primaryKey(),
+  seq: integer('seq').notNull(),
+  digest: text('digest').notNull(),
+  updatedAt: integer('updated_at').notNull(),
+})
+
+export const guards = sqliteTable('guards', {
+  holds: integer('holds').notNull(),
+})
+
+export const runtimeSessions = sqliteTable('runtime_sessions', {
+  hash: text('hash').primaryKey(),
+  tokenId: text('token_id').notNull(),
+  gatewayId: text('gateway_id').notNull(),
+  instanceId: text('instance_id').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+})
+
+export const lanes = sqliteTable('lanes', {
+  lane: text('lane').primaryKey(),
+  gatewayId: text('gateway_id').notNull(),
+  instanceId: text('instance_id').notNull(),
+  worker: integer('worker').notNull(),
+  streamId: text('stream_id').notNull(),
+  gatewayVersion: text('gateway_version').notNull(),
+  acknowledgedVersion: integer('acknowledged_version').notNull(),
+  lastBeatAt: integer('last_beat_at').notNull(),
+  connectedAt: integer('connected_at').notNull(),
+})
+
+export const secrets = sqliteTable('secrets', {
+  name: text('name').primaryKey(),
+  sealed: text('sealed').notNull(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const idempotencyKeys = sqliteTable(
+  'idempotency_keys',
+  {
+    principal: text('principal').notNull(),
+    idempotencyKey: text('idempotency_key').notNull(),
+    route: text('route').notNull(),
+    bodyHash: text('body_hash').notNull(),
+    status: integer('status'),
+    answer: text('answer'),
+    secretResourceId: text('secret_resource_id'),
+    createdAt: integer('created_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.principal, table.idempotencyKey] })],
+)

@@ -1,0 +1,91 @@
+/**
+ * The `state` database as code sees it: what gateways decide by, replicated to every host (architecture, Two databases).
+ * The migrations make the tables; a test holds these definitions against them. JSON columns are text here and parsed
+ * where they are read. Times are milliseconds since the epoch, money integer nano-units.
+ */
+import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+export const stateHead = sqliteTable('state_head', {
+  id: integer('id').primaryKey(),
+  version: integer('version').notNull(),
+  nonce: text('nonce').notNull(),
+  history: text('history').notNull(),
+  readsFrom: text('reads_from').notNull(),
+  floor: integer('floor').notNull(),
+})
+
+export const changeLog = sqliteTable('change_log', {
+  eventId: text('event_id').primaryKey(),
+  version: integer('version').notNull(),
+  applied: integer('applied').notNull(),
+  at: integer('at').notNull(),
+  guard: integer('guard').notNull(),
+})
+
+export const tokens = sqliteTable('tokens', {
+  id: text('id').primaryKey(),
+  hash: text('hash').notNull().unique(),
+  purpose: text('purpose').notNull(),
+  principalType: text('principal_type').notNull(),
+  keyClass: text('key_class').notNull(),
+  gatewayId: text('gateway_id'),
+  teamId: text('team_id'),
+  userId: text('user_id'),
+  provider: text('provider'),
+  modelFilter: text('model_filter'),
+  budgetId: text('budget_id'),
+  roles: text('roles').notNull(),
+  policyIds: text('policy_ids').notNull(),
+  accessPolicyIds: text('access_policy_ids').notNull(),
+  metadataTrust: text('metadata_trust').notNull(),
+  ownerKind: text('owner_kind').notNull(),
+  ownerId: text('owner_id').notNull(),
+  eventTeamId: text('event_team_id'),
+  accountIds: text('account_ids').notNull(),
+  maxBudget: integer('max_budget'),
+  maxRequests: integer('max_requests'),
+  rateLimitRpm: integer('rate_limit_rpm'),
+  rateLimitTpm: integer('rate_limit_tpm'),
+  expiresAt: integer('expires_at'),
+  rotatedAt: integer('rotated_at'),
+  revokedAt: integer('revoked_at'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const gateways = sqliteTable('gateways', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  spendOwner: text('spend_owner'),
+  promptCaching: integer('prompt_caching').notNull().default(0),
+  providers: text('providers'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const providers = sqliteTable('providers', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  kind: text('kind').notNull(),
+  baseUrl: text('base_url'),
+  sealedCredentials: text('sealed_credentials'),
+  allowUnlistedModels: integer('allow_unlisted_models').notNull().default(0),
+  defaultPrice: text('default_price'),
+  timeouts: text('timeouts'),
+  position: integer('position').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const models = sqliteTable('models', {
+  id: text('id').primaryKey(),
+  providerId: text('provider_id').notNull(),
+  upstreamModel: text('upstream_model'),
+  families: text('families'),
+  price: text('price'),
+  maxOutputTokens: integer('max_output_tokens'),
+  fallbacks: text('fallbacks'),
+  createdAt: integer('created_at').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})

@@ -1,0 +1,29 @@
+import type { Permission, Role } from './permissions.ts'
+
+/** Who makes a control-plane call, and what they may do. */
+export interface Principal {
+  kind: 'anonymous' | 'token' | 'session' | 'runtime'
+  /** Stable name of who this is, for idempotency and attribution: `token:<id>`. */
+  name: string
+  tokenId: string | null
+  userId: string | null
+  teamId: string | null
+  /** The gateway a runtime token or runtime session belongs to. */
+  gatewayId: string | null
+  /** The instance a runtime session is bound to. */
+  instanceId: string | null
+  roles: readonly Role[]
+  permissions: ReadonlySet<Permission>
+}
+
+export const anonymous: Principal = {
+  kind: 'anonymous',
+  name: 'anonymous',
+  tokenId: null,
+  userId: null,
+  teamId: null,
+  gatewayId: null,
+  instanceId: null,
+  roles: [],
+  permissions: new Set(),
+}

@@ -1,0 +1,43 @@
+/**
+ * The form of every secret this product hands out (contract section 3): a prefix that says what it is, 30 base62
+ * characters of randomness (178 bits), and 6 that are the CRC32 of all before them, so that a mistyped or made-up
+ * secret is refused without a look-up. Only the SHA-256 of a secret is stored: with 178 bits of entropy a slow hash
+ * would add nothing.
+ */
+import { encodeBase62, randomBase62 } from '../lib/base62.ts'
+
+export const secretPrefixes = {
+  token: 'gth_',
+  oauthAccess: 'gtha_',
+  oauthRefresh: 'gthr_',
+  oauthCode: 'gthc_',
+  session: 'gths_',
+} as const
+
+export type SecretKind = keyof typeof secretPrefixes
+
+const form = /^(gth[archs]?_)[0-9A-Za-z]{36}$/
+const checksumLength = 6
+
+/** Makes a new secret of the given kind. `randomBytes` must be cryptographically strong. */
+export function makeSecret(kind: SecretKind, randomBytes: (size: number) => Uint8Array): string {
+  const body = secretPrefixes[kind] + randomBase62(30, randomBytes)
+  return body + checksum(body)
+}
+
+/** Says what kind of secret a text is, or null where its form or checksum is wrong. */
+export function secretKind(text: string): SecretKind | null {
+  const match = form.exec(text)
+  if (!match) return null
+  if (checksum(text.slice(0, -checksumLength)) !== text.slice(-checksumLength)) return null
+  for (const [kind, prefix] of Object.entries(secretPrefixes)) if (prefix === match[1]) return kind as SecretKind
+  return null
+}
+
+/** SHA-256 of a secret, lower-case hex: the only form in which it is stored, and the key it is found by. */
+export const hashSecret = (secret: string): string => new Bun.CryptoHasher('sha256').update(secret).digest('hex')
+
+/** The first 12 characters: enough to recognise a secret by, far too few to use it. */
+export const secretHint = (secret: string): string => secret.slice(0, 12)
+
+const checksum = (body: string): string => encodeBase62(Bun.hash.crc32(body), checksumLength)
