@@ -57,3 +57,18 @@ export type AnyRoute = Route<any, any, any, any>
 
 /** Checks a definition and forgets its parts' types, so that different routes fit one table. */
 export const route = <Params, Query, Body, Reply>(definition: Route<Params, Query, Body, Reply>): AnyRoute => definition
+
+/** A gateway route as the public description shows it; the gateway serves it without Elysia and without zod. */
+export interface GatewayRouteDescription {
+  method: 'GET' | 'POST'
+  path: string
+  family: string
+  summary: string
+  permission: Permission
+  /** The policy stages this family supports (service.md Limits). */
+  policyStages: readonly string[]
+  request?: z.ZodType
+  reply: z.ZodType
+  /** Content types beside JSON in which it answers, such as `text/event-stream`. */
+  alsoAnswers?: readonly string[]
+}
