@@ -34,8 +34,9 @@ export async function serveUntilStopped({ settings, listen, start, announce }: L
     if (message !== null) await (supervised ? tellSupervisor(message) : announce(message))
   } catch (thrown) {
     const failure = startFailure(thrown, settings, listen)
-    if (supervised) await tellSupervisor(failedMessage(failure))
-    throw failure
+    if (!supervised) throw failure
+    await tellSupervisor(failedMessage(failure))
+    process.exit(1)
   }
   await stopped
   await Promise.race([serving.drain(), Bun.sleep(settings.drain_seconds * 1000)])

@@ -43,5 +43,6 @@ export async function main(rawArguments: readonly string[], terminal: Terminal):
 if (import.meta.main) {
   const compiled = Bun.main.startsWith('/$bunfs/')
   const name = compiled ? basename(process.argv0) : 'gatehouse'
-  process.exitCode = await main(process.argv.slice(2), processTerminal(name))
+  const terminal = processTerminal(name)
+  await terminal.end(await main(process.argv.slice(2), terminal))
 }
