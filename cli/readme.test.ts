@@ -4,16 +4,16 @@ import { environmentName, flagName, secretSettings, settingNames, settingsSchema
 import { commands } from './main.ts'
 import { recordingTerminal } from './recording-terminal.ts'
 
-const readme = await Bun.file(join(import.meta.dir, '../README.md')).text()
+const readme = (await Bun.file(join(import.meta.dir, '../README.md')).text()).replace(/ +/g, ' ')
 const defaults = settingsSchema.parse({})
 
 test('the README lists every setting as it is', () => {
   const rows = settingNames.map((name) => {
     const flag = secretSettings.has(name) ? 'none' : `\`${flagName(name)}\``
-    const standard = defaults[name] === undefined ? '' : `\`${defaults[name]}\``
-    return `| \`${environmentName(name)}\` | ${flag} | ${standard} | ${settingsSchema.shape[name].description} |`
+    const standard = defaults[name] === undefined ? '' : `\`${defaults[name]}\` `
+    return `| \`${environmentName(name)}\` | ${flag} | ${standard}| ${settingsSchema.shape[name].description} |`
   })
-  expect(readme).toContain(rows.join('\n'))
+  expect(rows.filter((row) => !readme.includes(row))).toEqual([])
 })
 
 test('the README names every command', async () => {
