@@ -10,8 +10,8 @@ COPY package.json bun.lock bunfig.toml tsconfig.json ./
 RUN npx -y bun@1.4.5 install --frozen-lockfile
 COPY src src
 COPY cli cli
-ARG TARGETARCH=amd64
-RUN case "$TARGETARCH" in amd64) target=linux-x64 ;; *) target="linux-$TARGETARCH" ;; esac \
+ARG TARGETARCH
+RUN case "${TARGETARCH:-$(uname -m)}" in arm64 | aarch64) target=linux-arm64 ;; *) target=linux-x64 ;; esac \
  && npx -y bun@1.4.5 cli/build.ts --target "$target" --outfile /build/out/gatehouse \
  && mkdir -m 0700 /build/data
 

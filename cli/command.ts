@@ -1,11 +1,12 @@
 /**
- * A command whose flags are taken at their word. citty parses values and renders help, but ignores what it does not
- * know (unknown flags, extra arguments, missing values), so every argument is checked against the definition first: a
- * mistyped flag is an error before any work is done.
+ * A command whose flags are taken at their word. citty parses values, but ignores what it does not know (unknown flags,
+ * extra arguments, missing values), so every argument is checked against the definition first: a mistyped flag is an
+ * error before any work is done.
  */
-import { type ArgDef, type ArgsDef, parseArgs, renderUsage } from 'citty'
+import { type ArgDef, type ArgsDef, parseArgs } from 'citty'
 import { Failure } from '../src/failure.ts'
-import { mayColor, type Terminal } from './terminal.ts'
+import { renderGroupHelp, renderLeafHelp } from './help.ts'
+import type { Terminal } from './terminal.ts'
 
 type ValueOf<Definition extends ArgDef> = Definition extends { type: 'boolean' }
   ? boolean | undefined
@@ -72,9 +73,9 @@ export async function dispatch(root: Group, rawArguments: readonly string[], ter
   }
   const beforeSeparator = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest
   if (beforeSeparator.some(isHelp)) {
-    await terminal.write(await renderHelp(node, path, terminal))
+    await terminal.write(await renderHelp(node, path))
   } else if ('commands' in node) {
-    terminal.note(await renderHelp(node, path, terminal))
+    terminal.note(await renderHelp(node, path))
     throw new Failure('usage', { message: `${path} needs a command` })
   } else {
     await node.run(rest)
@@ -154,18 +155,8 @@ function parse(rawArguments: readonly string[], definitions: ArgsDef): Record<st
   }
 }
 
-async function renderHelp(node: Leaf | Group, path: string, terminal: Terminal): Promise<string> {
-  const meta = { name: path, description: node.about }
-  const help =
-    'commands' in node
-      ? await renderUsage({ meta, subCommands: await loadAll(node) })
-      : await renderUsage({ meta, args: node.args })
-  return `${mayColor(terminal) ? help : Bun.stripANSI(help)}\n`
-}
-
-async function loadAll(group: Group): Promise<Record<string, { meta: { description: string } }>> {
-  const entries = Object.entries(group.commands).map(
-    async ([name, load]) => [name, { meta: { description: (await load()).about } }] as const,
-  )
-  return Object.fromEntries(await Promise.all(entries))
+async function renderHelp(node: Leaf | Group, path: string): Promise<string> {
+  if (!('commands' in node)) return renderLeafHelp(path, node)
+  const abouts = Object.entries(node.commands).map(async ([name, load]) => [name, (await load()).about] as const)
+  return renderGroupHelp(path, node.about, await Promise.all(abouts))
 }

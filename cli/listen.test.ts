@@ -1,14 +1,20 @@
 import { expect, test } from 'bun:test'
 import { settingsSchema } from '../src/config.ts'
-import { localUrl, settleAddress, splitAddress } from './listen.ts'
+import { localUrl, reserveAddress, splitAddress } from './listen.ts'
 import { startFailure } from './start-failure.ts'
 
 test('port 0 becomes a port that can be listened at', () => {
-  const address = settleAddress('127.0.0.1:0')
-  const { host, port } = splitAddress(address)
+  const first = reserveAddress('127.0.0.1:0')
+  const second = reserveAddress('127.0.0.1:0')
+  expect(second.address).not.toBe(first.address)
+  first.release()
+  second.release()
+  const { host, port } = splitAddress(first.address)
   expect(host).toBe('127.0.0.1')
   expect(port).toBeGreaterThan(0)
-  expect(settleAddress(address)).toBe(address)
+  const again = reserveAddress(first.address)
+  again.release()
+  expect(again.address).toBe(first.address)
 })
 
 test('an address that is taken is told apart, with its flag', () => {
@@ -16,7 +22,7 @@ test('an address that is taken is told apart, with its flag', () => {
   const settings = settingsSchema.parse({ gateway_listen: `127.0.0.1:${holder.port}` })
   let thrown: unknown = null
   try {
-    settleAddress(settings.gateway_listen)
+    reserveAddress(settings.gateway_listen)
   } catch (error) {
     thrown = startFailure(error, settings, 'gateway_listen')
   }

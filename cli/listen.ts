@@ -13,15 +13,13 @@ export function splitAddress(address: string): HostAndPort {
 const joinAddress = ({ host, port }: HostAndPort): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
 
 /**
- * The address with a real port. Listening there for a moment finds a free one, and finds out before anything is
- * started that the address cannot be had. Throws what the system says.
+ * The address with a real port, kept until it is released. Listening there finds a free one, and finds out before
+ * anything is started that the address cannot be had. Throws what the system says.
  */
-export function settleAddress(address: string): string {
+export function reserveAddress(address: string): { address: string; release(): void } {
   const { host, port } = splitAddress(address)
   const probe = Bun.listen({ hostname: host, port, socket: { data: () => undefined } })
-  const settled = joinAddress({ host, port: probe.port })
-  probe.stop(true)
-  return settled
+  return { address: joinAddress({ host, port: probe.port }), release: () => probe.stop(true) }
 }
 
 /** How a process on this host reaches what listens there. */

@@ -15,7 +15,7 @@ import type { Terminal } from './terminal.ts'
 export const controlPlaneCommand = (terminal: Terminal): Leaf =>
   command({
     about: 'Serve the control plane only',
-    args: { ...settingFlags(), ...firstStartFlags },
+    args: { ...settingFlags(['api_url']), ...firstStartFlags },
     async run(values) {
       const { settings } = readSettings(values, terminal.environment)
       const log = createLog('control-plane', settings.log_level)
@@ -74,7 +74,7 @@ async function holdDatabases(data: string): Promise<void> {
 export const gatewayCommand = (terminal: Terminal): Leaf =>
   command({
     about: 'Serve the gateway only',
-    args: settingFlags(),
+    args: settingFlags(['control_plane_listen', 'base_url', 'console_url']),
     hidden: { 'state-file': { type: 'string' } },
     async run(values) {
       const { settings } = readSettings(values, terminal.environment)

@@ -25,9 +25,10 @@ const formats: Readonly<Record<string, (text: string) => unknown>> = {
 
 const defaults = settingsSchema.parse({})
 
-/** The flags of a serving command. */
-export function settingFlags(): ArgsDef {
-  const entries = flagSettings.map((name) => {
+/** The flags of a command that serves, without those of settings it has no use for. */
+export function settingFlags(useless: readonly SettingName[] = []): ArgsDef {
+  const names = flagSettings.filter((name) => !useless.includes(name))
+  const entries = names.map((name) => {
     const standard = defaults[name]
     const note = standard === undefined ? '' : ` (default ${standard})`
     const description = `${settingsSchema.shape[name].description ?? ''}${note}; ${environmentName(name)}`

@@ -41,7 +41,3 @@ const written = (stream: NodeJS.WriteStream, data: string | Uint8Array): Promise
   new Promise((resolve, reject) => {
     stream.write(data, (error) => (error ? reject(error) : resolve()))
   })
-
-/** Whether to colour: a person reads, and asked for no restraint (https://no-color.org). */
-export const mayColor = ({ interactive, environment }: Terminal): boolean =>
-  interactive && !environment.NO_COLOR && environment.TERM !== 'dumb'

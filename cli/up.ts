@@ -12,7 +12,7 @@ import { lockDirectory } from '../src/lib/lock.ts'
 import type { ControlPlaneReady } from './child-message.ts'
 import { command, type Leaf } from './command.ts'
 import { announce, firstStartFlags, keepToken } from './first-start.ts'
-import { localUrl, settleAddress } from './listen.ts'
+import { localUrl, reserveAddress } from './listen.ts'
 import { createLog } from './log.ts'
 import { readSettings, settingFlags } from './settings.ts'
 import { dataFailure, startFailure } from './start-failure.ts'
@@ -22,7 +22,7 @@ import type { Terminal } from './terminal.ts'
 export const up = (terminal: Terminal): Leaf =>
   command({
     about: 'Serve everything on this host: control plane and gateway',
-    args: { ...settingFlags(), ...firstStartFlags },
+    args: { ...settingFlags(['api_url']), ...firstStartFlags },
     async run(values) {
       const loaded = readSettings(values, terminal.environment).settings
       holdDirectory(loaded.data)
@@ -55,18 +55,24 @@ function holdDirectory(data: string): void {
 
 /** The settings with nothing left to chance: real ports, absolute paths, the gateway's address. */
 function settle(loaded: Settings): Settings {
-  const addresses = { ...loaded }
-  for (const listen of ['control_plane_listen', 'gateway_listen'] as const) {
-    try {
-      addresses[listen] = settleAddress(loaded[listen])
-    } catch (error) {
-      throw startFailure(error, loaded, listen)
-    }
-  }
+  const controlPlane = reserve(loaded, 'control_plane_listen')
+  const gateway = reserve(loaded, 'gateway_listen')
+  controlPlane.release()
+  gateway.release()
   return {
-    ...addresses,
+    ...loaded,
+    control_plane_listen: controlPlane.address,
+    gateway_listen: gateway.address,
     data: resolve(loaded.data),
-    gateway_url: loaded.gateway_url ?? localUrl(addresses.gateway_listen),
+    gateway_url: loaded.gateway_url ?? localUrl(gateway.address),
+  }
+}
+
+function reserve(settings: Settings, listen: 'control_plane_listen' | 'gateway_listen') {
+  try {
+    return reserveAddress(settings[listen])
+  } catch (error) {
+    throw startFailure(error, settings, listen)
   }
 }
 
