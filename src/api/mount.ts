@@ -42,7 +42,7 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
   const matched = new WeakMap<Request, string>()
   const requestIds = new WeakMap<Request, string>()
   const idOf = (request: Request): string => requestIds.get(request) ?? options.newId()
-  const server = new Elysia({ aot: false, normalize: false })
+  const server = new Elysia({ normalize: false })
   const paths = new Map<string, Set<string>>()
   const serve = (method: string, path: string, handle: Handle) => {
     paths.set(path, (paths.get(path) ?? new Set()).add(method))
