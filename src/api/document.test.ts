@@ -154,6 +154,11 @@ describe('the document', () => {
     expect(text).not.toContain('$defs')
   })
 
+  test('forbids unknown members in what is sent and none in what is answered', () => {
+    const schemas = JSON.stringify(document).match(/"additionalProperties":false/g)
+    expect(schemas).toHaveLength(1)
+  })
+
   test('requires of a request what must be sent, not what has a default', () => {
     expect(document).toMatchObject({
       paths: { '/v1/things/{id}/copy': { post: { requestBody: { required: false } } } },

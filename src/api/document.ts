@@ -5,6 +5,7 @@
  */
 import { z } from 'zod'
 import { version } from '../version.ts'
+import { refusingUnknown } from './body.ts'
 import type { AnyRoute, GatewayRouteDescription } from './route.ts'
 
 export interface DocumentOptions {
@@ -91,7 +92,7 @@ function operationOf(route: AnyRoute, schemas: JsonObject): JsonObject {
       ...parametersOf('query', route.query, schemas),
       ...(route.method === 'POST' && !open ? [idempotencyKey] : []),
     ],
-    ...requestBodyOf(route.body, route.rawBody, schemas),
+    ...requestBodyOf(route.body && refusingUnknown(route.body), route.rawBody, schemas),
     responses: {
       [route.status ?? 200]: answer('OK', { 'application/json': { schema: schemaOf(route.reply, 'output', schemas) } }),
       ...failures(open ? [422] : [401, 403, 422]),
@@ -182,11 +183,22 @@ function failures(statuses: readonly number[]): JsonObject {
 
 /** The JSON Schema (2020-12, which OpenAPI 3.1 takes as it is) of a zod schema; what it shares goes into `schemas`. */
 function schemaOf(schema: z.ZodType, io: 'input' | 'output', schemas: JsonObject): JsonObject {
-  const made: JsonObject = JSON.parse(JSON.stringify(z.toJSONSchema(schema, { io, target: 'draft-2020-12' })))
+  const made: JsonObject = JSON.parse(
+    JSON.stringify(
+      z.toJSONSchema(schema, { io, target: 'draft-2020-12', override: io === 'output' ? leaveOpen : closed }),
+    ),
+  )
   const { $schema: _dialect, $defs, ...rest } = made
   for (const [name, definition] of Object.entries(isObject($defs) ? $defs : {})) schemas[name] = pointed(definition)
   const result = pointed(rest)
   return isObject(result) ? result : {}
+}
+
+const closed = () => undefined
+
+/** What is answered may gain members within a version, so a description must not forbid them. */
+function leaveOpen({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
 }
 
 /** Zod points at `#/$defs/Name`; in this document what is shared lies in `#/components/schemas/Name`. */
