@@ -94,15 +94,13 @@ function operationOf(route: AnyRoute, schemas: JsonObject): JsonObject {
     ],
     ...requestBodyOf(route.body && refusingUnknown(route.body), route.rawBody, schemas),
     responses: {
-      [route.status ?? 200]: answer('OK', { 'application/json': { schema: schemaOf(route.reply, 'output', schemas) } }),
+      [route.status ?? 200]: answer('OK', answerContent(route, schemas)),
       ...failures(open ? [422] : [401, 403, 422]),
     },
   }
 }
 
 function gatewayOperationOf(route: GatewayRouteDescription, schemas: JsonObject): JsonObject {
-  const content: JsonObject = { 'application/json': { schema: schemaOf(route.reply, 'output', schemas) } }
-  for (const type of route.alsoAnswers ?? []) content[type] = { schema: { type: 'string' } }
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
   return {
     operationId: operationId(route.method, route.path),
@@ -113,7 +111,7 @@ function gatewayOperationOf(route: GatewayRouteDescription, schemas: JsonObject)
     'x-policy-stages': [...route.policyStages],
     parameters: names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
     ...requestBodyOf(route.request, undefined, schemas),
-    responses: { 200: answer('OK', content), ...failures([400, 401, 403, 404, 502, 503]) },
+    responses: { 200: answer('OK', answerContent(route, schemas)), ...failures([400, 401, 403, 404, 502, 503]) },
   }
 }
 
@@ -158,6 +156,15 @@ function requestBodyOf(body: z.ZodType | undefined, rawBody: string | undefined,
   if (body === undefined) return {}
   const schema = schemaOf(body, 'input', schemas)
   return { requestBody: { required: !body.safeParse({}).success, content: { 'application/json': { schema } } } }
+}
+
+function answerContent(
+  { reply, alsoAnswers = [] }: AnyRoute | GatewayRouteDescription,
+  schemas: JsonObject,
+): JsonObject {
+  const content: JsonObject = { 'application/json': { schema: schemaOf(reply, 'output', schemas) } }
+  for (const type of alsoAnswers) content[type] = { schema: { type: 'string' } }
+  return content
 }
 
 const answer = (description: string, content: JsonObject): JsonObject => ({

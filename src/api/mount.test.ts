@@ -301,8 +301,9 @@ describe('what goes wrong inside', () => {
 
   test('is 503 where a database failed, and 500 where we broke its constraint', async () => {
     const failed = (message: string) => Object.assign(new Error(message), { name: 'LibsqlError' })
-    thrown = new Error('Failed query', { cause: failed('SQLITE_IOERR: disk I/O error') })
+    thrown = new Error('Failed query, params: hidden', { cause: failed('SQLITE_IOERR: disk I/O error') })
     expect((await send(thing, { body: name })).status).toBe(503)
+    expect(JSON.stringify(logged)).not.toContain('hidden')
     thrown = failed('SQLITE_CONSTRAINT: UNIQUE constraint failed: things.name')
     expect((await send(thing, { body: name })).status).toBe(500)
   })

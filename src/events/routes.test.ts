@@ -9,8 +9,11 @@ import { permissionsOf } from '../tokens/permissions.ts'
 import { anonymous, type Principal } from '../tokens/principal.ts'
 import { createRecorder } from './change.ts'
 import { type Event, nobody } from './event.ts'
+import { exportEvents } from './export.ts'
+import { readEventPage } from './query.ts'
 import { eventRoutes } from './routes.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './test-ledger.ts'
+import type { Visibility } from './visibility.ts'
 
 const start = Date.parse('2026-01-01T00:00:00Z')
 let now = start
@@ -200,6 +203,42 @@ describe('GET /v1/events', () => {
       { numRuns: 25 },
     )
   })
+})
+
+test('no page and no export sorts: rows come from an index in their order', async () => {
+  const asked: { sql: string; args: (string | number | null)[] }[] = []
+  const ledger = {
+    ...databases.ledger,
+    read: <Row>(sql: string, args: (string | number | null)[] = []) => {
+      asked.push({ sql, args })
+      return databases.ledger.read<Row>(sql, args)
+    },
+  }
+  await record([event(1)])
+  const sights: Visibility[] = [
+    { teams: 'every', withoutTeam: true },
+    { teams: 'every', withoutTeam: false },
+    { teams: ['team-a'], withoutTeam: false },
+    { teams: ['team-a', 'team-b'], withoutTeam: false },
+  ]
+  for (const visibility of sights) {
+    for (const filter of [{}, { verdict: 'deny' }, { event_type: 'decision' }, { gateway_id: 'g' }]) {
+      await readEventPage(ledger, {
+        filters: { since: '', ...filter },
+        since: 0,
+        limit: 2,
+        cursor: undefined,
+        visibility,
+      })
+    }
+    const signal = new AbortController().signal
+    await (await exportEvents(ledger, { since: 0, format: 'csv', visibility, signal })).text()
+  }
+  const plans = await Promise.all(
+    asked.map(({ sql, args }) => databases.ledger.read(`explain query plan ${sql}`, args)),
+  )
+  expect(asked.length).toBeGreaterThan(30)
+  expect(JSON.stringify(plans)).not.toContain('TEMP B-TREE')
 })
 
 describe('GET /v1/events/export', () => {
