@@ -31,3 +31,23 @@ export function insertRow<Table extends SQLiteTable>(
     args: given.map(([, value]) => value ?? null),
   }
 }
+
+/** An update of the row of this id; `expressions` as for an insert. */
+export function updateRow<Table extends SQLiteTable>(
+  table: Table,
+  id: string,
+  values: { [Name in keyof InferInsertModel<Table>]?: Statement['args'][number] },
+  expressions: { [Name in keyof InferInsertModel<Table>]?: string } = {},
+): Statement {
+  const columns = getTableColumns(table)
+  const given = Object.entries<Statement['args'][number] | undefined>(values)
+  const computed = Object.entries<string | undefined>(expressions)
+  const set = [
+    ...given.map(([name]) => `${columns[name]?.name ?? name} = ?`),
+    ...computed.map(([name, expression]) => `${columns[name]?.name ?? name} = ${expression ?? 'null'}`),
+  ]
+  return {
+    sql: `update ${getTableConfig(table).name} set ${set.join(', ')} where id = ?`,
+    args: [...given.map(([, value]) => value ?? null), id],
+  }
+}

@@ -4,8 +4,8 @@
  * belongs to; it is not secret, it only cannot be used with other filters.
  */
 import { z } from 'zod'
-import { Failure } from '../failure.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { readCursor, writeCursor } from './cursor.ts'
 import { keyClasses, purposes } from './governed.ts'
 import type { Principal } from './principal.ts'
 import { tokenStatuses } from './record.ts'
@@ -38,14 +38,14 @@ export async function listTokens(
   now: number,
 ): Promise<TokenPage> {
   const conditions = [visibleTokens(principal), ...conditionsOf(filters, now)]
-  if (cursor !== undefined) conditions.push({ sql: 'id < ?', args: [readCursor(cursor, filters)] })
+  if (cursor !== undefined) conditions.push({ sql: 'id < ?', args: [readCursor(cursor, digestable(filters))] })
   const rows = await ledger.read(
     `select * from tokens where ${conditions.map(({ sql }) => sql).join(' and ')} order by id desc limit ?`,
     [...conditions.flatMap(({ args }) => args), limit + 1],
   )
   const tokens = rows.slice(0, limit).map(openToken)
   const last = rows.length > limit ? tokens.at(-1) : undefined
-  return { tokens, nextCursor: last === undefined ? null : writeCursor(last.id, filters) }
+  return { tokens, nextCursor: last === undefined ? null : writeCursor(last.id, digestable(filters)) }
 }
 
 function conditionsOf(filters: Filters, now: number): Statement[] {
@@ -62,30 +62,11 @@ function conditionsOf(filters: Filters, now: number): Statement[] {
 export const statusSql = `case when revoked_at is not null then 'revoked' when rotated_at <= ? then 'rotated'
   when expires_at <= ? then 'expired' else 'active' end`
 
-const cursorSchema = z.strictObject({ after: z.uuid(), filters: z.string() })
-
-const writeCursor = (after: string, filters: Filters): string =>
-  Buffer.from(JSON.stringify({ after, filters: filtersDigest(filters) })).toString('base64url')
-
-function readCursor(cursor: string, filters: Filters): string {
-  const parsed = cursorSchema.safeParse(jsonOrNull(Buffer.from(cursor, 'base64url').toString()))
-  if (!parsed.success || parsed.data.filters !== filtersDigest(filters)) {
-    throw new Failure('invalid_cursor', { param: 'cursor' })
-  }
-  return parsed.data.after
-}
-
-function jsonOrNull(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // A cursor is the caller's word: what is no JSON is simply no cursor.
-    return null
-  }
-}
-
-const filtersDigest = ({ purpose, status, key_class, team_id, gateway_id }: Filters): string =>
-  new Bun.CryptoHasher('sha256')
-    .update(JSON.stringify([purpose, status, key_class, team_id, gateway_id]))
-    .digest('hex')
-    .slice(0, 16)
+/** The filters in a fixed order, whatever order they were asked in. */
+const digestable = ({ purpose, status, key_class, team_id, gateway_id }: Filters): unknown[] => [
+  purpose,
+  status,
+  key_class,
+  team_id,
+  gateway_id,
+]

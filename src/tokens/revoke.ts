@@ -5,7 +5,7 @@ import { Failure } from '../failure.ts'
 import type { Propagation } from '../fleet/wire.ts'
 import { newStateVersion } from '../store/rows.ts'
 import { type Actor, type TokenDependencies, tokenEvent } from './minting.ts'
-import { findStateOnly, type Revocation, type StoredToken } from './stored-token.ts'
+import { type Revocation, requireStateRow, type StoredToken } from './stored-token.ts'
 import { requireToken } from './visibility.ts'
 
 export interface Revoked {
@@ -22,9 +22,10 @@ export async function revokeToken(deps: TokenDependencies, actor: Actor, id: str
     return await recordRevocation(deps, actor, token, revocation)
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== 'conflict') throw error
-    const revoked = await requireToken(deps.ledger, actor.principal, id)
-    if (revoked.revokedAt === null) throw error
-    return { token: revoked, propagation: deps.fleet.propagation(revoked.version) }
+    // Somebody else revoked it meanwhile; the state knows, even if that one has not finished writing to the ledger.
+    const { revokedAt, version } = await requireStateRow(deps.state, id)
+    if (revokedAt === null) throw error
+    return { token: { ...token, revokedAt, version }, propagation: deps.fleet.propagation(version) }
   }
 }
 
@@ -44,8 +45,7 @@ export async function emergencyRevokeToken(
 }
 
 async function recordRevocation(deps: TokenDependencies, actor: Actor, token: StoredToken, revocation: Revocation) {
-  const only = await findStateOnly(deps.state, token.id)
-  if (only === null) throw new Failure('conflict')
+  const only = await requireStateRow(deps.state, token.id)
   const now = deps.clock.now()
   const { emergency, explanation } = revocation
   const event = tokenEvent(

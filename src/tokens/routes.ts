@@ -1,32 +1,37 @@
 /** The routes of `/v1/tokens` (contract section 3). */
 import { z } from 'zod'
-import { type AnyRoute, type Call, route } from '../api/route.ts'
+import { type AnyRoute, route } from '../api/route.ts'
 import { propagationSchema } from '../fleet/wire.ts'
 import type { Database } from '../store/open.ts'
+import { alertSchema, listAlerts, listAlertsQuery } from './alerts.ts'
+import { changeRoutes } from './change-routes.ts'
 import { createToken } from './create.ts'
 import { listTokens, listTokensQuery } from './list.ts'
-import type { Actor, TokenDependencies } from './minting.ts'
+import type { TokenDependencies } from './minting.ts'
 import { type TokenRecord, tokenRecord, tokenRecordSchema } from './record.ts'
 import { revokeToken } from './revoke.ts'
+import { actorOf, etag, idParams, type ToRecord, tokenValue } from './route-parts.ts'
 import type { StoredToken } from './stored-token.ts'
 import { createTokenBody } from './token-body.ts'
+import { validateToken, validationSchema } from './validate.ts'
+import { tokenViews, tokenViewsSchema } from './views.ts'
 import { requireToken } from './visibility.ts'
-
-const idParams = z.strictObject({ id: z.uuid() })
-const tokenValue = z.string().describe('The secret: shown in this answer and never again')
 
 export function tokenRoutes(deps: TokenDependencies): AnyRoute[] {
   const organizationId = organizationOf(deps.ledger)
   const toRecord = async (token: StoredToken): Promise<TokenRecord> =>
     tokenRecord(token, await organizationId(), deps.clock.now())
-  return [create(deps, toRecord), list(deps, toRecord), get(deps, toRecord), revoke(deps, toRecord)]
+  return [
+    create(deps, toRecord),
+    list(deps, toRecord),
+    alerts(deps, organizationId),
+    views(deps),
+    validate(deps),
+    get(deps, toRecord),
+    revoke(deps, toRecord),
+    ...changeRoutes(deps, toRecord),
+  ]
 }
-
-type ToRecord = (token: StoredToken) => Promise<TokenRecord>
-
-const actorOf = ({ principal, requestId }: Call<unknown, unknown, unknown>): Actor => ({ principal, requestId })
-
-const etag = ({ version }: TokenRecord) => ({ etag: `"${version}"` })
 
 const create = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
   route({
@@ -89,6 +94,47 @@ const revoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
       const revoked = await toRecord(token)
       return { reply: { ...revoked, propagation: await propagation }, headers: etag(revoked) }
     },
+  })
+
+const alerts = ({ ledger, clock }: TokenDependencies, organizationId: () => Promise<string>): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/tokens/alerts',
+    tag: 'Tokens',
+    summary: 'List what to look at: tokens that expire, have expired, are due for rotation, were revoked in emergency',
+    access: 'tokens:read',
+    query: listAlertsQuery,
+    reply: z.object({ alerts: z.array(alertSchema), next_cursor: z.string().nullable() }),
+    async handle({ principal, query }) {
+      const at = { organizationId: await organizationId(), now: clock.now() }
+      const page = await listAlerts(ledger, principal, query, at)
+      return { reply: { alerts: page.alerts, next_cursor: page.nextCursor } }
+    },
+  })
+
+const views = ({ ledger, clock }: TokenDependencies): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/tokens/views',
+    tag: 'Tokens',
+    summary: 'Count tokens by status, purpose, key class and team',
+    access: 'tokens:read',
+    reply: tokenViewsSchema,
+    handle: async ({ principal }) => ({ reply: await tokenViews(ledger, principal, clock.now()) }),
+  })
+
+const validate = (deps: TokenDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/tokens/validate',
+    tag: 'Tokens',
+    summary: 'Say whether a secret is one of a usable token',
+    access: 'tokens:read',
+    body: z.strictObject({ token: z.string().max(1000) }),
+    reply: validationSchema,
+    handle: async ({ principal, body }) => ({
+      reply: await validateToken(deps, principal, body.token, deps.clock.now()),
+    }),
   })
 
 /** The organization never changes once it is made, so it is read once. */

@@ -2,6 +2,7 @@
  * A token's whole row of the ledger, opened, and its two rows, closed: the ledger's and the one that gateways decide by.
  * The hash is in the state database alone.
  */
+import { Failure } from '../failure.ts'
 import { tokens as ledgerTokens } from '../store/ledger.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion } from '../store/rows.ts'
@@ -45,6 +46,12 @@ export interface StateOnly {
   accountIds: readonly string[]
 }
 
+/** The state row's own, and what it knows before the ledger does: whether the token is revoked, as of which version. */
+export interface StateRow extends StateOnly {
+  revokedAt: number | null
+  version: number
+}
+
 /** Opens a row of the ledger's `tokens`. The columns were written by `insertToken`, which took checked values. */
 export function openToken(row: Row): StoredToken {
   const stored = fromRow(ledgerTokens, row)
@@ -70,12 +77,12 @@ export async function findToken(ledger: Database, id: string): Promise<StoredTok
   return row === undefined ? null : openToken(row)
 }
 
-/** What only the state row of a token holds, or null where there is no such token. */
-export async function findStateOnly(state: Database, id: string): Promise<StateOnly | null> {
+/** What the state says of a token. Throws `conflict` where it does not know it. */
+export async function requireStateRow(state: Database, id: string): Promise<StateRow> {
   const [row] = await state.read('select * from tokens where id = ?', [id])
-  if (row === undefined) return null
-  const { hash, eventTeamId, accountIds } = fromRow(stateTokens, row)
-  return { hash, eventTeamId, accountIds: JSON.parse(accountIds) as string[] }
+  if (row === undefined) throw new Failure('conflict')
+  const { hash, eventTeamId, accountIds, revokedAt, version } = fromRow(stateTokens, row)
+  return { hash, eventTeamId, accountIds: JSON.parse(accountIds) as string[], revokedAt, version }
 }
 
 /** The columns of a scope as both databases write them. */

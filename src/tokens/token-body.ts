@@ -65,6 +65,37 @@ export const createTokenBody = z.strictObject({
 })
 export type CreateTokenBody = z.infer<typeof createTokenBody>
 
+/** What may be narrowed; absent is inherited, and null, the widest, is refused where the source has a limit. */
+const narrowing = {
+  bindings: tokenBindings.optional(),
+  policy_ids: z.array(z.uuid()).max(100).optional(),
+  access_policy_ids: z.array(z.uuid()).max(100).optional(),
+  metadata_trust: z.enum(['none', 'caller']).optional(),
+  ...limits,
+  ...expiry,
+}
+
+export const updateTokenBody = z.strictObject({
+  name: tokenName.optional(),
+  metadata: tokenMetadata.optional(),
+  roles: z.array(z.enum(roles)).min(1).max(roles.length).optional(),
+  purpose: z.enum(purposes).optional().describe('Cannot change: another one is refused'),
+  principal_type: z.enum(principalTypes).optional().describe('Cannot change: another one is refused'),
+  ...narrowing,
+})
+export type UpdateTokenBody = z.infer<typeof updateTokenBody>
+
+export const cloneTokenBody = z.strictObject({
+  name: tokenName.optional(),
+  metadata: tokenMetadata.optional().describe('Keys to add'),
+  reason: z.string().trim().min(1).max(500).optional(),
+  ...narrowing,
+})
+export type CloneTokenBody = z.infer<typeof cloneTokenBody>
+
+/** The fields by which a body narrows a scope. */
+export type NarrowingBody = Pick<CloneTokenBody, keyof typeof narrowing>
+
 type LimitName = keyof typeof limits
 type Limits = { [Name in LimitName]?: number | null | undefined }
 
