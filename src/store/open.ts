@@ -9,7 +9,8 @@
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Client, InArgs } from '@libsql/client'
+import { pathToFileURL } from 'node:url'
+import type { Client, InArgs, ResultSet } from '@libsql/client'
 import { embeddedAddon } from './addon.ts'
 
 /** One statement with its values, as `batch` takes it and a pending change stores it. */
@@ -18,12 +19,15 @@ export interface Statement {
   args: (string | number | null)[]
 }
 
+/** A row as it comes from the database. */
+export type Row = Record<string, unknown>
+
 export interface Database {
   client: Client
-  /** Runs statements in one write transaction, in order; any failure undoes all. */
+  /** Runs statements in one write transaction, in order; any failure undoes all and rejects with libSQL's error. */
   write(statements: readonly Statement[]): Promise<void>
-  /** Rows of one read, as plain objects keyed by column name. */
-  read<Row>(sql: string, args?: Statement['args']): Promise<Row[]>
+  /** Rows of one read, as plain objects keyed by column name; `Shape` is what the caller knows of its own query. */
+  read<Shape = Row>(sql: string, args?: Statement['args']): Promise<Shape[]>
   close(): void
 }
 
@@ -31,23 +35,31 @@ export interface Database {
 export async function openDatabase(file: string, dataDirectory: string): Promise<Database> {
   placeAddon(dataDirectory)
   const { createClient } = await import('@libsql/client')
-  const client = createClient({ url: `file:${file}`, concurrency: 1 })
-  for (const pragma of ['journal_mode = wal', 'synchronous = full', 'busy_timeout = 5000', 'foreign_keys = on']) {
-    await client.execute(`pragma ${pragma}`)
+  const client = createClient({ url: pathToFileURL(file).href, concurrency: 1 })
+  try {
+    // The timeout first: the others may have to wait for another process that is opening the file.
+    for (const pragma of ['busy_timeout = 5000', 'journal_mode = wal', 'synchronous = full', 'foreign_keys = on']) {
+      await client.execute(`pragma ${pragma}`)
+    }
+    chmodSync(file, 0o600)
+  } catch (error) {
+    client.close()
+    throw error
   }
-  chmodSync(file, 0o600)
   return {
     client,
     async write(statements) {
       await client.batch(statements.map(toLibsql), 'write')
     },
-    async read<Row>(sql: string, args: Statement['args'] = []) {
-      const { columns, rows } = await client.execute({ sql, args })
-      return rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]]))) as Row[]
+    async read<Shape>(sql: string, args: Statement['args'] = []) {
+      return rowsOf(await client.execute({ sql, args })) as Shape[]
     },
     close: () => client.close(),
   }
 }
+
+const rowsOf = ({ columns, rows }: ResultSet): Row[] =>
+  rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])))
 
 const toLibsql = ({ sql, args }: Statement): { sql: string; args: InArgs } => ({ sql, args })
 

@@ -1,0 +1,97 @@
+/**
+ * The key that everything kept in the ledger's `secrets` is sealed under (protocols section 5). It comes from
+ * SERVICE_MASTER_KEY, otherwise from the file `master-key` of the data directory, which is made on first start. A key
+ * that does not open what is already sealed is an error at start: going on would make secrets that nobody can read
+ * together with the old ones.
+ */
+import { chmodSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Failure } from '../failure.ts'
+import { seal, unseal } from '../lib/seal.ts'
+import type { Database, Statement } from './open.ts'
+
+const keyLength = 32
+
+export interface MasterKeyOptions {
+  /** The value of the setting `master_key`: 32 bytes in base64. */
+  setting: string | undefined
+  dataDirectory: string
+  ledger: Database
+  randomBytes(size: number): Uint8Array
+}
+
+/** Finds or makes the master key, 32 bytes. Throws `invalid_parameter`, naming where the key was looked for. */
+export async function loadMasterKey({ setting, dataDirectory, ledger, randomBytes }: MasterKeyOptions) {
+  const sealed = await ledger.read<{ name: string; sealed: string }>('select name, sealed from secrets')
+  const path = join(dataDirectory, 'master-key')
+  const [key, origin] =
+    setting === undefined
+      ? [keyFromFile(path, sealed.length === 0 ? randomBytes : null), path]
+      : [decodeKey(setting, 'SERVICE_MASTER_KEY'), 'SERVICE_MASTER_KEY']
+  for (const secret of sealed) {
+    try {
+      unseal(key, secret.sealed, secret.name)
+    } catch (cause) {
+      const message = `The key of ${origin} does not open the secrets of this ledger: start with the key they were made with`
+      throw new Failure('invalid_parameter', { message, param: 'master_key', cause })
+    }
+  }
+  return key
+}
+
+/** The statement that keeps a secret in the ledger; one of the same name stays as it is. */
+export const keepSecret = (masterKey: Uint8Array, name: string, secret: string, now: number): Statement => ({
+  sql: 'insert into secrets (name, sealed, created_at) values (?, ?, ?) on conflict (name) do nothing',
+  args: [name, seal(masterKey, secret, name), now],
+})
+
+/** Opens a secret of the ledger; null where there is none of that name. */
+export async function openSecret(ledger: Database, masterKey: Uint8Array, name: string): Promise<string | null> {
+  const [row] = await ledger.read<{ sealed: string }>('select sealed from secrets where name = ?', [name])
+  return row === undefined ? null : unseal(masterKey, row.sealed, name)
+}
+
+function keyFromFile(path: string, randomBytes: MasterKeyOptions['randomBytes'] | null): Uint8Array {
+  const present = readKeyFile(path)
+  if (present !== null) return decodeKey(present, path)
+  if (randomBytes === null) {
+    const message = `The ledger has sealed secrets but ${path} is missing: restore it, or set SERVICE_MASTER_KEY`
+    throw new Failure('invalid_parameter', { message, param: 'master_key' })
+  }
+  // Linked into place whole: of two processes that start at once the second finds the file and takes its key.
+  const draft = `${path}.${process.pid}`
+  writeFileSync(draft, `${Buffer.from(randomBytes(keyLength)).toString('base64')}\n`, { mode: 0o600, flush: true })
+  try {
+    linkSync(draft, path)
+    chmodSync(path, 0o600)
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  return decodeKey(readFileSync(path, 'utf8'), path)
+}
+
+function readKeyFile(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null
+    throw error
+  }
+}
+
+const hasCode = (error: unknown, code: string): boolean =>
+  error instanceof Error && 'code' in error && error.code === code
+
+function decodeKey(text: string, origin: string): Uint8Array {
+  const trimmed = text.trim()
+  const key = Buffer.from(trimmed, 'base64')
+  if (key.length !== keyLength || !/^[A-Za-z0-9+/_-]+=*$/.test(trimmed)) {
+    throw new Failure('invalid_parameter', {
+      message: `${origin} must hold ${keyLength} bytes in base64: openssl rand -base64 ${keyLength} makes one`,
+      param: 'master_key',
+    })
+  }
+  return new Uint8Array(key)
+}

@@ -1,0 +1,70 @@
+/**
+ * Brings a database to the form this version knows. Migrations are the files of `migrations/`, embedded, in the order
+ * of these lists and only forward: a file that has been released is never edited, a new one is added. Each runs in one
+ * transaction with its row in `schema_migrations`, so that it runs once, however many processes start at once, and not
+ * at all where it fails half-way.
+ */
+import { Failure } from '../failure.ts'
+import ledger0001 from './migrations/ledger-0001.sql' with { type: 'text' }
+import state0001 from './migrations/state-0001.sql' with { type: 'text' }
+import state0002 from './migrations/state-0002.sql' with { type: 'text' }
+import type { Database } from './open.ts'
+
+export interface Migration {
+  name: string
+  sql: string
+}
+
+export const stateMigrations: readonly Migration[] = [
+  { name: 'state-0001', sql: state0001 },
+  { name: 'state-0002', sql: state0002 },
+]
+export const ledgerMigrations: readonly Migration[] = [{ name: 'ledger-0001', sql: ledger0001 }]
+
+/** Makes or updates the tables of the state database, and its `state_head`. */
+export const migrateState = (database: Database): Promise<void> => migrate(database, stateMigrations)
+
+/** Makes or updates the tables of the ledger. */
+export const migrateLedger = (database: Database): Promise<void> => migrate(database, ledgerMigrations)
+
+/**
+ * Runs those of `migrations` that the database has not seen. Throws `conflict` where it has seen one that is not among
+ * them: it was written by a newer version, which this one must not write to.
+ */
+export async function migrate(database: Database, migrations: readonly Migration[]): Promise<void> {
+  await database.write([
+    {
+      sql: 'create table if not exists schema_migrations (name text primary key, applied_at integer not null)',
+      args: [],
+    },
+  ])
+  const seen = await appliedTo(database)
+  const unknown = [...seen].find((name) => !migrations.some((migration) => migration.name === name))
+  if (unknown !== undefined) {
+    throw new Failure('conflict', {
+      message: `The database was made by a newer version (migration ${unknown}): start that version or a later one`,
+    })
+  }
+  for (const migration of migrations) {
+    if (!seen.has(migration.name)) await apply(database, migration)
+  }
+}
+
+async function apply(database: Database, { name, sql }: Migration): Promise<void> {
+  try {
+    await database.client.executeMultiple(
+      `begin immediate;
+      insert into schema_migrations (name, applied_at) values ('${name}', cast(unixepoch('subsec') * 1000 as integer));
+      ${sql}
+      commit;`,
+    )
+  } catch (error) {
+    // Another process that started at the same time was first: its row broke our insert, and nothing of ours was run.
+    if (!(await appliedTo(database)).has(name)) throw error
+  }
+}
+
+async function appliedTo(database: Database): Promise<Set<string>> {
+  const rows = await database.read<{ name: string }>('select name from schema_migrations')
+  return new Set(rows.map(({ name }) => name))
+}

@@ -1,0 +1,5 @@
+/** A migration, imported with `with { type: 'text' }`. */
+declare module '*.sql' {
+  const content: string
+  export default content
+}

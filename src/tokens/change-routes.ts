@@ -1,0 +1,105 @@
+/** The routes that change a token or make one from another (contract section 3). */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../api/route.ts'
+import { propagationSchema } from '../fleet/wire.ts'
+import { cloneToken } from './clone.ts'
+import type { TokenDependencies } from './minting.ts'
+import { tokenRecordSchema } from './record.ts'
+import { emergencyRevokeToken } from './revoke.ts'
+import { rotateToken } from './rotate.ts'
+import { actorOf, etag, idParams, type ToRecord, tokenValue } from './route-parts.ts'
+import { cloneTokenBody, updateTokenBody } from './token-body.ts'
+import { updateToken } from './update.ts'
+
+export const changeRoutes = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute[] => [
+  update(deps, toRecord),
+  rotate(deps, toRecord),
+  clone(deps, toRecord),
+  emergencyRevoke(deps, toRecord),
+]
+
+const update = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
+  route({
+    method: 'PATCH',
+    path: '/v1/tokens/{id}',
+    tag: 'Tokens',
+    summary: 'Rename or narrow a token; If-Match names the version that was read',
+    access: 'tokens:write',
+    params: idParams,
+    body: updateTokenBody,
+    reply: tokenRecordSchema.extend({ propagation: propagationSchema }),
+    async handle(call) {
+      const ifMatch = call.headers.get('if-match')
+      const { token, propagation } = await updateToken(deps, actorOf(call), call.params.id, call.body, ifMatch)
+      const updated = await toRecord(token)
+      return { reply: { ...updated, propagation: await propagation }, headers: etag(updated) }
+    },
+  })
+
+const rotate = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/tokens/{id}/rotate',
+    tag: 'Tokens',
+    summary: 'Replace a token by a new one of the same profile',
+    access: 'tokens:write',
+    params: idParams,
+    body: z.strictObject({ grace_period_seconds: z.number().int().min(0).max(86_400).default(0) }),
+    reply: tokenRecordSchema.extend({ token_value: tokenValue, propagation: propagationSchema }),
+    status: 201,
+    async handle(call) {
+      const grace = call.body.grace_period_seconds
+      const { token, secret, propagation } = await rotateToken(deps, actorOf(call), call.params.id, grace)
+      const made = await toRecord(token)
+      const reply = { ...made, token_value: secret, propagation: await propagation }
+      return { reply, secretOf: token.id, headers: etag(made) }
+    },
+  })
+
+const clone = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/tokens/{id}/clone',
+    tag: 'Tokens',
+    summary: 'Make a token of equal or narrower scope from another',
+    access: 'tokens:write',
+    params: idParams,
+    body: cloneTokenBody,
+    reply: tokenRecordSchema.extend({ token_value: tokenValue }),
+    status: 201,
+    async handle(call) {
+      const { token, secret } = await cloneToken(deps, actorOf(call), call.params.id, call.body)
+      const made = await toRecord(token)
+      return { reply: { ...made, token_value: secret }, secretOf: token.id, headers: etag(made) }
+    },
+  })
+
+const emergencyRevoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/tokens/{id}/emergency-revoke',
+    tag: 'Tokens',
+    summary: 'Revoke a token at once and record why',
+    access: 'tokens:revoke',
+    params: idParams,
+    body: z.strictObject({
+      explanation: z.string().trim().min(1).max(2000),
+      revoke_active_sessions: z
+        .literal(false)
+        .optional()
+        .describe('Running requests finish; cutting them is not supported'),
+    }),
+    reply: tokenRecordSchema.extend({ proof_event_id: z.uuid(), propagation: propagationSchema }),
+    async handle(call) {
+      const { explanation } = call.body
+      const { token, eventId, propagation } = await emergencyRevokeToken(
+        deps,
+        actorOf(call),
+        call.params.id,
+        explanation,
+      )
+      const revoked = await toRecord(token)
+      const reply = { ...revoked, proof_event_id: eventId, propagation: await propagation }
+      return { reply, headers: etag(revoked) }
+    },
+  })

@@ -1,0 +1,51 @@
+/** Cloning: a token of its own with equal or narrower scope, whose use also draws on its source's accounts. */
+import { Failure } from '../failure.ts'
+import type { MadeToken } from './create.ts'
+import { checkGrant, checkProfile, checkReferences, ownershipOf } from './creation.ts'
+import { tokenStatus } from './governed.ts'
+import { type Actor, mint, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
+import { scopeAsked } from './narrow-scope.ts'
+import { metadataWidened, widenedField } from './narrowing.ts'
+import { requireStateRow } from './stored-token.ts'
+import { type CloneTokenBody, tokenMetadata } from './token-body.ts'
+import { requireToken } from './visibility.ts'
+
+/** Throws `not_found`, `token_not_active`, `token_scope_widened` naming the first wider field, and as create does. */
+export async function cloneToken(
+  deps: TokenDependencies,
+  actor: Actor,
+  id: string,
+  body: CloneTokenBody,
+): Promise<MadeToken> {
+  const source = await requireToken(deps.ledger, actor.principal, id)
+  const now = deps.clock.now()
+  if (tokenStatus(source, now) !== 'active') throw new Failure('token_not_active')
+  const scope = scopeAsked(source, body, now)
+  const metadata = { ...source.metadata, ...body.metadata }
+  const wider = widenedField(source, scope) ?? (metadataWidened(source.metadata, metadata) ? 'metadata' : null)
+  if (wider !== null) throw new Failure('token_scope_widened', { param: wider })
+  if (!tokenMetadata.safeParse(metadata).success) throw new Failure('invalid_parameter', { param: 'metadata' })
+  checkProfile(source, scope)
+  await checkReferences(scope, deps)
+  await checkGrant(actor.principal, scope, deps.ledger)
+
+  const only = await requireStateRow(deps.state, source.id)
+  const ownership = await ownershipOf(scope, deps.ledger)
+  const name = body.name ?? source.name
+  const accounts = { beside: only.accountIds }
+  const { token, secret, state, ledger } = mint(
+    { name, metadata, profile: source, scope, ownership, createdBy: actor.principal.name, sourceTokenId: id, accounts },
+    deps,
+  )
+  const reason = body.reason === undefined ? {} : { reason: body.reason }
+  const details = { token_id: token.id, name, source_token_id: id, ...reason, ...scopeDetails(token) }
+  const { eventTeamId } = ownership
+  const { head } = await deps.recorder.change({
+    event: tokenEvent({ type: 'token.cloned', actor, tokenId: token.id, eventTeamId, details }, deps),
+    // Narrowed, rotated or revoked meanwhile: then this clone would be measured against what no longer holds.
+    guard: { sql: 'select version = ? from tokens where id = ?', args: [source.version, id] },
+    state: [state],
+    ledger: [ledger],
+  })
+  return { token: { ...token, version: head.version }, secret }
+}

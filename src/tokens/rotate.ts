@@ -1,0 +1,93 @@
+/**
+ * Rotation: a new token of the same profile and the same usage accounts, so that it renews no limit; the old one is
+ * refused at once or when the grace period ends. Of two rotations at once one is done and the other is a conflict.
+ */
+
+import { type Recorder, versionArgument } from '../events/recorder.ts'
+import { Failure } from '../failure.ts'
+import type { Propagation } from '../fleet/wire.ts'
+import { timestamp } from '../lib/clock.ts'
+import { tokens as ledgerTokens } from '../store/ledger.ts'
+import { newStateVersion, updateRow } from '../store/rows.ts'
+import { tokens as stateTokens } from '../store/state.ts'
+import type { MadeToken } from './create.ts'
+import { checkGrant } from './creation.ts'
+import { tokenStatus } from './governed.ts'
+import { type Actor, mint, type TokenDependencies, tokenEvent } from './minting.ts'
+import { findToken, requireStateRow, type StoredToken } from './stored-token.ts'
+import { requireToken } from './visibility.ts'
+
+export interface RotatedToken extends MadeToken {
+  propagation: Promise<Propagation>
+}
+
+/** Throws `not_found`, `token_already_rotated` (with `rotated_to_id`), `token_not_active`, `permission_denied`. */
+export async function rotateToken(
+  deps: TokenDependencies,
+  actor: Actor,
+  id: string,
+  graceSeconds: number,
+): Promise<RotatedToken> {
+  const old = await requireToken(deps.ledger, actor.principal, id)
+  refuseUnlessRotatable(old, deps.clock.now())
+  await checkGrant(actor.principal, old, deps.ledger)
+  try {
+    return await rotate(deps, actor, old, graceSeconds)
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'conflict') {
+      refuseUnlessRotatable((await findToken(deps.ledger, id)) ?? old, deps.clock.now())
+    }
+    throw error
+  }
+}
+
+function refuseUnlessRotatable(token: StoredToken, now: number): void {
+  if (token.rotatedAt !== null) {
+    throw new Failure('token_already_rotated', { extra: { rotated_to_id: token.rotatedToId } })
+  }
+  if (tokenStatus(token, now) !== 'active') throw new Failure('token_not_active')
+}
+
+async function rotate(
+  deps: TokenDependencies,
+  actor: Actor,
+  old: StoredToken,
+  graceSeconds: number,
+): Promise<RotatedToken> {
+  const only = await requireStateRow(deps.state, old.id)
+  const rotatedAt = deps.clock.now() + graceSeconds * 1000
+  const minted = mint(
+    {
+      name: old.name,
+      metadata: old.metadata,
+      profile: old,
+      scope: old,
+      ownership: { ownerKind: old.ownerKind, ownerId: old.ownerId, eventTeamId: only.eventTeamId },
+      createdBy: actor.principal.name,
+      rotatedFrom: old.id,
+      accounts: { instead: only.accountIds },
+    },
+    deps,
+  )
+  const details = { token_id: old.id, name: old.name, rotated_to_id: minted.token.id, rotated_at: timestamp(rotatedAt) }
+  const { eventTeamId } = only
+  const change: Parameters<Recorder['change']>[0] = {
+    event: tokenEvent({ type: 'token.rotated', actor, tokenId: old.id, eventTeamId, details }, deps),
+    guard: {
+      sql: 'select version = ? and rotated_at is null and revoked_at is null from tokens where id = ?',
+      args: [old.version, old.id],
+    },
+    state: [minted.state, updateRow(stateTokens, old.id, { rotatedAt }, { version: newStateVersion })],
+    ledger: [
+      minted.ledger,
+      updateRow(ledgerTokens, old.id, { rotatedAt, rotatedToId: minted.token.id, version: versionArgument }),
+    ],
+    deny: graceSeconds === 0 ? [only.hash] : [],
+  }
+  const { head } = await deps.recorder.change(change)
+  return {
+    token: { ...minted.token, version: head.version },
+    secret: minted.secret,
+    propagation: deps.fleet.propagation(head.version),
+  }
+}

@@ -1,0 +1,150 @@
+/** The routes of `/v1/tokens` (contract section 3). */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../api/route.ts'
+import { propagationSchema } from '../fleet/wire.ts'
+import type { Database } from '../store/open.ts'
+import { alertSchema, listAlerts, listAlertsQuery } from './alerts.ts'
+import { changeRoutes } from './change-routes.ts'
+import { createToken } from './create.ts'
+import { listTokens, listTokensQuery } from './list.ts'
+import type { TokenDependencies } from './minting.ts'
+import { type TokenRecord, tokenRecord, tokenRecordSchema } from './record.ts'
+import { revokeToken } from './revoke.ts'
+import { actorOf, etag, idParams, type ToRecord, tokenValue } from './route-parts.ts'
+import type { StoredToken } from './stored-token.ts'
+import { createTokenBody } from './token-body.ts'
+import { validateToken, validationSchema } from './validate.ts'
+import { tokenViews, tokenViewsSchema } from './views.ts'
+import { requireToken } from './visibility.ts'
+
+export function tokenRoutes(deps: TokenDependencies): AnyRoute[] {
+  const organizationId = organizationOf(deps.ledger)
+  const toRecord = async (token: StoredToken): Promise<TokenRecord> =>
+    tokenRecord(token, await organizationId(), deps.clock.now())
+  return [
+    create(deps, toRecord),
+    list(deps, toRecord),
+    alerts(deps, organizationId),
+    views(deps),
+    validate(deps),
+    get(deps, toRecord),
+    revoke(deps, toRecord),
+    ...changeRoutes(deps, toRecord),
+  ]
+}
+
+const create = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/tokens',
+    tag: 'Tokens',
+    summary: 'Make a token',
+    access: 'tokens:write',
+    body: createTokenBody,
+    reply: tokenRecordSchema.extend({ token_value: tokenValue }),
+    status: 201,
+    async handle(call) {
+      const { token, secret } = await createToken(deps, actorOf(call), call.body)
+      const made = await toRecord(token)
+      return { reply: { ...made, token_value: secret }, secretOf: token.id, headers: etag(made) }
+    },
+  })
+
+const list = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/tokens',
+    tag: 'Tokens',
+    summary: 'List tokens, newest first',
+    access: 'tokens:read',
+    query: listTokensQuery,
+    reply: z.object({ tokens: z.array(tokenRecordSchema), next_cursor: z.string().nullable() }),
+    async handle({ principal, query }) {
+      const page = await listTokens(deps.ledger, principal, query, deps.clock.now())
+      return { reply: { tokens: await Promise.all(page.tokens.map(toRecord)), next_cursor: page.nextCursor } }
+    },
+  })
+
+const get = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/tokens/{id}',
+    tag: 'Tokens',
+    summary: 'Read a token',
+    access: 'tokens:read',
+    params: idParams,
+    reply: tokenRecordSchema,
+    async handle({ principal, params }) {
+      const reply = await toRecord(await requireToken(deps.ledger, principal, params.id))
+      return { reply, headers: etag(reply) }
+    },
+  })
+
+const revoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
+  route({
+    method: 'DELETE',
+    path: '/v1/tokens/{id}',
+    tag: 'Tokens',
+    summary: 'Revoke a token',
+    access: 'tokens:revoke',
+    params: idParams,
+    reply: tokenRecordSchema.extend({ propagation: propagationSchema }),
+    async handle(call) {
+      const { token, propagation } = await revokeToken(deps, actorOf(call), call.params.id)
+      const revoked = await toRecord(token)
+      return { reply: { ...revoked, propagation: await propagation }, headers: etag(revoked) }
+    },
+  })
+
+const alerts = ({ ledger, clock }: TokenDependencies, organizationId: () => Promise<string>): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/tokens/alerts',
+    tag: 'Tokens',
+    summary: 'List what to look at: tokens that expire, have expired, are due for rotation, were revoked in emergency',
+    access: 'tokens:read',
+    query: listAlertsQuery,
+    reply: z.object({ alerts: z.array(alertSchema), next_cursor: z.string().nullable() }),
+    async handle({ principal, query }) {
+      const at = { organizationId: await organizationId(), now: clock.now() }
+      const page = await listAlerts(ledger, principal, query, at)
+      return { reply: { alerts: page.alerts, next_cursor: page.nextCursor } }
+    },
+  })
+
+const views = ({ ledger, clock }: TokenDependencies): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/tokens/views',
+    tag: 'Tokens',
+    summary: 'Count tokens by status, purpose, key class and team',
+    access: 'tokens:read',
+    reply: tokenViewsSchema,
+    handle: async ({ principal }) => ({ reply: await tokenViews(ledger, principal, clock.now()) }),
+  })
+
+const validate = (deps: TokenDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/tokens/validate',
+    tag: 'Tokens',
+    summary: 'Say whether a secret is one of a usable token',
+    access: 'tokens:read',
+    body: z.strictObject({ token: z.string().max(1000) }),
+    reply: validationSchema,
+    handle: async ({ principal, body }) => ({
+      reply: await validateToken(deps, principal, body.token, deps.clock.now()),
+    }),
+  })
+
+/** The organization never changes once it is made, so it is read once. */
+function organizationOf(ledger: Database): () => Promise<string> {
+  let known: string | null = null
+  return async () => {
+    if (known !== null) return known
+    const [organization] = await ledger.read<{ id: string }>('select id from organizations')
+    if (organization === undefined) throw new Error('There is no organization: the first start has not run')
+    known = organization.id
+    return known
+  }
+}

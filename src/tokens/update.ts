@@ -1,0 +1,109 @@
+/** Updating: name, metadata and roles freely, everything else only narrower, by one who read the present version. */
+
+import { versionArgument } from '../events/recorder.ts'
+import { Failure } from '../failure.ts'
+import type { Propagation } from '../fleet/wire.ts'
+import { tokens as ledgerTokens } from '../store/ledger.ts'
+import { newStateVersion, updateRow } from '../store/rows.ts'
+import { tokens as stateTokens } from '../store/state.ts'
+import { checkGrant, checkProfile, checkReferences, ownershipOf } from './creation.ts'
+import { tokenStatus } from './governed.ts'
+import { type Actor, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
+import { scopeAsked } from './narrow-scope.ts'
+import { widenedField } from './narrowing.ts'
+import type { TokenScope } from './scope.ts'
+import { requireStateRow, type StoredToken, scopeColumns } from './stored-token.ts'
+import type { UpdateTokenBody } from './token-body.ts'
+import { requireToken } from './visibility.ts'
+
+export interface Updated {
+  token: StoredToken
+  propagation: Promise<Propagation>
+}
+
+/**
+ * `ifMatch` is the If-Match header. Throws `version_mismatch` where it is another version, `token_scope_widened` naming
+ * the first wider field, `token_not_active`, `permission_denied`, `conflict` where somebody else was faster.
+ */
+export async function updateToken(
+  deps: TokenDependencies,
+  actor: Actor,
+  id: string,
+  body: UpdateTokenBody,
+  ifMatch: string | null,
+): Promise<Updated> {
+  const token = await requireToken(deps.ledger, actor.principal, id)
+  if (!matches(ifMatch, token.version)) throw new Failure('version_mismatch')
+  if (tokenStatus(token, deps.clock.now()) !== 'active') throw new Failure('token_not_active')
+  const scope = await checkedScope(deps, actor, token, body)
+  try {
+    return await write(deps, actor, token, scope, body)
+  } catch (error) {
+    const raced = error instanceof Failure && error.code === 'conflict' && ifMatch !== null
+    throw raced ? new Failure('version_mismatch', { cause: error }) : error
+  }
+}
+
+/** RFC 9110 section 13.1.1; no header matches every version. */
+const matches = (ifMatch: string | null, version: number): boolean =>
+  ifMatch === null || ifMatch.split(',').some((tag) => ['*', `"${version}"`, `${version}`].includes(tag.trim()))
+
+async function checkedScope(
+  deps: TokenDependencies,
+  actor: Actor,
+  token: StoredToken,
+  body: UpdateTokenBody,
+): Promise<TokenScope> {
+  const widened = (param: string) => new Failure('token_scope_widened', { param })
+  if (body.purpose !== undefined && body.purpose !== token.purpose) throw widened('purpose')
+  if (body.principal_type !== undefined && body.principal_type !== token.principalType) throw widened('principal_type')
+  const narrowed = scopeAsked(token, body, deps.clock.now())
+  const wider = widenedField(token, narrowed)
+  if (wider !== null) throw widened(wider)
+  const scope = { ...narrowed, roles: body.roles === undefined ? token.roles : [...new Set(body.roles)] }
+  checkProfile(token, scope)
+  await checkReferences(scope, deps)
+  await checkGrant(actor.principal, scope, deps.ledger)
+  return scope
+}
+
+async function write(
+  deps: TokenDependencies,
+  actor: Actor,
+  token: StoredToken,
+  scope: TokenScope,
+  { name = token.name, metadata = token.metadata }: UpdateTokenBody,
+): Promise<Updated> {
+  const only = await requireStateRow(deps.state, token.id)
+  const { eventTeamId, ...owner } = await ownershipOf(scope, deps.ledger)
+  const columns = { ...scopeColumns(scope), ...owner }
+  const changed = { ...token, ...scope, ...owner, name, metadata }
+  const details = { token_id: token.id, name, changed: changedFields(token, changed) }
+  const { head } = await deps.recorder.change({
+    event: tokenEvent({ type: 'token.updated', actor, tokenId: token.id, eventTeamId, details }, deps),
+    guard: { sql: 'select version = ? from tokens where id = ?', args: [token.version, token.id] },
+    state: [updateRow(stateTokens, token.id, { ...columns, eventTeamId }, { version: newStateVersion })],
+    ledger: [
+      updateRow(ledgerTokens, token.id, {
+        ...columns,
+        name,
+        metadata: JSON.stringify(metadata),
+        version: versionArgument,
+      }),
+    ],
+    // A new name takes no right away; only for what does, gateways hold the token back until they have read it.
+    deny: Bun.deepEquals(scopeColumns(token), scopeColumns(scope)) ? [] : [only.hash],
+  })
+  return { token: { ...changed, version: head.version }, propagation: deps.fleet.propagation(head.version) }
+}
+
+/** What an event says of an update: each changed limit with both values; of metadata only that it changed. */
+function changedFields(before: StoredToken, after: Omit<StoredToken, 'version'>): Record<string, unknown> {
+  const [from, to] = [before, after].map((token) => ({ ...scopeDetails(token), name: token.name }))
+  const fields = [...new Set(Object.keys({ ...from, ...to }))] as (keyof typeof from)[]
+  const entries = fields
+    .filter((field) => !Bun.deepEquals(from?.[field], to?.[field]))
+    .map((field) => [field, { from: from?.[field] ?? null, to: to?.[field] ?? null }])
+  const metadata = Bun.deepEquals(before.metadata, after.metadata) ? {} : { metadata: true }
+  return { ...Object.fromEntries(entries), ...metadata }
+}

@@ -1,0 +1,36 @@
+/** Whether a secret is one of a usable token, for programs that take tokens of this installation (contract section 3). */
+import { z } from 'zod'
+import type { Database } from '../store/open.ts'
+import { tokenStatus } from './governed.ts'
+import type { Principal } from './principal.ts'
+import { hashSecret, secretKind } from './secret.ts'
+import { openToken } from './stored-token.ts'
+import { visibleTokens } from './visibility.ts'
+
+export const validationSchema = z.union([
+  z.object({ valid: z.literal(true), token_id: z.uuid() }),
+  z.object({ valid: z.literal(false), reason: z.enum(['malformed', 'unknown', 'revoked', 'rotated', 'expired']) }),
+])
+export type Validation = z.infer<typeof validationSchema>
+
+/** A token that the principal may not see is unknown to it. */
+export async function validateToken(
+  { state, ledger }: { state: Database; ledger: Database },
+  principal: Principal,
+  secret: string,
+  now: number,
+): Promise<Validation> {
+  if (secretKind(secret) !== 'token') return { valid: false, reason: 'malformed' }
+  const [found] = await state.read<{ id: string }>('select id from tokens where hash = ? and deleted = 0', [
+    hashSecret(secret),
+  ])
+  const visible = visibleTokens(principal)
+  const [row] =
+    found === undefined
+      ? []
+      : await ledger.read(`select * from tokens where id = ? and ${visible.sql}`, [found.id, ...visible.args])
+  if (row === undefined) return { valid: false, reason: 'unknown' }
+  const token = openToken(row)
+  const status = tokenStatus(token, now)
+  return status === 'active' ? { valid: true, token_id: token.id } : { valid: false, reason: status }
+}
