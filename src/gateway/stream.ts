@@ -34,12 +34,19 @@ export function relayStream(exchange: Exchange, gateway: Gateway, upstream: Resp
   exchange.answer = new Response(new ReadableStream(new Relay(exchange, gateway, body.getReader())), { headers })
 }
 
-class Relay implements UnderlyingSource<Uint8Array> {
+/** What is used of a stream's controller. */
+interface Outlet {
+  enqueue(bytes: Uint8Array): void
+  close(): void
+  error(reason: Error): void
+}
+
+class Relay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #reader: ByteReader
   readonly #splitter = new SseSplitter(maxFrameBytes)
-  #controller: ReadableStreamDefaultController<Uint8Array> | null = null
+  #outlet: Outlet | null = null
   #received = 0
   /** Nothing more is passed on: the end is on its way, or the caller is gone. */
   #ended = false
@@ -54,8 +61,8 @@ class Relay implements UnderlyingSource<Uint8Array> {
     }
   }
 
-  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    this.#controller = controller
+  start(outlet: Outlet): void {
+    this.#outlet = outlet
   }
 
   async pull(): Promise<void> {
@@ -170,17 +177,17 @@ class Relay implements UnderlyingSource<Uint8Array> {
     try {
       await settled
       passEnd()
-      if (!this.#ended) this.#controller?.close()
+      if (!this.#ended) this.#outlet?.close()
     } catch (thrown) {
       const { log } = this.#gateway
       log.error({ exchange_id: this.#exchange.id, error: String(thrown) }, 'An outcome could not be recorded')
-      if (!this.#ended) this.#controller?.error(new Failure('event_outbox_full'))
+      if (!this.#ended) this.#outlet?.error(new Failure('event_outbox_full'))
     }
     this.#end()
   }
 
   #enqueue(bytes: Uint8Array): void {
-    if (!this.#ended) this.#controller?.enqueue(bytes)
+    if (!this.#ended) this.#outlet?.enqueue(bytes)
   }
 
   #end(): void {
