@@ -2,12 +2,12 @@
  * Passes the provider's answer on. Streams go to `stream.ts`; everything else is read whole, its outcome committed, and
  * only then answered, with the bytes that came and their length.
  */
-import { Failure } from '../failure.ts'
 import { readBounded } from './bounded.ts'
-import { type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
+import { type Exchange, type Gateway, given } from './exchange.ts'
 import { headersToCaller } from './headers.ts'
-import { endAttempt, settle } from './record.ts'
+import { settle } from './record.ts'
 import { relayStream } from './stream.ts'
+import { unusable } from './unusable.ts'
 
 /** A declared length up to this is read in one piece; beyond it each chunk shows that the provider is not silent. */
 const onePieceBytes = 256 * 1024
@@ -20,7 +20,7 @@ export async function passAnswer(exchange: Exchange, gateway: Gateway): Promise<
   if (upstream.status < 200 || upstream.status >= 300 || isEventStream !== given(exchange.facts).stream) {
     throw unusable(exchange, gateway, 'provider.invalid_answer')
   }
-  if (isEventStream) relayStream(exchange, gateway, upstream)
+  if (isEventStream) await relayStream(exchange, gateway, upstream)
   else await passWhole(exchange, gateway, upstream)
 }
 
@@ -74,11 +74,4 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   exchange.waitingSince = null
   if (bytes === null) throw unusable(exchange, gateway, 'provider.answer_too_large')
   return bytes
-}
-
-/** Lets go of an answer that cannot be used, so that the provider stops sending it. */
-function unusable(exchange: Exchange, gateway: Gateway, reason: ReasonCode, cause?: unknown): Failure {
-  endAttempt(exchange, gateway, reason)
-  exchange.abort.abort()
-  return new Failure('upstream_provider_error', { cause })
 }

@@ -24,9 +24,11 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
 
 /** Settles where nobody is left to be told that the journal failed: the log is. */
 export function settleUnwatched(exchange: Exchange, gateway: Gateway, outcome: Outcome): void {
-  settle(exchange, gateway, outcome).catch((thrown) => {
-    gateway.log.error({ exchange_id: exchange.id, error: String(thrown) }, 'An outcome could not be recorded')
-  })
+  settle(exchange, gateway, outcome).catch((thrown) => logUnrecorded(exchange, gateway, thrown))
+}
+
+export function logUnrecorded({ id, requestId }: Exchange, { log }: Gateway, thrown: unknown): void {
+  log.error({ request_id: requestId, exchange_id: id, error: String(thrown) }, 'An outcome could not be recorded')
 }
 
 /** Ends the running attempt, if one runs; its reason is its own where it has one already. */

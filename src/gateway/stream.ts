@@ -19,26 +19,33 @@ import type { ByteReader } from './bounded.ts'
 import type { Exchange, Gateway, ReasonCode } from './exchange.ts'
 import { headersToCaller } from './headers.ts'
 import { callerLeft } from './open-record.ts'
-import { settle } from './record.ts'
+import { logUnrecorded, settle } from './record.ts'
+import { unusable } from './unusable.ts'
 
 /** A frame may hold an image; an "event stream" that never ends a frame must not fill the memory. */
 const maxFrameBytes = 16 * 1024 * 1024
 const lingerMilliseconds = 1000
 
-/** Makes the streaming answer. From here on the relay ends the exchange. */
-export function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): void {
+/**
+ * Makes the streaming answer as soon as the provider has sent its first bytes; until then a failure is still an answer
+ * of its own. From here on the relay ends the exchange.
+ */
+export async function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  const relay = new Relay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
+  if (!(await relay.begin())) {
+    if (exchange.cut !== null) throw exchange.cut.failure
+    throw unusable(exchange, gateway, 'provider.interrupted')
+  }
   const headers = headersToCaller(exchange, upstream, gateway.clock.now())
   headers['cache-control'] = 'no-cache'
-  const body = upstream.body ?? new Blob([]).stream()
   exchange.streaming = true
-  exchange.answer = new Response(new ReadableStream(new Relay(exchange, gateway, body.getReader())), { headers })
+  exchange.answer = new Response(new ReadableStream(relay), { headers })
 }
 
 /** What is used of a stream's controller. */
 interface Outlet {
   enqueue(bytes: Uint8Array): void
   close(): void
-  error(reason: Error): void
 }
 
 class Relay implements Bun.UnderlyingSource<Uint8Array> {
@@ -47,6 +54,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #reader: ByteReader
   readonly #splitter = new SseSplitter(maxFrameBytes)
   #outlet: Outlet | null = null
+  #first: Uint8Array | null = null
   #received = 0
   /** Nothing more is passed on: the end is on its way, or the caller is gone. */
   #ended = false
@@ -55,10 +63,18 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#exchange = exchange
     this.#gateway = gateway
     this.#reader = reader
+  }
+
+  /** Waits for the provider's first bytes; false where none came. */
+  async begin(): Promise<boolean> {
+    const chunk = await this.#read()
+    if (chunk === 'broken' || chunk === 'ended' || this.#exchange.cut !== null) return false
+    this.#first = chunk
     // While the caller does not read, no read of the provider is there to be rejected by the abort.
-    exchange.onCut = () => {
-      if (exchange.waitingSince === null) void this.#fail('gateway.interrupted')
+    this.#exchange.onCut = () => {
+      if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
     }
+    return true
   }
 
   start(outlet: Outlet): void {
@@ -68,7 +84,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   async pull(): Promise<void> {
     let passed = false
     while (!passed && !this.#ended) {
-      const chunk = await this.#read()
+      const chunk = this.#first ?? (await this.#read())
+      this.#first = null
       if (this.#ended) return
       if (chunk === 'broken') return this.#fail('provider.interrupted')
       if (chunk === 'ended') return this.#finishWithout()
@@ -172,17 +189,15 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     await this.#close(settled, () => this.#enqueue(exchange.dialect.errorFrames(failure, exchange.requestId)))
   }
 
-  /** Waits for the outcome, passes the end on and closes. An end that could not be recorded is not shown as one. */
+  /** Waits for the outcome, passes the end on and closes. Where it was not recorded the answer stays without an end. */
   async #close(settled: Promise<void>, passEnd: () => void): Promise<void> {
     try {
       await settled
       passEnd()
-      if (!this.#ended) this.#outlet?.close()
     } catch (thrown) {
-      const { log } = this.#gateway
-      log.error({ exchange_id: this.#exchange.id, error: String(thrown) }, 'An outcome could not be recorded')
-      if (!this.#ended) this.#outlet?.error(new Failure('event_outbox_full'))
+      logUnrecorded(this.#exchange, this.#gateway, thrown)
     }
+    if (!this.#ended) this.#outlet?.close()
     this.#end()
   }
 
