@@ -17,7 +17,7 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
     stream: given(exchange.facts).stream,
     body: bodyToSend(exchange),
     contentType: 'application/json',
-    headers: headersToProvider(exchange.request.headers, exchange.requestId),
+    headers: headersToProvider(exchange.request.headers),
     signal: exchange.abort.signal,
   }
   try {

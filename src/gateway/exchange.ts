@@ -116,6 +116,8 @@ export interface Exchange {
   streaming: boolean
   /** Resolves when the outcome is committed; null until there is one. */
   settled: Promise<void> | null
+  /** The caller's connection is being watched. */
+  watched: boolean
   /** What the last stage made. */
   answer: Response | null
 }
@@ -172,6 +174,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   waitingSince: null,
   streaming: false,
   settled: null,
+  watched: false,
   answer: null,
 })
 

@@ -20,9 +20,9 @@ const toCaller = [
   'x-ratelimit-reset-tokens',
 ] as const
 
-/** The caller's headers that go on to the provider, with the request id that both sides then know. */
-export function headersToProvider(headers: Headers, requestId: string): Record<string, string> {
-  const passed: Record<string, string> = { 'x-request-id': requestId }
+/** The caller's headers that go on to the provider. */
+export function headersToProvider(headers: Headers): Record<string, string> {
+  const passed: Record<string, string> = {}
   for (const name of toProvider) {
     const value = headers.get(name)
     if (value !== null) passed[name] = value

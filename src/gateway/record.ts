@@ -14,7 +14,8 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   if (exchange.settled !== null) return exchange.settled
   endAttempt(exchange, gateway, outcome.reason)
   exchange.waitingSince = null
-  const events = exchange.attempts.map((attempt) => attemptEvent(exchange, gateway, attempt))
+  const events: Event[] = []
+  for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
   events.push(outcomeEvent(exchange, gateway, outcome))
   const { journal } = gateway.lane
   exchange.settled = exchange.opened ? journal.close(exchange.id, events) : journal.refuse(events)

@@ -1,6 +1,7 @@
 /**
- * The exchanges that run, in one set: what a drain waits for, and what is held against the deadlines. One sweep a tenth
- * of a second serves all of them, where a timer for each request would cost more than the rest of its admission.
+ * The exchanges that run, in one set: what a drain waits for, whose callers are watched, and what is held against the
+ * deadlines. One sweep every few milliseconds serves all of them, where a timer and a listener for each request would
+ * cost more than the rest of its admission; it stops while nothing runs.
  *
  * Three deadlines (contract section 2): the provider's first byte, its silence within an answer, the answer in all.
  */
@@ -9,7 +10,7 @@ import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import { cut, type Exchange } from './exchange.ts'
 
-const sweepMilliseconds = 100
+const sweepMilliseconds = 10
 
 export interface Running {
   readonly size: number
@@ -19,13 +20,26 @@ export interface Running {
   drain(milliseconds: number): Promise<void>
 }
 
-export function createRunning(settings: Settings, clock: Clock): Running {
+/** `watch` is called once for each exchange that takes longer than a moment and has its request whole. */
+export function createRunning(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): Running {
   const exchanges = new Set<Exchange>()
   let emptied: (() => void) | null = null
   let sweeping: ReturnType<typeof setInterval> | null = null
+  const stopSweeping = () => {
+    if (sweeping !== null) clearInterval(sweeping)
+    sweeping = null
+  }
   const sweep = () => {
+    if (exchanges.size === 0) return stopSweeping()
     const now = clock.monotonic()
-    for (const exchange of exchanges) checkDeadlines(exchange, settings, now)
+    for (const exchange of exchanges) {
+      // Until then the server's own limit holds for a body that does not come.
+      if (!exchange.watched && exchange.facts !== null) {
+        exchange.watched = true
+        watch(exchange)
+      }
+      checkDeadlines(exchange, settings, now)
+    }
   }
   const whenEmpty = (milliseconds: number) =>
     new Promise<void>((resolve) => {
@@ -55,8 +69,7 @@ export function createRunning(settings: Settings, clock: Clock): Running {
       await whenEmpty(milliseconds)
       for (const exchange of exchanges) cut(exchange, 'gateway.drained', new Failure('draining'))
       await whenEmpty(cutGraceMilliseconds)
-      if (sweeping !== null) clearInterval(sweeping)
-      sweeping = null
+      stopSweeping()
     },
   }
 }

@@ -199,7 +199,7 @@ describe('what may be sent', () => {
     expect(headers?.get('authorization')).toBe('Bearer sk-operator')
     expect(headers?.get('accept-encoding')).toBe('identity')
     expect([headers?.get('cookie'), headers?.get('x-api-key')]).toEqual([null, null])
-    expect([headers?.get('openai-beta'), headers?.get('x-request-id')]).toEqual(['x', 'mine-1'])
+    expect([headers?.get('openai-beta'), headers?.get('x-request-id')]).toEqual(['x', null])
   })
 })
 

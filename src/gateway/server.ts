@@ -14,6 +14,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { version } from '../version.ts'
+import { watchCaller } from './caller.ts'
 import { type Beginning, beginExchange, type Connection, type Gateway } from './exchange.ts'
 import { createMeter } from './meter.ts'
 import { modelsPath } from './models.ts'
@@ -74,7 +75,7 @@ const requestIdForm = /^[A-Za-z0-9._:-]{1,128}$/
 export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
   const meter = createMeter()
-  const running = createRunning(settings, clock)
+  const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = { lane, settings, fetch, clock, newId, log, meter, running }
   let draining = false
 
