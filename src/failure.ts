@@ -63,6 +63,7 @@ export const failures = {
 
   // The gateway
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
+  client_left: row(499, 'invalid_request_error', 'The caller left before its answer was complete'),
   upstream_provider_error: row(502, 'server_error', "The provider's answer could not be used"),
   provider_primary_path_error: row(502, 'server_error', 'No provider could be reached'),
   upstream_error: row(502, 'server_error', 'The provider could not be reached'),

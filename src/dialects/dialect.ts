@@ -19,7 +19,7 @@ export type Family =
 export interface RequestFacts {
   model: string
   stream: boolean
-  /** An upper estimate of the input in tokens, for events of answers that report no usage. */
+  /** The input in tokens, estimated from its text, for events of answers that report no usage. */
   inputEstimate: number
 }
 
@@ -42,18 +42,30 @@ export interface FrameFacts {
   error: string | null
 }
 
+/** What a whole answer means to the gateway. */
+export interface AnswerFacts {
+  usage: Usage | null
+  /** Characters of generated text in it, for estimates. */
+  textLength: number
+}
+
 export interface Dialect {
   family: Family
   /** `POST /v1/chat/completions` */
   route: string
   /** Reads a parsed body. Throws `invalid_parameter` naming the field where the gateway cannot act without it. */
   read(body: Record<string, unknown>): RequestFacts
-  /** Usage of a whole JSON answer, or null. `body` is what the provider sent, parsed. */
-  usage(body: unknown): Usage | null
+  /** Reads a whole JSON answer. `body` is what the provider sent, parsed. */
+  readAnswer(body: unknown): AnswerFacts
   /** Reads one SSE frame's data; called for each frame in order. */
   readFrame(data: string): FrameFacts
   /** The body of an error answer in this language. */
   errorBody(failure: Failure, requestId: string): unknown
   /** The bytes that end a stream which fails after it began. */
   errorFrames(failure: Failure, requestId: string): Uint8Array
+  /** The bytes that end a stream after the provider itself sent an error frame. */
+  readonly endFrames: Uint8Array
 }
+
+/** About how many tokens a text of this length makes: four characters each, as providers' own advice has it. */
+export const estimateTokens = (characters: number): number => Math.ceil(characters / 4)

@@ -16,7 +16,7 @@ export interface Journal {
   open(exchangeId: string, interrupted: Event): Promise<void>
   /** Writes the events that end an opened exchange, its attempts first, its outcome last; resolves when committed. */
   close(exchangeId: string, events: readonly Event[]): Promise<void>
-  /** Writes the events of an exchange that was refused before it was opened. Throws `event_outbox_full`. */
+  /** Writes the events of a request that was never opened: a refusal, or one that calls nobody. Throws `event_outbox_full`. */
   refuse(events: readonly Event[]): Promise<void>
 }
 
@@ -45,6 +45,8 @@ export interface StateView {
 export interface Standing {
   readonly gatewayId: string
   readonly gatewayUrl: string
+  /** Names the token's resource in what a caller is told: `vrn:gatehouse:<organization id>:token/<id>`. */
+  readonly organizationId: string
   /** Throws `not_ready` before the first state is loaded, `token_state_stale` past `max_staleness`. */
   assertCurrent(): void
   /** HMAC-SHA-256 of a request's bytes under the installation's prompt-hash key, as `<key id>:<hex>`. */

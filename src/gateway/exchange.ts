@@ -2,9 +2,18 @@
  * One governed request on its way through the gateway, and what the stages need. Each stage takes the exchange and
  * makes it richer, or throws a Failure; `stages.ts` is the order.
  */
+import type { Settings } from '../config.ts'
 import type { Dialect, RequestFacts, Usage } from '../dialects/dialect.ts'
-import type { Provider } from '../providers/provider.ts'
+import type { Verdict } from '../events/event.ts'
+import { Failure } from '../failure.ts'
+import type { Journal, Standing, StateView } from '../fleet/lane.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
+import type { Meter } from './meter.ts'
+import type { Running } from './running.ts'
 
 /** A model as the request asked for it, and who will answer. */
 export interface ResolvedModel {
@@ -13,36 +22,172 @@ export interface ResolvedModel {
   /** The name the provider knows it by. */
   upstreamModel: string
   provider: Provider
+  kind: ProviderKind
 }
 
 /** One call to a provider, as the attempt event tells it. */
 export interface Attempt {
+  readonly eventId: string
   provider: string
   model: string
   startedAt: number
+  startedMonotonic: number
   /** Milliseconds until the headers came, null where they did not. */
   firstByteMs: number | null
+  /** Milliseconds from the call to its end, null while it runs. */
+  latencyMs: number | null
   status: number | null
-  reason: string
+  reason: ReasonCode
 }
+
+/** Stable words of what became of an exchange, beside the codes of failures. */
+export type ReasonCode =
+  | 'ok'
+  | 'provider.error'
+  | 'provider.unreachable'
+  | 'provider.timeout'
+  | 'provider.interrupted'
+  | 'provider.invalid_answer'
+  | 'provider.answer_too_large'
+  | 'client.left'
+  | 'gateway.interrupted'
+  | 'gateway.drained'
+  | (string & {})
+
+/** Why an exchange was cut short: what the event says, and what the caller is told where it still listens. */
+export interface Cut {
+  reason: ReasonCode
+  failure: Failure
+}
+
+/** What became of the exchange; there is one, and only the first counts. */
+export interface Outcome {
+  verdict: Verdict
+  reason: ReasonCode
+  /** The HTTP status that the caller got, null where it left before there was one. */
+  status: number | null
+}
+
+export type Connection = Pick<Bun.Server<unknown>, 'timeout'>
 
 export interface Exchange {
   /** The gateway's own id: usage and events are keyed by it; x-request-id is the caller's and may repeat. */
   readonly id: string
   readonly requestId: string
+  /** The outcome's event id, the same for what a restart would write, so that only one can ever stand. */
+  readonly outcomeEventId: string
+  /** `POST /v1/chat/completions`, as events name it. */
+  readonly route: string
+  /** A bounded label for metrics: the dialect's family, or `models`. */
+  readonly family: string
   readonly dialect: Dialect
   readonly startedAt: number
   readonly startedMonotonic: number
   readonly request: Request
-  /** One for each exchange, aborted by the caller's leaving, a deadline or an emergency; always passed upstream. */
+  /** The server that holds the caller's connection; null where there is none, as in tests. */
+  readonly connection: Connection | null
+  /** One for each exchange, aborted by the caller's leaving, a deadline or a drain; always passed upstream. */
   readonly abort: AbortController
+  /** SHA-256 of the secret that was shown, by which the token is looked at again. */
+  tokenHash: string | null
   token: GovernedToken | null
   body: Uint8Array | null
+  /** Where the value of `model` stands in the body. */
+  modelSpan: readonly [start: number, end: number] | null
   facts: RequestFacts | null
+  promptHash: string | null
   model: ResolvedModel | null
   /** Whether the open record stands in the outbox: from then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
+  /** The provider's answer: held here so that it is not collected while its body still streams. */
+  upstream: Response | null
   usage: Usage | null
+  /** Characters of generated text that were passed on, for estimates. */
+  relayedText: number
   firstTokenMs: number | null
+  /** Set once, by `cut`; the abort follows from it. */
+  cut: Cut | null
+  /** Called when the exchange is cut while nothing of it waits for the provider. */
+  onCut: (() => void) | null
+  /** When the provider's silence began, monotonic; null while nobody waits for it. `running.ts` watches it. */
+  waitingSince: number | null
+  /** The answer goes on after it was handed out: its end, not its headers, ends the exchange. */
+  streaming: boolean
+  /** Resolves when the outcome is committed; null until there is one. */
+  settled: Promise<void> | null
+  /** The caller's connection is being watched. */
+  watched: boolean
+  /** What the last stage made. */
+  answer: Response | null
+}
+
+/** What a gateway runs on: everything the stages need that is not the exchange's own. */
+export interface Gateway {
+  readonly lane: { readonly journal: Journal; readonly view: StateView; readonly standing: Standing }
+  readonly settings: Settings
+  readonly fetch: Fetch
+  readonly clock: Clock
+  readonly newId: NewId
+  readonly log: Log
+  readonly meter: Meter
+  readonly running: Running
+}
+
+export interface Beginning {
+  request: Request
+  connection: Connection | null
+  requestId: string
+  route: string
+  family: string
+  dialect: Dialect
+}
+
+/** An exchange of which nothing is known yet but that it was asked for. */
+export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gateway, 'clock' | 'newId'>): Exchange => ({
+  id: newId(),
+  requestId: beginning.requestId,
+  outcomeEventId: newId(),
+  route: beginning.route,
+  family: beginning.family,
+  dialect: beginning.dialect,
+  startedAt: clock.now(),
+  startedMonotonic: clock.monotonic(),
+  request: beginning.request,
+  connection: beginning.connection,
+  abort: new AbortController(),
+  tokenHash: null,
+  token: null,
+  body: null,
+  modelSpan: null,
+  facts: null,
+  promptHash: null,
+  model: null,
+  opened: false,
+  attempts: [],
+  upstream: null,
+  usage: null,
+  relayedText: 0,
+  firstTokenMs: null,
+  cut: null,
+  onCut: null,
+  waitingSince: null,
+  streaming: false,
+  settled: null,
+  watched: false,
+  answer: null,
+})
+
+/** What an earlier stage must have set. Its absence is a mistake in the order of stages: `internal`. */
+export function given<Value>(value: Value | null): Value {
+  if (value === null) throw new Failure('internal', { cause: new Error('A stage ran before the one it builds on') })
+  return value
+}
+
+/** Ends an exchange from outside its own course: the caller left, a deadline passed, the gateway stops. First wins. */
+export function cut(exchange: Exchange, reason: ReasonCode, failure: Failure): void {
+  if (exchange.cut !== null) return
+  exchange.cut = { reason, failure }
+  exchange.abort.abort(failure)
+  exchange.onCut?.()
 }

@@ -28,7 +28,7 @@ export interface UpstreamCall {
   signal: AbortSignal
 }
 
-export type Fetch = (url: string, init: RequestInit & { decompress?: boolean }) => Promise<Response>
+export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>
 
 export interface ProviderKind {
   kind: string

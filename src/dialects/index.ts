@@ -1,0 +1,5 @@
+/** Every dialect the gateway speaks. Adding one is its file and its line here. */
+import { chat } from './chat.ts'
+import type { Dialect } from './dialect.ts'
+
+export const dialects: readonly Dialect[] = [chat]

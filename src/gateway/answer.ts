@@ -1,0 +1,77 @@
+/**
+ * Passes the provider's answer on. Streams go to `stream.ts`; everything else is read whole, its outcome committed, and
+ * only then answered, with the bytes that came and their length.
+ */
+import { readBounded } from './bounded.ts'
+import { type Exchange, type Gateway, given } from './exchange.ts'
+import { headersToCaller } from './headers.ts'
+import { settle } from './record.ts'
+import { relayStream } from './stream.ts'
+import { unusable } from './unusable.ts'
+
+/** A declared length up to this is read in one piece; beyond it each chunk shows that the provider is not silent. */
+const onePieceBytes = 256 * 1024
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
+
+export async function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
+  const upstream = given(exchange.upstream)
+  if (upstream.status >= 400) return passError(exchange, gateway, upstream)
+  const isEventStream = (upstream.headers.get('content-type') ?? '').toLowerCase().startsWith('text/event-stream')
+  if (upstream.status < 200 || upstream.status >= 300 || isEventStream !== given(exchange.facts).stream) {
+    throw unusable(exchange, gateway, 'provider.invalid_answer')
+  }
+  if (isEventStream) await relayStream(exchange, gateway, upstream)
+  else await passWhole(exchange, gateway, upstream)
+}
+
+async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  const bytes = await readWhole(exchange, gateway, upstream)
+  let body: unknown
+  try {
+    body = JSON.parse(strictUtf8.decode(bytes))
+  } catch (thrown) {
+    throw unusable(exchange, gateway, 'provider.invalid_answer', thrown)
+  }
+  const { usage, textLength } = exchange.dialect.readAnswer(body)
+  exchange.usage = usage
+  exchange.relayedText = textLength
+  await settle(exchange, gateway, { verdict: 'allow', reason: 'ok', status: upstream.status })
+  answerWith(exchange, gateway, upstream, bytes)
+}
+
+/** The provider's own refusal passes with its status and body, whatever that is (service.md Errors, rule 2). */
+async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  const bytes = await readWhole(exchange, gateway, upstream)
+  await settle(exchange, gateway, { verdict: 'error', reason: 'provider.error', status: upstream.status })
+  answerWith(exchange, gateway, upstream, bytes)
+}
+
+function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, bytes: Uint8Array): void {
+  exchange.answer = new Response(bytes, {
+    status: upstream.status,
+    headers: headersToCaller(exchange, upstream, clock.now()),
+  })
+}
+
+async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<Uint8Array> {
+  const limit = gateway.settings.answer_limit_bytes
+  const declared = upstream.headers.get('content-length')
+  const plain = !upstream.headers.has('content-encoding')
+  exchange.waitingSince = gateway.clock.monotonic()
+  let bytes: Uint8Array | null
+  try {
+    if (upstream.body === null) bytes = new Uint8Array(0)
+    else if (plain && declared !== null && Number(declared) <= Math.min(onePieceBytes, limit)) {
+      bytes = await upstream.bytes()
+    } else {
+      bytes = await readBounded(upstream.body.getReader(), limit, () => {
+        exchange.waitingSince = gateway.clock.monotonic()
+      })
+    }
+  } catch (thrown) {
+    throw exchange.cut?.failure ?? unusable(exchange, gateway, 'provider.interrupted', thrown)
+  }
+  exchange.waitingSince = null
+  if (bytes === null) throw unusable(exchange, gateway, 'provider.answer_too_large')
+  return bytes
+}

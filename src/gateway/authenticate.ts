@@ -1,0 +1,48 @@
+/** Who is asking: the token behind the Authorization header, and whether it may be used at this instant. */
+import { Failure } from '../failure.ts'
+import { type GovernedToken, tokenStatus } from '../tokens/governed.ts'
+import { hashSecret, secretKind } from '../tokens/secret.ts'
+import { type Exchange, type Gateway, given } from './exchange.ts'
+
+const bearer = /^bearer +(\S+) *$/i
+
+/**
+ * Finds the token. Without a usable header `missing_api_key`; what is no token of ours, by form or checksum,
+ * `invalid_api_token` with no look-up; a state that is not loaded or too old `not_ready`, `token_state_stale`.
+ */
+export function authenticate(exchange: Exchange, gateway: Gateway): void {
+  const header = exchange.request.headers.get('authorization')
+  const secret = header === null ? undefined : bearer.exec(header)?.[1]
+  if (secret === undefined) throw new Failure('missing_api_key')
+  if (secretKind(secret) !== 'token') throw new Failure('invalid_api_token')
+  exchange.tokenHash = hashSecret(secret)
+  lookAtToken(exchange, gateway)
+}
+
+/**
+ * Looks at the token's record as it is now: on arrival, and again after every wait, because it may have been revoked
+ * meanwhile (protocols section 4, rule 6).
+ */
+export function lookAtToken(exchange: Exchange, { lane, clock }: Gateway): void {
+  lane.standing.assertCurrent()
+  const hash = given(exchange.tokenHash)
+  const token = lookUp(lane.view.token, hash, lane.view)
+  if (token === null) throw new Failure('invalid_api_token')
+  exchange.token = token
+  const resource = `vrn:gatehouse:${lane.standing.organizationId}:token/${token.id}`
+  const status = tokenStatus(token, clock.now())
+  if (status === 'expired') throw new Failure('tokens.expired', { message: `${resource} has expired` })
+  if (status !== 'active') throw new Failure('invalid_api_token', { message: `${resource} has been ${status}` })
+  if (lane.view.denied(hash)) {
+    throw new Failure('invalid_api_token', { message: `${resource} has been revoked or replaced` })
+  }
+}
+
+/** A state file that cannot be read is an outage, never a bad credential: clients throw keys away on a 401. */
+function lookUp(token: Gateway['lane']['view']['token'], hash: string, view: object): GovernedToken | null {
+  try {
+    return token.call(view, hash)
+  } catch (thrown) {
+    throw thrown instanceof Failure ? thrown : new Failure('dependency_unavailable', { cause: thrown })
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Which headers pass, by allow-list both ways: hop-by-hop headers, credentials, cookies, and whatever nobody has thought
+ * of stay where they are (RFC 9110 section 7.6.1). Compression ends here: bodies are asked for as identity, and what
+ * comes compressed all the same has been opened by fetch, so that encoding and length of the wire no longer apply.
+ */
+import { mustNotRetry } from '../failure.ts'
+import type { Exchange } from './exchange.ts'
+
+const toProvider = ['accept', 'user-agent', 'openai-beta', 'idempotency-key', 'traceparent', 'tracestate'] as const
+
+const toCaller = [
+  'content-type',
+  'openai-processing-ms',
+  'openai-version',
+  'x-ratelimit-limit-requests',
+  'x-ratelimit-limit-tokens',
+  'x-ratelimit-remaining-requests',
+  'x-ratelimit-remaining-tokens',
+  'x-ratelimit-reset-requests',
+  'x-ratelimit-reset-tokens',
+] as const
+
+/** The caller's headers that go on to the provider. */
+export function headersToProvider(headers: Headers): Record<string, string> {
+  const passed: Record<string, string> = {}
+  for (const name of toProvider) {
+    const value = headers.get(name)
+    if (value !== null) passed[name] = value
+  }
+  return passed
+}
+
+/** Headers of an answer that the provider gave, an error included. */
+export function headersToCaller(exchange: Exchange, upstream: Response, now: number): Record<string, string> {
+  const failed = upstream.status >= 400
+  const headers: Record<string, string> = {
+    'x-request-id': exchange.requestId,
+    'x-service-verdict': failed ? 'ERROR' : 'ALLOW',
+  }
+  for (const name of toCaller) {
+    const value = upstream.headers.get(name)
+    if (value !== null) headers[name] = value
+  }
+  if (failed) {
+    headers['x-service-error-source'] = 'upstream'
+    if (mustNotRetry(upstream.status, null)) headers['x-should-retry'] = 'false'
+    const retryAfter = retryAfterSeconds(upstream.headers.get('retry-after'), now)
+    if (retryAfter !== null) headers['retry-after'] = String(retryAfter)
+  }
+  return headers
+}
+
+/** Retry-After in whole seconds from either of its forms (RFC 9110 section 10.2.3) or a fraction; null where unreadable. */
+export function retryAfterSeconds(value: string | null, now: number): number | null {
+  if (value === null || value.trim() === '') return null
+  const seconds = Number(value)
+  if (Number.isFinite(seconds)) return seconds < 0 ? null : Math.ceil(seconds)
+  const instant = Date.parse(value)
+  return Number.isNaN(instant) ? null : Math.max(0, Math.ceil((instant - now) / 1000))
+}

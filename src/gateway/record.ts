@@ -1,0 +1,139 @@
+/**
+ * What an exchange leaves behind: one `gateway.provider.attempt` event for each call, then exactly one
+ * `gateway.request.outcome`. `settle` is the only way to write them, and only its first call does: every path that can
+ * end an exchange calls it, and whoever comes second gets the first one's promise.
+ */
+
+import { estimateTokens } from '../dialects/dialect.ts'
+import { type Attribution, type CostAttribution, type Event, nobody, type Verdict } from '../events/event.ts'
+import { timestamp } from '../lib/clock.ts'
+import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
+
+/** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
+export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
+  if (exchange.settled !== null) return exchange.settled
+  endAttempt(exchange, gateway, outcome.reason)
+  exchange.waitingSince = null
+  const events: Event[] = []
+  for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
+  events.push(outcomeEvent(exchange, gateway, outcome))
+  const { journal } = gateway.lane
+  exchange.settled = exchange.opened ? journal.close(exchange.id, events) : journal.refuse(events)
+  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic())
+  return exchange.settled
+}
+
+/** Settles where nobody is left to be told that the journal failed: the log is. */
+export function settleUnwatched(exchange: Exchange, gateway: Gateway, outcome: Outcome): void {
+  settle(exchange, gateway, outcome).catch((thrown) => logUnrecorded(exchange, gateway, thrown))
+}
+
+export function logUnrecorded({ id, requestId }: Exchange, { log }: Gateway, thrown: unknown): void {
+  log.error({ request_id: requestId, exchange_id: id, error: String(thrown) }, 'An outcome could not be recorded')
+}
+
+/** Ends the running attempt, if one runs; its reason is its own where it has one already. */
+export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>, reason: ReasonCode): void {
+  const attempt = exchange.attempts.at(-1)
+  if (attempt === undefined || attempt.latencyMs !== null) return
+  attempt.latencyMs = Math.round(clock.monotonic() - attempt.startedMonotonic)
+  attempt.reason = reason
+}
+
+/** The outcome that a restart writes for an exchange whose own never came. */
+export const interruptedEvent = (exchange: Exchange, gateway: Gateway): Event =>
+  outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
+
+function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, status }: Outcome): Event {
+  const { facts, model } = exchange
+  const event = baseEvent(exchange, gateway, exchange.outcomeEventId, 'gateway.request.outcome', verdict, reason)
+  event.details = {
+    route: exchange.route,
+    model: facts?.model ?? null,
+    provider: model?.provider.name ?? null,
+    status,
+    latency_ms: Math.round(gateway.clock.monotonic() - exchange.startedMonotonic),
+    first_token_ms: exchange.firstTokenMs,
+    attempts: exchange.attempts.length,
+    stream: facts?.stream ?? false,
+  }
+  if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
+  const cost = costAttribution(exchange, reason)
+  if (cost !== null) event.event_cost_attribution = cost
+  return event
+}
+
+function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): Event {
+  const verdict = attempt.reason === 'ok' ? 'allow' : 'error'
+  const event = baseEvent(exchange, gateway, attempt.eventId, 'gateway.provider.attempt', verdict, attempt.reason)
+  event.details = {
+    provider: attempt.provider,
+    model: attempt.model,
+    attempt: exchange.attempts.indexOf(attempt) + 1,
+    status: attempt.status,
+    latency_ms: attempt.latencyMs,
+    first_byte_ms: attempt.firstByteMs,
+  }
+  return event
+}
+
+const baseEvent = (
+  exchange: Exchange,
+  { lane, clock }: Gateway,
+  eventId: string,
+  type: Event['event_type'],
+  verdict: Verdict,
+  reason: ReasonCode,
+): Event => ({
+  event_id: eventId,
+  event_type: type,
+  request_id: exchange.requestId,
+  timestamp: timestamp(clock.now()),
+  verdict,
+  reason_code: reason,
+  config_version: lane.view.version,
+  event_attribution: attribution(exchange, lane.standing.gatewayId),
+  exchange_id: exchange.id,
+})
+
+function attribution({ token }: Exchange, gatewayId: string): Attribution {
+  if (token === null) return { ...nobody, gateway_id: gatewayId }
+  return {
+    token_id: token.id,
+    team_id: token.eventTeamId,
+    user_id: token.userId,
+    gateway_id: gatewayId,
+    oauth_client_id: null,
+    session_id: null,
+    key_class: token.keyClass,
+  }
+}
+
+/** Outcomes that cost what was used even where the provider did not say how much that was. */
+const paidByEstimate: ReadonlySet<ReasonCode> = new Set(['ok', 'client.left', 'gateway.drained', 'gateway.interrupted'])
+
+/**
+ * The provider's own counts where it gave them. Otherwise input and what was produced, estimated from the text: for
+ * answers that arrived, callers that left, and broken streams of which something was passed on. A failed call costs
+ * nothing else (contract section 8).
+ */
+function costAttribution(exchange: Exchange, reason: ReasonCode): CostAttribution | null {
+  const { facts, model, usage, relayedText } = exchange
+  if (facts === null || model === null || !exchange.opened) return null
+  const dispatched = exchange.attempts.length > 0
+  const estimate = usage === null
+  if (estimate && !(dispatched && (paidByEstimate.has(reason) || relayedText > 0))) return null
+  return {
+    currency: 'USD',
+    cost: null,
+    estimated: estimate,
+    input_tokens: estimate ? facts.inputEstimate : usage.inputTokens,
+    output_tokens: estimate ? estimateTokens(relayedText) : usage.outputTokens,
+    cached_input_tokens: usage?.cachedInputTokens ?? null,
+    reasoning_tokens: usage?.reasoningTokens ?? null,
+    provider: model.provider.name,
+    model: model.id,
+    price_source: null,
+    spend_owner: null,
+  }
+}

@@ -1,0 +1,331 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { gzipSync } from 'node:zlib'
+import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
+import { testGatewayId, testProvider } from './test-lane.ts'
+
+let running: TestGateway
+let answer: () => Response = () => Response.json(completion)
+
+beforeEach(async () => {
+  answer = () => Response.json(completion)
+  running = await startTestGateway(() => answer(), {
+    body_limit_bytes: 4096,
+    answer_limit_bytes: 65_536,
+    drain_seconds: 0,
+  })
+})
+afterEach(() => running.stop())
+
+/** The status, code and governing headers of an error answer; asserts the envelope. */
+async function errorOf(response: Response) {
+  const body = (await response.json()) as {
+    error: { message: string; type: string; code: string; param: string | null }
+    request_id: string
+  }
+  const { error } = body
+  expect([typeof error.message, typeof error.type, typeof error.code]).toEqual(['string', 'string', 'string'])
+  expect(body.request_id).toBe(response.headers.get('x-request-id') ?? '')
+  expect(response.headers.get('x-service-error-source')).toBe('gateway')
+  expect(response.headers.get('x-service-verdict')).toBe(response.status >= 500 ? 'ERROR' : 'DENY')
+  expect(response.headers.get('x-should-retry')).toBe(response.status < 500 ? 'false' : null)
+  const event = running.lane.journal.outcomes().at(-1)
+  expect(event).toMatchObject({
+    verdict: response.status >= 500 ? 'error' : 'deny',
+    details: { status: response.status },
+  })
+  return { status: response.status, code: error.code, message: error.message, param: error.param }
+}
+
+const post = (headers: Record<string, string>, body: string | Uint8Array | ReadableStream = JSON.stringify(question)) =>
+  fetch(`${running.url}/v1/chat/completions`, { method: 'POST', headers, body })
+
+describe('who may call', () => {
+  test('a request without a usable Authorization header is missing_api_key', async () => {
+    for (const headers of [{}, { authorization: 'Basic abc' }, { authorization: 'Bearer ' }]) {
+      expect(await errorOf(await post(headers as Record<string, string>))).toMatchObject({
+        status: 401,
+        code: 'missing_api_key',
+      })
+    }
+  })
+
+  test('what is no token of ours is invalid_api_token without a look-up', async () => {
+    running.lane.broken = true
+    const mistyped = running.secret.slice(0, -1) + (running.secret.endsWith('0') ? '1' : '0')
+    for (const secret of ['sk-something', mistyped]) {
+      const response = await post({ authorization: `Bearer ${secret}` })
+      expect(await errorOf(response)).toMatchObject({ status: 401, code: 'invalid_api_token' })
+    }
+  })
+
+  test('a state that cannot be read is 503, never a bad credential', async () => {
+    running.lane.broken = true
+    expect(await errorOf(await running.chat(question))).toMatchObject({ status: 503, code: 'dependency_unavailable' })
+    running.lane.broken = false
+    running.lane.stale = 'token_state_stale'
+    expect(await errorOf(await running.chat(question))).toMatchObject({ status: 503, code: 'token_state_stale' })
+  })
+
+  test('revoked, rotated and expired tokens are named with their cause and never shown', async () => {
+    const past = Date.now() - 1000
+    const cases = [
+      { members: { revokedAt: past }, code: 'invalid_api_token', cause: 'revoked' },
+      { members: { rotatedAt: past }, code: 'invalid_api_token', cause: 'rotated' },
+      { members: { expiresAt: past }, code: 'tokens.expired', cause: 'expired' },
+    ]
+    for (const { members, code, cause } of cases) {
+      const secret = running.lane.addToken({ id: `token-${cause}`, ...members })
+      const refused = await errorOf(await running.chat(question, { secret }))
+      expect(refused).toMatchObject({ status: 401, code })
+      expect(refused.message).toContain(`:token/token-${cause} has`)
+      expect(refused.message).toContain(cause)
+      expect(refused.message).not.toContain(secret)
+    }
+  })
+
+  test('a denied token is refused though its record still looks active', async () => {
+    for (const hash of running.lane.tokens.keys()) running.lane.denials.add(hash)
+    expect(await errorOf(await running.chat(question))).toMatchObject({ status: 401, code: 'invalid_api_token' })
+  })
+
+  test('purpose, permission and bindings deny with their own codes', async () => {
+    running.lane.catalog.push({ id: 'listed', providerId: 'provider-upstream', upstreamModel: 'listed', createdAt: 0 })
+    const cases = [
+      {
+        members: { purpose: 'gateway_runtime' as const, roles: ['runtime' as const] },
+        code: 'tokens.purpose_not_allowed',
+      },
+      { members: { roles: ['auditor' as const] }, code: 'permission_denied' },
+      { members: { gatewayId: 'another' }, code: 'tokens.gateway_not_allowed' },
+      { members: { provider: 'another' }, code: 'tokens.provider_not_allowed' },
+      { members: { modelFilter: ['claude-*'] }, code: 'tokens.model_not_allowed' },
+    ]
+    for (const { members, code } of cases) {
+      const secret = running.lane.addToken(members)
+      expect(await errorOf(await running.chat(question, { secret }))).toMatchObject({ status: 403, code })
+    }
+    const secret = running.lane.addToken({ gatewayId: testGatewayId, provider: 'upstream', modelFilter: ['gpt-*'] })
+    expect((await running.chat(question, { secret })).status).toBe(200)
+    expect(running.seen.length).toBe(1)
+  })
+
+  test('a token revoked while its request waits for the open record is not dispatched', async () => {
+    const { journal, tokens, denials } = running.lane
+    const open = journal.open.bind(journal)
+    journal.open = async (id, event) => {
+      await open(id, event)
+      for (const hash of tokens.keys()) denials.add(hash)
+    }
+    expect(await errorOf(await running.chat(question))).toMatchObject({ status: 401, code: 'invalid_api_token' })
+    expect(running.seen.length).toBe(0)
+    expect(journal.closed.size).toBe(1)
+  })
+})
+
+describe('what may be sent', () => {
+  test('a body over the limit is refused at once by its Content-Length, and while counted without one', async () => {
+    const big = JSON.stringify({ ...question, pad: 'x'.repeat(5000) })
+    const authorization = `Bearer ${running.secret}`
+    expect(await errorOf(await post({ authorization }, big))).toMatchObject({ status: 413, code: 'request_too_large' })
+    const chunked = new ReadableStream({
+      start(controller) {
+        for (let index = 0; index < 10; index++) controller.enqueue(new TextEncoder().encode('x'.repeat(1000)))
+        controller.close()
+      },
+    })
+    expect(await errorOf(await post({ authorization }, chunked))).toMatchObject({
+      status: 413,
+      code: 'request_too_large',
+    })
+  })
+
+  test('what is no unambiguous JSON object in UTF-8 is invalid_json', async () => {
+    const bodies = ['{"model":"a"', '[]', '"text"', '', 'null', '{"model":"a","model":"b","messages":[]}']
+    for (const body of [...bodies, new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])]) {
+      expect(await errorOf(await running.chat(body))).toMatchObject({ status: 400, code: 'invalid_json' })
+    }
+    const deep = `{"model":"a","x":${'['.repeat(64)}${']'.repeat(64)}}`
+    expect(await errorOf(await running.chat(deep))).toMatchObject({ status: 400, code: 'json_too_deep' })
+  })
+
+  test('a missing model is a field error, an unknown one is not found', async () => {
+    expect(await errorOf(await running.chat({ messages: [] }))).toMatchObject({ status: 422, param: 'model' })
+    running.lane.upstreams.splice(0, 1, testProvider({ allowUnlistedModels: false }))
+    expect(await errorOf(await running.chat(question))).toMatchObject({
+      status: 404,
+      code: 'model_not_found',
+      param: 'model',
+    })
+  })
+
+  test('bytes are forwarded as they came, chunked or not', async () => {
+    const odd =
+      '{ "model" : "gpt-test",\n "temperature": 1.0, "messages":[{"role":"user","content":"\\u00e9 é"}], "x":1e2 }'
+    await running.chat(odd)
+    await post(
+      { authorization: `Bearer ${running.secret}` },
+      new ReadableStream({
+        start(controller) {
+          for (const part of odd.match(/.{1,7}/gs) ?? []) controller.enqueue(new TextEncoder().encode(part))
+          controller.close()
+        },
+      }),
+    )
+    expect(running.seen.map(({ body }) => body)).toEqual([odd, odd])
+  })
+
+  test('a model alias changes its own value and no other byte', async () => {
+    running.lane.catalog.push({
+      id: 'alias',
+      providerId: 'provider-upstream',
+      upstreamModel: 'real-model',
+      createdAt: 0,
+    })
+    await running.chat('{"a":1.0, "model" : "alias","messages":[]}')
+    expect(running.seen[0]?.body).toBe('{"a":1.0, "model" : "real-model","messages":[]}')
+  })
+
+  test('only listed headers reach the provider, with its own credential', async () => {
+    await running.chat(question, {
+      headers: {
+        cookie: 'a=b',
+        'x-api-key': 'mine',
+        'openai-beta': 'x',
+        'accept-encoding': 'gzip',
+        'x-request-id': 'mine-1',
+      },
+    })
+    const headers = running.seen[0]?.request.headers
+    expect(headers?.get('authorization')).toBe('Bearer sk-operator')
+    expect(headers?.get('accept-encoding')).toBe('identity')
+    expect([headers?.get('cookie'), headers?.get('x-api-key')]).toEqual([null, null])
+    expect([headers?.get('openai-beta'), headers?.get('x-request-id')]).toEqual(['x', null])
+  })
+})
+
+describe('what comes back', () => {
+  test('a JSON answer is passed on byte for byte with its length, after its outcome', async () => {
+    const odd = `{ "usage":{"prompt_tokens":5,"completion_tokens":1}, "n":1.0 }`
+    answer = () =>
+      new Response(odd, {
+        headers: { 'content-type': 'application/json', 'set-cookie': 'a=b', 'x-should-retry': 'true' },
+      })
+    running.lane.journal.closeDelay = 20
+    const response = await running.chat(question, { headers: { 'x-request-id': 'caller.1' } })
+    expect(running.lane.journal.closed.size).toBe(1)
+    expect(await response.text()).toBe(odd)
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-length': String(odd.length),
+      'x-request-id': 'caller.1',
+      'x-service-verdict': 'ALLOW',
+    })
+    expect([response.headers.get('set-cookie'), response.headers.get('x-should-retry')]).toEqual([null, null])
+  })
+
+  test('a compressed answer is opened once and carries no encoding', async () => {
+    answer = () => new Response(gzipSync(JSON.stringify(completion)), { headers: { 'content-encoding': 'gzip' } })
+    const response = await running.chat(question)
+    expect(response.headers.get('content-encoding')).toBeNull()
+    expect(await response.json()).toEqual(completion)
+  })
+
+  test("the provider's error passes with status and body; its retry hints by our rules", async () => {
+    answer = () =>
+      new Response('{"error":{"message":"slow down"}}', {
+        status: 429,
+        headers: { 'retry-after': '1.2', 'x-should-retry': 'true', 'content-type': 'application/json' },
+      })
+    const limited = await running.chat(question)
+    expect([limited.status, await limited.text()]).toEqual([429, '{"error":{"message":"slow down"}}'])
+    expect(limited.headers.get('retry-after')).toBe('2')
+    expect(limited.headers.get('x-should-retry')).toBeNull()
+    expect(limited.headers.get('x-service-error-source')).toBe('upstream')
+    expect(limited.headers.get('x-service-verdict')).toBe('ERROR')
+    answer = () => new Response('nope', { status: 400 })
+    expect((await running.chat(question)).headers.get('x-should-retry')).toBe('false')
+    expect(running.lane.journal.outcomes().map((event) => event.reason_code)).toEqual([
+      'provider.error',
+      'provider.error',
+    ])
+  })
+
+  test('an answer that cannot be used is 502 upstream_provider_error', async () => {
+    const garbage: (() => Response)[] = [
+      () => new Response('<html>'),
+      () => new Response('{"a":'),
+      () => new Response(new Uint8Array([0x22, 0xff, 0x22])),
+      () => new Response('data: x\n\n', { headers: { 'content-type': 'text/event-stream' } }),
+      () => new Response(null, { status: 302, headers: { location: 'http://elsewhere.example' } }),
+      () => new Response(`"${'x'.repeat(70_000)}"`),
+    ]
+    for (const one of garbage) {
+      answer = one
+      const response = await running.chat(question)
+      expect(await errorOf(response)).toMatchObject({ status: 502, code: 'upstream_provider_error' })
+    }
+    answer = () => Response.json(completion)
+    expect((await running.chat({ ...question, stream: true })).status).toBe(502)
+  })
+
+  test('a provider that cannot be reached is 502 provider_primary_path_error', async () => {
+    running.lane.upstreams.splice(0, 1, testProvider({ baseUrl: 'http://127.0.0.1:1/v1' }))
+    expect(await errorOf(await running.chat(question))).toMatchObject({
+      status: 502,
+      code: 'provider_primary_path_error',
+    })
+    expect(running.lane.journal.outcomes()[0]?.reason_code).toBe('provider.unreachable')
+  })
+
+  test('the events tell who, what, how long and how much', async () => {
+    const secret = running.lane.addToken({ id: 'token-1', userId: 'user-1', eventTeamId: 'team-1' })
+    await running.chat(question, { secret, headers: { 'x-request-id': 'caller-7' } })
+    const [outcome] = running.lane.journal.outcomes()
+    expect(outcome).toMatchObject({
+      request_id: 'caller-7',
+      verdict: 'allow',
+      reason_code: 'ok',
+      config_version: 7,
+      event_attribution: {
+        token_id: 'token-1',
+        team_id: 'team-1',
+        user_id: 'user-1',
+        gateway_id: testGatewayId,
+        key_class: 'durable',
+      },
+      details: {
+        route: 'POST /v1/chat/completions',
+        model: 'gpt-test',
+        provider: 'upstream',
+        status: 200,
+        attempts: 1,
+        stream: false,
+      },
+      event_cost_attribution: {
+        estimated: false,
+        input_tokens: 11,
+        output_tokens: 7,
+        cached_input_tokens: 3,
+        reasoning_tokens: 2,
+        cost: null,
+      },
+    })
+    expect(outcome?.prompt_hash).toStartWith('key:')
+    expect(running.lane.journal.attempts()[0]).toMatchObject({
+      verdict: 'allow',
+      exchange_id: outcome?.exchange_id,
+      details: { provider: 'upstream', model: 'gpt-test', attempt: 1, status: 200 },
+    })
+    expect(JSON.stringify([...running.lane.journal.closed.values()])).not.toContain(secret)
+  })
+
+  test('an answer without usage is counted from its text and says so', async () => {
+    const { usage: _, ...unmetered } = completion
+    answer = () => Response.json(unmetered)
+    await running.chat(question)
+    expect(running.lane.journal.outcomes()[0]?.event_cost_attribution).toMatchObject({
+      estimated: true,
+      input_tokens: 3,
+      output_tokens: 2,
+    })
+  })
+})

@@ -1,0 +1,165 @@
+/**
+ * The gateway as one fetch handler for `Bun.serve`: plain routing, because a framework's share of this path is measurable
+ * and there are few routes. Requests to models and model discovery run through `stages.ts`; the rest answers for the
+ * process itself. Any other path is 404 and never forwarded.
+ */
+import type { Settings } from '../config.ts'
+import { chat } from '../dialects/chat.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { dialects } from '../dialects/index.ts'
+import { Failure } from '../failure.ts'
+import type { Journal, Standing, StateView } from '../fleet/lane.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import type { Fetch } from '../providers/provider.ts'
+import { version } from '../version.ts'
+import { watchCaller } from './caller.ts'
+import { type Beginning, beginExchange, type Connection, type Gateway } from './exchange.ts'
+import { createMeter } from './meter.ts'
+import { modelsPath } from './models.ts'
+import { failureAnswer, refuse } from './refuse.ts'
+import { createRunning } from './running.ts'
+import { discoveryStages, inferenceStages, type Stage } from './stages.ts'
+
+/** The part of a lane that the gateway itself uses. */
+export interface GatewayLane {
+  readonly journal: Journal
+  readonly view: StateView
+  readonly standing: Standing
+  ready(): { ok: boolean; reason?: string }
+  /** Gauges for `/metrics`, read when it is asked for. */
+  readonly counters: Readonly<Record<string, number>>
+}
+
+export interface GatewayOptions {
+  lane: GatewayLane
+  settings: Settings
+  fetch: Fetch
+  clock: Clock
+  newId: NewId
+  log: Log
+  documents: { openapi(): unknown }
+}
+
+export interface GatewayServer {
+  fetch(request: Request, server?: Connection): Promise<Response> | Response
+  /** Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. */
+  drain(): Promise<void>
+  metrics(): string
+}
+
+interface GovernedRoute {
+  route: string
+  family: string
+  dialect: Dialect
+  stages: readonly Stage[]
+}
+
+const inferenceRoutes: ReadonlyMap<string, GovernedRoute> = new Map(
+  dialects.map((dialect) => [
+    dialect.route.slice(dialect.route.indexOf(' ') + 1),
+    { route: dialect.route, family: dialect.family, dialect, stages: inferenceStages },
+  ]),
+)
+
+const discovery: GovernedRoute = {
+  route: `GET ${modelsPath}`,
+  family: 'models',
+  dialect: chat,
+  stages: discoveryStages,
+}
+
+const requestIdForm = /^[A-Za-z0-9._:-]{1,128}$/
+
+export function createGateway(options: GatewayOptions): GatewayServer {
+  const { lane, settings, fetch, clock, newId, log, documents } = options
+  const meter = createMeter()
+  const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
+  const gateway: Gateway = { lane, settings, fetch, clock, newId, log, meter, running }
+  let draining = false
+
+  const metrics = () => meter.text(running.size, lane.counters)
+
+  /** What the process says about itself; null where the path is none of these. */
+  const answerAboutItself = (path: string, requestId: string): Response | null => {
+    const headers = { 'x-request-id': requestId }
+    if (path === '/healthz') return Response.json({ status: 'ok', version }, { headers })
+    if (path === '/readyz') {
+      const state = draining ? { ok: false, reason: 'draining' } : lane.ready()
+      return Response.json(state, { status: state.ok ? 200 : 503, headers })
+    }
+    if (path === '/metrics') {
+      return new Response(metrics(), { headers: { ...headers, 'content-type': 'text/plain; version=0.0.4' } })
+    }
+    if (path === '/v1/openapi.json') return Response.json(documents.openapi(), { headers })
+    return null
+  }
+
+  return {
+    fetch(request, server) {
+      const path = pathOf(request.url)
+      const requestId = requestIdOf(request, newId)
+      const governed = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
+      const wanted = governed?.route.startsWith('POST') ? 'POST' : 'GET'
+      if (governed !== undefined && request.method === wanted) {
+        return govern(gateway, governed, { request, connection: server ?? null, requestId, draining })
+      }
+      const answer = governed === undefined ? answerAboutItself(path, requestId) : null
+      if (answer !== null && request.method === wanted) return answer
+      const known = governed !== undefined || answer !== null
+      const failed = failureAnswer(chat, new Failure(known ? 'method_not_allowed' : 'not_found'), requestId, null)
+      if (known) failed.headers.set('allow', wanted)
+      return failed
+    },
+    async drain() {
+      draining = true
+      await running.drain(1000 * settings.drain_seconds)
+    },
+    metrics,
+  }
+}
+
+interface Arrival extends Pick<Beginning, 'request' | 'connection' | 'requestId'> {
+  draining: boolean
+}
+
+/** Takes one request through its stages. Whatever they throw is answered and recorded; nothing escapes. */
+async function govern(
+  gateway: Gateway,
+  { route, family, dialect, stages }: GovernedRoute,
+  { draining, ...arrival }: Arrival,
+): Promise<Response> {
+  const exchange = beginExchange({ ...arrival, route, family, dialect }, gateway)
+  gateway.running.add(exchange)
+  try {
+    if (draining) throw new Failure('draining')
+    for (const stage of stages) {
+      const pending = stage(exchange, gateway)
+      if (pending !== undefined) await pending
+    }
+    if (exchange.answer !== null) return exchange.answer
+    throw new Failure('internal', { cause: new Error(`The stages of ${route} made no answer`) })
+  } catch (thrown) {
+    return await refuse(exchange, gateway, thrown)
+  } finally {
+    if (!exchange.streaming) gateway.running.remove(exchange)
+  }
+}
+
+const isModelsPath = (path: string): boolean =>
+  path === modelsPath || (path.startsWith(`${modelsPath}/`) && path.length > modelsPath.length + 1)
+
+/** The path of an absolute URL, without making a URL object of it. */
+function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('//') + 2)
+  if (start < 0) return '/'
+  const query = url.indexOf('?', start)
+  return query < 0 ? url.slice(start) : url.slice(start, query)
+}
+
+/** The caller's own label where it has the form of one, otherwise a new one (contract section 2). */
+function requestIdOf(request: Request, newId: NewId): string {
+  const given = request.headers.get('x-request-id')
+  return given !== null && requestIdForm.test(given) ? given : newId()
+}

@@ -1,0 +1,30 @@
+/**
+ * The page to read first: the life of one governed request, in order (contract section 6). Each stage takes the exchange
+ * and makes it richer, or throws a Failure; `refuse.ts` is the one place that turns a Failure into the caller's dialect.
+ * A stage that waits for nothing returns nothing, so that the common path is not cut into turns of the event loop.
+ */
+import { admitToken } from './admit-token.ts'
+import { passAnswer } from './answer.ts'
+import { authenticate } from './authenticate.ts'
+import { dispatch } from './dispatch.ts'
+import type { Exchange, Gateway } from './exchange.ts'
+import { answerModels } from './models.ts'
+import { openRecord } from './open-record.ts'
+import { readRequest } from './read-request.ts'
+import { resolveModel } from './resolve-model.ts'
+
+export type Stage = (exchange: Exchange, gateway: Gateway) => Promise<void> | void
+
+/** A request to a model. What stands before `openRecord` can refuse it at no cost; what follows has one outcome. */
+export const inferenceStages: readonly Stage[] = [
+  authenticate,
+  readRequest,
+  admitToken,
+  resolveModel,
+  openRecord,
+  dispatch,
+  passAnswer,
+]
+
+/** Model discovery calls no provider; who may see what is decided by the same stages. */
+export const discoveryStages: readonly Stage[] = [authenticate, admitToken, answerModels]

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { gatewayRouteDescriptions } from './routes.ts'
+import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
+import { testProvider } from './test-lane.ts'
+
+let running: TestGateway
+beforeAll(async () => {
+  running = await startTestGateway(() => Response.json(completion), { drain_seconds: 0 })
+  running.lane.upstreams.push(
+    testProvider({ id: 'sim', name: 'simulator', kind: 'simulator', allowUnlistedModels: false }),
+  )
+  for (const id of ['simulator/echo', 'simulator/lorem']) {
+    running.lane.catalog.push({ id, providerId: 'sim', upstreamModel: id, createdAt: 1_700_000_000_000 })
+  }
+  running.lane.catalog.push({ id: 'orphan', providerId: 'gone', upstreamModel: 'orphan', createdAt: 0 })
+})
+afterAll(() => running.stop())
+
+const get = (path: string, secret = running.secret) =>
+  fetch(`${running.url}${path}`, { headers: { authorization: `Bearer ${secret}` } })
+
+test('GET /v1/models lists what the token may use, in the form both clients read', async () => {
+  const response = await get('/v1/models')
+  expect(response.headers.get('x-service-verdict')).toBe('ALLOW')
+  expect(await response.json()).toEqual({
+    object: 'list',
+    data: ['simulator/echo', 'simulator/lorem'].map((id) => ({
+      id,
+      object: 'model',
+      created: 1_700_000_000,
+      owned_by: 'simulator',
+      type: 'model',
+      display_name: id,
+      created_at: '2023-11-14T22:13:20.000Z',
+    })),
+    has_more: false,
+    first_id: 'simulator/echo',
+    last_id: 'simulator/lorem',
+  })
+  const narrow = running.lane.addToken({ modelFilter: ['*/lorem'] })
+  expect(await (await get('/v1/models', narrow)).json()).toMatchObject({ first_id: 'simulator/lorem' })
+})
+
+test('GET /v1/models/{id} takes slashes as they are or encoded, and hides what the token may not use', async () => {
+  for (const path of ['/v1/models/simulator/echo', '/v1/models/simulator%2Fecho']) {
+    expect(await (await get(path)).json()).toMatchObject({ id: 'simulator/echo' })
+  }
+  const narrow = running.lane.addToken({ modelFilter: ['*/lorem'] })
+  for (const [path, secret] of [
+    ['/v1/models/simulator/echo', narrow],
+    ['/v1/models/none', running.secret],
+    ['/v1/models/%ff', running.secret],
+  ] as const) {
+    expect((await get(path, secret)).status).toBe(404)
+  }
+  expect((await fetch(`${running.url}/v1/models`)).status).toBe(401)
+})
+
+test('model discovery leaves its outcome event', async () => {
+  const before = running.lane.journal.outcomes().length
+  await get('/v1/models')
+  const events = running.lane.journal.outcomes().slice(before)
+  expect(events).toMatchObject([{ verdict: 'allow', reason_code: 'ok', details: { route: 'GET /v1/models' } }])
+})
+
+test('every other path is 404, another method 405, and nothing is forwarded', async () => {
+  for (const path of ['/', '/v1/files', '/v1/models/', '/v1/chat/completions/']) {
+    const response = await get(path)
+    expect([path, response.status]).toEqual([path, 404])
+    expect(await response.json()).toMatchObject({ error: { code: 'not_found' } })
+  }
+  const wrong = await get('/v1/chat/completions?x=1')
+  expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST'])
+  expect((await fetch(`${running.url}/healthz`, { method: 'DELETE' })).status).toBe(405)
+  expect(running.seen.length).toBe(0)
+})
+
+test('the process answers for itself: alive, ready, described, counted', async () => {
+  expect(await (await get('/healthz')).json()).toEqual({ status: 'ok', version: '0.2.0' })
+  expect(await (await get('/readyz')).json()).toEqual({ ok: true })
+  running.lane.stale = 'token_state_stale'
+  expect((await get('/readyz')).status).toBe(503)
+  running.lane.stale = null
+  expect(await (await get('/v1/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
+  await running.chat({ ...question, model: 'simulator/echo' })
+  const text = await (await get('/metrics')).text()
+  expect(text).toContain('gatehouse_requests_total{family="chat",verdict="allow",status="2xx"} 1\n')
+  expect(text).toContain('gatehouse_request_duration_seconds_bucket{le="+Inf"}')
+  expect(text).toContain('gatehouse_lane_unacknowledged_records 0\n')
+  expect(text).not.toContain(running.secret)
+})
+
+test('the described routes are the served ones', async () => {
+  for (const { method, path } of gatewayRouteDescriptions) {
+    const response = await fetch(running.url + path.replace('{model_id}', 'x'), { method })
+    expect([path, response.status]).toEqual([path, 401])
+  }
+})

@@ -1,0 +1,153 @@
+/**
+ * A lane in memory, for the tests of this folder: a journal that remembers what was written and in which order, a state
+ * made of plain maps, a standing that never goes stale unless told to.
+ */
+
+import { type Settings, settingsSchema } from '../config.ts'
+import type { Event } from '../events/event.ts'
+import { Failure, type FailureCode } from '../failure.ts'
+import type { CatalogModel, Journal, StateView } from '../fleet/lane.ts'
+import type { Provider } from '../providers/provider.ts'
+import type { GovernedToken } from '../tokens/governed.ts'
+import { hashSecret, makeSecret } from '../tokens/secret.ts'
+import type { GatewayLane } from './server.ts'
+
+export const testGatewayId = '01990000-0000-7000-8000-000000000001'
+
+export class TestJournal implements Journal {
+  /** Exchange id → the outcome a restart would write. */
+  readonly opened = new Map<string, Event>()
+  readonly closed = new Map<string, readonly Event[]>()
+  readonly refused: Event[] = []
+  /** Milliseconds until a close is committed; what must wait for it can then be seen waiting. */
+  closeDelay = 0
+  /** Calls that fail, as a full disk makes them. */
+  full: { open?: boolean; close?: boolean; refuse?: boolean } = {}
+  closeCalls = 0
+
+  async open(exchangeId: string, interrupted: Event): Promise<void> {
+    if (this.full.open) throw new Failure('event_outbox_full')
+    if (this.opened.has(exchangeId)) throw new Error('Opened twice')
+    this.opened.set(exchangeId, interrupted)
+  }
+
+  async close(exchangeId: string, events: readonly Event[]): Promise<void> {
+    this.closeCalls += 1
+    if (!this.opened.has(exchangeId)) throw new Error('Closed without having been opened')
+    if (this.closed.has(exchangeId)) throw new Error('Closed twice')
+    if (this.full.close) throw new Error('write: no space left on device')
+    if (this.closeDelay > 0) await Bun.sleep(this.closeDelay)
+    this.closed.set(exchangeId, events)
+  }
+
+  async refuse(events: readonly Event[]): Promise<void> {
+    if (this.full.refuse) throw new Failure('event_outbox_full')
+    this.refused.push(...events)
+  }
+
+  /** Every outcome event so far, in no particular order. */
+  outcomes(): Event[] {
+    const all = [...this.refused, ...[...this.closed.values()].flat()]
+    return all.filter(({ event_type }) => event_type === 'gateway.request.outcome')
+  }
+
+  attempts(): Event[] {
+    return [...this.closed.values()].flat().filter(({ event_type }) => event_type === 'gateway.provider.attempt')
+  }
+}
+
+export interface TestLane extends GatewayLane {
+  readonly journal: TestJournal
+  readonly tokens: Map<string, GovernedToken>
+  readonly denials: Set<string>
+  readonly catalog: CatalogModel[]
+  readonly upstreams: Provider[]
+  /** Set to make the state unusable. */
+  stale: FailureCode | null
+  /** Set to make reads of the state fail. */
+  broken: boolean
+  /** Adds a token and gives its secret. */
+  addToken(members?: Partial<GovernedToken>): string
+}
+
+export function createTestLane(): TestLane {
+  const tokens = new Map<string, GovernedToken>()
+  const denials = new Set<string>()
+  const catalog: CatalogModel[] = []
+  const upstreams: Provider[] = []
+  const view: StateView = {
+    version: 7,
+    token(hash) {
+      if (lane.broken) throw new Error('disk I/O error')
+      return tokens.get(hash) ?? null
+    },
+    denied: (hash) => denials.has(hash),
+    model: (id) => catalog.find((model) => model.id === id) ?? null,
+    models: () => catalog,
+    provider: (id) => upstreams.find((provider) => provider.id === id) ?? null,
+    providers: () => upstreams,
+  }
+  const lane: TestLane = {
+    journal: new TestJournal(),
+    view,
+    tokens,
+    denials,
+    catalog,
+    upstreams,
+    stale: null,
+    broken: false,
+    counters: { unacknowledged_records: 0 },
+    standing: {
+      gatewayId: testGatewayId,
+      gatewayUrl: 'http://127.0.0.1:7080',
+      organizationId: '01990000-0000-7000-8000-0000000000ff',
+      assertCurrent() {
+        if (lane.stale !== null) throw new Failure(lane.stale)
+      },
+      promptHash: (body) => `key:${new Bun.CryptoHasher('sha256').update(body).digest('hex')}`,
+    },
+    ready: () => (lane.stale === null ? { ok: true } : { ok: false, reason: lane.stale }),
+    addToken(members = {}) {
+      const secret = makeSecret('token', (size) => crypto.getRandomValues(new Uint8Array(size)))
+      const hash = hashSecret(secret)
+      tokens.set(hash, testToken({ hash, ...members }))
+      return secret
+    },
+  }
+  return lane
+}
+
+const testToken = (members: Partial<GovernedToken>): GovernedToken => ({
+  id: Bun.randomUUIDv7(),
+  hash: '',
+  purpose: 'general',
+  principalType: 'api_token',
+  keyClass: 'durable',
+  gatewayId: null,
+  teamId: null,
+  userId: null,
+  provider: null,
+  modelFilter: null,
+  roles: ['member'],
+  ownerKind: 'team',
+  ownerId: 'team-default',
+  eventTeamId: 'team-default',
+  expiresAt: null,
+  rotatedAt: null,
+  revokedAt: null,
+  version: 1,
+  ...members,
+})
+
+export const testProvider = (members: Partial<Provider> = {}): Provider => ({
+  id: 'provider-upstream',
+  name: 'upstream',
+  kind: 'openai',
+  baseUrl: null,
+  apiKey: 'sk-operator',
+  headers: {},
+  allowUnlistedModels: true,
+  ...members,
+})
+
+export const testSettings = (members: Partial<Settings> = {}): Settings => ({ ...settingsSchema.parse({}), ...members })

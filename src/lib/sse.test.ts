@@ -1,0 +1,85 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { type SseFrame, SseSplitter } from './sse.ts'
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+function framesOf(chunks: readonly Uint8Array[], limit = 1 << 20): SseFrame[] {
+  const splitter = new SseSplitter(limit)
+  const frames = chunks.flatMap((chunk) => splitter.push(chunk))
+  const rest = splitter.end()
+  return rest === null ? frames : [...frames, rest]
+}
+
+const readable = (frames: readonly SseFrame[]) =>
+  frames.map(({ bytes, data }) => ({ text: decoder.decode(bytes), data }))
+
+function splitAt(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
+  const places = [...cuts].map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b)
+  const chunks: Uint8Array[] = []
+  let from = 0
+  for (const place of [...places, bytes.length]) {
+    chunks.push(bytes.subarray(from, place))
+    from = place
+  }
+  return chunks
+}
+
+const line = fc.oneof(
+  fc.constantFrom('data: {"a":1}', 'data:x', 'data', 'data: ', ': comment', 'event: ping', 'database: no', 'datä', ''),
+  fc.string().map((text) => `data: ${text.replace(/[\r\n]/g, '')}`),
+)
+const lineEnd = fc.constantFrom('\n', '\r', '\r\n')
+const stream = fc
+  .tuple(fc.boolean(), fc.array(fc.tuple(line, lineEnd), { maxLength: 20 }), fc.string({ maxLength: 5 }))
+  .map(([mark, lines, rest]) => (mark ? '\uFEFF' : '') + lines.map((parts) => parts.join('')).join('') + rest)
+
+test('SseSplitter gives the same frames for every split, and together they are the bytes that came', () => {
+  fc.assert(
+    fc.property(stream, fc.array(fc.nat(), { maxLength: 12 }), (text, cuts) => {
+      const bytes = encoder.encode(text)
+      const whole = framesOf([bytes])
+      expect(readable(framesOf(splitAt(bytes, cuts)))).toEqual(readable(whole))
+      expect(Buffer.concat(whole.map((frame) => frame.bytes)).equals(bytes)).toBe(true)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('SseSplitter gives the same frames byte by byte', () => {
+  const bytes = encoder.encode('\uFEFFdata: é\r\n\r\n: keep\n\ndata: 1\rdata: 2\r\rdata: [DONE]\n\n')
+  const single = Array.from(bytes, (_, index) => bytes.subarray(index, index + 1))
+  expect(readable(framesOf(single))).toEqual([
+    { text: '\uFEFFdata: é\r\n\r\n', data: 'é' },
+    { text: ': keep\n\n', data: null },
+    { text: 'data: 1\rdata: 2\r\r', data: '1\n2' },
+    { text: 'data: [DONE]\n\n', data: '[DONE]' },
+  ])
+})
+
+test('SseSplitter gives a frame as soon as its blank line is there', () => {
+  const splitter = new SseSplitter(100)
+  expect(splitter.push(encoder.encode('data: a\n'))).toEqual([])
+  expect(splitter.push(encoder.encode('\n')).map(({ data }) => data)).toEqual(['a'])
+})
+
+test('SseSplitter waits after a CR, because an LF may belong to it', () => {
+  const splitter = new SseSplitter(100)
+  expect(splitter.push(encoder.encode('data: a\r\n\r'))).toEqual([])
+  expect(readable(splitter.push(encoder.encode('\n')))).toEqual([{ text: 'data: a\r\n\r\n', data: 'a' }])
+})
+
+test('SseSplitter gives back an unfinished frame at the end', () => {
+  const splitter = new SseSplitter(100)
+  splitter.push(encoder.encode('data: [DONE]'))
+  expect(splitter.end()?.data).toBe('[DONE]')
+  expect(splitter.end()).toBeNull()
+})
+
+test('SseSplitter refuses a frame that is longer than its limit', () => {
+  const splitter = new SseSplitter(8)
+  splitter.push(encoder.encode('data: a'))
+  expect(() => splitter.push(encoder.encode('bc'))).toThrow(RangeError)
+  expect(() => new SseSplitter(8).push(encoder.encode('data: abcdef\n\n'))).toThrow(RangeError)
+})

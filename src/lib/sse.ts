@@ -1,0 +1,136 @@
+/**
+ * Cuts a server-sent event stream into its frames without changing a byte (WHATWG HTML section 9.2). What goes in may be
+ * split anywhere; what comes out are whole frames in order, each with the exact bytes it had on the wire, so that they
+ * can be passed on as they came, and its data for those who must read it.
+ *
+ * A frame is everything up to and including its blank line. Lines end with LF, CR or CRLF, mixed as they like: after a
+ * CR that would end a frame the next byte is awaited, because an LF there belongs to the same line end.
+ *
+ * It does not interpret `event`, `id` or `retry`, and it does not drop comments: they are bytes of a frame.
+ */
+export interface SseFrame {
+  bytes: Uint8Array
+  /** The `data` lines joined by LF; null where the frame has none, such as a comment that keeps a line open. */
+  data: string | null
+}
+
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
+
+export class SseSplitter {
+  readonly #limit: number
+  /** Parts of a frame that earlier chunks began. */
+  #held: Uint8Array[] = []
+  #heldLength = 0
+  /** Nothing stands in the present line yet. */
+  #lineEmpty = true
+  #afterReturn = false
+  /** The present frame has its blank line; only an LF of the same line end may still follow. */
+  #complete = false
+  #firstFrame = true
+
+  /** `maxFrameBytes` bounds what is held of a frame that does not end. */
+  constructor(maxFrameBytes: number) {
+    this.#limit = maxFrameBytes
+  }
+
+  /** Takes the next bytes and gives the frames that they complete. Throws `RangeError` where a frame is too long. */
+  push(chunk: Uint8Array): SseFrame[] {
+    const frames: SseFrame[] = []
+    let start = 0
+    for (let index = 0; index < chunk.length; index++) {
+      const byte = chunk[index]
+      if (this.#complete) {
+        const end = byte === lineFeed ? index + 1 : index
+        frames.push(this.#take(chunk.subarray(start, end)))
+        start = end
+        if (byte === lineFeed) continue
+      }
+      if (byte === lineFeed) {
+        if (this.#afterReturn) this.#afterReturn = false
+        else if (this.#lineEmpty) {
+          frames.push(this.#take(chunk.subarray(start, index + 1)))
+          start = index + 1
+        } else this.#lineEmpty = true
+      } else if (byte === carriageReturn) {
+        this.#complete = this.#lineEmpty
+        this.#afterReturn = true
+        this.#lineEmpty = true
+      } else {
+        this.#afterReturn = false
+        this.#lineEmpty = false
+        // Most bytes stand inside a line; jumping to its end keeps this loop off them.
+        index = endOfLine(chunk, index) - 1
+      }
+    }
+    if (start < chunk.length) this.#hold(chunk.subarray(start))
+    return frames
+  }
+
+  /** What is left when the stream has ended, as a frame without its blank line; null where nothing is. */
+  end(): SseFrame | null {
+    return this.#heldLength === 0 ? null : this.#take(new Uint8Array(0))
+  }
+
+  #hold(part: Uint8Array): void {
+    this.#held.push(part)
+    this.#heldLength += part.length
+    if (this.#heldLength > this.#limit) throw new RangeError(`An SSE frame is longer than ${this.#limit} bytes`)
+  }
+
+  #take(last: Uint8Array): SseFrame {
+    let bytes = last
+    if (this.#heldLength > 0) {
+      this.#held.push(last)
+      bytes = Buffer.concat(this.#held)
+      this.#held = []
+      this.#heldLength = 0
+    }
+    if (bytes.length > this.#limit) throw new RangeError(`An SSE frame is longer than ${this.#limit} bytes`)
+    this.#lineEmpty = true
+    this.#afterReturn = false
+    this.#complete = false
+    // A byte order mark may precede the stream's first line and is no part of it.
+    const data = dataOf(this.#firstFrame && hasByteOrderMark(bytes) ? bytes.subarray(3) : bytes)
+    this.#firstFrame = false
+    return { bytes, data }
+  }
+}
+
+function endOfLine(chunk: Uint8Array, from: number): number {
+  let index = from
+  for (; index < chunk.length; index++) {
+    const byte = chunk[index]
+    if (byte === lineFeed || byte === carriageReturn) break
+  }
+  return index
+}
+
+const hasByteOrderMark = (bytes: Uint8Array) => bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+/** The data of one frame's bytes; one space after the colon is not part of it. */
+function dataOf(frame: Uint8Array): string | null {
+  let data: string | null = null
+  let start = 0
+  while (start < frame.length) {
+    const end = endOfLine(frame, start)
+    const value = dataValue(frame, start, end)
+    if (value !== null) data = data === null ? value : `${data}\n${value}`
+    start = frame[end] === carriageReturn && frame[end + 1] === lineFeed ? end + 2 : end + 1
+  }
+  return data
+}
+
+const field = [0x64, 0x61, 0x74, 0x61]
+const colon = 0x3a
+const space = 0x20
+
+function dataValue(frame: Uint8Array, start: number, end: number): string | null {
+  for (let index = 0; index < field.length; index++) if (frame[start + index] !== field[index]) return null
+  const after = start + field.length
+  if (after === end) return ''
+  if (frame[after] !== colon) return null
+  return decoder.decode(frame.subarray(frame[after + 1] === space ? after + 2 : after + 1, end))
+}
