@@ -3,11 +3,11 @@ import { join, resolve } from 'node:path'
 import { Failure } from '../src/failure.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
+import { createLog } from '../src/lib/json-log.ts'
 import { lockDirectory } from '../src/lib/lock.ts'
 import { command, type Leaf } from './command.ts'
 import { announce, firstStartFlags } from './first-start.ts'
 import { serveUntilStopped } from './lifecycle.ts'
-import { createLog } from './log.ts'
 import { readSettings, settingFlags } from './settings.ts'
 import { dataFailure } from './start-failure.ts'
 import type { Terminal } from './terminal.ts'
@@ -18,7 +18,7 @@ export const controlPlaneCommand = (terminal: Terminal): Leaf =>
     args: { ...settingFlags(['api_url']), ...firstStartFlags },
     async run(values) {
       const { settings } = readSettings(values, terminal.environment)
-      const log = createLog('control-plane', settings.log_level)
+      const log = createLog({ level: settings.log_level, fields: { process: 'control-plane' }, destination: 'stdout' })
       await serveUntilStopped({
         settings,
         log,
@@ -84,7 +84,7 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
           message: `A gateway on its own needs the replicator, which this version does not have: use ${terminal.name} up`,
         })
       }
-      const log = createLog('gateway', settings.log_level)
+      const log = createLog({ level: settings.log_level, fields: { process: 'gateway' }, destination: 'stdout' })
       await serveUntilStopped({
         settings,
         log,

@@ -8,12 +8,12 @@ import { resolve } from 'node:path'
 import { type Settings, settingsEnvironment } from '../src/config.ts'
 import { Failure } from '../src/failure.ts'
 import { systemClock } from '../src/lib/clock.ts'
+import { createLog } from '../src/lib/json-log.ts'
 import { lockDirectory } from '../src/lib/lock.ts'
 import type { ControlPlaneReady } from './child-message.ts'
 import { command, type Leaf } from './command.ts'
 import { announce, firstStartFlags, keepToken } from './first-start.ts'
 import { localUrl, reserveAddress } from './listen.ts'
-import { createLog } from './log.ts'
 import { readSettings, settingFlags } from './settings.ts'
 import { dataFailure, startFailure } from './start-failure.ts'
 import { type Child, keepRunning } from './supervisor.ts'
@@ -107,7 +107,7 @@ async function start(
   terminal: Terminal,
   stop: StopRequest,
 ): Promise<Started | null> {
-  const log = createLog('up', settings.log_level, process.stderr)
+  const log = createLog({ level: settings.log_level, fields: { process: 'up' }, destination: 'stderr' })
   const keep = (name: string, more: readonly string[], environment: Record<string, string | undefined>) => {
     const child = keepRunning({ name, command: [...self(), name, ...more], environment, clock: systemClock, log })
     children.unshift(child)

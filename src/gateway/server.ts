@@ -7,7 +7,7 @@ import type { Settings } from '../config.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
-import { Failure } from '../failure.ts'
+import { asFailure, Failure } from '../failure.ts'
 import type { Journal, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -39,7 +39,7 @@ export interface GatewayOptions {
   clock: Clock
   newId: NewId
   log: Log
-  documents: { openapi(): unknown }
+  documents: { openapi(): Promise<unknown> }
 }
 
 export interface GatewayServer {
@@ -81,19 +81,26 @@ export function createGateway(options: GatewayOptions): GatewayServer {
 
   const metrics = () => meter.text(running.size, lane.counters)
 
-  /** What the process says about itself; null where the path is none of these. */
-  const answerAboutItself = (path: string, requestId: string): Response | null => {
-    const headers = { 'x-request-id': requestId }
-    if (path === '/healthz') return Response.json({ status: 'ok', version }, { headers })
-    if (path === '/readyz') {
+  /** What the process says about itself, by path. */
+  const aboutItself: Readonly<Record<string, () => Promise<Response> | Response>> = {
+    '/healthz': () => Response.json({ status: 'ok', version }),
+    '/readyz': () => {
       const state = draining ? { ok: false, reason: 'draining' } : lane.ready()
-      return Response.json(state, { status: state.ok ? 200 : 503, headers })
+      return Response.json(state, { status: state.ok ? 200 : 503 })
+    },
+    '/metrics': () => new Response(metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
+    '/v1/openapi.json': async () => Response.json(await documents.openapi()),
+  }
+
+  const answerAboutItself = async (path: string, requestId: string): Promise<Response> => {
+    try {
+      const answer = await aboutItself[path]?.()
+      if (answer === undefined) throw new Failure('not_found')
+      answer.headers.set('x-request-id', requestId)
+      return answer
+    } catch (thrown) {
+      return failureAnswer(chat, asFailure(thrown), requestId, null)
     }
-    if (path === '/metrics') {
-      return new Response(metrics(), { headers: { ...headers, 'content-type': 'text/plain; version=0.0.4' } })
-    }
-    if (path === '/v1/openapi.json') return Response.json(documents.openapi(), { headers })
-    return null
   }
 
   return {
@@ -102,15 +109,14 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       const requestId = requestIdOf(request, newId)
       const governed = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
       const wanted = governed?.route.startsWith('POST') ? 'POST' : 'GET'
-      if (governed !== undefined && request.method === wanted) {
-        return govern(gateway, governed, { request, connection: server ?? null, requestId, draining })
+      const known = governed !== undefined || Object.hasOwn(aboutItself, path)
+      if (known && request.method !== wanted) {
+        const failed = failureAnswer(chat, new Failure('method_not_allowed'), requestId, null)
+        failed.headers.set('allow', wanted)
+        return failed
       }
-      const answer = governed === undefined ? answerAboutItself(path, requestId) : null
-      if (answer !== null && request.method === wanted) return answer
-      const known = governed !== undefined || answer !== null
-      const failed = failureAnswer(chat, new Failure(known ? 'method_not_allowed' : 'not_found'), requestId, null)
-      if (known) failed.headers.set('allow', wanted)
-      return failed
+      if (governed === undefined) return answerAboutItself(path, requestId)
+      return govern(gateway, governed, { request, connection: server ?? null, requestId, draining })
     },
     async drain() {
       draining = true

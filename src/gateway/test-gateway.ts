@@ -49,7 +49,7 @@ export async function startTestGateway(upstream: Upstream, settings: Partial<Set
     clock: systemClock,
     newId,
     log: silentLog,
-    documents: { openapi: () => ({ openapi: '3.1.0' }) },
+    documents: { openapi: async () => ({ openapi: '3.1.0' }) },
   })
   const server = Bun.serve({ port: 0, fetch: (request, self) => gateway.fetch(request, self) })
   const url = `http://127.0.0.1:${server.port}`

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createLog } from './log.ts'
+import { createLog } from './json-log.ts'
 
 test('a line is one JSON object with time, level, who wrote it, fields and words', () => {
   const lines: string[] = []

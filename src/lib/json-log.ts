@@ -1,6 +1,6 @@
 /** The log of a server process: pino's JSON lines, written at once and in order (contract section 14). */
 import pino from 'pino'
-import type { Log } from '../lib/log.ts'
+import type { Log } from './log.ts'
 
 export interface LogOptions {
   level: 'error' | 'warn' | 'info' | 'debug'
