@@ -52,3 +52,39 @@ export interface Standing {
   /** HMAC-SHA-256 of a request's bytes under the installation's prompt-hash key, as `<key id>:<hex>`. */
   promptHash(body: Uint8Array): string
 }
+
+/** One number each for the gateway's `/metrics`; all are cheap to read. */
+export interface LaneCounters {
+  /** Version of the state that decisions are made by. */
+  readonly stateVersion: number
+  /** Seconds since the last fresh news of the primary; infinite before the first. */
+  readonly secondsSinceFresh: number
+  /** 1 while the change stream is connected. */
+  readonly connected: number
+  /** Bytes of the outbox's segments on disk. */
+  readonly outboxBytes: number
+  /** Events written and not yet acknowledged by the control plane. */
+  readonly outboxUnshipped: number
+  /** Exchanges opened and not yet closed. */
+  readonly openExchanges: number
+  /** Tokens denied ahead of the state. */
+  readonly denials: number
+  /** Token records held in memory. */
+  readonly tokensInMemory: number
+}
+
+/** One worker of a gateway, as the rest of the gateway holds it; made by `startLane`. */
+export interface LaneRuntime {
+  readonly journal: Journal
+  readonly view: StateView
+  readonly standing: Standing
+  readonly counters: LaneCounters
+  /** The gateway's own time, corrected by the offset learned from the control plane and never going back. */
+  now(): number
+  /** Whether requests can be decided; `reason` in words where not. */
+  ready(): { ok: boolean; reason?: string }
+  /** Calls the listener in the tick in which denials of these token hashes arrive. */
+  onDenied(listener: (hashes: readonly string[]) => void): void
+  /** Ships what is left within a few seconds, closes the outbox cleanly and lets go of the data directory. */
+  drain(): Promise<void>
+}

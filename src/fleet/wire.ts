@@ -39,6 +39,16 @@ export const bootstrapReplySchema = z.object({
 })
 export type BootstrapReply = z.infer<typeof bootstrapReplySchema>
 
+/** The least a gateway serves without news, however strict it is: the time in which a lane counts as connected. */
+const leastStalenessMs = 3000
+/** For how long a lane may serve after it was last fresh; both sides must count alike. */
+export const staleAfterMs = (maxStalenessSeconds: number): number =>
+  Math.max(leastStalenessMs, maxStalenessSeconds * 1000)
+
+/** How often the control plane writes a comment into a quiet stream, and after what silence a lane gives it up. */
+export const streamCommentMs = 5000
+export const streamSilenceMs = 3 * streamCommentMs
+
 /** The stream's SSE events; the SSE `event:` field is `kind`. */
 export const helloSchema = z.object({
   kind: z.literal('hello'),

@@ -1,0 +1,80 @@
+/** The beat of a lane (protocols section 4, rule 3): what it has acknowledged, and whether its news are fresh. */
+import { type AnyRoute, route } from '../api/route.ts'
+import { Failure } from '../failure.ts'
+import { timestamp } from '../lib/clock.ts'
+import type { Principal } from '../tokens/principal.ts'
+import type { FleetOptions } from './control.ts'
+import type { Lane, LaneRegistry } from './lane-registry.ts'
+import type { RuntimeTokens } from './runtime-token.ts'
+import type { StateHead } from './state-head.ts'
+import { sessionOf } from './stream-route.ts'
+import { beatReplySchema, beatRequestSchema, laneName } from './wire.ts'
+
+export interface BeatDependencies {
+  options: FleetOptions
+  registry: LaneRegistry
+  stateHead: StateHead
+  tokens: RuntimeTokens
+  /** Ends everything that was given for a runtime token. */
+  endToken(tokenId: string): Promise<void>
+}
+
+export function beatRoute({ options, registry, stateHead, tokens, endToken }: BeatDependencies): AnyRoute {
+  return route({
+    method: 'POST',
+    path: '/v1/gateway-runtime/beat',
+    tag: 'Gateway runtime',
+    summary: 'Say what a lane has acknowledged and ask whether its news are fresh',
+    access: 'runtime:session',
+    body: beatRequestSchema,
+    reply: beatReplySchema,
+    internal: true,
+    async handle({ principal, body }) {
+      const lane = await heldLane(registry, principal, body.lane, body.stream_id)
+      registry.beat(lane, body.acknowledged_version)
+      const { head, fresh } = await stateHead.recent()
+      if (!(await tokens.active(lane.tokenId, head.version))) {
+        await endToken(lane.tokenId)
+        throw new Failure('invalid_api_token')
+      }
+      // A lane that knows more than the primary has followed another history: its news are not of this one.
+      const ahead = body.acknowledged_version > head.version
+      return { reply: { head, fresh: fresh && !ahead, now: timestamp(options.clock.now()) } }
+    },
+  })
+}
+
+/**
+ * The lane that a caller holds by its stream. Throws `lane_fenced` where another stream has it. After a restart of this
+ * control plane the ledger's row says who held it.
+ */
+export async function heldLane(
+  registry: LaneRegistry,
+  principal: Principal,
+  worker: number,
+  streamId: string,
+): Promise<Lane> {
+  const { gatewayId, instanceId, tokenId } = sessionOf(principal)
+  const name = laneName(gatewayId, instanceId, worker)
+  const known = registry.get(name)
+  if (known !== null) {
+    if (known.streamId !== streamId) throw new Failure('lane_fenced')
+    // A runtime token may have been rotated since: what counts is the one behind the newest session.
+    known.tokenId = tokenId
+    return known
+  }
+  const row = await registry.row(name)
+  if (row?.stream_id !== streamId) throw new Failure('lane_fenced')
+  const lane: Lane = {
+    lane: name,
+    gatewayId,
+    instanceId,
+    worker,
+    tokenId,
+    streamId,
+    stream: null,
+    acknowledgedVersion: row.acknowledged_version,
+    lastBeatAt: row.last_beat_at,
+  }
+  return registry.get(name) ?? registry.adopt(lane)
+}

@@ -1,0 +1,116 @@
+/**
+ * Bootstrap (protocols section 5): a runtime token gets a session credential bound to its gateway and instance, and the
+ * keys that this gateway may have: the data keys of the providers it may use and the prompt-hash key. The master key
+ * that opens them never leaves the control plane.
+ */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../api/route.ts'
+import { Failure } from '../failure.ts'
+import { timestamp } from '../lib/clock.ts'
+import { unseal } from '../lib/seal.ts'
+import type { Database } from '../store/open.ts'
+import { hashSecret, makeSecret } from '../tokens/secret.ts'
+import type { FleetOptions } from './control.ts'
+import type { StateHead } from './state-head.ts'
+import { type BootstrapReply, bootstrapReplySchema, bootstrapRequestSchema } from './wire.ts'
+
+const sessionMs = 15 * 60_000
+const providerKeyName = 'provider-key:'
+const promptHashKeyName = 'prompt-hash-key'
+const promptHashKeySchema = z.object({ id: z.string(), key: z.string() })
+const idsSchema = z.array(z.string()).nullable()
+
+export interface BootstrapDependencies {
+  options: FleetOptions
+  stateHead: StateHead
+  /** Told which version an instance runs. */
+  onVersion(instanceId: string, version: string): void
+}
+
+export function bootstrapRoute({ options, stateHead, onVersion }: BootstrapDependencies): AnyRoute {
+  return route({
+    method: 'POST',
+    path: '/v1/gateway-runtime/bootstrap',
+    tag: 'Gateway runtime',
+    summary: 'Start a gateway instance: a session and the keys it may have',
+    access: 'runtime:connect',
+    body: bootstrapRequestSchema,
+    reply: bootstrapReplySchema,
+    internal: true,
+    async handle({ principal, body }) {
+      const { gatewayId, tokenId } = principal
+      if (gatewayId === null || tokenId === null) {
+        throw new Failure('access_denied', { message: 'The runtime token is not bound to a gateway' })
+      }
+      const head = await stateHead.read()
+      const gateway = await readGateway(options.state, gatewayId)
+      const session = await makeSession(options, { tokenId, gatewayId, instanceId: body.instance_id })
+      onVersion(body.instance_id, body.version)
+      const reply: BootstrapReply = {
+        session,
+        organization_id: await organizationId(options.ledger),
+        gateway: { id: gatewayId, name: gateway.name },
+        head,
+        state: { kind: 'file' },
+        max_staleness_seconds: options.settings.max_staleness_seconds,
+        ...(await readKeys(options, gateway.providers)),
+        base_url: options.baseUrl(),
+        gateway_url: options.gatewayUrl(),
+        now: timestamp(options.clock.now()),
+      }
+      return { reply, headers: { 'cache-control': 'no-store' } }
+    },
+  })
+}
+
+async function readGateway(state: Database, id: string): Promise<{ name: string; providers: string[] | null }> {
+  const sql = 'select name, providers from gateways where id = ? and deleted = 0'
+  const [row] = await state.read<{ name: string; providers: string | null }>(sql, [id])
+  if (row === undefined) throw new Failure('access_denied', { message: "The runtime token's gateway does not exist" })
+  return { name: row.name, providers: idsSchema.parse(JSON.parse(row.providers ?? 'null')) }
+}
+
+/** Sessions that ended long ago go in the same write. */
+async function makeSession(
+  { ledger, clock, randomBytes }: FleetOptions,
+  bound: { tokenId: string; gatewayId: string; instanceId: string },
+): Promise<BootstrapReply['session']> {
+  const token = makeSecret('session', randomBytes)
+  const expiresAt = clock.now() + sessionMs
+  await ledger.write([
+    { sql: 'delete from runtime_sessions where expires_at < ?', args: [clock.now() - sessionMs] },
+    {
+      sql: 'insert into runtime_sessions (hash, token_id, gateway_id, instance_id, expires_at) values (?, ?, ?, ?, ?)',
+      args: [hashSecret(token), bound.tokenId, bound.gatewayId, bound.instanceId, expiresAt],
+    },
+  ])
+  return { token, expires_at: timestamp(expiresAt) }
+}
+
+async function organizationId(ledger: Database): Promise<string> {
+  const [row] = await ledger.read<{ id: string }>('select id from organizations')
+  if (row === undefined) throw new Failure('dependency_unavailable', { message: 'There is no organization yet' })
+  return row.id
+}
+
+/** Opens the keys of providers in `usable` (null: of all) and the prompt-hash key. */
+async function readKeys({ ledger, masterKey }: FleetOptions, usable: readonly string[] | null) {
+  const sealed = await ledger.read<{ name: string; sealed: string }>(
+    `select name, sealed from secrets where name = ? or name like '${providerKeyName}%'`,
+    [promptHashKeyName],
+  )
+  const keys: Record<string, string> = {}
+  let promptHashKey: z.infer<typeof promptHashKeySchema> | null = null
+  for (const secret of sealed) {
+    if (secret.name === promptHashKeyName) {
+      promptHashKey = promptHashKeySchema.parse(JSON.parse(unseal(masterKey, secret.sealed, secret.name)))
+      continue
+    }
+    const id = secret.name.slice(providerKeyName.length)
+    if (usable === null || usable.includes(id)) keys[id] = unseal(masterKey, secret.sealed, secret.name)
+  }
+  if (promptHashKey === null) {
+    throw new Failure('dependency_unavailable', { message: 'There is no prompt-hash key yet' })
+  }
+  return { provider_keys: keys, prompt_hash_key: promptHashKey }
+}

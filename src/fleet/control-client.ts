@@ -1,0 +1,99 @@
+/** The four calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
+import { Failure, type FailureCode, failures } from '../failure.ts'
+import type { Fetch } from '../providers/provider.ts'
+import {
+  type BeatReply,
+  type BootstrapReply,
+  beatReplySchema,
+  bootstrapReplySchema,
+  eventsReplySchema,
+  laneHeader,
+  streamIdHeader,
+} from './wire.ts'
+
+const path = '/v1/gateway-runtime'
+const bootstrapMs = 10_000
+const beatMs = 2000
+const eventsMs = 15_000
+
+export interface Beat {
+  lane: number
+  stream_id: string
+  acknowledged_version: number
+  nonce: string
+}
+
+export interface ControlClient {
+  bootstrap(
+    runtimeToken: string,
+    body: { instance_id: string; version: string; lanes: number },
+  ): Promise<BootstrapReply>
+  /** The body of the change stream. */
+  stream(session: string, lane: number, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
+  beat(session: string, body: Beat): Promise<BeatReply>
+  events(session: string, lane: number, streamId: string, lines: string): Promise<{ seq: number; digest: string }>
+}
+
+/**
+ * Throws `invalid_parameter` where secrets would cross a network in the clear: plain http is for a control plane on
+ * this host only (protocols section 5).
+ */
+export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
+  const { protocol, hostname, origin } = new URL(apiUrl)
+  const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
+  if (protocol !== 'https:' && !(protocol === 'http:' && loopback)) {
+    throw new Failure('invalid_parameter', {
+      message: 'The control plane must be reached over https, unless it is on this host',
+      param: 'api_url',
+    })
+  }
+  const post = async (call: string, token: string, body: string, timeout: number, headers: Record<string, string>) => {
+    const response = await reach(() =>
+      fetch(`${origin}${path}/${call}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+        body,
+        signal: AbortSignal.timeout(timeout),
+      }),
+    )
+    return reach(async (): Promise<unknown> => response.json())
+  }
+  return {
+    bootstrap: async (token, body) =>
+      bootstrapReplySchema.parse(await post('bootstrap', token, JSON.stringify(body), bootstrapMs, {})),
+    async stream(session, lane, signal) {
+      const headers = { authorization: `Bearer ${session}`, accept: 'text/event-stream' }
+      const { body } = await reach(() => fetch(`${origin}${path}/stream?lane=${lane}`, { headers, signal }))
+      if (body === null) throw new Failure('dependency_unavailable')
+      return body
+    },
+    beat: async (session, body) => beatReplySchema.parse(await post('beat', session, JSON.stringify(body), beatMs, {})),
+    events: async (session, lane, streamId, lines) =>
+      eventsReplySchema.parse(
+        await post('events', session, lines, eventsMs, {
+          'content-type': 'application/x-ndjson',
+          [laneHeader]: String(lane),
+          [streamIdHeader]: streamId,
+        }),
+      ),
+  }
+}
+
+/** Turns what a call may end with into an answer that is good, or a Failure by the code that the answer names. */
+async function reach<Result>(call: () => Promise<Result>): Promise<Result> {
+  let result: Result
+  try {
+    result = await call()
+  } catch (error) {
+    throw new Failure('dependency_unavailable', { message: 'The control plane does not answer', cause: error })
+  }
+  if (result instanceof Response && !result.ok) {
+    const text = await result.text().catch(() => '')
+    const code = /"code"\s*:\s*"([^"]+)"/.exec(text)?.[1] ?? ''
+    const message = `The control plane answered ${result.status} ${code}`
+    throw new Failure(isCode(code) ? code : 'dependency_unavailable', { message })
+  }
+  return result
+}
+
+const isCode = (code: string): code is FailureCode => Object.hasOwn(failures, code)

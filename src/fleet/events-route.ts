@@ -1,0 +1,66 @@
+/** Takes a lane's events in: NDJSON whose exact bytes are chained and stored (protocols section 6). */
+import { type AnyRoute, route } from '../api/route.ts'
+import { ingestEvents, type ShippedEvent } from '../events/ingest.ts'
+import { Failure } from '../failure.ts'
+import { heldLane } from './beat-route.ts'
+import type { FleetOptions } from './control.ts'
+import type { LaneRegistry } from './lane-registry.ts'
+import { eventBatchLimit, eventsReplySchema, laneHeader, streamIdHeader } from './wire.ts'
+
+const mostBytes = 4 * 1024 * 1024
+const lineForm = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(\{.*\})\}$/
+
+export function eventsRoute({ options, registry }: { options: FleetOptions; registry: LaneRegistry }): AnyRoute {
+  return route({
+    method: 'POST',
+    path: '/v1/gateway-runtime/events',
+    tag: 'Gateway runtime',
+    summary: "Append events to a lane's chain",
+    access: 'runtime:session',
+    rawBody: 'application/x-ndjson',
+    reply: eventsReplySchema,
+    internal: true,
+    async handle({ principal, headers }, request) {
+      const worker = Number(headers.get(laneHeader) ?? Number.NaN)
+      if (!Number.isSafeInteger(worker)) throw new Failure('invalid_parameter', { param: laneHeader })
+      const lane = await heldLane(registry, principal, worker, headers.get(streamIdHeader) ?? '')
+      const bytes = await request.arrayBuffer()
+      if (bytes.byteLength > mostBytes) throw new Failure('request_too_large')
+      const { seq, digest } = await ingestEvents(options.ledger, {
+        chain: lane.lane,
+        gatewayId: lane.gatewayId,
+        lines: parseLines(bytes),
+        receivedAt: options.clock.now(),
+      })
+      return { reply: { seq, digest } }
+    },
+  })
+}
+
+/** Cuts lines without parsing bodies: a body is what stands between, to the byte. Throws `invalid_parameter`. */
+export function parseLines(bytes: ArrayBuffer): ShippedEvent[] {
+  const lines = decode(bytes)
+    .split('\n')
+    .filter((line) => line !== '')
+  if (lines.length > eventBatchLimit) {
+    throw new Failure('invalid_parameter', { message: `A batch has at most ${eventBatchLimit} events` })
+  }
+  return lines.map((line, index) => {
+    const [, n, digest, body] = lineForm.exec(line) ?? []
+    if (n === undefined || digest === undefined || body === undefined) {
+      throw new Failure('invalid_parameter', {
+        message: 'A line is not of the form that events are shipped in',
+        param: `line.${index + 1}`,
+      })
+    }
+    return { n: Number(n), digest, body }
+  })
+}
+
+function decode(bytes: ArrayBuffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch (cause) {
+    throw new Failure('invalid_parameter', { message: 'The batch is not valid UTF-8', cause })
+  }
+}

@@ -1,0 +1,58 @@
+/** A row of the state's `tokens`, opened. */
+import { z } from 'zod'
+import { type GovernedToken, keyClasses, principalTypes, purposes } from '../tokens/governed.ts'
+import { roles } from '../tokens/permissions.ts'
+
+const json = <Schema extends z.ZodType>(schema: Schema) =>
+  z
+    .string()
+    .transform((text): unknown => JSON.parse(text))
+    .pipe(schema)
+
+const rowSchema = z.object({
+  id: z.string(),
+  hash: z.string(),
+  purpose: z.enum(purposes),
+  principal_type: z.enum(principalTypes),
+  key_class: z.enum(keyClasses),
+  gateway_id: z.string().nullable(),
+  team_id: z.string().nullable(),
+  user_id: z.string().nullable(),
+  provider: z.string().nullable(),
+  model_filter: json(z.array(z.string())).nullable(),
+  roles: json(z.array(z.enum(roles))),
+  owner_kind: z.enum(['user', 'team']),
+  owner_id: z.string(),
+  event_team_id: z.string().nullable(),
+  expires_at: z.number().nullable(),
+  rotated_at: z.number().nullable(),
+  revoked_at: z.number().nullable(),
+  version: z.number(),
+})
+
+export const tokenColumns = Object.keys(rowSchema.shape).join(', ')
+
+/** Compiles a row of `tokenColumns`. Throws where it has not the form that this version knows. */
+export function compileToken(row: unknown): GovernedToken {
+  const read = rowSchema.parse(row)
+  return {
+    id: read.id,
+    hash: read.hash,
+    purpose: read.purpose,
+    principalType: read.principal_type,
+    keyClass: read.key_class,
+    gatewayId: read.gateway_id,
+    teamId: read.team_id,
+    userId: read.user_id,
+    provider: read.provider,
+    modelFilter: read.model_filter,
+    roles: read.roles,
+    ownerKind: read.owner_kind,
+    ownerId: read.owner_id,
+    eventTeamId: read.event_team_id,
+    expiresAt: read.expires_at,
+    rotatedAt: read.rotated_at,
+    revokedAt: read.revoked_at,
+    version: read.version,
+  }
+}

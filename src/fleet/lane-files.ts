@@ -1,0 +1,86 @@
+/**
+ * What a lane keeps in its data directory beside the outbox: which instance it is, the keys it was given, sealed under
+ * the runtime token (protocols section 5), and when it was last fresh. Each file is replaced as a whole by rename.
+ */
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { NewId } from '../lib/ids.ts'
+import { deriveKey, seal, unseal } from '../lib/seal.ts'
+import { type BootstrapReply, bootstrapReplySchema } from './wire.ts'
+
+const instanceSchema = z.object({ instance_id: z.uuid(), gateway_id: z.uuid().nullable() })
+const keptSchema = bootstrapReplySchema.omit({ session: true, now: true })
+/** What stays of a bootstrap for a restart without control plane. */
+export type KeptBootstrap = z.infer<typeof keptSchema>
+
+export class LaneFiles {
+  readonly #directory: string
+  readonly #key: Uint8Array
+  #instance: z.infer<typeof instanceSchema>
+
+  /** Reads the instance's identity, making it at the first start. */
+  constructor(directory: string, runtimeToken: string, newId: NewId) {
+    this.#directory = directory
+    this.#key = deriveKey(runtimeToken, 'gatehouse.lane.keys.v1')
+    if (!existsSync(this.#path('instance.json'))) this.#replaceInstance({ instance_id: newId(), gateway_id: null })
+    this.#instance = instanceSchema.parse(JSON.parse(readFileSync(this.#path('instance.json'), 'utf8')))
+  }
+
+  get instanceId(): string {
+    return this.#instance.instance_id
+  }
+
+  /** False where this instance has belonged to another gateway: its chain cannot go on under this one. */
+  belongsTo(gatewayId: string): boolean {
+    if (this.#instance.gateway_id === null) {
+      this.#instance = { ...this.#instance, gateway_id: gatewayId }
+      this.#replaceInstance(this.#instance)
+    }
+    return this.#instance.gateway_id === gatewayId
+  }
+
+  /** Ends this instance: the next start makes another, with an outbox and a chain of its own. */
+  retire(): void {
+    for (const name of ['instance.json', 'keys', 'fresh']) rmSync(this.#path(name), { force: true })
+  }
+
+  keep({ session: _session, now: _now, ...kept }: BootstrapReply): void {
+    this.#replace('keys', seal(this.#key, JSON.stringify(kept), this.instanceId))
+  }
+
+  /** What was kept; null where there is nothing or another runtime token sealed it. */
+  kept(): KeptBootstrap | null {
+    if (!existsSync(this.#path('keys'))) return null
+    try {
+      return keptSchema.parse(JSON.parse(unseal(this.#key, readFileSync(this.#path('keys'), 'utf8'), this.instanceId)))
+    } catch {
+      // A replaced runtime token, or a file of an older form: bootstrap gives it anew.
+      return null
+    }
+  }
+
+  /** Milliseconds since the epoch. */
+  keepFresh(at: number): void {
+    this.#replace('fresh', String(at))
+  }
+
+  freshAt(): number | null {
+    if (!existsSync(this.#path('fresh'))) return null
+    const at = Number(readFileSync(this.#path('fresh'), 'utf8'))
+    return Number.isSafeInteger(at) && at > 0 ? at : null
+  }
+
+  #replaceInstance(instance: z.infer<typeof instanceSchema>): void {
+    this.#replace('instance.json', JSON.stringify(instance))
+  }
+
+  #replace(name: string, content: string): void {
+    writeFileSync(this.#path(`${name}.new`), content, { mode: 0o600 })
+    renameSync(this.#path(`${name}.new`), this.#path(name))
+  }
+
+  #path(name: string): string {
+    return join(this.#directory, name)
+  }
+}

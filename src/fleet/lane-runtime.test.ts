@@ -1,0 +1,231 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { cpSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Event, nobody } from '../events/event.ts'
+import { systemClock, timestamp } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { movableClock, TemporaryFleet, until } from './temporary-fleet.ts'
+
+let fleet: TemporaryFleet
+
+beforeEach(async () => {
+  fleet = await TemporaryFleet.start()
+})
+
+afterEach(async () => {
+  await fleet.remove()
+})
+
+const event = (): Event => ({
+  event_id: newId(),
+  event_type: 'gateway.request.outcome',
+  request_id: 'request',
+  timestamp: timestamp(Date.now() - 1000),
+  verdict: 'allow',
+  reason_code: 'ok',
+  config_version: 1,
+  event_attribution: { ...nobody, gateway_id: fleet.gatewayId },
+  exchange_id: newId(),
+})
+
+describe('a lane', () => {
+  test('becomes ready with the catalog its gateway may use, its credentials opened', async () => {
+    const lane = await fleet.lane('a')
+    expect(() => lane.standing.assertCurrent()).toThrow('still starting')
+    await until(() => lane.ready().ok)
+    lane.standing.assertCurrent()
+    expect(lane.standing.gatewayId).toBe(fleet.gatewayId)
+    expect(lane.standing.gatewayUrl).toBe('http://localhost:2')
+    expect(lane.view.providers()).toMatchObject([{ id: fleet.providerId, apiKey: 'upstream-key' }])
+    expect(lane.view.model('one')).toMatchObject({ providerId: fleet.providerId, upstreamModel: 'one' })
+    const body = new TextEncoder().encode('prompt')
+    expect(lane.standing.promptHash(body)).toMatch(/^key-1:[0-9a-f]{64}$/)
+    expect(Math.abs(lane.now() - Date.now())).toBeLessThan(2000)
+  })
+
+  test('reads tokens by their hash, new ones at once, and says when the state cannot be read', async () => {
+    const lane = await fleet.lane('a')
+    const hash = fleet.addToken()
+    await until(() => lane.ready().ok)
+    expect(lane.view.token(hash)).toMatchObject({ hash, roles: ['member'], revokedAt: null })
+    expect(lane.view.token('none')).toBeNull()
+    const unreadable = await fleet.lane('b', { stateFile: join(fleet.directory, 'missing.db') })
+    expect(() => unreadable.view.token(hash)).toThrow(expect.objectContaining({ code: 'dependency_unavailable' }))
+    expect(unreadable.ready().ok).toBe(false)
+  })
+
+  test('has a revocation before the revoke is answered', async () => {
+    const lane = await fleet.lane('a')
+    const denied: string[] = []
+    lane.onDenied((hashes) => denied.push(...hashes))
+    await until(() => lane.ready().ok)
+    const hash = fleet.addToken()
+    expect(lane.view.token(hash)?.revokedAt).toBeNull()
+    const { version } = fleet.revoke(hash)
+    const propagation = await fleet.control.fleet.propagation(version)
+    expect(propagation).toMatchObject({ connected: 1, acknowledged: 1, unreachable: [] })
+    expect(lane.view.denied(hash) || lane.view.token(hash)?.revokedAt !== null).toBe(true)
+    expect(denied).toEqual([hash])
+    await until(() => lane.view.version === version)
+    expect(lane.view.denied(hash)).toBe(false)
+    expect(lane.view.token(hash)?.revokedAt).toBe(1)
+  })
+
+  test('opens its stream again when it breaks and learns what it missed', async () => {
+    let streams = 0
+    fleet.interfere = (path, _request, forward) => {
+      if (path.endsWith('/stream')) streams++
+      return forward()
+    }
+    const lane = await fleet.lane('a', { random: () => 0 })
+    await until(() => lane.ready().ok)
+    const hash = fleet.addToken()
+    lane.view.token(hash)
+    const port = await fleet.stopControlPlane()
+    const { version } = fleet.revoke(hash)
+    fleet.startControlPlane(port)
+    const before = streams
+    await until(() => streams > before && lane.view.version === version)
+    expect(lane.view.token(hash)?.revokedAt).toBe(1)
+    await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+    expect(streams).toBeGreaterThan(1)
+  })
+
+  test('gets each event into the ledger once, in order, whatever is lost or repeated on the way', async () => {
+    let posts = 0
+    fleet.interfere = async (path, request, forward) => {
+      if (!path.endsWith('/events')) return forward()
+      posts++
+      if (posts % 3 === 1) return new Response(null, { status: 502 })
+      const answer = await forward()
+      await request.arrayBuffer().catch(() => undefined)
+      return posts % 3 === 2 ? new Response(null, { status: 502 }) : answer
+    }
+    const lane = await fleet.lane('a', { random: () => 0 })
+    const events = Array.from({ length: 60 }, event)
+    for (const each of events) {
+      const id = each.exchange_id ?? ''
+      await lane.journal.open(id, { ...each, verdict: 'error', reason_code: 'gateway.interrupted' })
+      await lane.journal.close(id, [each])
+    }
+    await until(async () => (await fleet.events()).length === events.length)
+    await until(() => lane.counters.outboxUnshipped === 0)
+    const found = await fleet.events()
+    expect(found.map(({ event_id }) => event_id)).toEqual(events.map((each) => each.event_id))
+    expect(found.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
+    expect(posts).toBeGreaterThan(2)
+  })
+
+  test('ships what was left when it was stopped, and interrupted exchanges too, after its next start', async () => {
+    const first = await fleet.lane('a')
+    await until(() => first.ready().ok)
+    await first.journal.refuse([event()])
+    const open = event()
+    await first.journal.open(open.exchange_id ?? '', open)
+    await first.drain()
+    expect(await fleet.events()).toHaveLength(1)
+    await fleet.lane('a')
+    await until(async () => (await fleet.events()).length === 2)
+    expect((await fleet.events()).at(-1)).toMatchObject({ seq: 2, event_id: open.event_id })
+  })
+
+  test('refuses a data directory that another lane uses, and a control plane that is reached in the clear', async () => {
+    await fleet.lane('a')
+    await expect(fleet.lane('a')).rejects.toMatchObject({ code: 'conflict' })
+    await expect(fleet.lane('b', { apiUrl: 'http://gate.example.com' })).rejects.toMatchObject({
+      code: 'invalid_parameter',
+      param: 'api_url',
+    })
+  })
+
+  test('stops when another process takes its lane over', async () => {
+    let fenced = 0
+    const former = await fleet.lane('a', { onFenced: () => fenced++ })
+    await until(() => former.ready().ok)
+    mkdirSync(join(fleet.directory, 'copy', 'lane'), { recursive: true })
+    cpSync(join(fleet.directory, 'a', 'lane', 'instance.json'), join(fleet.directory, 'copy', 'lane', 'instance.json'))
+    const latter = await fleet.lane('copy')
+    await until(() => fenced === 1 && latter.ready().ok)
+    expect(former.counters.connected).toBe(0)
+    expect(latter.counters.connected).toBe(1)
+  })
+
+  test('begins as another instance where the ledger has more of its chain than it has itself', async () => {
+    const first = await fleet.lane('a')
+    await first.journal.refuse([event()])
+    await until(async () => (await fleet.events()).length === 1)
+    await first.drain()
+    mkdirSync(join(fleet.directory, 'b', 'lane'), { recursive: true })
+    cpSync(join(fleet.directory, 'a', 'lane', 'instance.json'), join(fleet.directory, 'b', 'lane', 'instance.json'))
+    let ended = false
+    const rolledBack = await fleet.lane('b', {
+      onFenced() {
+        ended = true
+      },
+    })
+    await until(() => ended)
+    await rolledBack.drain()
+    const next = await fleet.lane('b')
+    await next.journal.refuse([event()])
+    await until(async () => (await fleet.events()).length === 2)
+    expect(new Set((await fleet.events()).map(({ chain }) => chain)).size).toBe(2)
+  })
+
+  test('serves without a control plane until its news are too old, also over a restart', async () => {
+    const clock = movableClock()
+    const first = await fleet.lane('a', { clock })
+    await until(() => first.ready().ok)
+    await fleet.stopControlPlane()
+    clock.skip(299_000)
+    expect(first.ready().ok).toBe(true)
+    await first.drain()
+    const second = await fleet.lane('a', { clock })
+    expect(second.ready()).toEqual({ ok: true })
+    expect(second.view.providers()).toHaveLength(1)
+    clock.skip(5000)
+    expect(second.ready().ok).toBe(false)
+    expect(() => second.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+  })
+
+  test('opens kept keys with its own runtime token only', async () => {
+    const first = await fleet.lane('a')
+    await until(() => first.ready().ok)
+    await first.drain()
+    await fleet.stopControlPlane()
+    const other = await fleet.lane('a', { apiToken: 'another' })
+    expect(other.ready().ok).toBe(false)
+    expect(other.view.providers()).toEqual([])
+  })
+
+  test('loses its session when its runtime token is revoked, and becomes stale', async () => {
+    const clock = movableClock()
+    const lane = await fleet.lane('a', { clock, random: () => 0 })
+    await until(() => lane.ready().ok)
+    fleet.revoke(fleet.runtimeTokenHash)
+    await until(() => lane.counters.connected === 0)
+    expect(await fleet.ledger.read('select * from runtime_sessions')).toEqual([])
+    clock.skip(301_000)
+    await Bun.sleep(120)
+    expect(lane.ready().ok).toBe(false)
+  })
+
+  test('counts as unreachable until it is stale when it does not answer', async () => {
+    const lane = await fleet.lane('a')
+    await until(() => lane.ready().ok)
+    const hash = fleet.addToken()
+    fleet.interfere = async () => new Response(null, { status: 503 })
+    await Bun.sleep(60)
+    const began = systemClock.now()
+    const { version } = fleet.change(() => undefined, [hash])
+    const {
+      connected,
+      acknowledged,
+      unreachable,
+      effective_by: effectiveBy,
+    } = await fleet.control.fleet.propagation(version)
+    expect({ connected, acknowledged }).toEqual({ connected: 1, acknowledged: 0 })
+    expect(unreachable).toMatchObject([{ gateway_id: fleet.gatewayId }])
+    expect(Date.parse(effectiveBy)).toBeGreaterThan(began + 290_000)
+    expect(unreachable[0]?.until).toBe(effectiveBy)
+  })
+})

@@ -1,0 +1,305 @@
+/**
+ * Starts one lane of a gateway: takes the data directory's lock, recovers the outbox, opens the keys a former run was
+ * given, and connects. What the hot path uses of it answers from memory or one local read (lane.ts).
+ *
+ * It is ready when it has keys, has read the state up to the version it once acknowledged, and news of the primary are
+ * not older than `max_staleness`: with kept keys and a fresh enough past, also while no control plane answers.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Settings } from '../config.ts'
+import { asFailure, Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { lockDirectory } from '../lib/lock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Fetch } from '../providers/provider.ts'
+import { controlClient } from './control-client.ts'
+import { Freshness } from './freshness.ts'
+import type { LaneCounters, LaneRuntime, Standing } from './lane.ts'
+import { type KeptBootstrap, LaneFiles } from './lane-files.ts'
+import { LaneSession } from './lane-session.ts'
+import { Outbox } from './outbox.ts'
+import { systemWrite } from './outbox-segment.ts'
+import { FileStateView } from './state-view.ts'
+import { type BootstrapReply, staleAfterMs } from './wire.ts'
+
+const lane = 0
+const keepFreshEveryMs = 5000
+const shipAtEndMs = 5000
+
+export interface LaneOptions {
+  settings: Pick<
+    Settings,
+    'max_staleness_seconds' | 'outbox_segment_bytes' | 'outbox_limit_bytes' | 'outbox_keep_hours'
+  >
+  /** The state database's file, which another process keeps current. */
+  stateFile: string
+  /** The lane keeps its files in `lane` inside. */
+  dataDirectory: string
+  apiUrl: string
+  /** The gateway's runtime token. */
+  apiToken: string
+  fetch: Fetch
+  clock: Clock
+  newId: NewId
+  log: Log
+  /** Another process has taken this lane over, or its chain cannot go on: this process must end. */
+  onFenced(): void
+  /** For jitter only. */
+  random?: () => number
+  beatEveryMs?: number
+  shipLingerMs?: number
+}
+
+/**
+ * Starts the lane; resolves when its own files are recovered, `ready` tells the rest. Throws `conflict` where another
+ * process uses the data directory, `invalid_parameter` where the control plane's address would carry secrets in clear.
+ */
+export async function startLane(options: LaneOptions): Promise<LaneRuntime> {
+  const client = controlClient(options.apiUrl, options.fetch)
+  const directory = join(options.dataDirectory, 'lane')
+  const lock = lockDirectory(directory)
+  if (lock === null) {
+    throw new Failure('conflict', { message: `Another gateway process uses ${directory}` })
+  }
+  try {
+    const running = new RunningLane(options, directory, client, () => lock.release())
+    await running.startFromKept()
+    return running
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+class RunningLane implements LaneRuntime {
+  readonly journal: Outbox
+  readonly view: FileStateView
+  readonly standing: Standing
+  readonly counters: LaneCounters
+  readonly #options: LaneOptions
+  readonly #files: LaneFiles
+  readonly #freshness: Freshness
+  readonly #session: LaneSession
+  readonly #release: () => void
+  readonly #listeners: ((hashes: readonly string[]) => void)[] = []
+  #kept: KeptBootstrap | null = null
+  #promptKey: Buffer = Buffer.alloc(0)
+  #staleAfterMs = Number.POSITIVE_INFINITY
+  /** Gateway time is this plus the monotonic clock. */
+  #timeOffset: number
+  #freshKeptAt = Number.NEGATIVE_INFINITY
+  #loadFailure: Failure | null = null
+  /** Whether the state has reached what was acknowledged before the start; from then on denials cover its lag. */
+  #current = false
+
+  constructor(options: LaneOptions, directory: string, client: ReturnType<typeof controlClient>, release: () => void) {
+    this.#options = options
+    this.#release = release
+    const { clock, settings, log } = options
+    this.#timeOffset = clock.now() - clock.monotonic()
+    this.#files = new LaneFiles(directory, options.apiToken, options.newId)
+    this.journal = new Outbox({
+      directory: join(directory, 'outbox', this.#files.instanceId, String(lane)),
+      segmentBytes: settings.outbox_segment_bytes,
+      limitBytes: settings.outbox_limit_bytes,
+      keepMs: settings.outbox_keep_hours * 3_600_000,
+      bootId: bootId(),
+      write: systemWrite,
+      clock,
+      log,
+    })
+    this.#reportRecovery()
+    this.view = new FileStateView(options.stateFile)
+    for (const { position, hashes } of this.journal.denials) this.view.deny(position, hashes)
+    this.#freshness = new Freshness(clock, this.#files.freshAt())
+    this.standing = this.#makeStanding()
+    this.counters = this.#makeCounters()
+    this.#session = new LaneSession({
+      client,
+      runtimeToken: options.apiToken,
+      instanceId: this.#files.instanceId,
+      lane,
+      outbox: this.journal,
+      view: this.view,
+      freshness: this.#freshness,
+      clock,
+      log,
+      random: options.random ?? Math.random,
+      beatEveryMs: options.beatEveryMs ?? 1000,
+      lingerMs: options.shipLingerMs ?? 3,
+      onBootstrap: (reply) => this.#bootstrapped(reply),
+      onDenied: (hashes) => this.#denied(hashes),
+      onTime: (now) => {
+        this.#timeOffset = now - clock.monotonic()
+      },
+      onFresh: () => this.#keepFresh(keepFreshEveryMs),
+      onFenced: () => options.onFenced(),
+      onRetired: (failure) => this.#retire(failure),
+    })
+  }
+
+  /** Loads the state by what a former run kept, where it did, and connects. */
+  async startFromKept(): Promise<void> {
+    const kept = this.#files.kept()
+    if (kept !== null) {
+      this.#take(kept)
+      await this.#load(kept)
+    }
+    this.#session.start()
+  }
+
+  now(): number {
+    return this.#timeOffset + this.#options.clock.monotonic()
+  }
+
+  ready(): { ok: boolean; reason?: string } {
+    const failure = this.#obstacle()
+    return failure === null ? { ok: true } : { ok: false, reason: failure.message }
+  }
+
+  onDenied(listener: (hashes: readonly string[]) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  async drain(): Promise<void> {
+    await this.#session.stop(shipAtEndMs)
+    await this.journal.end()
+    this.#keepFresh(0)
+    this.view.close()
+    this.#release()
+  }
+
+  #obstacle(): Failure | null {
+    if (this.#kept === null || this.view.head === null) return this.#loadFailure ?? new Failure('not_ready')
+    const { head } = this.view
+    const acknowledged = this.journal.acknowledged
+    if (!this.#current && acknowledged?.history === head.history && head.version < acknowledged.version) {
+      return new Failure('not_ready')
+    }
+    this.#current = true
+    return this.#freshness.age() > this.#staleAfterMs ? new Failure('token_state_stale') : null
+  }
+
+  #makeStanding(): Standing {
+    const gatewayId = () => this.#kept?.gateway.id ?? ''
+    const gatewayUrl = () => this.#kept?.gateway_url ?? ''
+    const promptKeyId = () => this.#kept?.prompt_hash_key.id ?? ''
+    const promptKey = () => this.#promptKey
+    const obstacle = () => this.#obstacle()
+    return {
+      get gatewayId() {
+        return gatewayId()
+      },
+      get gatewayUrl() {
+        return gatewayUrl()
+      },
+      assertCurrent() {
+        const failure = obstacle()
+        if (failure !== null) throw failure
+      },
+      promptHash: (body) =>
+        `${promptKeyId()}:${new Bun.CryptoHasher('sha256', promptKey()).update(body).digest('hex')}`,
+    }
+  }
+
+  #makeCounters(): LaneCounters {
+    const { view, journal } = this
+    const freshness = this.#freshness
+    const connected = () => (this.#session.connected ? 1 : 0)
+    return {
+      get stateVersion() {
+        return view.version
+      },
+      get secondsSinceFresh() {
+        return freshness.age() / 1000
+      },
+      get connected() {
+        return connected()
+      },
+      get outboxBytes() {
+        return journal.bytes
+      },
+      get outboxUnshipped() {
+        return Math.max(0, journal.lastEvent - journal.acknowledgedEvent)
+      },
+      get openExchanges() {
+        return journal.openExchanges
+      },
+      get denials() {
+        return view.denials
+      },
+      get tokensInMemory() {
+        return view.cached
+      },
+    }
+  }
+
+  async #bootstrapped(reply: BootstrapReply): Promise<boolean> {
+    if (!this.#files.belongsTo(reply.gateway.id)) {
+      this.#retire(new Failure('conflict', { message: 'The runtime token belongs to another gateway than before' }))
+      return false
+    }
+    this.#files.keep(reply)
+    this.#take(reply)
+    await this.#load(reply)
+    return true
+  }
+
+  #take(kept: KeptBootstrap): void {
+    this.#kept = kept
+    this.#promptKey = Buffer.from(kept.prompt_hash_key.key, 'base64')
+    this.#staleAfterMs = staleAfterMs(
+      Math.min(this.#options.settings.max_staleness_seconds, kept.max_staleness_seconds),
+    )
+  }
+
+  /** A state that cannot be read yet is no reason to end: the session reads it again with every change and beat. */
+  async #load(kept: KeptBootstrap): Promise<void> {
+    try {
+      await this.view.load(kept.gateway.id, kept.provider_keys)
+      this.#loadFailure = null
+      if (this.view.head !== null) this.journal.applied(this.view.head)
+    } catch (error) {
+      this.#loadFailure = asFailure(error)
+      this.#options.log.warn({ reason: this.#loadFailure.message }, 'The state cannot be read yet')
+    }
+  }
+
+  #denied(hashes: readonly string[]): void {
+    for (const listener of this.#listeners) listener(hashes)
+  }
+
+  #keepFresh(everyMs: number): void {
+    const { wall } = this.#freshness
+    if (wall === null || wall - this.#freshKeptAt < everyMs) return
+    this.#freshKeptAt = wall
+    this.#files.keepFresh(wall)
+  }
+
+  #retire(failure: Failure): void {
+    this.#options.log.error({ reason: failure.message }, 'This instance cannot go on: the next start makes another')
+    this.#files.retire()
+    this.#options.onFenced()
+  }
+
+  #reportRecovery(): void {
+    const { dropped, closed, bootId: former, interrupted } = this.journal.recovered
+    if (dropped !== null) this.#options.log.error(dropped, 'The outbox was damaged: its end was dropped')
+    if (former !== null && !closed) {
+      const cause = former === bootId() ? 'The former process was killed' : 'The host went down'
+      this.#options.log.warn({ interrupted }, `${cause}: its running exchanges are recorded as interrupted`)
+    }
+  }
+}
+
+/** Names the host's present run; where the kernel does not tell, every start counts as one. */
+function bootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    // No Linux: the distinction is between a kill and a crash only, and a crash is the careful guess.
+    return 'unknown'
+  }
+}

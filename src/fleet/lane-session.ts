@@ -1,0 +1,347 @@
+/**
+ * Keeps one lane connected to its control plane (protocols sections 1, 4, 5): bootstrap and renewal of the session,
+ * the change stream, the beat, and shipping. Everything is tried again with backoff until `stop`.
+ *
+ * A change: its tokens are denied in memory in the same tick, the denial is committed to the outbox, then acknowledged
+ * by a beat; only then the state is read. A version is acknowledged where it follows the last acknowledged one, or when
+ * the state itself has been read up to it: what was missed while the stream was down is then known from there.
+ *
+ * Freshness comes from the lane's own beats only: as of the moment one was sent, if the control plane had just read the
+ * primary and this lane knows all denials up to the version it answered.
+ */
+import { asFailure, Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { version } from '../version.ts'
+import { backoff } from './backoff.ts'
+import type { ControlClient } from './control-client.ts'
+import { readEventStream } from './event-stream.ts'
+import { type Freshness, instant } from './freshness.ts'
+import type { Outbox } from './outbox.ts'
+import type { StatePosition } from './outbox-record.ts'
+import { Shipper } from './shipper.ts'
+import type { FileStateView } from './state-view.ts'
+import { type BootstrapReply, type Head, type StreamMessage, streamMessageSchema, streamSilenceMs } from './wire.ts'
+
+const leastLagMs = 5
+const mostLagMs = 500
+
+export interface LaneSessionOptions {
+  client: ControlClient
+  runtimeToken: string
+  instanceId: string
+  lane: number
+  outbox: Outbox
+  view: FileStateView
+  freshness: Freshness
+  clock: Clock
+  log: Log
+  random: () => number
+  beatEveryMs: number
+  lingerMs: number
+  /** Takes in keys and limits; false where this instance belongs to another gateway. */
+  onBootstrap(reply: BootstrapReply): Promise<boolean>
+  onDenied(hashes: readonly string[]): void
+  /** The control plane's time as of now, milliseconds since the epoch. */
+  onTime(now: number): void
+  onFresh(): void
+  /** Another process holds the lane: this one must end. */
+  onFenced(): void
+  /** This instance's chain cannot go on: another instance must begin. */
+  onRetired(failure: Failure): void
+}
+
+export class LaneSession {
+  readonly #options: LaneSessionOptions
+  readonly #shipper: Shipper
+  readonly #stopping = new AbortController()
+  #session: string | null = null
+  #renewAt = 0
+  /** The providers without a key that bootstrap was last asked for. */
+  #askedFor = ''
+  #bootstrapping: Promise<void> | null = null
+  #streamId: string | null = null
+  #stream: AbortController | null = null
+  /** What is or will be acknowledged when the records on their way are committed. */
+  #promised: StatePosition | null
+  #behind: Promise<void> | null = null
+  #beatAgain = false
+  #beating = false
+  #timer: Timer | null = null
+  connected = false
+
+  constructor(options: LaneSessionOptions) {
+    this.#options = options
+    this.#promised = options.outbox.acknowledged
+    this.#shipper = new Shipper({
+      outbox: options.outbox,
+      random: options.random,
+      lingerMs: options.lingerMs,
+      post: (lines) => this.#post(lines),
+      onBroken: (failure) => this.#broken(failure),
+      onFailure: (failure) => this.#unauthorized(failure),
+    })
+  }
+
+  start(): void {
+    void this.#stayConnected()
+    this.#timer = setInterval(() => void this.#tick(), this.#options.beatEveryMs)
+  }
+
+  /** Ships what is left, for `milliseconds` at most, and lets go. */
+  async stop(milliseconds: number): Promise<void> {
+    const end = this.#options.clock.monotonic() + milliseconds
+    while (this.connected && !this.#shipper.done && this.#options.clock.monotonic() < end) await Bun.sleep(5)
+    this.#end()
+  }
+
+  get #stopped(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  async #stayConnected(): Promise<void> {
+    for (let attempt = 0; !this.#stopped; attempt++) {
+      try {
+        await this.#ensureSession()
+        await this.#followStream(() => {
+          attempt = 0
+        })
+      } catch (error) {
+        const failure = asFailure(error)
+        this.#unauthorized(failure)
+        if (!this.#stopped) this.#options.log.warn({ code: failure.code }, 'The control plane is out of reach')
+      }
+      this.connected = false
+      if (!this.#stopped) await Bun.sleep(backoff(attempt, this.#options.random))
+    }
+  }
+
+  async #ensureSession(): Promise<string> {
+    if (this.#session === null || this.#options.clock.monotonic() >= this.#renewAt) {
+      this.#bootstrapping ??= this.#bootstrap().finally(() => {
+        this.#bootstrapping = null
+      })
+      await this.#bootstrapping
+    }
+    if (this.#session === null) throw new Failure('session_expired')
+    return this.#session
+  }
+
+  async #bootstrap(): Promise<void> {
+    const { client, runtimeToken, instanceId, clock } = this.#options
+    const reply = await client.bootstrap(runtimeToken, { instance_id: instanceId, version, lanes: 1 })
+    if (!(await this.#options.onBootstrap(reply))) throw new Failure('conflict')
+    const lifetime = Date.parse(reply.session.expires_at) - Date.parse(reply.now)
+    this.#session = reply.session.token
+    this.#renewAt = clock.monotonic() + (lifetime * 2) / 3
+  }
+
+  async #followStream(onHello: () => void): Promise<void> {
+    const stream = new AbortController()
+    this.#stream = stream
+    let silence: Timer | null = null
+    const heard = () => {
+      if (silence !== null) clearTimeout(silence)
+      silence = setTimeout(() => stream.abort(), streamSilenceMs)
+    }
+    heard()
+    try {
+      const session = await this.#ensureSession()
+      const body = await this.#options.client.stream(session, this.#options.lane, stream.signal)
+      const take = (data: string) => {
+        const message = streamMessageSchema.parse(JSON.parse(data))
+        if (message.kind === 'hello') onHello()
+        this.#take(message)
+      }
+      await readEventStream(body, take, heard)
+    } finally {
+      if (silence !== null) clearTimeout(silence)
+      this.#stream = null
+    }
+  }
+
+  #take(message: StreamMessage): void {
+    if (message.kind === 'fenced') this.#fenced()
+    else if (message.kind === 'hello') this.#hello(message)
+    else this.#change(message.head, message.deny).catch((error: unknown) => this.#reconnect(error))
+  }
+
+  #hello({ stream_id: streamId, head, events, now }: Extract<StreamMessage, { kind: 'hello' }>): void {
+    if (events.seq > this.#options.outbox.lastEvent) {
+      this.#retired(new Failure('chain_fork', { message: 'The ledger has more events of this chain than this lane' }))
+      return
+    }
+    this.#streamId = streamId
+    this.connected = true
+    this.#options.onTime(Date.parse(now))
+    this.#shipper.resume(events)
+    this.#catchUp(head).catch((error: unknown) => this.#reconnect(error))
+  }
+
+  /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
+  async #change(head: Head, hashes: readonly string[]): Promise<void> {
+    const { outbox, view } = this.#options
+    const position = positionOf(head)
+    view.deny(position, hashes)
+    if (hashes.length > 0) this.#options.onDenied(hashes)
+    const before = this.#promised
+    const follows = before?.history === position.history && before.version + 1 === position.version
+    if (follows) this.#promised = position
+    try {
+      await outbox.deny(position, hashes, follows ? position : before)
+    } catch (error) {
+      this.#promised = outbox.acknowledged
+      throw error
+    }
+    if (follows) this.#acknowledge()
+    await this.#catchUp(head)
+  }
+
+  /** Reads the state until it is at this head, then acknowledges it. */
+  async #catchUp(head: Head): Promise<void> {
+    const { outbox, view } = this.#options
+    let lag = leastLagMs
+    for (;;) {
+      const read = await view.refresh()
+      outbox.applied(positionOf(read))
+      if (read.history === head.history && read.version >= head.version) break
+      if (this.#stopped) return
+      await Bun.sleep(lag)
+      lag = Math.min(mostLagMs, lag * 2)
+    }
+    this.#askForKeys()
+    const position = positionOf(head)
+    const known = this.#promised
+    if (known?.history === position.history && known.version >= position.version) return
+    this.#promised = position
+    try {
+      await outbox.deny(position, [], position)
+    } catch (error) {
+      this.#promised = outbox.acknowledged
+      throw error
+    }
+    this.#acknowledge()
+  }
+
+  /** A provider that was made since bootstrap has a key that this gateway was not given yet: bootstrap brings it. */
+  #askForKeys(): void {
+    const closed = this.#options.view.closedProviders.join()
+    if (closed !== '' && closed !== this.#askedFor) this.#renewAt = this.#options.clock.monotonic()
+    this.#askedFor = closed
+  }
+
+  /** One beat as soon as can be; acknowledgements that come while it is on its way share the next one. */
+  #acknowledge(): void {
+    this.#beatAgain = true
+    if (this.#beating) return
+    this.#beating = true
+    void this.#beatWhileNeeded()
+  }
+
+  async #beatWhileNeeded(): Promise<void> {
+    while (this.#beatAgain && !this.#stopped) {
+      this.#beatAgain = false
+      await this.#beat()
+    }
+    this.#beating = false
+  }
+
+  async #tick(): Promise<void> {
+    const renewing = this.#session !== null && this.#options.clock.monotonic() >= this.#renewAt
+    if (renewing && this.connected) void this.#ensureSession().catch(this.#passing)
+    void this.#options.view.refresh().catch(this.#passing)
+    await this.#beat()
+  }
+
+  /** What a tick could not do the next one tries again; until then nothing is lost, and staleness bounds it. */
+  readonly #passing = (error: unknown): void => {
+    const { code, message } = asFailure(error)
+    this.#options.log.debug({ code, reason: message }, 'A tick could not do all it had to')
+  }
+
+  async #beat(): Promise<void> {
+    const { client, lane, outbox, view, clock } = this.#options
+    if (this.#streamId === null || this.#session === null || this.#stopped) return
+    const sent = instant(clock)
+    const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
+    try {
+      const { fresh, head } = await client.beat(this.#session, {
+        lane,
+        stream_id: this.#streamId,
+        acknowledged_version: acknowledged?.version ?? 0,
+        nonce: view.head?.nonce ?? '',
+      })
+      if (!this.#knows(head)) this.#catchUpBehind(head)
+      else if (fresh) {
+        this.#options.freshness.freshAt(sent)
+        this.#options.onFresh()
+      }
+    } catch (error) {
+      const failure = asFailure(error)
+      this.#unauthorized(failure)
+      if (failure.code === 'lane_fenced') this.#fenced()
+      else this.#options.log.debug({ code: failure.code }, 'A beat was not answered')
+    }
+  }
+
+  /** Whether all denials up to this head are in force here. */
+  #knows(head: Head): boolean {
+    const { outbox, view } = this.#options
+    const reaches = (position: StatePosition | null) =>
+      position !== null && position.history === head.history && position.version >= head.version
+    return reaches(outbox.acknowledged) || reaches(view.head)
+  }
+
+  #catchUpBehind(head: Head): void {
+    this.#behind ??= this.#catchUp(head)
+      .catch((error: unknown) => this.#reconnect(error))
+      .finally(() => {
+        this.#behind = null
+      })
+  }
+
+  async #post(lines: string) {
+    if (this.#streamId === null) throw new Failure('dependency_unavailable')
+    return this.#options.client.events(await this.#ensureSession(), this.#options.lane, this.#streamId, lines)
+  }
+
+  #broken(failure: Failure): void {
+    if (failure.code === 'lane_fenced') this.#fenced()
+    else if (failure.code === 'chain_fork') this.#retired(failure)
+    else this.#reconnect(failure)
+  }
+
+  /** The next hello names the head again. */
+  #reconnect(error: unknown): void {
+    if (this.#stopped) return
+    const { code, message } = asFailure(error)
+    this.#options.log.warn({ code, reason: message }, 'The change stream is opened again')
+    this.#stream?.abort()
+  }
+
+  #unauthorized(failure: Failure): void {
+    if (failure.status === 401) this.#session = null
+  }
+
+  #fenced(): void {
+    if (this.#stopped) return
+    this.#end()
+    this.#options.onFenced()
+  }
+
+  #retired(failure: Failure): void {
+    if (this.#stopped) return
+    this.#end()
+    this.#options.onRetired(failure)
+  }
+
+  #end(): void {
+    this.connected = false
+    this.#shipper.stop()
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#stopping.abort()
+    this.#stream?.abort()
+  }
+}
+
+const positionOf = ({ history, version: at }: Head): StatePosition => ({ history, version: at })

@@ -1,0 +1,111 @@
+/**
+ * A record of the outbox (protocols section 3): `u32 length, u32 crc32, u64 seq, body`, big-endian; length counts the
+ * body, the checksum covers seq and body, and a body is one kind byte and JSON. A length of 0 is space not yet written.
+ */
+import { z } from 'zod'
+
+export const recordKinds = {
+  /** The first record of a segment: what a reader must know of those before it. */
+  segment: 1,
+  /** An exchange that is about to be dispatched, with the outcome a restart writes where none follows. */
+  open: 2,
+  /** One event of the lane's chain. */
+  event: 3,
+  /** Tokens denied ahead of the state, and the version whose denials are now all durable. */
+  deny: 4,
+  /** A process began to write here. */
+  started: 5,
+  /** The process that wrote here ended cleanly; no record of it follows. */
+  closed: 6,
+} as const
+export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds]
+
+export const recordOverhead = 17
+const headerBytes = 16
+
+/** The most that the JSON of one event may take; larger ones are trimmed (event-size.ts). */
+export const eventBytes = 4096
+/** The most that one record may take: an event and what is written around it. */
+export const recordBytes = eventBytes + 512
+/** Set aside for what ends an exchange: its outcome and one attempt, each at its largest. */
+export const closingBytes = 2 * recordBytes
+
+/** A place in the history of the state: versions of different histories do not compare. */
+export const positionSchema = z.object({ history: z.string(), version: z.number().int() })
+export type StatePosition = z.infer<typeof positionSchema>
+
+export const segmentRecordSchema = z.object({
+  boot_id: z.string(),
+  n: z.number().int().describe('The number of the last event before this segment'),
+  needed_from: z.number().int().describe('The oldest segment with an open exchange or a denial still in force'),
+  acknowledged: positionSchema.nullable(),
+})
+export type SegmentRecord = z.infer<typeof segmentRecordSchema>
+
+export const openRecordSchema = z.object({ exchange: z.string(), interrupted: z.record(z.string(), z.unknown()) })
+
+export const denyRecordSchema = z.object({
+  position: positionSchema,
+  acknowledged: positionSchema.nullable(),
+  hashes: z.array(z.string()),
+})
+export type DenyRecord = z.infer<typeof denyRecordSchema>
+
+export const bootRecordSchema = z.object({ boot_id: z.string() })
+
+/** Writes a record into `target` at `at`, which must have room, and gives the offset after it. */
+export function encodeRecord(target: Buffer, at: number, seq: number, kind: RecordKind, json: string): number {
+  const written = target.write(json, at + recordOverhead, 'utf8')
+  const end = at + recordOverhead + written
+  target.writeUInt32BE(1 + written, at)
+  target.writeBigUInt64BE(BigInt(seq), at + 8)
+  target[at + headerBytes] = kind
+  target.writeUInt32BE(Bun.hash.crc32(target.subarray(at + 8, end)), at + 4)
+  return end
+}
+
+export interface OutboxRecord {
+  seq: number
+  kind: number
+  json: Buffer
+  /** The offset after this record. */
+  end: number
+}
+
+/** Reads the record at `at`: `unwritten` where none was begun, `bad` where length, checksum or file do not agree. */
+export function decodeRecord(bytes: Buffer, at: number): OutboxRecord | 'unwritten' | 'bad' {
+  if (at + headerBytes > bytes.length) return 'unwritten'
+  const length = bytes.readUInt32BE(at)
+  if (length === 0) return 'unwritten'
+  const end = at + headerBytes + length
+  if (end > bytes.length) return 'bad'
+  if (Bun.hash.crc32(bytes.subarray(at + 8, end)) !== bytes.readUInt32BE(at + 4)) return 'bad'
+  const seq = Number(bytes.readBigUInt64BE(at + 8))
+  return { seq, kind: bytes[at + headerBytes] ?? 0, json: bytes.subarray(at + recordOverhead, end), end }
+}
+
+/** The JSON of an event record; `body` stands last, so that its exact bytes can be cut out again. */
+export const eventRecord = (n: number, closes: string | null, body: string): string =>
+  `{"n":${n},"closes":${JSON.stringify(closes)},"body":${body}}`
+
+export interface EventRecord {
+  /** The event's number in the lane's chain. */
+  n: number
+  /** The exchange whose outcome this is, if it is one. */
+  closes: string | null
+  /** The event's exact JSON. */
+  body: string
+}
+
+const beforeBody = '"body":'
+const recordHead = z.object({ n: z.number().int(), closes: z.string().nullable() })
+
+/** Opens what `eventRecord` made. */
+export function parseEventRecord(json: Buffer): EventRecord {
+  const body = json.indexOf(beforeBody)
+  const head = recordHead.parse(JSON.parse(`${json.toString('utf8', 0, body - 1)}}`))
+  return { ...head, body: json.toString('utf8', body + beforeBody.length, json.length - 1) }
+}
+
+/** The number of an event record, read without parsing it. */
+export const eventNumber = (json: Buffer): number => Number(json.toString('latin1', 5, json.indexOf(',')))

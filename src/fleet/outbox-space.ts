@@ -1,0 +1,237 @@
+/**
+ * The space of an outbox: which segment is written, which are allocated ahead, which may go.
+ *
+ * Space is promised before it is used. An exchange is opened only where the space of what ends it is set aside, in
+ * segments that are allocated already, so that running exchanges always finish. Records are never split: as much as ends
+ * one exchange may stay unused at a segment's end, and is not counted as free. Some space is kept for denials.
+ * Segments that the control plane has are kept for `keepMs` or up to the limit, the oldest going first.
+ */
+import { closeSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { closingBytes } from './outbox-record.ts'
+import {
+  allocateEarly,
+  allocateNow,
+  nameSegment,
+  type Segment,
+  type Spare,
+  syncData,
+  type Write,
+} from './outbox-segment.ts'
+
+export interface SpaceOptions {
+  directory: string
+  segmentBytes: number
+  limitBytes: number
+  keepMs: number
+  write: Write
+  clock: Clock
+  log: Log
+}
+
+/** Space that only denials and marks may use. */
+const keptBytes = 64 * 1024
+/** After a failed allocation the disk is left alone for so long: each try would fill it again. */
+const retryMs = 500
+
+export class OutboxSpace {
+  readonly #options: SpaceOptions
+  readonly #segmentBytes: number
+  readonly segments: Segment[]
+  #spares: Spare[] = []
+  #allocating = false
+  #made = 0
+  #closed = false
+  #retryAt = Number.NEGATIVE_INFINITY
+  /** Bytes set aside for exchanges that are open. */
+  reserved = 0
+  /** Segments with bytes that were not synced yet. */
+  readonly #unsynced = new Set<Segment>()
+  #syncing: Promise<void> | null = null
+
+  constructor(options: SpaceOptions, segments: Segment[]) {
+    this.#options = options
+    this.#segmentBytes = Math.min(options.segmentBytes, Math.floor(options.limitBytes / 4))
+    this.segments = segments
+    for (const name of readdirSync(options.directory)) {
+      if (name.endsWith('.new')) rmSync(join(options.directory, name))
+    }
+  }
+
+  get current(): Segment | undefined {
+    return this.segments.at(-1)
+  }
+
+  /** Bytes on disk, of segments and of what is allocated ahead. */
+  get bytes(): number {
+    return sum(this.segments) + sum(this.#spares)
+  }
+
+  /**
+   * Makes sure that `bytes` can be had beside everything set aside, `written` being already used of the current
+   * segment. Throws `event_outbox_full` where the limit or the disk does not allow it. `beyondLimit` is for what must
+   * be written in any case.
+   */
+  ensure(bytes: number, written: number, beyondLimit = false): void {
+    const needed = bytes + (beyondLimit ? 0 : keptBytes)
+    while (this.#free(written) < needed) this.#allocate(beyondLimit)
+    this.#prepare(written)
+  }
+
+  /** Takes the next allocated segment. Its first record is written by `begin`, before it counts. */
+  rotate(begin: (fd: number) => number): Segment {
+    if (this.#spares.length === 0) this.#allocate(true)
+    const spare = this.#spares[0]
+    if (spare === undefined) throw new RangeError('No segment was allocated')
+    const former = this.current
+    const committed = begin(spare.fd)
+    this.#spares.shift()
+    const index = (former?.index ?? 0) + 1
+    const path = nameSegment(spare, this.#options.directory, index)
+    const before = former?.last ?? 0
+    const segment: Segment = {
+      index,
+      path,
+      size: spare.size,
+      fd: spare.fd,
+      committed,
+      before,
+      last: before,
+      open: 0,
+      denials: [],
+      writtenAt: this.#options.clock.now(),
+    }
+    this.segments.push(segment)
+    this.#unsynced.add(segment)
+    return segment
+  }
+
+  /** Opens the last segment of a recovered outbox for going on in it. */
+  reopen(segment: Segment): void {
+    segment.fd = openSync(segment.path, 'r+')
+  }
+
+  /** The oldest segment that a restart must read. */
+  neededFrom(): number {
+    const needed = this.segments.find((segment) => segment.open > 0 || segment.denials.length > 0)
+    return needed?.index ?? (this.current?.index ?? 0) + 1
+  }
+
+  written(segment: Segment): void {
+    segment.writtenAt = this.#options.clock.now()
+    this.#unsynced.add(segment)
+  }
+
+  get synced(): boolean {
+    return this.#unsynced.size === 0
+  }
+
+  /** Brings everything written so far to the disk, off the thread; former segments are closed then. */
+  sync(): Promise<void> {
+    this.#syncing ??= this.#syncAll().finally(() => {
+      this.#syncing = null
+    })
+    return this.#syncing
+  }
+
+  async #syncAll(): Promise<void> {
+    for (const segment of [...this.#unsynced]) {
+      this.#unsynced.delete(segment)
+      if (segment.fd === null) continue
+      await syncData(segment.fd)
+      if (segment !== this.current && segment.fd !== null) {
+        closeSync(segment.fd)
+        segment.fd = null
+      }
+    }
+  }
+
+  /** Deletes segments whose events the control plane has up to number `acknowledged`, oldest first. */
+  prune(acknowledged: number, roomFor = 0): void {
+    const oldest = this.#options.clock.now() - this.#options.keepMs
+    for (;;) {
+      const [first] = this.segments
+      if (first === undefined || first === this.current) return
+      const over = this.bytes + roomFor > this.#options.limitBytes
+      const needed = first.last > acknowledged || first.open > 0 || first.denials.length > 0 || first.fd !== null
+      if (needed || (first.writtenAt > oldest && !over)) return
+      rmSync(first.path)
+      this.segments.shift()
+    }
+  }
+
+  /** Number of the last event that the control plane is known to have. */
+  acknowledged = 0
+
+  close(): void {
+    this.#closed = true
+    for (const { fd, path } of this.#spares) {
+      closeSync(fd)
+      rmSync(path, { force: true })
+    }
+    this.#spares = []
+    for (const segment of this.segments) {
+      if (segment.fd !== null) closeSync(segment.fd)
+      segment.fd = null
+    }
+  }
+
+  #free(written: number): number {
+    const current = this.current
+    const rest = current === undefined ? 0 : Math.max(0, current.size - written - closingBytes)
+    return this.#spares.reduce((free, { size }) => free + size - 2 * closingBytes, rest) - this.reserved
+  }
+
+  #hasRoom(): boolean {
+    this.prune(this.acknowledged, this.#segmentBytes)
+    return this.bytes + this.#segmentBytes <= this.#options.limitBytes
+  }
+
+  #allocate(beyondLimit: boolean): void {
+    const hopeless = this.#options.clock.monotonic() < this.#retryAt || !this.#hasRoom()
+    if (hopeless && !beyondLimit) throw new Failure('event_outbox_full')
+    try {
+      this.#spares.push(allocateNow(this.#newPath(), this.#segmentBytes, this.#options.write))
+    } catch (error) {
+      this.#retryAt = this.#options.clock.monotonic() + retryMs
+      throw asOutboxFull(error)
+    }
+  }
+
+  /** Allocates the next segment early; where that fails, `ensure` finds out when it needs the space. */
+  #prepare(written: number): void {
+    const low = this.#free(written) < this.#segmentBytes / 2
+    if (this.#allocating || !(low || this.#spares.length === 0)) return
+    if (this.#options.clock.monotonic() < this.#retryAt || !this.#hasRoom()) return
+    this.#allocating = true
+    allocateEarly(this.#newPath(), this.#segmentBytes)
+      .then((spare) => {
+        this.#spares.push(spare)
+        if (this.#closed) this.close()
+      })
+      .catch((error: unknown) => {
+        this.#retryAt = this.#options.clock.monotonic() + retryMs
+        this.#options.log.warn({ error: String(error) }, 'No outbox segment could be allocated')
+      })
+      .finally(() => {
+        this.#allocating = false
+      })
+  }
+
+  #newPath(): string {
+    return join(this.#options.directory, `${++this.#made}.new`)
+  }
+}
+
+/** A full disk is `event_outbox_full`; whatever else a write may fail of is `dependency_unavailable`. */
+export function asOutboxFull(error: unknown): Failure {
+  if (error instanceof Failure) return error
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  const full = code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG'
+  return new Failure(full ? 'event_outbox_full' : 'dependency_unavailable', { cause: error })
+}
+
+const sum = (files: readonly { size: number }[]): number => files.reduce((total, { size }) => total + size, 0)

@@ -1,0 +1,369 @@
+/**
+ * The journal of one lane (protocols section 3): an append-only file of segments, from which events are shipped.
+ *
+ * What is appended in one tick is one batch, written by one synchronous write at the tick's end into space allocated
+ * before; its promise resolves when write() has returned, and the records then survive any kill of the process. Against
+ * a crash of the host, fdatasync runs off the thread every 100 ms while there is news. A batch that cannot be written
+ * is as if it had never been: numbers, offsets and open exchanges are set back, and all its appends fail.
+ *
+ * On start, recovery (outbox-recovery.ts) restores the chain's number, denials and the acknowledged version, and
+ * exchanges without an outcome get the one that their open record holds.
+ */
+import { mkdirSync } from 'node:fs'
+import type { Event } from '../events/event.ts'
+import { Failure } from '../failure.ts'
+import { eventJson } from './event-size.ts'
+import type { Journal } from './lane.ts'
+import { OutboxReader } from './outbox-reader.ts'
+import {
+  closingBytes,
+  type DenyRecord,
+  encodeRecord,
+  eventBytes,
+  eventRecord,
+  type RecordKind,
+  recordBytes,
+  recordKinds,
+  recordOverhead,
+  type StatePosition,
+} from './outbox-record.ts'
+import { type RecoveredOutbox, recoverOutbox } from './outbox-recovery.ts'
+import type { Segment } from './outbox-segment.ts'
+import { writeWhole } from './outbox-segment.ts'
+import { asOutboxFull, OutboxSpace, type SpaceOptions } from './outbox-space.ts'
+
+const batchBytes = 128 * 1024
+const syncEveryMs = 100
+/** Number, exchange id and names around an event's body. */
+const aroundEvent = 128
+/** As many token hashes as surely fit one record. */
+const hashesPerRecord = 50
+
+export interface OutboxOptions extends SpaceOptions {
+  /** Names the host's present run, so that a restart can tell its crash from a kill of the process. */
+  bootId: string
+}
+
+interface Batch {
+  committed: Promise<void>
+  resolve(): void
+  reject(error: Failure): void
+  /** What to do to the memory where the batch cannot be written, newest last. */
+  undo: (() => void)[]
+}
+
+export class Outbox implements Journal {
+  readonly #options: OutboxOptions
+  readonly #space: OutboxSpace
+  readonly #open = new Map<string, Segment>()
+  readonly #buffer = Buffer.allocUnsafe(batchBytes)
+  #length = 0
+  #batch: Batch | null = null
+  #seq: number
+  #n: number
+  /** Numbers as of the last committed batch. */
+  #committedSeq: number
+  #committedN: number
+  #acknowledged: StatePosition | null
+  #denials: DenyRecord[]
+  #syncTimer: Timer | null = null
+  #closed = false
+  readonly #listeners: (() => void)[] = []
+  /** What recovery found, for the log. */
+  readonly recovered: Pick<RecoveredOutbox, 'dropped' | 'closed' | 'bootId'> & { interrupted: number }
+
+  /** Opens the outbox in a directory, making it where there is none, and recovers what is in it. */
+  constructor(options: OutboxOptions) {
+    this.#options = options
+    mkdirSync(options.directory, { recursive: true, mode: 0o700 })
+    const { segments, seq, n, open, denials, acknowledged, bootId, closed, dropped } = recoverOutbox(
+      options.directory,
+      options.write,
+    )
+    this.#space = new OutboxSpace(options, segments)
+    this.#seq = this.#committedSeq = seq
+    this.#n = this.#committedN = n
+    this.#acknowledged = acknowledged
+    this.#denials = denials
+    this.recovered = { dropped, closed, bootId, interrupted: open.size }
+    const last = segments.at(-1)
+    if (last === undefined) this.#rotate()
+    else this.#space.reopen(last)
+    const started = JSON.stringify({ boot_id: options.bootId })
+    this.#makeRoom(recordBytes)
+    this.#append(recordKinds.started, started)
+    this.#space.reserved = open.size * closingBytes
+    for (const [exchange, { interrupted, segment }] of open) {
+      this.#open.set(exchange, segment)
+      this.#close(exchange, [JSON.stringify(interrupted)])
+    }
+    const failure = this.#commit()
+    if (failure !== null) throw failure
+    this.#space.ensure(0, this.#written, true)
+  }
+
+  /** The number of the last committed event in the lane's chain. */
+  get lastEvent(): number {
+    return this.#committedN
+  }
+
+  get openExchanges(): number {
+    return this.#open.size
+  }
+
+  get bytes(): number {
+    return this.#space.bytes
+  }
+
+  /** Number of the last event that the control plane is known to have. */
+  get acknowledgedEvent(): number {
+    return this.#space.acknowledged
+  }
+
+  /** The version whose denials, and all before it, are durable here. */
+  get acknowledged(): StatePosition | null {
+    return this.#acknowledged
+  }
+
+  /** Denials that the state read may not show yet. */
+  get denials(): readonly DenyRecord[] {
+    return this.#denials
+  }
+
+  open(exchangeId: string, interrupted: Event): Promise<void> {
+    try {
+      if (this.#closed) throw new Failure('draining')
+      if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
+      const json = `{"exchange":${JSON.stringify(exchangeId)},"interrupted":${eventJson(interrupted, eventBytes)}}`
+      this.#space.ensure(recordBytes + closingBytes, this.#written)
+      this.#makeRoom(sizeOf(json))
+      const batch = this.#append(recordKinds.open, json)
+      this.#opened(exchangeId, batch)
+      return batch.committed
+    } catch (error) {
+      return Promise.reject(asOutboxFull(error))
+    }
+  }
+
+  close(exchangeId: string, events: readonly Event[]): Promise<void> {
+    try {
+      return this.#close(
+        exchangeId,
+        events.map((event) => eventJson(event, eventBytes)),
+      )
+    } catch (error) {
+      return Promise.reject(asOutboxFull(error))
+    }
+  }
+
+  refuse(events: readonly Event[]): Promise<void> {
+    try {
+      if (this.#closed) throw new Failure('draining')
+      this.#space.ensure(events.length * recordBytes, this.#written)
+      return together(events.map((event) => this.#appendEvent(null, eventJson(event, eventBytes))))
+    } catch (error) {
+      return Promise.reject(asOutboxFull(error))
+    }
+  }
+
+  /**
+   * Records that tokens are denied as of a version, and that with it all denials up to `acknowledged` are durable.
+   * Resolves when committed; only then may the version be acknowledged.
+   */
+  async deny(position: StatePosition, hashes: readonly string[], acknowledged: StatePosition | null): Promise<void> {
+    const records: DenyRecord[] = []
+    for (let at = 0; at < Math.max(1, hashes.length); at += hashesPerRecord) {
+      records.push({ position, acknowledged: this.#acknowledged, hashes: hashes.slice(at, at + hashesPerRecord) })
+    }
+    const last = records.at(-1)
+    if (last !== undefined) last.acknowledged = acknowledged
+    this.#space.ensure(records.length * recordBytes, this.#written, true)
+    const batches = records.map((record) => {
+      this.#makeRoom(recordBytes)
+      return this.#append(recordKinds.deny, JSON.stringify(record))
+    })
+    for (const record of records) {
+      if (record.hashes.length === 0) continue
+      this.#denials.push(record)
+      this.#space.current?.denials.push(position)
+    }
+    await together(batches)
+    this.#acknowledged = acknowledged
+  }
+
+  /** Forgets denials that the state read, being at this position, shows by itself. */
+  applied({ history, version }: StatePosition): void {
+    const needed = (position: StatePosition) => position.history !== history || position.version > version
+    if (this.#denials.length === 0) return
+    this.#denials = this.#denials.filter(({ position }) => needed(position))
+    for (const segment of this.#space.segments) segment.denials = segment.denials.filter(needed)
+  }
+
+  /** The control plane has all events up to number `n`: their segments need no longer be kept for it. */
+  shipped(n: number): void {
+    this.#space.acknowledged = n
+    this.#space.prune(n)
+  }
+
+  /** Reads committed events in order for shipping, from the one after `n` on. */
+  reader(): OutboxReader {
+    return new OutboxReader(this.#space.segments, () => this.#committedN)
+  }
+
+  /** Calls the listener after each batch that was committed with an event in it. */
+  onNews(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Writes the closing mark, brings all to the disk and closes the files. Exchanges still open stay so. */
+  async end(): Promise<void> {
+    if (this.#closed) return
+    this.#makeRoom(recordBytes)
+    this.#append(recordKinds.closed, JSON.stringify({ boot_id: this.#options.bootId }))
+    this.#closed = true
+    const failure = this.#commit()
+    if (this.#syncTimer !== null) clearTimeout(this.#syncTimer)
+    // The first may be one that was already running when the mark was written.
+    await this.#space.sync()
+    await this.#space.sync()
+    this.#space.close()
+    if (failure !== null) throw failure
+  }
+
+  /** What is used of the current segment, the uncommitted batch included. */
+  get #written(): number {
+    return (this.#space.current?.committed ?? 0) + this.#length
+  }
+
+  #opened(exchangeId: string, batch: Batch): void {
+    const segment = this.#space.current
+    if (segment === undefined) throw new RangeError('There is no segment')
+    this.#open.set(exchangeId, segment)
+    this.#space.reserved += closingBytes
+    segment.open++
+    batch.undo.push(() => {
+      this.#open.delete(exchangeId)
+      this.#space.reserved -= closingBytes
+      segment.open--
+    })
+  }
+
+  /** `bodies` are the events' JSON, the outcome last. */
+  #close(exchangeId: string, bodies: readonly string[]): Promise<void> {
+    const segment = this.#open.get(exchangeId)
+    if (segment === undefined) throw new Failure('internal', { message: 'An exchange was closed that is not open' })
+    if (bodies.length === 0) throw new Failure('internal', { message: 'An exchange was closed without an outcome' })
+    if (bodies.length > 2) this.#space.ensure((bodies.length - 2) * recordBytes, this.#written, true)
+    else this.#makeRoom(bodies.reduce((bytes, body) => bytes + eventSize(body), 0))
+    const last = bodies.length - 1
+    const batches = bodies.map((body, index) => this.#appendEvent(index === last ? exchangeId : null, body))
+    this.#open.delete(exchangeId)
+    this.#space.reserved -= closingBytes
+    segment.open--
+    batches[last]?.undo.push(() => {
+      this.#open.set(exchangeId, segment)
+      this.#space.reserved += closingBytes
+      segment.open++
+    })
+    return together(batches)
+  }
+
+  #appendEvent(closes: string | null, body: string): Batch {
+    // Room first: making it may commit, and a failing commit takes numbers back.
+    this.#makeRoom(eventSize(body))
+    return this.#append(recordKinds.event, eventRecord(++this.#n, closes, body))
+  }
+
+  /** Commits or goes on in the next segment where the batch or the segment has no room for so many bytes. */
+  #makeRoom(bytes: number): void {
+    if (this.#length + bytes > this.#buffer.length) this.#commit()
+    if (this.#written + bytes <= (this.#space.current?.size ?? 0)) return
+    this.#commit()
+    this.#rotate()
+  }
+
+  #append(kind: RecordKind, json: string): Batch {
+    this.#batch ??= this.#begin()
+    this.#length = encodeRecord(this.#buffer, this.#length, ++this.#seq, kind, json)
+    return this.#batch
+  }
+
+  #begin(): Batch {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    // Who appended holds the promise; one that nobody waits for must not end the process.
+    promise.catch(() => undefined)
+    setImmediate(() => this.#commit())
+    return { committed: promise, resolve, reject, undo: [] }
+  }
+
+  /** Writes the batch. Where that fails, its appends fail and the memory is as it was before them. */
+  #commit(): Failure | null {
+    const batch = this.#batch
+    const segment = this.#space.current
+    if (batch === null || segment === undefined || segment.fd === null) return null
+    const length = this.#length
+    this.#batch = null
+    this.#length = 0
+    try {
+      writeWhole(this.#options.write, segment.fd, this.#buffer, length, segment.committed)
+    } catch (error) {
+      this.#seq = this.#committedSeq
+      this.#n = this.#committedN
+      for (const undo of batch.undo.reverse()) undo()
+      const failure = asOutboxFull(error)
+      batch.reject(failure)
+      return failure
+    }
+    const news = this.#n > this.#committedN
+    segment.committed += length
+    segment.last = this.#n
+    this.#committedSeq = this.#seq
+    this.#committedN = this.#n
+    this.#space.written(segment)
+    this.#syncSoon()
+    batch.resolve()
+    if (news) for (const listener of this.#listeners) listener()
+    return null
+  }
+
+  /** Goes on in the next segment, which begins by saying what came before. */
+  #rotate(): void {
+    const head = {
+      boot_id: this.#options.bootId,
+      n: this.#n,
+      needed_from: this.#space.neededFrom(),
+      acknowledged: this.#acknowledged,
+    }
+    const bytes = Buffer.alloc(recordBytes)
+    const end = encodeRecord(bytes, 0, this.#seq + 1, recordKinds.segment, JSON.stringify(head))
+    this.#space.rotate((fd) => {
+      writeWhole(this.#options.write, fd, bytes, end, 0)
+      return end
+    })
+    this.#seq++
+    this.#committedSeq = this.#seq
+    this.#syncSoon()
+  }
+
+  #syncSoon(): void {
+    if (this.#syncTimer !== null || this.#closed) return
+    this.#syncTimer = setTimeout(() => {
+      this.#syncTimer = null
+      this.#space.sync().catch((error: unknown) => {
+        this.#options.log.error({ error: String(error) }, 'The outbox could not be brought to the disk')
+      })
+    }, syncEveryMs)
+  }
+}
+
+const sizeOf = (json: string): number => recordOverhead + Buffer.byteLength(json)
+/** The record's size at most: its body and what `eventRecord` writes around it. */
+const eventSize = (body: string): number => sizeOf(body) + aroundEvent
+
+/** Resolves when all batches are committed; appends of one tick nearly always share one. */
+function together(batches: readonly Batch[]): Promise<void> {
+  const [first] = batches
+  if (first === undefined) return Promise.resolve()
+  if (batches.every((batch) => batch === first)) return first.committed
+  return Promise.all(batches.map(({ committed }) => committed)).then(() => undefined)
+}

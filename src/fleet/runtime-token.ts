@@ -1,0 +1,47 @@
+/** Whether the runtime token behind a session still holds: looked up once for each version of the state. */
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Database } from '../store/open.ts'
+import { tokenStatus } from '../tokens/governed.ts'
+
+interface Ends {
+  expiresAt: number | null
+  rotatedAt: number | null
+  revokedAt: number | null
+}
+
+interface TokenRow {
+  expires_at: number | null
+  rotated_at: number | null
+  revoked_at: number | null
+}
+
+export class RuntimeTokens {
+  readonly #state: Database
+  readonly #clock: Clock
+  readonly #known = new Map<string, { version: number; ends: Ends | null }>()
+
+  constructor(state: Database, clock: Clock) {
+    this.#state = state
+    this.#clock = clock
+  }
+
+  /** Whether the token is active now, by the state at `version`. */
+  async active(tokenId: string, version: number): Promise<boolean> {
+    let known = this.#known.get(tokenId)
+    if (known === undefined || known.version < version) {
+      known = { version, ends: await this.#read(tokenId) }
+      this.#known.set(tokenId, known)
+    }
+    return known.ends !== null && tokenStatus(known.ends, this.#clock.now()) === 'active'
+  }
+
+  async #read(tokenId: string): Promise<Ends | null> {
+    const sql = 'select expires_at, rotated_at, revoked_at from tokens where id = ? and deleted = 0'
+    const [row] = await this.#state.read<TokenRow>(sql, [tokenId]).catch((error: unknown) => {
+      throw new Failure('dependency_unavailable', { cause: error })
+    })
+    if (row === undefined) return null
+    return { expiresAt: row.expires_at, rotatedAt: row.rotated_at, revokedAt: row.revoked_at }
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Ships a lane's events to the control plane: in order, in batches, from the head of its chain that the ledger names.
+ * Digests are computed here, over the exact bytes. What is lost or repeated on the way does no harm: the reply is the
+ * ledger's head, and shipping goes on behind it.
+ */
+import { chainNext } from '../events/chain.ts'
+import { asFailure, type Failure } from '../failure.ts'
+import { backoff } from './backoff.ts'
+import type { Outbox } from './outbox.ts'
+import type { OutboxReader } from './outbox-reader.ts'
+import { eventBatchLimit, eventLine } from './wire.ts'
+
+export interface ChainHead {
+  seq: number
+  digest: string
+}
+
+export interface ShipperOptions {
+  outbox: Outbox
+  /** Posts NDJSON; gives the ledger's head of the chain. */
+  post(lines: string): Promise<ChainHead>
+  /** Called where shipping cannot go on from the head it has: it stops until `resume`. */
+  onBroken(failure: Failure): void
+  /** Called after a failure that is tried again. */
+  onFailure(failure: Failure): void
+  random: () => number
+  /** How long news wait for more. */
+  lingerMs: number
+}
+
+export class Shipper {
+  readonly #options: ShipperOptions
+  readonly #reader: OutboxReader
+  #head: ChainHead | null = null
+  #timer: Timer | null = null
+  #shipping = false
+  #attempt = 0
+  #stopped = false
+
+  constructor(options: ShipperOptions) {
+    this.#options = options
+    this.#reader = options.outbox.reader()
+    options.outbox.onNews(() => this.#soon(options.lingerMs))
+  }
+
+  /** Goes on behind this head, which the control plane has just named. */
+  resume(head: ChainHead): void {
+    this.#head = head
+    this.#attempt = 0
+    this.#options.outbox.shipped(head.seq)
+    this.#soon(0)
+  }
+
+  /** True when the control plane has every event that was committed. */
+  get done(): boolean {
+    return this.#head !== null && this.#head.seq >= this.#options.outbox.lastEvent
+  }
+
+  stop(): void {
+    this.#stopped = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#reader.close()
+  }
+
+  #soon(milliseconds: number): void {
+    if (this.#stopped || this.#shipping || this.#head === null || this.#timer !== null) return
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      void this.#ship()
+    }, milliseconds)
+  }
+
+  async #ship(): Promise<void> {
+    const head = this.#head
+    if (head === null || this.#stopped) return
+    this.#shipping = true
+    let wait = 0
+    try {
+      const lines = this.#lines(head)
+      if (lines.length > 0) {
+        const reply = await this.#options.post(lines.join('\n'))
+        this.#attempt = 0
+        // A hello that came in the meantime knows better.
+        if (this.#head === head) this.#head = reply
+        this.#options.outbox.shipped(reply.seq)
+      }
+    } catch (error) {
+      wait = this.#failed(asFailure(error), head)
+    }
+    this.#shipping = false
+    if (!this.done) this.#soon(wait)
+  }
+
+  #lines(head: ChainHead): string[] {
+    let { digest } = head
+    return this.#reader.read(head.seq, eventBatchLimit).map(({ n, body }) => {
+      digest = chainNext(digest, n, body)
+      return eventLine(n, digest, body)
+    })
+  }
+
+  #failed(failure: Failure, head: ChainHead): number {
+    const broken = failure.code === 'chain_gap' || failure.code === 'chain_fork' || failure.code === 'lane_fenced'
+    if (broken) {
+      if (this.#head === head) this.#head = null
+      this.#options.onBroken(failure)
+    } else this.#options.onFailure(failure)
+    return backoff(this.#attempt++, this.#options.random)
+  }
+}

@@ -1,0 +1,151 @@
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { seal } from '../lib/seal.ts'
+import { FileStateView } from './state-view.ts'
+
+const schema = readFileSync(join(import.meta.dir, '..', 'store', 'migrations', 'state-0001.sql'), 'utf8')
+const dataKey = Buffer.alloc(32, 7)
+const keys = { p1: dataKey.toString('base64') }
+
+let directory: string
+let file: string
+let writer: Database
+let view: FileStateView
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-view-'))
+  file = join(directory, 'state.db')
+  writer = makeState(file, 'history-one')
+  view = new FileStateView(file)
+})
+
+afterEach(() => {
+  view.close()
+  writer.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+function makeState(path: string, history: string, readsFrom = '0.2.0'): Database {
+  const database = new Database(path, { create: true })
+  database.run('pragma journal_mode = wal')
+  database.run(schema)
+  database.run('insert or replace into state_head values (1, 0, ?, ?, ?, 0)', ['nonce-0', history, readsFrom])
+  database.run("insert into gateways (id, name, version) values ('g', 'gateway', 0)")
+  return database
+}
+
+let nonce = 0
+function change(apply: (version: number) => void): number {
+  return writer.transaction(() => {
+    writer.run('update state_head set version = version + 1, nonce = ?', [`nonce-${++nonce}`])
+    const version = writer.query<{ version: number }, []>('select version from state_head').get()?.version ?? 0
+    apply(version)
+    return version
+  })()
+}
+
+const addToken = (hash: string, version: number) =>
+  writer.run(
+    `insert into tokens (id, hash, purpose, principal_type, key_class, model_filter, roles, policy_ids,
+       access_policy_ids, metadata_trust, owner_kind, owner_id, account_ids, version)
+     values (?1, ?1, 'general', 'api_token', 'durable', '["a*"]', '["member"]', '[]', '[]', 'none', 'team', 't', '[]', ?2)`,
+    [hash, version],
+  )
+
+const addProvider = (id: string, position: number, version: number) =>
+  writer.run(
+    'insert into providers (id, name, kind, sealed_credentials, position, version) values (?1, ?1, ?2, ?3, ?4, ?5)',
+    [id, 'openai', seal(dataKey, JSON.stringify({ api_key: `key-${id}`, headers: { a: 'b' } }), id), position, version],
+  )
+
+describe('a view of the state', () => {
+  test('sees a token as soon as it is committed and each change of it after a refresh', async () => {
+    await view.load('g', keys)
+    change((version) => addToken('one', version))
+    expect(view.token('one')).toMatchObject({ hash: 'one', modelFilter: ['a*'], revokedAt: null })
+    change((version) => writer.run("update tokens set revoked_at = 5, version = ? where hash = 'one'", [version]))
+    expect(view.token('one')?.revokedAt).toBeNull()
+    await view.refresh()
+    expect(view.token('one')?.revokedAt).toBe(5)
+    change((version) => writer.run("update tokens set deleted = 1, version = ? where hash = 'one'", [version]))
+    await view.refresh()
+    expect(view.token('one')).toBeNull()
+  })
+
+  test('takes in more changes than one page holds', async () => {
+    await view.load('g', keys)
+    const version = change((at) => {
+      for (let count = 0; count < 4500; count++) addToken(`t${count}`, at)
+    })
+    await view.refresh()
+    for (const hash of ['t0', 't4499']) expect(view.token(hash)?.revokedAt).toBeNull()
+    change((at) => writer.run('update tokens set revoked_at = 9, version = ?', [at]))
+    expect((await view.refresh()).version).toBe(version + 1)
+    for (const hash of ['t0', 't4499']) expect(view.token(hash)?.revokedAt).toBe(9)
+  })
+
+  test('has only providers that its gateway may use and holds keys for, in the order they were made', async () => {
+    change((version) => {
+      addProvider('p2', 1, version)
+      addProvider('p1', 2, version)
+      addProvider('p3', 3, version)
+      writer.run("insert into models (id, provider_id, created_at, version) values ('m1', 'p1', 1, ?)", [version])
+      writer.run("insert into models (id, provider_id, created_at, version) values ('m2', 'p2', 1, ?)", [version])
+    })
+    await view.load('g', keys)
+    expect(view.providers()).toMatchObject([{ id: 'p1', apiKey: 'key-p1', headers: { a: 'b' } }])
+    expect(view.closedProviders).toEqual(['p2', 'p3'])
+    expect(view.models().map(({ id }) => id)).toEqual(['m1'])
+    await view.load('g', { ...keys, p2: keys.p1, p3: keys.p1 })
+    expect(view.providers().map(({ id }) => id)).toEqual(['p2', 'p1', 'p3'])
+    change((version) => writer.run(`update gateways set providers = '["p3"]', version = ?`, [version]))
+    await view.refresh()
+    expect(view.providers().map(({ id }) => id)).toEqual(['p3'])
+    expect(view.model('m1')).toBeNull()
+  })
+
+  test('denies until the state is at the version of the denial, in the same history', async () => {
+    await view.load('g', keys)
+    view.deny({ history: 'history-one', version: 1 }, ['one'])
+    view.deny({ history: 'another', version: 1 }, ['two'])
+    await view.refresh()
+    expect([view.denied('one'), view.denied('two')]).toEqual([true, true])
+    change(() => undefined)
+    await view.refresh()
+    expect([view.denied('one'), view.denied('two')]).toEqual([false, true])
+  })
+
+  test('reads a file anew that was replaced by another', async () => {
+    change((version) => addToken('old', version))
+    await view.load('g', keys)
+    expect(view.token('old')).not.toBeNull()
+    const other = makeState(join(directory, 'other.db'), 'history-two')
+    other.close()
+    renameSync(join(directory, 'other.db'), file)
+    rmSync(`${file}-wal`, { force: true })
+    rmSync(`${file}-shm`, { force: true })
+    expect(await view.refresh()).toMatchObject({ history: 'history-two', version: 0 })
+    expect(view.token('old')).toBeNull()
+  })
+
+  test('says that it cannot read, and never that there is no such token', async () => {
+    const broken = join(directory, 'broken.db')
+    const unreadable = new FileStateView(broken)
+    expect(() => unreadable.token('one')).toThrow(expect.objectContaining({ code: 'dependency_unavailable' }))
+    writeFileSync(broken, 'no database at all, but long enough to be looked at as one'.repeat(100))
+    expect(() => unreadable.token('one')).toThrow(expect.objectContaining({ code: 'dependency_unavailable' }))
+    await expect(unreadable.refresh()).rejects.toMatchObject({ code: 'dependency_unavailable' })
+    unreadable.close()
+  })
+
+  test('stops at a state that only a later version can read', async () => {
+    const later = makeState(join(directory, 'later.db'), 'h', '99.0.0')
+    const tooOld = new FileStateView(join(directory, 'later.db'))
+    await expect(tooOld.load('g', keys)).rejects.toThrow('needs version 99.0.0')
+    tooOld.close()
+    later.close()
+  })
+})

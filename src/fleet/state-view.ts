@@ -1,0 +1,243 @@
+/**
+ * The state database as a gateway reads it (protocols sections 7, 8): read-only, by bun:sqlite, from a file that
+ * another process keeps current.
+ *
+ * The catalog is in memory. A token's record is compiled on first use by one indexed read and kept in an LRU, from
+ * which each refresh takes what has changed since (`version > ?`). Refreshes read in pages, so that no read
+ * transaction is long: an open one keeps the writer's log from being emptied. A file that was replaced (another inode)
+ * or that holds another history is read anew.
+ *
+ * What cannot be read is `dependency_unavailable`, never "no such token". Denials that arrive ahead of the state are
+ * kept until it has reached them.
+ */
+import { Database } from 'bun:sqlite'
+import { statSync } from 'node:fs'
+import { LRUCache } from 'lru-cache'
+import { Failure } from '../failure.ts'
+import type { GovernedToken } from '../tokens/governed.ts'
+import { version as productVersion } from '../version.ts'
+import { type Catalog, type DataKeys, emptyCatalog, readCatalog } from './catalog-view.ts'
+import { compileToken, tokenColumns } from './governed-row.ts'
+import type { CatalogModel, StateView } from './lane.ts'
+import type { StatePosition } from './outbox-record.ts'
+import type { Head } from './wire.ts'
+
+const tokensInMemory = 100_000
+const pageRows = 2000
+
+interface HeadRow extends Head {
+  reads_from: string
+}
+
+interface Opened {
+  database: Database
+  inode: string
+  token: ReturnType<Database['query']>
+}
+
+export class FileStateView implements StateView {
+  readonly #file: string
+  readonly #tokens = new LRUCache<string, GovernedToken>({ max: tokensInMemory })
+  readonly #denials = new Map<string, StatePosition>()
+  #opened: Opened | null = null
+  #head: Head | null = null
+  #catalog: Catalog = emptyCatalog
+  #keys: DataKeys = {}
+  #gatewayId: string | null = null
+  /** Settles when the refresh that runs has ended, however it ended: one runs at a time. */
+  #refreshing: Promise<unknown> = Promise.resolve()
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  /** The head of the state that was last loaded; null before the first load. */
+  get head(): Head | null {
+    return this.#head
+  }
+
+  get version(): number {
+    return this.#head?.version ?? 0
+  }
+
+  get cached(): number {
+    return this.#tokens.size
+  }
+
+  get denials(): number {
+    return this.#denials.size
+  }
+
+  /** Providers whose credentials the keys at hand do not open. */
+  get closedProviders(): readonly string[] {
+    return this.#catalog.closed
+  }
+
+  token(hash: string): GovernedToken | null {
+    const known = this.#tokens.get(hash)
+    if (known !== undefined) return known
+    return this.#reading(({ token }) => {
+      const row = token.get(hash)
+      if (row === null) return null
+      const compiled = compileToken(row)
+      this.#tokens.set(hash, compiled)
+      return compiled
+    })
+  }
+
+  denied(hash: string): boolean {
+    return this.#denials.has(hash)
+  }
+
+  model(id: string): CatalogModel | null {
+    return this.#catalog.models.get(id) ?? null
+  }
+
+  models(): readonly CatalogModel[] {
+    return this.#catalog.modelList
+  }
+
+  provider(id: string) {
+    return this.#catalog.providers.get(id) ?? null
+  }
+
+  providers() {
+    return this.#catalog.providerList
+  }
+
+  /** Refuses tokens until the state read is at `position`. */
+  deny(position: StatePosition, hashes: readonly string[]): void {
+    if (this.#reached(position)) return
+    for (const hash of hashes) {
+      const known = this.#denials.get(hash)
+      if (known?.history !== position.history || known.version < position.version) this.#denials.set(hash, position)
+    }
+  }
+
+  /** Says which gateway's view of the catalog this is, with the keys it was given, and loads. */
+  async load(gatewayId: string, keys: DataKeys): Promise<void> {
+    this.#gatewayId = gatewayId
+    this.#keys = keys
+    if (this.#head !== null) this.#reading(({ database }) => this.#readCatalog(database))
+    await this.refresh()
+  }
+
+  /** Reads what has changed. Throws `dependency_unavailable` where the file cannot be read; then nothing changes. */
+  refresh(): Promise<Head> {
+    const refreshed = this.#refreshing.then(() => this.#refresh())
+    this.#refreshing = refreshed.catch(() => undefined)
+    return refreshed
+  }
+
+  async #refresh(): Promise<Head> {
+    this.#reopenReplaced()
+    for (;;) {
+      const page = this.#reading(({ database }) => this.#readPage(database))
+      for (const hash of page.changed) this.#tokens.delete(hash)
+      if (page.next === null) {
+        this.#settle(page.head)
+        return page.head
+      }
+      this.#pageFrom = page.next
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  close(): void {
+    this.#opened?.database.close()
+    this.#opened = null
+  }
+
+  /** Where a refresh of many changes goes on: the last version and id that it has seen. */
+  #pageFrom: { version: number; id: string } | null = null
+
+  #readPage(database: Database) {
+    return database.transaction(() => {
+      const head = this.#readHead(database)
+      const same = this.#head !== null && this.#follows(this.#head, head)
+      if (!same || this.#tokens.size === 0) {
+        this.#tokens.clear()
+        if (this.#head?.nonce !== head.nonce) this.#readCatalog(database)
+        return { head, changed: [], next: null }
+      }
+      if (this.#head?.version === head.version) return { head, changed: [], next: null }
+      const from = this.#pageFrom ?? { version: this.version, id: '\uffff' }
+      const rows = database
+        .query<{ id: string; hash: string; version: number }, [number, string, number]>(
+          `select id, hash, version from tokens where (version, id) > (?, ?) order by version, id limit ?`,
+        )
+        .all(from.version, from.id, pageRows)
+      const last = rows.at(-1)
+      const next = rows.length < pageRows || last === undefined ? null : { version: last.version, id: last.id }
+      if (next === null) this.#readCatalog(database)
+      return { head, changed: rows.map(({ hash }) => hash), next }
+    })()
+  }
+
+  #readHead(database: Database): Head {
+    const row = database
+      .query<HeadRow, []>('select version, nonce, history, reads_from from state_head where id = 1')
+      .get()
+    if (row === null) throw new Failure('dependency_unavailable', { message: 'The state has no head' })
+    if (Bun.semver.order(row.reads_from, productVersion) > 0) {
+      throw new Failure('dependency_unavailable', {
+        message: `This state needs version ${row.reads_from} or later of the gateway, which is ${productVersion}`,
+      })
+    }
+    return { version: row.version, nonce: row.nonce, history: row.history }
+  }
+
+  #readCatalog(database: Database): void {
+    if (this.#gatewayId !== null) this.#catalog = readCatalog(database, this.#gatewayId, this.#keys)
+  }
+
+  /** Whether one head comes after another, or is it, in one history. */
+  #follows(before: Head, after: Head): boolean {
+    if (before.history !== after.history || before.version > after.version) return false
+    return before.version < after.version || before.nonce === after.nonce
+  }
+
+  #settle(head: Head): void {
+    this.#head = head
+    this.#pageFrom = null
+    for (const [hash, position] of this.#denials) if (this.#reached(position)) this.#denials.delete(hash)
+  }
+
+  #reached({ history, version }: StatePosition): boolean {
+    return this.#head?.history === history && this.#head.version >= version
+  }
+
+  #reopenReplaced(): void {
+    if (this.#opened === null || this.#opened.inode === inodeOf(this.#file)) return
+    this.close()
+    this.#tokens.clear()
+    this.#head = null
+  }
+
+  #reading<Result>(read: (opened: Opened) => Result): Result {
+    try {
+      this.#opened ??= openReadOnly(this.#file)
+      return read(this.#opened)
+    } catch (error) {
+      if (error instanceof Failure) throw error
+      throw new Failure('dependency_unavailable', { cause: error })
+    }
+  }
+}
+
+function openReadOnly(file: string): Opened {
+  const inode = inodeOf(file)
+  const database = new Database(file, { readonly: true })
+  database.run('pragma busy_timeout = 50')
+  const token = database.query(`select ${tokenColumns} from tokens where hash = ? and deleted = 0`)
+  return { database, inode, token }
+}
+
+const inodeOf = (file: string): string => {
+  try {
+    const { dev, ino } = statSync(file)
+    return `${dev}:${ino}`
+  } catch (error) {
+    throw new Failure('dependency_unavailable', { cause: error })
+  }
+}
