@@ -228,4 +228,4 @@ function modelOf(body: Uint8Array): string | null {
   return typeof model === 'string' ? model : null
 }
 
-const asksForStream = (body: Uint8Array): boolean => parsed(body)['stream'] === true
+const asksForStream = (body: Uint8Array): boolean => parsed(body).stream === true
