@@ -6,7 +6,7 @@ import { api, chat, createToken } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
 import { executable } from '../executable.ts'
 import { splitPlans } from '../fakes/splits.ts'
-import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
+import { type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
 import { descendantsOf, isAlive, signal } from '../processes.ts'
 import { eventsInLedger } from '../recorded.ts'
@@ -113,7 +113,7 @@ const serves = async (): Promise<boolean> => {
 
 test('a gateway killed under load comes back on its port and has lost no event of a completed answer', async () => {
   upstream.when('fake-model', ({ body }) =>
-    body.toString().includes('"stream":true') ? slowStream(2) : { headersAfterMs: 3 },
+    body.toString().includes('"stream":true') ? slowStream(2) : { ...jsonReply(), headersAfterMs: 3 },
   )
   const load = startLoad('killed')
   for (let kill = 0; kill < 3; kill++) {
