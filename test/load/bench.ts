@@ -16,6 +16,7 @@ import { collect, type Gatehouse, startGatehouse } from '../harness.ts'
 import { residentBytes } from '../processes.ts'
 import { settledCount } from './ledger-count.ts'
 import { type FirstToken, firstTokenWith, type Latency, sendAtRate } from './open-loop.ts'
+import { type Measured, print, table } from './report.ts'
 import { generator, type Saturation, saturate } from './saturation.ts'
 import { median, percentile, type Target } from './target.ts'
 
@@ -74,7 +75,11 @@ async function alternate<Result>(
 const middle = <Result>(results: Map<string, Result[]>, name: string, read: (result: Result) => number): number =>
   median((results.get(name) ?? []).map(read))
 
-async function measure(upstreamUrl: string, passThroughUrl: string, gatehouse: Gatehouse) {
+async function measure(
+  upstreamUrl: string,
+  passThroughUrl: string,
+  gatehouse: Gatehouse,
+): Promise<Omit<Measured, 'ready_ms'>> {
   const { teamId } = await installation(gatehouse)
   const token = await createToken(gatehouse, {
     bindings: { team_id: teamId, model_filter: ['bench-*', 'simulator/*'] },
@@ -138,79 +143,6 @@ async function measure(upstreamUrl: string, passThroughUrl: string, gatehouse: G
       shipping_after_saturation_ms: afterSaturation.waitedMs,
     },
   }
-}
-
-type Measured = Awaited<ReturnType<typeof measure>> & { ready_ms: number }
-
-const number = (value: number, digits = 2) => value.toFixed(digits)
-const whole = (value: number) => Math.round(value).toLocaleString('en')
-
-/** The rows: what was measured, the bare pass-through, the gateway, what to compare, and the figure to reach. */
-function table(measured: Measured): string[][] {
-  const { requests_per_second: speed, latency_at_half: half, first_token_64_streams: token, ledger } = measured
-  const resident = measured.gateway_resident_mebibytes
-  const exactlyOnce =
-    ledger.requests_sent === ledger.outcomes_recorded && ledger.outcomes_in_all === ledger.exchanges_in_all
-  return [
-    ['measured', 'pass-through', 'gatehouse', 'compared', 'figure to reach'],
-    [
-      `requests/s, ${connections} connections`,
-      whole(speed.direct),
-      whole(speed.governed),
-      `× ${number(speed.governed / speed.direct)}`,
-      '≥ 0.75',
-    ],
-    [
-      `latency p50 at ${whole(half.requests_per_second)}/s`,
-      `${number(half.direct_p50_ms)} ms`,
-      `${number(half.governed_p50_ms)} ms`,
-      `+ ${number(half.governed_p50_ms - half.direct_p50_ms)} ms`,
-      '',
-    ],
-    [
-      `latency p99 at ${whole(half.requests_per_second)}/s`,
-      `${number(half.direct_p99_ms)} ms`,
-      `${number(half.governed_p99_ms)} ms`,
-      `+ ${number(half.governed_p99_ms - half.direct_p99_ms)} ms`,
-      '≤ + 1 ms',
-    ],
-    [
-      `first token p50, ${streams} streams`,
-      `${number(token.direct_p50_ms)} ms`,
-      `${number(token.governed_p50_ms)} ms`,
-      `+ ${number(token.governed_p50_ms - token.direct_p50_ms)} ms`,
-      '',
-    ],
-    [
-      `first token p99, ${streams} streams`,
-      `${number(token.direct_p99_ms)} ms`,
-      `${number(token.governed_p99_ms)} ms`,
-      `+ ${number(token.governed_p99_ms - token.direct_p99_ms)} ms`,
-      '≤ + 1 ms',
-    ],
-    [
-      'gateway memory',
-      '',
-      `${number(resident.before, 0)} → ${number(resident.after, 0)} MiB`,
-      `× ${number(resident.after / resident.before)}`,
-      '≤ 150 MB, flat',
-    ],
-    ['ready, empty directory', '', `${number(measured.ready_ms, 0)} ms`, '', '≤ 300 ms'],
-    ['revocation p50', '', `${number(measured.revocation_ms.p50, 1)} ms`, '', ''],
-    ['revocation p99', '', `${number(measured.revocation_ms.p99, 1)} ms`, '', '< 100 ms'],
-    [
-      'outcomes in the ledger',
-      `${ledger.requests_sent} sent`,
-      `${ledger.outcomes_recorded} recorded`,
-      exactlyOnce ? 'exactly once' : 'NOT exactly once',
-      'exactly once',
-    ],
-  ]
-}
-
-function print(rows: readonly string[][]): void {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  for (const row of rows) console.log(row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
 }
 
 console.error(`load generator: ${generator}; ${cpus().length} × ${cpus()[0]?.model}; Bun ${Bun.version}`)
