@@ -50,7 +50,7 @@ async function read(pattern: string): Promise<Source[]> {
   return await Promise.all(
     paths.map(async (path) => {
       const text = await Bun.file(join(repository, path)).text()
-      return { path, text, imports: scanner.scanImports(text) }
+      return { path, text, imports: scanner.scanImports(text.replace(/^#!.*/, '')) }
     }),
   )
 }
