@@ -43,13 +43,14 @@ interface Source {
   imports: readonly Import[]
 }
 
-const scanner = new Bun.Transpiler({ loader: 'tsx' })
+const scanners = { ts: new Bun.Transpiler({ loader: 'ts' }), tsx: new Bun.Transpiler({ loader: 'tsx' }) }
 
 async function read(pattern: string): Promise<Source[]> {
   const paths = [...new Bun.Glob(pattern).scanSync({ cwd: repository })].toSorted()
   return await Promise.all(
     paths.map(async (path) => {
       const text = await Bun.file(join(repository, path)).text()
+      const scanner = path.endsWith('x') ? scanners.tsx : scanners.ts
       return { path, text, imports: scanner.scanImports(text.replace(/^#!.*/, '')) }
     }),
   )

@@ -42,8 +42,8 @@ test('what is mistyped is a usage error: exit code 2, the mistake named on stand
     [['--nonsense'], '--nonsense'],
     [['token', 'nonsense'], 'nonsense'],
     [['token', 'list', '--jsn'], '--jsn'],
-    [['token', 'list', 'surplus'], 'surplus'],
-    [['token', 'get'], 'id'],
+    [['token', 'list', 'surplus'], 'argument'],
+    [['token', 'get'], 'TOKEN_ID'],
     [['token', 'create'], '--name'],
     [['token', 'create', '--name', 'x', '--purpose', 'everything'], 'gateway-runtime'],
     [['token', 'create', '--name', 'x', '--purpose', 'general', '--expires-in', 'soon'], '--expires-in'],
@@ -51,7 +51,7 @@ test('what is mistyped is a usage error: exit code 2, the mistake named on stand
     [['events', 'tail', '--since', '5m', '--limit', 'many'], '--limit'],
     [['up', '--gateway-listen', 'nowhere'], '--gateway-listen'],
     [['up', '--gateway-port', '1'], '--gateway-port'],
-    [['up', 'surplus'], 'surplus'],
+    [['up', 'surplus'], 'argument'],
     [['version', '--loud'], '--loud'],
   ]
   const got = await Promise.all(
