@@ -6,7 +6,7 @@ import { api, chat, createToken } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
 import { executable } from '../executable.ts'
 import { splitPlans } from '../fakes/splits.ts'
-import { type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
+import { type Call, type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
 import { descendantsOf, isAlive, signal } from '../processes.ts'
 import { eventsInLedger } from '../recorded.ts'
@@ -15,6 +15,8 @@ setDefaultTimeout(90_000)
 
 const atEveryFrame = splitPlans['at every frame'] ?? (() => [])
 const slowStream = (pauseBetweenPiecesMs: number) => ({ ...streamReply(), split: atEveryFrame, pauseBetweenPiecesMs })
+
+const asksForStream = ({ body }: Call): boolean => body.toString().includes('"stream":true')
 
 let upstream: FakeUpstream
 let directory: string
@@ -25,6 +27,8 @@ let token: string
 beforeAll(() => executable().then(() => undefined), 240_000)
 beforeEach(async () => {
   upstream = await startFakeUpstream()
+  // A provider takes its time; without that the load would be all there is on the machine.
+  upstream.when('fake-model', (call) => (asksForStream(call) ? slowStream(2) : { ...jsonReply(), headersAfterMs: 3 }))
   directory = temporaryDirectory()
   dataDirectory = join(directory, 'data')
   gatehouse = await startGatehouse({ upstream, dataDirectory })
@@ -112,9 +116,6 @@ const serves = async (): Promise<boolean> => {
 }
 
 test('a gateway killed under load comes back on its port and has lost no event of a completed answer', async () => {
-  upstream.when('fake-model', ({ body }) =>
-    body.toString().includes('"stream":true') ? slowStream(2) : { ...jsonReply(), headersAfterMs: 3 },
-  )
   const load = startLoad('killed')
   for (let kill = 0; kill < 3; kill++) {
     const before = load.completed.size

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { errorAnswer, eventPage } from '../answers.ts'
+import { errorAnswer, event, eventPage } from '../answers.ts'
 import { api, chat, createToken, expectAnswer, installation } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
+import { executable } from '../executable.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
+import { cleanEnvironment, collect, type Gatehouse, operate, startGatehouse } from '../harness.ts'
 import { eventsInLedger, eventsOfRequest, eventsThroughApi, outcomesOf } from '../recorded.ts'
 
 setDefaultTimeout(30_000)
@@ -209,6 +210,31 @@ test('events tail prints a page as JSON and as lines', async () => {
   expect([text.code, text.stderr]).toEqual([0, ''])
   const line = text.stdout.split('\n')[0] ?? ''
   expect(line.split(/\s+/)).toEqual(['-', 'gateway.request.outcome', expect.any(String), '-', '-'])
+})
+
+test('events tail --follow prints the window and then each new event once, one JSON object a line', async () => {
+  const args = ['events', 'tail', '--since', '1h', '--follow', '--follow-interval-secs', '1', '--json']
+  const tail = Bun.spawn([await executable(), ...args], {
+    env: cleanEnvironment({ SERVICE_API_URL: gatehouse.baseUrl, SERVICE_API_TOKEN: gatehouse.adminToken }),
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'ignore',
+  })
+  try {
+    const stdout = collect(tail.stdout)
+    await until('the window is printed', () => stdout().includes('allowed-0'))
+    await (await chat(gatehouse, { token, requestId: 'followed' })).text()
+    await until('the new events are printed', () => stdout().split('followed').length > 2)
+    const lines = stdout()
+      .split('\n')
+      .filter((line) => line !== '')
+    const ids = lines.map((line) => event.parse(JSON.parse(line)).event_id)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.length).toBe((await eventsThroughApi(gatehouse)).length)
+  } finally {
+    tail.kill()
+    await tail.exited
+  }
 })
 
 test('events tail knows the spoken names of verdicts and refuses others', async () => {
