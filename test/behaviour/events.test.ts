@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
 import { errorAnswer, event, eventPage } from '../answers.ts'
 import { api, chat, createToken, expectAnswer, installation } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
@@ -171,6 +172,25 @@ test('a cursor is bound to its filters', async () => {
   ]
   for (const parameters of wrong) {
     expect(expectAnswer(await query(parameters), 422, errorAnswer).error.code).toBe('invalid_cursor')
+  }
+})
+
+test('the export gives every event of the window, oldest first, in the form of the query and as CSV', async () => {
+  const json = await api(gatehouse, '/v1/events/export?since=1h&format=json')
+  const { events } = expectAnswer(json, 200, z.object({ events: z.array(event) }))
+  const ids = events.map(({ event_id }) => event_id)
+  expect(ids).toEqual((await eventsThroughApi(gatehouse)).map(({ event_id }) => event_id).toReversed())
+  const csv = await api(gatehouse, '/v1/events/export?since=1h&format=csv')
+  const [header, ...rows] = String(csv.body).trimEnd().split('\r\n')
+  expect(header).toBe('event_id,timestamp,event_type,request_id,verdict,reason_code,config_version')
+  expect(rows.map((row) => row.split(',')[0])).toEqual(ids)
+  for (const [query, param] of Object.entries({
+    'since=1h': 'format',
+    'since=1h&format=xml': 'format',
+    'format=csv': 'since',
+  })) {
+    const { error } = expectAnswer(await api(gatehouse, `/v1/events/export?${query}`), 422, errorAnswer)
+    expect([query, error.param]).toEqual([query, param])
   }
 })
 

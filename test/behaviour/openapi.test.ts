@@ -9,7 +9,8 @@ import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.t
 setDefaultTimeout(120_000)
 
 const operation = z.looseObject({
-  'x-permission': z.string().optional(),
+  /** Null where no permission is needed. */
+  'x-permission': z.string().nullish(),
   'x-policy-stages': z.array(z.string()).optional(),
   servers: z.array(z.object({ url: z.string() })).optional(),
   responses: z.record(z.string(), z.unknown()),
