@@ -367,7 +367,8 @@ for (const by of ['reset', 'close', 'stall'] as const) {
     })
     expect(text).toStartWith(chatStream().toString().slice(0, 40))
     expect(text).toContain('Grüße')
-    expect(errorFrame(text)).toMatchObject({ type: 'server_error', code: 'upstream_provider_error' })
+    const code = by === 'stall' ? 'provider_primary_path_error' : 'upstream_provider_error'
+    expect(errorFrame(text)).toMatchObject({ type: 'server_error', code })
     expect(outcome?.verdict).toBe('error')
     expect(outcomes).toBe(1)
   })

@@ -174,12 +174,12 @@ async function send(socket: Socket, reply: Reply, left: () => boolean, onHeaders
   onHeaders()
   const pieces = cut(body, split(body))
   for (const [index, piece] of pieces.entries()) {
-    if (stop && index === stop.after) return breakOff(socket, stop.by)
+    if (stop && index === stop.after) return await breakOffAfterPieces(socket, stop.by)
     if (index > 0) await pause(reply.pauseBetweenPiecesMs)
     if (left()) return false
     await write(socket, framing === 'chunked' ? chunk(piece) : piece)
   }
-  if (stop) return breakOff(socket, stop.by)
+  if (stop) return await breakOffAfterPieces(socket, stop.by)
   if (framing === 'chunked') socket.write('0\r\n\r\n')
   if (framing === 'close') socket.end()
   return true
@@ -189,6 +189,12 @@ function breakOff(socket: Socket, by: 'stall' | 'reset' | 'close'): boolean {
   if (by === 'reset') socket.resetAndDestroy()
   if (by === 'close') socket.end()
   return by !== 'stall'
+}
+
+/** What was sent before is given the time to be read: a reset discards what still lies in the reader's buffer. */
+async function breakOffAfterPieces(socket: Socket, by: 'stall' | 'reset' | 'close'): Promise<boolean> {
+  if (by !== 'stall') await Bun.sleep(50)
+  return breakOff(socket, by)
 }
 
 /** Lets each piece leave as a packet of its own before the next is written. */
