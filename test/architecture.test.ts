@@ -1,0 +1,150 @@
+/** The shape of the code, read from its import statements and file names: what a review would have to look for. */
+import { expect, test } from 'bun:test'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+
+const repository = resolve(import.meta.dir, '..')
+
+/**
+ * Who may import whom; a type import is free. `cli` and `src` stand for the files directly in them: `src/app.ts` may
+ * import all, the others of `src` only what their row says.
+ */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  lib: [],
+  'failure.ts': [],
+  'version.ts': [],
+  'config.ts': ['failure.ts', 'lib'],
+  store: ['failure.ts', 'lib'],
+  dialects: ['failure.ts', 'lib'],
+  providers: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens/principal.ts'],
+  api: ['failure.ts', 'version.ts', 'lib', 'tokens/permissions.ts', 'tokens/principal.ts', 'store'],
+  events: ['store', 'failure.ts', 'lib', 'api', 'tokens/permissions.ts', 'tokens/principal.ts'],
+  tokens: ['store', 'failure.ts', 'lib', 'api', 'events', 'fleet/wire.ts'],
+  members: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens'],
+  fleet: ['store', 'failure.ts', 'version.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
+  gateway: ['dialects', 'providers', 'tokens', 'fleet', 'events', 'failure.ts', 'version.ts', 'lib', 'telemetry'],
+  telemetry: ['events', 'lib'],
+  cli: ['config.ts', 'failure.ts', 'version.ts', 'lib'],
+}
+
+/** The one file of `cli` that may reach the composition roots, and only when it runs. */
+const compositionRoots = 'app.ts'
+/** Mounting routes and the page that the Elysia plugin writes. */
+const elysiaFiles = ['src/api/mount.ts', 'src/api/documentation.ts', 'src/app.ts']
+const bannedNames = /^(utils?|helpers?|services?|managers?|types|common|misc)$/
+const lineLimit = 350
+
+interface Import {
+  kind: string
+  path: string
+}
+
+interface Source {
+  path: string
+  text: string
+  imports: readonly Import[]
+}
+
+const scanners = { ts: new Bun.Transpiler({ loader: 'ts' }), tsx: new Bun.Transpiler({ loader: 'tsx' }) }
+
+async function read(pattern: string): Promise<Source[]> {
+  const paths = [...new Bun.Glob(pattern).scanSync({ cwd: repository })].toSorted()
+  return await Promise.all(
+    paths.map(async (path) => {
+      const text = await Bun.file(join(repository, path)).text()
+      const scanner = path.endsWith('x') ? scanners.tsx : scanners.ts
+      return { path, text, imports: scanner.scanImports(text.replace(/^#!.*/, '')) }
+    }),
+  )
+}
+
+const sources = await read('{src,cli}/**/*.{ts,tsx}')
+const tests = await read('test/**/*.ts')
+/** Tests and what only they import: such files are named `test-…` or `temporary-…`. */
+const product = sources.filter(({ path }) => !/\.test\.ts$|\/(test-|temporary)[^/]*$/.test(path))
+
+/** A file's place in the table: `tokens`, `failure.ts`, `cli`. */
+function area(path: string): string {
+  const [top = '', second = ''] = path.split('/')
+  return top === 'src' ? second : top
+}
+
+const target = (from: string, path: string): string => relative(repository, resolve(repository, dirname(from), path))
+
+/** Whether a row lets a file be imported: by its whole area, or by the file's own name within it. */
+const allows = (row: readonly string[] | undefined, path: string): boolean =>
+  row?.some((entry) => entry === area(path) || `src/${entry}` === path) ?? false
+
+test('every folder imports only what the table allows', () => {
+  const broken = product
+    .filter(({ path }) => path !== `src/${compositionRoots}`)
+    .flatMap(({ path, imports }) =>
+      imports
+        .filter(({ path: imported }) => imported.startsWith('.'))
+        .map((found) => ({ kind: found.kind, to: target(path, found.path) }))
+        .filter(({ to }) => area(to) !== area(path) && !to.startsWith('node_modules/'))
+        .filter(({ to, kind }) => !(area(path) === 'cli' && to === 'src/app.ts' && kind === 'dynamic-import'))
+        .filter(({ to }) => !allows(mayImport[area(path)], to))
+        .map(({ to }) => `${path} -> ${to}`),
+    )
+  expect(broken).toEqual([])
+})
+
+test('every folder has its row in the table', () => {
+  const areas = new Set(product.map(({ path }) => area(path)))
+  const missing = [...areas].filter((name) => name !== compositionRoots && mayImport[name] === undefined)
+  expect(missing).toEqual([])
+})
+
+test('what must know nothing of the product knows nothing of it', () => {
+  const rows = ['lib', 'failure.ts', 'version.ts'].flatMap((name) => mayImport[name])
+  expect(rows).toEqual([])
+})
+
+test('Elysia is known to the place that mounts routes, and to no other', () => {
+  const users = product
+    .filter(({ imports }) => imports.some(({ path }) => path === 'elysia' || path.startsWith('@elysiajs/')))
+    .map(({ path }) => path)
+  expect(users.filter((path) => !elysiaFiles.includes(path))).toEqual([])
+})
+
+test('the native addon is imported by the file that opens databases, and by the build', () => {
+  const users = product
+    .filter(({ imports }) => imports.some(({ path }) => path.startsWith('@libsql/')))
+    .map(({ path }) => path)
+  expect(users.filter((path) => !['src/store/open.ts', 'cli/build.ts'].includes(path))).toEqual([])
+})
+
+test('relative imports name the file they mean', () => {
+  const vague = [...sources, ...tests].flatMap(({ path, imports }) =>
+    imports
+      .filter((found) => found.path.startsWith('.') && !/\.(tsx?|sql|json|css|html|node|js)$/.test(found.path))
+      .map((found) => `${path} -> ${found.path}`),
+  )
+  expect(vague).toEqual([])
+})
+
+test('no file only passes on what others export', () => {
+  const barrels = sources.filter(({ text }) => /^export \* from /m.test(text)).map(({ path }) => path)
+  expect(barrels).toEqual([])
+})
+
+test('every file is named after what it holds', () => {
+  const named = [...sources, ...tests].filter(({ path }) =>
+    bannedNames.test(basename(path).replace(/(\.test)?\.tsx?$/, '')),
+  )
+  expect(named.map(({ path }) => path)).toEqual([])
+})
+
+test('a file that is longer than others says why in its header', () => {
+  const long = [...sources, ...tests]
+    .map(({ path, text }) => ({ path, lines: text.split('\n').length, header: /^(#!.*\n)?\/\*\*/.test(text) }))
+    .filter(({ lines, header }) => lines > lineLimit && !header)
+  expect(long).toEqual([])
+})
+
+test('nothing is left half done or silenced', () => {
+  const marks = /\b(TODO|FIXME|XXX|HACK)\b|@ts-ignore|@ts-nocheck|\bit\.only\(|\btest\.only\(/
+  const self = 'test/architecture.test.ts'
+  const marked = [...sources, ...tests].filter(({ path, text }) => path !== self && marks.test(text))
+  expect(marked.map(({ path }) => path)).toEqual([])
+})

@@ -1,0 +1,113 @@
+/**
+ * A full disk, the real way: the data directory on a small tmpfs that a ballast file fills. Needs the right to mount;
+ * where it is not there the test says so and is skipped.
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { errorAnswer } from '../answers.ts'
+import { chat, createToken, parseOrKeep } from '../client.ts'
+import { until } from '../eventually.ts'
+import { executable } from '../executable.ts'
+import { chatStream } from '../fakes/chat.ts'
+import { splitPlans } from '../fakes/splits.ts'
+import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
+import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { eventsInLedger, outcomesOf } from '../recorded.ts'
+
+setDefaultTimeout(120_000)
+
+const directory = temporaryDirectory()
+const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', directory]).exitCode === 0
+if (!mounted) console.warn('disk-full.test.ts is skipped: mounting a tmpfs is not permitted here')
+
+const ballast = join(directory, 'ballast')
+let upstream: FakeUpstream
+let gatehouse: Gatehouse | undefined
+
+beforeAll(async () => {
+  await executable()
+  upstream = await startFakeUpstream()
+}, 240_000)
+afterAll(async () => {
+  await gatehouse?.stop()
+  await upstream?.close()
+  if (mounted) Bun.spawnSync(['umount', '-l', directory])
+  rmSync(directory, { recursive: true, force: true })
+})
+
+/** Writes until nothing more fits. */
+function fillDisk(): void {
+  const file = openSync(ballast, 'a')
+  try {
+    for (const size of [1024 * 1024, 4096, 1]) {
+      const block = new Uint8Array(size)
+      try {
+        while (writeSync(file, block) === size);
+      } catch (error) {
+        if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error
+      }
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
+test.skipIf(!mounted)(
+  'a full disk refuses new work before the provider sees it, lets running streams finish, and heals',
+  async () => {
+    const started = await startGatehouse({
+      upstream,
+      dataDirectory: join(directory, 'data'),
+      env: { SERVICE_OUTBOX_SEGMENT_BYTES: String(256 * 1024) },
+    })
+    gatehouse = started
+    const token = (await createToken(started)).token_value
+    const reply = streamReply()
+    upstream.when('slow', { ...reply, split: splitPlans['at every frame'] ?? (() => []), pauseBetweenPiecesMs: 400 })
+    const running = Array.from({ length: 5 }, (_, index) =>
+      chat(started, { token, model: 'slow', stream: true, requestId: `running-${index}` }),
+    )
+    const streams = await Promise.all(running)
+    fillDisk()
+
+    const completed: string[] = []
+    let refused: { status: number; body: unknown; retry: string | null } | undefined
+    for (let index = 0; index < 5000 && !refused; index++) {
+      const requestId = `filling-${index}`
+      const callsBefore = upstream.calls.length
+      const answer = await chat(started, { token, requestId })
+      const body = parseOrKeep(await answer.text())
+      if (answer.status === 200) completed.push(requestId)
+      else {
+        refused = { status: answer.status, body, retry: answer.headers.get('x-should-retry') }
+        expect(upstream.calls.length).toBe(callsBefore)
+      }
+    }
+    expect(refused?.status).toBe(503)
+    expect(errorAnswer.parse(refused?.body).error).toMatchObject({
+      type: 'service_unavailable',
+      code: 'event_outbox_full',
+    })
+    expect(refused?.retry).toBeNull()
+    for (const stream of streams) expect(await stream.text()).toBe(chatStream().toString())
+
+    rmSync(ballast)
+    await until('requests are served again', async () => {
+      const answer = await chat(started, { token, requestId: 'healed' })
+      await answer.text()
+      return answer.status === 200
+    })
+    const expected = [...completed, ...streams.map((_, index) => `running-${index}`)]
+    await until(
+      'every completed answer has its outcome in the ledger',
+      () => {
+        const events = eventsInLedger(started)
+        return expected.every((id) => outcomesOf(events, id).length > 0)
+      },
+      { withinMs: 30_000, everyMs: 500 },
+    )
+    const events = eventsInLedger(started)
+    expect(expected.filter((id) => outcomesOf(events, id).length !== 1)).toEqual([])
+  },
+)

@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { tokenPage } from '../answers.ts'
+import { api, chat, expectAnswer, parseOrKeep } from '../client.ts'
+import { eventually, until } from '../eventually.ts'
+import { executable } from '../executable.ts'
+import { cleanEnvironment, collect, type Gatehouse, run, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { descendantsOf, isAlive, signal } from '../processes.ts'
+
+setDefaultTimeout(30_000)
+
+let gatehouse: Gatehouse
+
+beforeAll(async () => {
+  gatehouse = await startGatehouse()
+}, 240_000)
+afterAll(() => gatehouse?.stop())
+
+test('the first start makes an administrator token that works, and prints it once', async () => {
+  expect(gatehouse.adminToken).toMatch(/^gth_[0-9A-Za-z]{36}$/)
+  const page = expectAnswer(await api(gatehouse, '/v1/tokens'), 200, tokenPage)
+  const administrator = page.tokens.find(({ token_prefix }) => gatehouse.adminToken.startsWith(token_prefix))
+  expect(administrator?.roles).toEqual(['owner'])
+  expect(gatehouse.stdout().split(gatehouse.adminToken).length).toBe(2)
+})
+
+test('the ready line names three addresses on the ports that were free', () => {
+  const { base_url, gateway_url, console_url } = gatehouse.ready
+  expect(new URL(base_url).port).not.toBe('0')
+  expect(new URL(gateway_url).port).not.toBe('0')
+  expect(base_url).not.toBe(gateway_url)
+  expect(console_url).toBe(`${base_url}/console`)
+})
+
+test('nobody else on the machine can read the data directory or a file in it', () => {
+  expect(statSync(gatehouse.dataDirectory).mode & 0o777).toBe(0o700)
+  const open = readdirSync(gatehouse.dataDirectory, { recursive: true })
+    .map((name) => join(gatehouse.dataDirectory, String(name)))
+    .filter((path) => (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077)
+    .filter((path) => statSync(path).isFile())
+    // SQLite gives -wal and -shm the mode of the database file.
+    .map((path) => `${path} ${(statSync(path).mode & 0o777).toString(8)}`)
+  expect(open).toEqual([])
+})
+
+test('the simulator answers with no provider key and no network', async () => {
+  const answer = await chat(gatehouse, {
+    token: gatehouse.adminToken,
+    model: 'simulator/echo',
+    text: 'Is anyone there?',
+  })
+  expect(answer.status).toBe(200)
+  expect(await answer.text()).toContain('Is anyone there?')
+})
+
+test('both listeners say that they are alive, ready, and of which version', async () => {
+  for (const url of [gatehouse.baseUrl, gatehouse.gatewayUrl]) {
+    const health = await fetch(`${url}/healthz`)
+    expect([url, health.status]).toEqual([url, 200])
+    expect(await health.text()).toContain('0.2.0')
+    expect([url, (await fetch(`${url}/readyz`)).status]).toEqual([url, 200])
+    const metrics = await fetch(`${url}/metrics`)
+    expect([url, metrics.status]).toEqual([url, 200])
+    expect(await metrics.text()).toMatch(/^# TYPE /m)
+  }
+})
+
+test('a second start on the same directory keeps what was there and prints no token', async () => {
+  const directory = temporaryDirectory()
+  try {
+    const first = await startGatehouse({ dataDirectory: join(directory, 'data') })
+    expect(await first.end('SIGTERM')).toBe(0)
+    await first.stop()
+    await using second = await startGatehouse({ dataDirectory: join(directory, 'data'), adminToken: first.adminToken })
+    expect(second.ready.admin_token ?? null).toBeNull()
+    expect(second.ready.setup_url ?? null).toBeNull()
+    expect((await api(second, '/v1/tokens')).status).toBe(200)
+    expect((await chat(second, { token: first.adminToken, model: 'simulator/echo' })).status).toBe(200)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+})
+
+test('--admin-token-file takes the token instead of the ready line, readable by its owner only', async () => {
+  const directory = temporaryDirectory()
+  try {
+    const file = join(directory, 'token')
+    await using started = await startGatehouse({ flags: ['--admin-token-file', file] })
+    const token = readFileSync(file, 'utf8').trim()
+    expect(started.ready.admin_token ?? null).toBeNull()
+    expect(started.stdout() + started.stderr()).not.toContain(token)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect((await api(started, '/v1/tokens', { token })).status).toBe(200)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+})
+
+test('without a terminal the token goes to a file, and the printed curl line works as pasted', async () => {
+  const directory = temporaryDirectory()
+  const data = join(directory, 'data')
+  const flags = ['--data', data, '--control-plane-listen', '127.0.0.1:0', '--gateway-listen', '127.0.0.1:0']
+  const up = Bun.spawn([await executable(), 'up', ...flags], {
+    cwd: directory,
+    env: cleanEnvironment(),
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr] = [collect(up.stdout), collect(up.stderr)]
+  try {
+    const command = await eventually(() => {
+      const found = /curl (?:.*\\\n)*.*/.exec(`${stdout()}\n${stderr()}`)?.[0]
+      if (found && existsSync(join(data, 'admin-token'))) return found
+      throw new Error(`No curl line or no admin-token file:\n${stdout()}\n${stderr()}`)
+    })
+    const token = readFileSync(join(data, 'admin-token'), 'utf8').trim()
+    expect(statSync(join(data, 'admin-token')).mode & 0o777).toBe(0o600)
+    expect(stdout() + stderr()).not.toContain(token)
+    const pasted = Bun.spawn(['sh', '-c', command], { cwd: directory, stdout: 'pipe', stderr: 'ignore' })
+    expect(parseOrKeep(await new Response(pasted.stdout).text())).toMatchObject({ object: 'chat.completion' })
+  } finally {
+    const family = [up.pid, ...descendantsOf(up.pid)]
+    for (const pid of family) signal(pid, 'SIGKILL')
+    await until('up has ended', () => !family.some(isAlive))
+    rmSync(directory, { recursive: true, force: true })
+  }
+})
+
+test('a second up on a directory in use is refused with a message that names it', async () => {
+  const ran = await run(['up', '--data', gatehouse.dataDirectory, '--control-plane-listen', '127.0.0.1:0'])
+  expect(ran.code).toBe(1)
+  expect(ran.stderr).toContain(gatehouse.dataDirectory)
+  expect(ran.stdout).toBe('')
+  expect((await fetch(`${gatehouse.baseUrl}/healthz`)).status).toBe(200)
+})
+
+test('a port that is taken is named, and nothing is left running', async () => {
+  const directory = temporaryDirectory()
+  const taken = new URL(gatehouse.gatewayUrl).host
+  const flags = ['--control-plane-listen', '127.0.0.1:0', '--gateway-listen', taken]
+  const ran = await run(['up', '--json', '--data', join(directory, 'data'), ...flags])
+  expect(ran.code).toBe(1)
+  expect(ran.stderr).toContain(new URL(gatehouse.gatewayUrl).port)
+  expect(ran.stdout).not.toContain('"ready":true')
+  rmSync(directory, { recursive: true, force: true })
+})
+
+test('a data directory that cannot be made is a clear failure', async () => {
+  const ran = await run(['up', '--json', '--data', '/proc/no-such-place/data'])
+  expect(ran.code).toBe(1)
+  expect(ran.stderr).toContain('/proc/no-such-place')
+  expect(ran.stderr).not.toMatch(/\n\s+at /)
+})

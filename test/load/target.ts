@@ -1,0 +1,25 @@
+/** One thing that is measured: where it listens, and what it wants to be sent. */
+export interface Target {
+  name: string
+  /** The full address of chat completions. */
+  url: string
+  token: string
+}
+
+const prompt = 'Why is the sky blue? '.repeat(10)
+
+export const requestBody = (stream: boolean): string =>
+  JSON.stringify({ model: 'bench-model', messages: [{ role: 'user', content: prompt }], ...(stream && { stream }) })
+
+export const requestHeaders = ({ token }: Target): Record<string, string> => ({
+  authorization: `Bearer ${token}`,
+  'content-type': 'application/json',
+})
+
+/** The value that this share of the sorted values does not exceed. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
+
+export const median = (values: readonly number[]): number => percentile(values, 0.5)

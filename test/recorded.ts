@@ -1,0 +1,43 @@
+/** What an installation has recorded, read as an auditor would: through the API, and from the ledger's file itself. */
+import { Database } from 'bun:sqlite'
+import type { z } from 'zod'
+import { type Event, event, eventPage } from './answers.ts'
+import { api, expectAnswer } from './client.ts'
+import { eventually } from './eventually.ts'
+import type { Gatehouse } from './harness.ts'
+
+/** All events since a time, through the API, newest first, by following the cursor. */
+export async function eventsThroughApi(gatehouse: Gatehouse, query: Record<string, string> = {}): Promise<Event[]> {
+  const events: Event[] = []
+  let cursor: string | null = null
+  do {
+    const search = new URLSearchParams({ since: '1h', ...query, ...(cursor !== null && { cursor }) })
+    const page: z.infer<typeof eventPage> = expectAnswer(await api(gatehouse, `/v1/events?${search}`), 200, eventPage)
+    events.push(...page.events)
+    cursor = page.next_cursor
+  } while (cursor !== null)
+  return events
+}
+
+/**
+ * All events in the ledger, oldest first, read from its file: the API shows events without a team to nobody but
+ * sessions, and a ledger must hold even when no process serves it.
+ */
+export function eventsInLedger(gatehouse: Pick<Gatehouse, 'dataDirectory'>): Event[] {
+  const [file] = new Bun.Glob('**/ledger.db').scanSync({ cwd: gatehouse.dataDirectory, absolute: true })
+  if (file === undefined) throw new Error(`There is no ledger.db in ${gatehouse.dataDirectory}`)
+  using ledger = new Database(file, { readonly: true })
+  const rows = ledger.query<{ body: string }, []>('select body from events order by position').all()
+  return rows.map(({ body }) => event.parse(JSON.parse(body)))
+}
+
+export const outcomesOf = (events: readonly Event[], requestId: string): Event[] =>
+  events.filter(({ event_type, request_id }) => event_type === 'gateway.request.outcome' && request_id === requestId)
+
+/** Waits until the ledger has the outcome of this request and gives it with its attempts, oldest first. */
+export const eventsOfRequest = (gatehouse: Gatehouse, requestId: string): Promise<Event[]> =>
+  eventually(() => {
+    const events = eventsInLedger(gatehouse).filter(({ request_id }) => request_id === requestId)
+    if (outcomesOf(events, requestId).length > 0) return events
+    throw new Error(`No outcome of ${requestId} has reached the ledger`)
+  })
