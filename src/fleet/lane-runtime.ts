@@ -184,6 +184,7 @@ class RunningLane implements LaneRuntime {
 
   #makeStanding(): Standing {
     const gatewayId = () => this.#kept?.gateway.id ?? ''
+    const organizationId = () => this.#kept?.organization_id ?? ''
     const gatewayUrl = () => this.#kept?.gateway_url ?? ''
     const promptKeyId = () => this.#kept?.prompt_hash_key.id ?? ''
     const promptKey = () => this.#promptKey
@@ -191,6 +192,9 @@ class RunningLane implements LaneRuntime {
     return {
       get gatewayId() {
         return gatewayId()
+      },
+      get organizationId() {
+        return organizationId()
       },
       get gatewayUrl() {
         return gatewayUrl()

@@ -3,6 +3,7 @@
  * are bounded: families, verdicts, status classes and reasons of ours, never a token, a user, a request id or a model
  * name that a caller made up.
  */
+import type { LaneCounters } from '../fleet/lane.ts'
 import type { Exchange, Outcome } from './exchange.ts'
 
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
@@ -11,8 +12,19 @@ const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 export interface Meter {
   finished(exchange: Exchange, outcome: Outcome, monotonic: number): void
   /** The text exposition. `inFlight` and the lane's gauges are read at this moment. */
-  text(inFlight: number, lane: Readonly<Record<string, number>>): string
+  text(inFlight: number, lane: LaneCounters): string
 }
+
+const laneGauges: readonly [keyof LaneCounters, string, string][] = [
+  ['stateVersion', 'gatehouse_state_version', 'Version of the state that decisions are made by'],
+  ['secondsSinceFresh', 'gatehouse_state_staleness_seconds', 'Time since the last fresh news of the primary'],
+  ['connected', 'gatehouse_stream_connected', '1 while the change stream is connected'],
+  ['outboxBytes', 'gatehouse_outbox_bytes', "Size of the outbox's segments on disk"],
+  ['outboxUnshipped', 'gatehouse_outbox_unshipped_events', 'Events that the control plane has not acknowledged'],
+  ['openExchanges', 'gatehouse_open_exchanges', 'Exchanges opened and not yet closed'],
+  ['denials', 'gatehouse_denials', 'Tokens denied ahead of the state'],
+  ['tokensInMemory', 'gatehouse_tokens_in_memory', 'Token records held in memory'],
+]
 
 interface Histogram {
   readonly bounds: readonly number[]
@@ -43,9 +55,7 @@ export function createMeter(): Meter {
         counterText('gatehouse_upstream_errors_total', 'Calls to providers that failed, by reason', upstreamErrors),
         histogramText('gatehouse_request_duration_seconds', 'From the request to the end of its answer', duration),
         histogramText('gatehouse_first_token_seconds', 'From the request to the first generated text', firstToken),
-        ...Object.entries(lane).map(([name, value]) =>
-          gaugeText(`gatehouse_lane_${name.replace(/[^a-zA-Z0-9_]/g, '_')}`, `The lane's ${name}`, value),
-        ),
+        ...laneGauges.map(([counter, name, help]) => gaugeText(name, help, lane[counter])),
       ].join(''),
   }
 }

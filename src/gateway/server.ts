@@ -8,7 +8,7 @@ import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
 import { asFailure, Failure } from '../failure.ts'
-import type { Journal, Standing, StateView } from '../fleet/lane.ts'
+import type { Journal, LaneCounters, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -29,7 +29,7 @@ export interface GatewayLane {
   readonly standing: Standing
   ready(): { ok: boolean; reason?: string }
   /** Gauges for `/metrics`, read when it is asked for. */
-  readonly counters: Readonly<Record<string, number>>
+  readonly counters: LaneCounters
 }
 
 export interface GatewayOptions {

@@ -96,7 +96,16 @@ export function createTestLane(): TestLane {
     upstreams,
     stale: null,
     broken: false,
-    counters: { unacknowledged_records: 0 },
+    counters: {
+      stateVersion: 1,
+      secondsSinceFresh: 0,
+      connected: 1,
+      outboxBytes: 0,
+      outboxUnshipped: 0,
+      openExchanges: 0,
+      denials: 0,
+      tokensInMemory: 0,
+    },
     standing: {
       gatewayId: testGatewayId,
       gatewayUrl: 'http://127.0.0.1:7080',
