@@ -154,12 +154,11 @@ const withoutSecrets = (environment: Environment): Environment =>
 const controlPlaneTime = 2_000
 
 /**
- * The gateway first: it needs the control plane to hand its events to. It ends by itself within its time to drain and to
- * record, and is killed only when it does not.
+ * Stops the youngest, which stands first, before the others: the gateway needs the control plane to hand its events to.
+ * It ends by itself within its time to drain and to record, and is killed only when it does not.
  */
 async function stopAll(children: readonly Child[], drainMilliseconds: number): Promise<void> {
   const end = systemClock.monotonic() + drainMilliseconds
-  const [last, ...before] = children.toReversed()
-  for (const child of before.toReversed()) await child.stop(drainMilliseconds + recordingTime + 500)
-  await last?.stop(Math.max(end - systemClock.monotonic(), controlPlaneTime))
+  for (const child of children.slice(0, -1)) await child.stop(drainMilliseconds + recordingTime + 500)
+  await children.at(-1)?.stop(Math.max(end - systemClock.monotonic(), controlPlaneTime))
 }
