@@ -22,12 +22,21 @@ export interface Lifecycle {
   listen: 'control_plane_listen' | 'gateway_listen'
   log: Log
   start(): Promise<Serving>
+  /** How long a drain may take beyond `drain_seconds`, in milliseconds. */
+  recordingMilliseconds?: number
   /** Announces to a person; called only where there is no supervisor to tell. */
   announce(message: ChildMessage): Promise<void>
 }
 
+/**
+ * Running requests may take all of `drain_seconds`; what is cut then is still recorded, and the record shipped. This is
+ * how long that may take, in milliseconds.
+ */
+export const recordingTime = 5_000
+
 /** Runs to the end of the process. Throws where it could not start. */
-export async function serveUntilStopped({ settings, listen, log, start, announce }: Lifecycle): Promise<never> {
+export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
+  const { settings, listen, log, start, announce, recordingMilliseconds = recordingTime } = lifecycle
   const supervised = process.send !== undefined
   const stopped = stopRequest(supervised)
   let serving: Serving
@@ -44,7 +53,7 @@ export async function serveUntilStopped({ settings, listen, log, start, announce
     process.exit(1)
   }
   await stopped
-  await Promise.race([serving.drain(), Bun.sleep(settings.drain_seconds * 1000)])
+  await Promise.race([serving.drain(), Bun.sleep(settings.drain_seconds * 1000 + recordingMilliseconds)])
   process.exit(0)
 }
 

@@ -13,6 +13,7 @@ import { lockDirectory } from '../src/lib/lock.ts'
 import type { ControlPlaneReady } from './child-message.ts'
 import { command, type Leaf } from './command.ts'
 import { announce, firstStartFlags, keepToken } from './first-start.ts'
+import { recordingTime } from './lifecycle.ts'
 import { localUrl, reserveAddress } from './listen.ts'
 import { readSettings, settingFlags } from './settings.ts'
 import { dataFailure, startFailure } from './start-failure.ts'
@@ -149,14 +150,15 @@ const withoutServiceVariables = (): Environment =>
 const withoutSecrets = (environment: Environment): Environment =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !name.endsWith('_API_KEY')))
 
-/** The control plane's share of the time to drain: it has only short answers to finish. */
-const controlPlaneShare = 1_000
+/** What the control plane has at least, in milliseconds, where the gateway has used up the time. */
+const controlPlaneTime = 2_000
 
-/** In the order given: the gateway, which needs the control plane to hand its events to, first. */
+/**
+ * Stops the youngest, which stands first, before the others: the gateway needs the control plane to hand its events to.
+ * It ends by itself within its time to drain and to record, and is killed only when it does not.
+ */
 async function stopAll(children: readonly Child[], drainMilliseconds: number): Promise<void> {
   const end = systemClock.monotonic() + drainMilliseconds
-  for (const [index, child] of children.entries()) {
-    const rest = index === children.length - 1 ? 0 : Math.min(controlPlaneShare, drainMilliseconds / 2)
-    await child.stop(Math.max(end - rest - systemClock.monotonic(), 200))
-  }
+  for (const child of children.slice(0, -1)) await child.stop(drainMilliseconds + recordingTime + 500)
+  await children.at(-1)?.stop(Math.max(end - systemClock.monotonic(), controlPlaneTime))
 }
