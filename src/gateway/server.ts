@@ -80,20 +80,10 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   let draining = false
 
   const metrics = () => meter.text(running.size, lane.counters)
-
-  /** What the process says about itself; null where the path is none of these. */
-  const answerAboutItself = (path: string, requestId: string): Response | null => {
-    const headers = { 'x-request-id': requestId }
-    if (path === '/healthz') return Response.json({ status: 'ok', version }, { headers })
-    if (path === '/readyz') {
-      const state = draining ? { ok: false, reason: 'draining' } : lane.ready()
-      return Response.json(state, { status: state.ok ? 200 : 503, headers })
-    }
-    if (path === '/metrics') {
-      return new Response(metrics(), { headers: { ...headers, 'content-type': 'text/plain; version=0.0.4' } })
-    }
-    if (path === '/v1/openapi.json') return Response.json(documents.openapi(), { headers })
-    return null
+  const itself: AboutItself = {
+    ready: () => (draining ? { ok: false, reason: 'draining' } : lane.ready()),
+    metrics,
+    openapi: () => documents.openapi(),
   }
 
   return {
@@ -105,7 +95,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       if (governed !== undefined && request.method === wanted) {
         return govern(gateway, governed, { request, connection: server ?? null, requestId, draining })
       }
-      const answer = governed === undefined ? answerAboutItself(path, requestId) : null
+      const answer = governed === undefined ? answerAboutItself(itself, path, requestId) : null
       if (answer !== null && request.method === wanted) return answer
       const known = governed !== undefined || answer !== null
       const failed = failureAnswer(chat, new Failure(known ? 'method_not_allowed' : 'not_found'), requestId, null)
@@ -118,6 +108,27 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
     metrics,
   }
+}
+
+interface AboutItself {
+  ready(): { ok: boolean; reason?: string }
+  metrics(): string
+  openapi(): unknown
+}
+
+/** What the process says about itself; null where the path is none of these. */
+function answerAboutItself(itself: AboutItself, path: string, requestId: string): Response | null {
+  const headers = { 'x-request-id': requestId }
+  if (path === '/healthz') return Response.json({ status: 'ok', version }, { headers })
+  if (path === '/readyz') {
+    const state = itself.ready()
+    return Response.json(state, { status: state.ok ? 200 : 503, headers })
+  }
+  if (path === '/metrics') {
+    return new Response(itself.metrics(), { headers: { ...headers, 'content-type': 'text/plain; version=0.0.4' } })
+  }
+  if (path === '/v1/openapi.json') return Response.json(itself.openapi(), { headers })
+  return null
 }
 
 interface Arrival extends Pick<Beginning, 'request' | 'connection' | 'requestId'> {

@@ -28,6 +28,7 @@ const closeBrace = 0x7d
 /** Throws `RangeError` where the nesting exceeds `maxDepth`. */
 export function jsonMembers(text: string, maxDepth: number): JsonMembers {
   const names: string[] = []
+  const seen = new Set<string>()
   const spans: Span[] = []
   let repeated = false
   let depth = 0
@@ -39,7 +40,8 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
       const end = endOfString(text, index)
       if (depth === 1 && valueStart < 0 && names.length === spans.length) {
         const name = nameOf(text.slice(index, end))
-        repeated ||= names.includes(name)
+        repeated ||= seen.has(name)
+        seen.add(name)
         names.push(name)
       }
       index = end - 1
