@@ -16,7 +16,10 @@ export interface Journal {
   open(exchangeId: string, interrupted: Event): Promise<void>
   /** Writes the events that end an opened exchange, its attempts first, its outcome last; resolves when committed. */
   close(exchangeId: string, events: readonly Event[]): Promise<void>
-  /** Writes the events of a request that was never opened: a refusal, or one that calls nobody. Throws `event_outbox_full`. */
+  /**
+   * Writes the events of a request that was never opened: a refusal, or one that calls no provider. Throws
+   * `event_outbox_full`.
+   */
   refuse(events: readonly Event[]): Promise<void>
 }
 

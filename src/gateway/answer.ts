@@ -60,10 +60,11 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   exchange.waitingSince = gateway.clock.monotonic()
   let bytes: Uint8Array | null
   try {
-    if (upstream.body === null) bytes = new Uint8Array(0)
-    else if (plain && declared !== null && Number(declared) <= Math.min(onePieceBytes, limit)) {
+    // Asking for `body` makes a stream of it, which costs more than the reading: so only where it is needed.
+    if (plain && declared !== null && Number(declared) <= Math.min(onePieceBytes, limit)) {
       bytes = await upstream.bytes()
-    } else {
+    } else if (upstream.body === null) bytes = new Uint8Array(0)
+    else {
       bytes = await readBounded(upstream.body.getReader(), limit, () => {
         exchange.waitingSince = gateway.clock.monotonic()
       })

@@ -1,11 +1,12 @@
 /** Sends the request to its provider: the caller's bytes as they came, but for the model's name where it is an alias. */
 import { Failure } from '../failure.ts'
-import { replaceBytes } from '../lib/json-members.ts'
+import { replaceValue } from '../lib/json-members.ts'
 import { type Attempt, type Exchange, type Gateway, given } from './exchange.ts'
 import { headersToProvider } from './headers.ts'
 import { endAttempt } from './record.ts'
 
 const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { provider, kind, upstreamModel } = given(exchange.model)
@@ -54,5 +55,6 @@ function bodyToSend(exchange: Exchange): Uint8Array {
   const body = given(exchange.body)
   const { id, upstreamModel } = given(exchange.model)
   if (id === upstreamModel) return body
-  return replaceBytes(body, given(exchange.modelSpan), encoder.encode(JSON.stringify(upstreamModel)))
+  const edited = replaceValue(decoder.decode(body), given(exchange.modelSpan), JSON.stringify(upstreamModel))
+  return encoder.encode(edited)
 }

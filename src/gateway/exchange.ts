@@ -9,6 +9,7 @@ import { Failure } from '../failure.ts'
 import type { Journal, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
+import type { Span } from '../lib/json-members.ts'
 import type { Log } from '../lib/log.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
@@ -92,8 +93,8 @@ export interface Exchange {
   tokenHash: string | null
   token: GovernedToken | null
   body: Uint8Array | null
-  /** Where the value of `model` stands in the body. */
-  modelSpan: readonly [start: number, end: number] | null
+  /** Where the value of `model` stands in the body's text. */
+  modelSpan: Span | null
   facts: RequestFacts | null
   promptHash: string | null
   model: ResolvedModel | null

@@ -3,6 +3,7 @@
  * exactly one close for each exchange that was opened.
  */
 import { expect, test } from 'bun:test'
+import { connect } from 'node:net'
 import { completion, eventually, question, startTestGateway, type TestGateway } from './test-gateway.ts'
 
 type Upstream = (request: Request, body: string) => Response | Promise<Response>
@@ -162,5 +163,17 @@ test('where not even a refusal can be recorded the answer is 503 event_outbox_fu
   expect(response.status).toBe(503)
   expect(await response.json()).toMatchObject({ error: { code: 'event_outbox_full' } })
   running.lane.journal.full = { close: true }
+  await running.stop()
+})
+
+test('a caller that leaves while it sends its body is recorded', async () => {
+  const running = await startTestGateway(never, { drain_seconds: 0 })
+  const socket = connect(Number(new URL(running.url).port), '127.0.0.1')
+  const head = `Host: x\r\nAuthorization: Bearer ${running.secret}\r\nContent-Length: 100`
+  socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${head}\r\n\r\n{"model"`)
+  await eventually(() => running.gateway.metrics().includes('gatehouse_requests_in_flight 1\n'))
+  socket.destroy()
+  await eventually(() => running.lane.journal.outcomes().length > 0)
+  expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'client.left' }])
   await running.stop()
 })

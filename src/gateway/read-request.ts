@@ -9,17 +9,19 @@ import { readBounded } from './bounded.ts'
 import type { Exchange, Gateway } from './exchange.ts'
 
 const maxDepth = 64
-const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
+/** Keeps a byte order mark, which JSON does not allow, so that text and bytes always say the same. */
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export async function readRequest(exchange: Exchange, { settings }: Gateway): Promise<void> {
   const bytes = await readBody(exchange.request, settings.body_limit_bytes)
-  const { values, repeated } = membersOf(bytes)
-  const body = parse(bytes)
-  if (repeated !== null) {
+  const text = decode(bytes)
+  const { names, spans, repeated } = membersOf(text)
+  const body = parse(text)
+  if (repeated) {
     throw new Failure('invalid_json', { message: 'The request body names one of its members twice' })
   }
   exchange.body = bytes
-  exchange.modelSpan = values.get('model') ?? null
+  exchange.modelSpan = spans[names.indexOf('model')] ?? null
   exchange.facts = exchange.dialect.read(body)
 }
 
@@ -46,18 +48,26 @@ async function received<Bytes>(reading: Promise<Bytes>): Promise<Bytes> {
   }
 }
 
-function membersOf(bytes: Uint8Array): JsonMembers {
+function decode(bytes: Uint8Array): string {
   try {
-    return jsonMembers(bytes, maxDepth)
+    return strictUtf8.decode(bytes)
+  } catch (thrown) {
+    throw new Failure('invalid_json', { cause: thrown })
+  }
+}
+
+function membersOf(text: string): JsonMembers {
+  try {
+    return jsonMembers(text, maxDepth)
   } catch (thrown) {
     throw new Failure('json_too_deep', { cause: thrown })
   }
 }
 
-function parse(bytes: Uint8Array): Record<string, unknown> {
+function parse(text: string): Record<string, unknown> {
   let body: unknown
   try {
-    body = JSON.parse(strictUtf8.decode(bytes))
+    body = JSON.parse(text)
   } catch (thrown) {
     throw new Failure('invalid_json', { cause: thrown })
   }

@@ -7,13 +7,13 @@ import type { Settings } from '../config.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
-import { asFailure, Failure } from '../failure.ts'
+import { Failure } from '../failure.ts'
 import type { Journal, LaneCounters, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Fetch } from '../providers/provider.ts'
-import { version } from '../version.ts'
+import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
 import { type Beginning, beginExchange, type Connection, type Gateway } from './exchange.ts'
 import { createMeter } from './meter.ts'
@@ -80,27 +80,10 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   let draining = false
 
   const metrics = () => meter.text(running.size, lane.counters)
-
-  /** What the process says about itself, by path. */
-  const aboutItself: Readonly<Record<string, () => Promise<Response> | Response>> = {
-    '/healthz': () => Response.json({ status: 'ok', version }),
-    '/readyz': () => {
-      const state = draining ? { ok: false, reason: 'draining' } : lane.ready()
-      return Response.json(state, { status: state.ok ? 200 : 503 })
-    },
-    '/metrics': () => new Response(metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
-    '/v1/openapi.json': async () => Response.json(await documents.openapi()),
-  }
-
-  const answerAboutItself = async (path: string, requestId: string): Promise<Response> => {
-    try {
-      const answer = await aboutItself[path]?.()
-      if (answer === undefined) throw new Failure('not_found')
-      answer.headers.set('x-request-id', requestId)
-      return answer
-    } catch (thrown) {
-      return failureAnswer(chat, asFailure(thrown), requestId, null)
-    }
+  const itself: AboutItself = {
+    ready: () => (draining ? { ok: false, reason: 'draining' } : lane.ready()),
+    metrics,
+    openapi: () => documents.openapi(),
   }
 
   return {
@@ -109,13 +92,15 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       const requestId = requestIdOf(request, newId)
       const governed = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
       const wanted = governed?.route.startsWith('POST') ? 'POST' : 'GET'
-      const known = governed !== undefined || Object.hasOwn(aboutItself, path)
-      if (known && request.method !== wanted) {
+      if (governed === undefined && !isAboutItself(path)) {
+        return failureAnswer(chat, new Failure('not_found'), requestId, null)
+      }
+      if (request.method !== wanted) {
         const failed = failureAnswer(chat, new Failure('method_not_allowed'), requestId, null)
         failed.headers.set('allow', wanted)
         return failed
       }
-      if (governed === undefined) return answerAboutItself(path, requestId)
+      if (governed === undefined) return answerAboutItself(itself, path, requestId)
       return govern(gateway, governed, { request, connection: server ?? null, requestId, draining })
     },
     async drain() {

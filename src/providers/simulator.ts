@@ -76,7 +76,12 @@ function textOf(content: unknown): string {
 }
 
 /** Splits into words that keep the white space before them, so that joined they are the text again. */
-const wordsOf = (text: string): readonly string[] => text.match(/\s*\S+\s*$|\s*\S+/g) ?? (text === '' ? [] : [text])
+function wordsOf(text: string): readonly string[] {
+  if (text === '') return []
+  const words = text.split(/(?<=\S)(?=\s)/)
+  const last = words.at(-1) ?? ''
+  return words.length > 1 && last.trim() === '' ? [...words.slice(0, -2), words.at(-2) + last] : words
+}
 
 const loremLimit = 100_000
 

@@ -1,0 +1,36 @@
+/** What a gateway's process answers about itself: alive, ready, measured, described. None of it is governed. */
+import { chat } from '../dialects/chat.ts'
+import { asFailure } from '../failure.ts'
+import { version } from '../version.ts'
+import { failureAnswer } from './refuse.ts'
+
+export interface AboutItself {
+  ready(): { ok: boolean; reason?: string }
+  metrics(): string
+  /** The public description; rejects with a Failure where it cannot be had. */
+  openapi(): Promise<unknown>
+}
+
+const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response> | Response>> = {
+  '/healthz': () => Response.json({ status: 'ok', version }),
+  '/readyz': ({ ready }) => {
+    const state = ready()
+    return Response.json(state, { status: state.ok ? 200 : 503 })
+  },
+  '/metrics': ({ metrics }) => new Response(metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
+  '/v1/openapi.json': async ({ openapi }) => Response.json(await openapi()),
+}
+
+export const isAboutItself = (path: string): boolean => Object.hasOwn(answers, path)
+
+/** Answers one of the paths that `isAboutItself` knows. */
+export async function answerAboutItself(itself: AboutItself, path: string, requestId: string): Promise<Response> {
+  try {
+    const answer = await answers[path]?.(itself)
+    if (answer === undefined) throw new RangeError(`There is nothing to say at ${path}`)
+    answer.headers.set('x-request-id', requestId)
+    return answer
+  } catch (thrown) {
+    return failureAnswer(chat, asFailure(thrown), requestId, null)
+  }
+}
