@@ -10,37 +10,29 @@
  * primary and this lane knows all denials up to the version it answered.
  */
 import { asFailure, Failure } from '../failure.ts'
-import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import { version } from '../version.ts'
 import { backoff } from './backoff.ts'
-import type { ControlClient } from './control-client.ts'
 import { readEventStream } from './event-stream.ts'
 import { type Freshness, instant } from './freshness.ts'
 import type { Outbox } from './outbox.ts'
 import type { StatePosition } from './outbox-record.ts'
+import { RuntimeSession, type RuntimeSessionOptions } from './runtime-session.ts'
 import { Shipper } from './shipper.ts'
 import type { FileStateView } from './state-view.ts'
-import { type BootstrapReply, type Head, type StreamMessage, streamMessageSchema, streamSilenceMs } from './wire.ts'
+import { type Head, type StreamMessage, streamMessageSchema, streamSilenceMs } from './wire.ts'
 
 const leastLagMs = 5
 const mostLagMs = 500
 
-export interface LaneSessionOptions {
-  client: ControlClient
-  runtimeToken: string
-  instanceId: string
+export interface LaneSessionOptions extends RuntimeSessionOptions {
   lane: number
   outbox: Outbox
   view: FileStateView
   freshness: Freshness
-  clock: Clock
   log: Log
   random: () => number
   beatEveryMs: number
   lingerMs: number
-  /** Takes in keys and limits; false where this instance belongs to another gateway. */
-  onBootstrap(reply: BootstrapReply): Promise<boolean>
   onDenied(hashes: readonly string[]): void
   /** The control plane's time as of now, milliseconds since the epoch. */
   onTime(now: number): void
@@ -55,11 +47,9 @@ export class LaneSession {
   readonly #options: LaneSessionOptions
   readonly #shipper: Shipper
   readonly #stopping = new AbortController()
-  #session: string | null = null
-  #renewAt = 0
+  readonly #session: RuntimeSession
   /** The providers without a key that bootstrap was last asked for. */
   #askedFor = ''
-  #bootstrapping: Promise<void> | null = null
   #streamId: string | null = null
   #stream: AbortController | null = null
   /** What is or will be acknowledged when the records on their way are committed. */
@@ -72,6 +62,7 @@ export class LaneSession {
 
   constructor(options: LaneSessionOptions) {
     this.#options = options
+    this.#session = new RuntimeSession(options)
     this.#promised = options.outbox.acknowledged
     this.#shipper = new Shipper({
       outbox: options.outbox,
@@ -79,7 +70,10 @@ export class LaneSession {
       lingerMs: options.lingerMs,
       post: (lines) => this.#post(lines),
       onBroken: (failure) => this.#broken(failure),
-      onFailure: (failure) => this.#unauthorized(failure),
+      onFailure: (failure) => {
+        this.#unauthorized(failure)
+        options.log.warn({ code: failure.code, reason: failure.message }, 'Events could not be shipped yet')
+      },
     })
   }
 
@@ -102,7 +96,7 @@ export class LaneSession {
   async #stayConnected(): Promise<void> {
     for (let attempt = 0; !this.#stopped; attempt++) {
       try {
-        await this.#ensureSession()
+        await this.#session.ensure()
         await this.#followStream(() => {
           attempt = 0
         })
@@ -116,26 +110,6 @@ export class LaneSession {
     }
   }
 
-  async #ensureSession(): Promise<string> {
-    if (this.#session === null || this.#options.clock.monotonic() >= this.#renewAt) {
-      this.#bootstrapping ??= this.#bootstrap().finally(() => {
-        this.#bootstrapping = null
-      })
-      await this.#bootstrapping
-    }
-    if (this.#session === null) throw new Failure('session_expired')
-    return this.#session
-  }
-
-  async #bootstrap(): Promise<void> {
-    const { client, runtimeToken, instanceId, clock } = this.#options
-    const reply = await client.bootstrap(runtimeToken, { instance_id: instanceId, version, lanes: 1 })
-    if (!(await this.#options.onBootstrap(reply))) throw new Failure('conflict')
-    const lifetime = Date.parse(reply.session.expires_at) - Date.parse(reply.now)
-    this.#session = reply.session.token
-    this.#renewAt = clock.monotonic() + (lifetime * 2) / 3
-  }
-
   async #followStream(onHello: () => void): Promise<void> {
     const stream = new AbortController()
     this.#stream = stream
@@ -146,7 +120,7 @@ export class LaneSession {
     }
     heard()
     try {
-      const session = await this.#ensureSession()
+      const session = await this.#session.ensure()
       const body = await this.#options.client.stream(session, this.#options.lane, stream.signal)
       const take = (data: string) => {
         const message = streamMessageSchema.parse(JSON.parse(data))
@@ -226,7 +200,7 @@ export class LaneSession {
   /** A provider that was made since bootstrap has a key that this gateway was not given yet: bootstrap brings it. */
   #askForKeys(): void {
     const closed = this.#options.view.closedProviders.join()
-    if (closed !== '' && closed !== this.#askedFor) this.#renewAt = this.#options.clock.monotonic()
+    if (closed !== '' && closed !== this.#askedFor) this.#session.renewSoon()
     this.#askedFor = closed
   }
 
@@ -247,8 +221,7 @@ export class LaneSession {
   }
 
   async #tick(): Promise<void> {
-    const renewing = this.#session !== null && this.#options.clock.monotonic() >= this.#renewAt
-    if (renewing && this.connected) void this.#ensureSession().catch(this.#passing)
+    if (this.#session.due && this.connected) void this.#session.ensure().catch(this.#passing)
     void this.#options.view.refresh().catch(this.#passing)
     await this.#beat()
   }
@@ -261,11 +234,12 @@ export class LaneSession {
 
   async #beat(): Promise<void> {
     const { client, lane, outbox, view, clock } = this.#options
-    if (this.#streamId === null || this.#session === null || this.#stopped) return
+    const { token } = this.#session
+    if (this.#streamId === null || token === null || this.#stopped) return
     const sent = instant(clock)
     const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
     try {
-      const { fresh, head } = await client.beat(this.#session, {
+      const { fresh, head } = await client.beat(token, {
         lane,
         stream_id: this.#streamId,
         acknowledged_version: acknowledged?.version ?? 0,
@@ -302,7 +276,7 @@ export class LaneSession {
 
   async #post(lines: string) {
     if (this.#streamId === null) throw new Failure('dependency_unavailable')
-    return this.#options.client.events(await this.#ensureSession(), this.#options.lane, this.#streamId, lines)
+    return this.#options.client.events(await this.#session.ensure(), this.#options.lane, this.#streamId, lines)
   }
 
   #broken(failure: Failure): void {
@@ -320,7 +294,7 @@ export class LaneSession {
   }
 
   #unauthorized(failure: Failure): void {
-    if (failure.status === 401) this.#session = null
+    if (failure.status === 401) this.#session.refused()
   }
 
   #fenced(): void {

@@ -47,9 +47,23 @@ export const openRecordSchema = z.object({ exchange: z.string(), interrupted: z.
 export const denyRecordSchema = z.object({
   position: positionSchema,
   acknowledged: positionSchema.nullable(),
-  hashes: z.array(z.string()),
+  hashes: z.array(z.string()).readonly(),
 })
 export type DenyRecord = z.infer<typeof denyRecordSchema>
+
+/** As many token hashes as surely fit one record. */
+const hashesPerRecord = 50
+
+/** The records of one denial: only the last acknowledges, so that a torn batch acknowledges nothing. */
+export function denyRecords({ position, hashes, acknowledged, before }: DenyRecord & { before: StatePosition | null }) {
+  const records: DenyRecord[] = []
+  for (let at = 0; at === 0 || at < hashes.length; at += hashesPerRecord) {
+    const last = at + hashesPerRecord >= hashes.length
+    const some = hashes.slice(at, at + hashesPerRecord)
+    records.push({ position, acknowledged: last ? acknowledged : before, hashes: some })
+  }
+  return records
+}
 
 export const bootRecordSchema = z.object({ boot_id: z.string() })
 

@@ -14,17 +14,18 @@ import type { Event } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import { eventJson } from './event-size.ts'
 import type { Journal } from './lane.ts'
+import { type Batch, eventSize, newBatch, recordSize, together } from './outbox-batch.ts'
 import { OutboxReader } from './outbox-reader.ts'
 import {
   closingBytes,
   type DenyRecord,
+  denyRecords,
   encodeRecord,
   eventBytes,
   eventRecord,
   type RecordKind,
   recordBytes,
   recordKinds,
-  recordOverhead,
   type StatePosition,
 } from './outbox-record.ts'
 import { type RecoveredOutbox, recoverOutbox } from './outbox-recovery.ts'
@@ -34,22 +35,10 @@ import { asOutboxFull, OutboxSpace, type SpaceOptions } from './outbox-space.ts'
 
 const batchBytes = 128 * 1024
 const syncEveryMs = 100
-/** Number, exchange id and names around an event's body. */
-const aroundEvent = 128
-/** As many token hashes as surely fit one record. */
-const hashesPerRecord = 50
 
 export interface OutboxOptions extends SpaceOptions {
   /** Names the host's present run, so that a restart can tell its crash from a kill of the process. */
   bootId: string
-}
-
-interface Batch {
-  committed: Promise<void>
-  resolve(): void
-  reject(error: Failure): void
-  /** What to do to the memory where the batch cannot be written, newest last. */
-  undo: (() => void)[]
 }
 
 export class Outbox implements Journal {
@@ -136,7 +125,7 @@ export class Outbox implements Journal {
       if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
       const json = `{"exchange":${JSON.stringify(exchangeId)},"interrupted":${eventJson(interrupted, eventBytes)}}`
       this.#space.ensure(recordBytes + closingBytes, this.#written)
-      this.#makeRoom(sizeOf(json))
+      this.#makeRoom(recordSize(json))
       const batch = this.#append(recordKinds.open, json)
       this.#opened(exchangeId, batch)
       return batch.committed
@@ -147,6 +136,7 @@ export class Outbox implements Journal {
 
   close(exchangeId: string, events: readonly Event[]): Promise<void> {
     try {
+      if (this.#closed) throw new Failure('draining')
       return this.#close(
         exchangeId,
         events.map((event) => eventJson(event, eventBytes)),
@@ -171,12 +161,7 @@ export class Outbox implements Journal {
    * Resolves when committed; only then may the version be acknowledged.
    */
   async deny(position: StatePosition, hashes: readonly string[], acknowledged: StatePosition | null): Promise<void> {
-    const records: DenyRecord[] = []
-    for (let at = 0; at < Math.max(1, hashes.length); at += hashesPerRecord) {
-      records.push({ position, acknowledged: this.#acknowledged, hashes: hashes.slice(at, at + hashesPerRecord) })
-    }
-    const last = records.at(-1)
-    if (last !== undefined) last.acknowledged = acknowledged
+    const records = denyRecords({ position, hashes, acknowledged, before: this.#acknowledged })
     this.#space.ensure(records.length * recordBytes, this.#written, true)
     const batches = records.map((record) => {
       this.#makeRoom(recordBytes)
@@ -289,11 +274,8 @@ export class Outbox implements Journal {
   }
 
   #begin(): Batch {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    // Who appended holds the promise; one that nobody waits for must not end the process.
-    promise.catch(() => undefined)
     setImmediate(() => this.#commit())
-    return { committed: promise, resolve, reject, undo: [] }
+    return newBatch()
   }
 
   /** Writes the batch. Where that fails, its appends fail and the memory is as it was before them. */
@@ -354,16 +336,4 @@ export class Outbox implements Journal {
       })
     }, syncEveryMs)
   }
-}
-
-const sizeOf = (json: string): number => recordOverhead + Buffer.byteLength(json)
-/** The record's size at most: its body and what `eventRecord` writes around it. */
-const eventSize = (body: string): number => sizeOf(body) + aroundEvent
-
-/** Resolves when all batches are committed; appends of one tick nearly always share one. */
-function together(batches: readonly Batch[]): Promise<void> {
-  const [first] = batches
-  if (first === undefined) return Promise.resolve()
-  if (batches.every((batch) => batch === first)) return first.committed
-  return Promise.all(batches.map(({ committed }) => committed)).then(() => undefined)
 }

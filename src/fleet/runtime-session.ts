@@ -1,0 +1,67 @@
+/** The session credential of an instance: bootstrapped when it is first needed, renewed after two thirds of its life. */
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import { version } from '../version.ts'
+import type { ControlClient } from './control-client.ts'
+import type { BootstrapReply } from './wire.ts'
+
+export interface RuntimeSessionOptions {
+  client: ControlClient
+  runtimeToken: string
+  instanceId: string
+  clock: Clock
+  /** Takes in keys and limits; false where this instance belongs to another gateway. */
+  onBootstrap(reply: BootstrapReply): Promise<boolean>
+}
+
+export class RuntimeSession {
+  readonly #options: RuntimeSessionOptions
+  #token: string | null = null
+  #renewAt = 0
+  #bootstrapping: Promise<void> | null = null
+
+  constructor(options: RuntimeSessionOptions) {
+    this.#options = options
+  }
+
+  /** The credential as it is, for calls that are not worth waiting for a bootstrap. */
+  get token(): string | null {
+    return this.#token
+  }
+
+  /** Whether it should be renewed, though it still serves. */
+  get due(): boolean {
+    return this.#token !== null && this.#options.clock.monotonic() >= this.#renewAt
+  }
+
+  /** The credential, after a bootstrap where there is none or it is due. Throws what the bootstrap ended with. */
+  async ensure(): Promise<string> {
+    if (this.#token === null || this.due) {
+      this.#bootstrapping ??= this.#bootstrap().finally(() => {
+        this.#bootstrapping = null
+      })
+      await this.#bootstrapping
+    }
+    if (this.#token === null) throw new Failure('session_expired')
+    return this.#token
+  }
+
+  /** The control plane no longer takes it. */
+  refused(): void {
+    this.#token = null
+  }
+
+  /** Bootstrap has something new to give. */
+  renewSoon(): void {
+    this.#renewAt = this.#options.clock.monotonic()
+  }
+
+  async #bootstrap(): Promise<void> {
+    const { client, runtimeToken, instanceId, clock } = this.#options
+    const reply = await client.bootstrap(runtimeToken, { instance_id: instanceId, version, lanes: 1 })
+    if (!(await this.#options.onBootstrap(reply))) throw new Failure('conflict')
+    const lifetime = Date.parse(reply.session.expires_at) - Date.parse(reply.now)
+    this.#token = reply.session.token
+    this.#renewAt = clock.monotonic() + (lifetime * 2) / 3
+  }
+}
