@@ -9,10 +9,8 @@ import { createAnswerStore } from './api/idempotency.ts'
 import { mount } from './api/mount.ts'
 import type { Settings } from './config.ts'
 import { createRecorder } from './events/change.ts'
-import type { Recorder } from './events/recorder.ts'
 import { eventRoutes } from './events/routes.ts'
 import { createFleet } from './fleet/control.ts'
-import type { Fleet } from './fleet/fleet.ts'
 import { gatewayRouteDescriptions } from './gateway/routes.ts'
 import type { Clock } from './lib/clock.ts'
 import type { NewId } from './lib/ids.ts'
@@ -53,65 +51,22 @@ const housekeepingMilliseconds = 5000
 
 /** Opens or makes an installation in `settings.data` and serves its API. Throws before it listens, or not at all. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const { settings, clock, newId, log } = options
-  const store = await openStore(resolve(settings.data))
-  const { state, ledger } = store
+  const store = await openStore(resolve(options.settings.data))
   try {
-    const masterKey = await loadMasterKey({
-      setting: settings.master_key,
-      dataDirectory: store.directory,
-      ledger,
-      randomBytes,
-    })
-    const announce: Fleet['announce'] = (head, deny) => lanes.fleet.announce(head, deny)
-    const recorder = createRecorder({ state, ledger, announce, clock, log })
-    const gatewayUrl = settings.gateway_url ?? httpUrl(settings.gateway_listen)
-    const shared = { state, ledger, recorder, masterKey, clock, newId, randomBytes }
-    const lanes = createFleet({ ...shared, log, settings, baseUrl: () => baseUrl, gatewayUrl: () => gatewayUrl })
-    const { fleet } = lanes
-
-    const lastUse = createLastUse(ledger)
-    await housekeep(recorder, lastUse, log)
-    const installation = await firstStart(shared)
+    const parts = await wire(options, store)
+    const { installation, shared } = parts
+    await housekeep(parts, options.log)
     await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
-
-    const metrics = createControlPlaneMetrics()
-    const server = Bun.serve({
-      ...listenOn(settings.control_plane_listen),
-      idleTimeout: 255,
-      fetch: (request) => api.fetch(request),
-    })
-    const baseUrl = settings.base_url ?? httpUrl(settings.control_plane_listen, server.port)
-    let draining = false
-    const api = mount({
-      routes: [...tokenRoutes({ ...shared, fleet }), ...eventRoutes({ ledger, clock }), ...lanes.routes],
-      authenticate: createAuthenticator({ state, ledger, clock, lastUse }),
-      answers: createAnswerStore({ ledger, clock }),
-      clock,
-      newId,
-      log,
-      baseUrl,
-      gatewayUrl,
-      gatewayRoutes: gatewayRouteDescriptions,
-      ready: () => (draining ? { ok: false, reason: 'The control plane is shutting down' } : { ok: true }),
-      metrics: () => metrics.text(),
-      answered: metrics.answered,
-    })
-    const timer = setInterval(() => void housekeep(recorder, lastUse, log), housekeepingMilliseconds)
-
+    const served = serve(options, parts)
     await installation.shown()
     return {
-      baseUrl,
+      baseUrl: parts.addresses.base,
       stateFile: store.stateFile,
       runtimeToken: installation.runtimeToken,
       adminToken: installation.adminToken,
       setupUrl: null,
       async drain() {
-        draining = true
-        clearInterval(timer)
-        await lanes.close()
-        await stopWithin(server, settings.drain_seconds)
-        await housekeep(recorder, lastUse, log)
+        await served.drain()
         store.close()
       },
     }
@@ -120,6 +75,74 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
     throw error
   }
 }
+
+/** The parts that stand behind the routes. The base address is filled in when the listener has its port. */
+async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { state, ledger, directory }: Store) {
+  const masterKey = await loadMasterKey({
+    setting: settings.master_key,
+    dataDirectory: directory,
+    ledger,
+    randomBytes,
+  })
+  const addresses = { base: settings.base_url ?? '', gateway: settings.gateway_url ?? httpUrl(settings.gateway_listen) }
+  const lanes = createFleet({
+    state,
+    ledger,
+    masterKey,
+    clock,
+    newId,
+    randomBytes,
+    log,
+    settings,
+    baseUrl: () => addresses.base,
+    gatewayUrl: () => addresses.gateway,
+  })
+  const recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
+  const shared = { state, ledger, recorder, masterKey, clock, newId, randomBytes }
+  const installation = await firstStart(shared)
+  return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger) }
+}
+
+type Parts = Awaited<ReturnType<typeof wire>>
+
+function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Parts): { drain(): Promise<void> } {
+  const { shared, lanes, addresses, lastUse } = parts
+  const { state, ledger } = shared
+  const metrics = createControlPlaneMetrics()
+  const server = Bun.serve({
+    ...listenOn(settings.control_plane_listen),
+    idleTimeout: 255,
+    fetch: (request) => api.fetch(request),
+  })
+  addresses.base ||= httpUrl(settings.control_plane_listen, server.port)
+  let draining = false
+  const api = mount({
+    routes: [...tokenRoutes({ ...shared, fleet: lanes.fleet }), ...eventRoutes({ ledger, clock }), ...lanes.routes],
+    authenticate: createAuthenticator({ state, ledger, clock, lastUse }),
+    answers: createAnswerStore({ ledger, clock }),
+    clock,
+    newId,
+    log,
+    baseUrl: addresses.base,
+    gatewayUrl: addresses.gateway,
+    gatewayRoutes: gatewayRouteDescriptions,
+    ready: () => (draining ? { ok: false, reason: 'The control plane is shutting down' } : { ok: true }),
+    metrics: () => metrics.text(),
+    answered: metrics.answered,
+  })
+  const timer = setInterval(() => void housekeep(parts, log), housekeepingMilliseconds)
+  return {
+    async drain() {
+      draining = true
+      clearInterval(timer)
+      await lanes.close()
+      await stopWithin(server, settings.drain_seconds)
+      await housekeep(parts, log)
+    },
+  }
+}
+
+type Store = Awaited<ReturnType<typeof openStore>>
 
 async function openStore(directory: string) {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -141,9 +164,9 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep(recorder: Recorder, lastUse: { flush(): Promise<void> }, log: Log): Promise<void> {
+async function housekeep({ shared, lastUse }: Parts, log: Log): Promise<void> {
   for (const [what, work] of [
-    ['settle', () => recorder.settle()],
+    ['settle', () => shared.recorder.settle()],
     ['last use', () => lastUse.flush()],
   ] as const) {
     try {

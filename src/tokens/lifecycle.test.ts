@@ -235,6 +235,16 @@ test("an admin cannot take over an owner's token by rotating or cloning it", asy
     })
     expect([status, json.error.param]).toEqual([403, 'roles'])
   }
+  const refusals = [...(await eventsOf('token.rotated')), ...(await eventsOf('token.cloned'))]
+  expect(refusals).toHaveLength(2)
+  for (const event of refusals) {
+    expect(event).toMatchObject({
+      verdict: 'deny',
+      reason_code: 'permission_denied',
+      event_attribution: { token_id: owner.id },
+      details: { actor: `token:${admin.id}` },
+    })
+  }
 })
 
 test('validation says what a secret is, and a malformed one is not looked up', async () => {

@@ -98,7 +98,7 @@ function accountsOf(id: string, accounts: Draft['accounts']): readonly string[] 
 export interface TokenEvent {
   type: EventType
   actor: Actor
-  tokenId: string
+  tokenId: string | null
   eventTeamId: string | null
   details: Record<string, unknown>
 }
