@@ -25,7 +25,7 @@ export const controlPlaneCommand = (terminal: Terminal): Leaf =>
         listen: 'control_plane_listen',
         async start() {
           await holdDatabases(settings.data)
-          const { controlPlane } = await import('../src/app.ts')
+          const { controlPlane } = await import('../src/app/control-plane.ts')
           const environment = process.env
           const plane = await controlPlane({ settings, environment, clock: systemClock, newId, log })
           const ready = Promise.resolve({
@@ -90,7 +90,7 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
         log,
         listen: 'gateway_listen',
         async start() {
-          const { gateway } = await import('../src/app.ts')
+          const { gateway } = await import('../src/app/gateway.ts')
           const server = await gateway({ settings, stateFile, clock: systemClock, newId, log })
           const ready = server.ready().then(() => ({ ready: 'gateway', url: server.url }) as const)
           return { ready, drain: () => server.drain() }

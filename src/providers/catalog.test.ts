@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { unseal } from '../lib/seal.ts'
-import { type PreparedInstallation, prepareInstallation } from '../members/temporary-installation.ts'
+import { type PreparedInstallation, prepareInstallation } from '../members/test-installation.ts'
 import { openSecret } from '../store/master-key.ts'
 import { findProviders, providerKeyName, registerProvidersFromEnvironment } from './catalog.ts'
 

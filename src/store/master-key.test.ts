@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { keepSecret, loadMasterKey, openSecret } from './master-key.ts'
-import { type TemporaryStore, temporaryStore } from './temporary.ts'
+import { type TemporaryStore, temporaryStore } from './test-store.ts'
 
 let store: TemporaryStore
 beforeEach(async () => {

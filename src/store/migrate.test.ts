@@ -7,7 +7,7 @@ import * as ledgerTables from './ledger.ts'
 import { ledgerMigrations, migrate, migrateState, stateMigrations } from './migrate.ts'
 import { type Database, openDatabase } from './open.ts'
 import * as stateTables from './state.ts'
-import { temporaryDirectory } from './temporary.ts'
+import { temporaryDirectory } from './test-store.ts'
 
 const directories: string[] = []
 afterEach(() => {

@@ -5,6 +5,7 @@ import { propagationSchema } from '../fleet/wire.ts'
 import { cloneToken } from './clone.ts'
 import type { TokenDependencies } from './minting.ts'
 import { tokenRecordSchema } from './record.ts'
+import { recordingRefusal } from './refusal.ts'
 import { emergencyRevokeToken } from './revoke.ts'
 import { rotateToken } from './rotate.ts'
 import { actorOf, etag, idParams, type ToRecord, tokenValue } from './route-parts.ts'
@@ -30,7 +31,11 @@ const update = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     reply: tokenRecordSchema.extend({ propagation: propagationSchema }),
     async handle(call) {
       const ifMatch = call.headers.get('if-match')
-      const { token, propagation } = await updateToken(deps, actorOf(call), call.params.id, call.body, ifMatch)
+      const [actor, { id }] = [actorOf(call), call.params]
+      const attempted = { type: 'token.updated', tokenId: id } as const
+      const { token, propagation } = await recordingRefusal(deps, actor, attempted, () =>
+        updateToken(deps, actor, id, call.body, ifMatch),
+      )
       const updated = await toRecord(token)
       return { reply: { ...updated, propagation: await propagation }, headers: etag(updated) }
     },
@@ -49,7 +54,11 @@ const rotate = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     status: 201,
     async handle(call) {
       const grace = call.body.grace_period_seconds
-      const { token, secret, propagation } = await rotateToken(deps, actorOf(call), call.params.id, grace)
+      const [actor, { id }] = [actorOf(call), call.params]
+      const attempted = { type: 'token.rotated', tokenId: id } as const
+      const { token, secret, propagation } = await recordingRefusal(deps, actor, attempted, () =>
+        rotateToken(deps, actor, id, grace),
+      )
       const made = await toRecord(token)
       const reply = { ...made, token_value: secret, propagation: await propagation }
       return { reply, secretOf: token.id, headers: etag(made) }
@@ -68,7 +77,11 @@ const clone = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     reply: tokenRecordSchema.extend({ token_value: tokenValue }),
     status: 201,
     async handle(call) {
-      const { token, secret } = await cloneToken(deps, actorOf(call), call.params.id, call.body)
+      const [actor, { id }] = [actorOf(call), call.params]
+      const attempted = { type: 'token.cloned', tokenId: id } as const
+      const { token, secret } = await recordingRefusal(deps, actor, attempted, () =>
+        cloneToken(deps, actor, id, call.body),
+      )
       const made = await toRecord(token)
       return { reply: { ...made, token_value: secret }, secretOf: token.id, headers: etag(made) }
     },

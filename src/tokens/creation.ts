@@ -66,15 +66,18 @@ export function checkProfile(profile: TokenProfile, scope: TokenScope): void {
 
 /** Throws 422, naming the field, where something that the scope names does not exist or does not belong together. */
 export async function checkReferences(scope: TokenScope, { state, ledger }: { state: Database; ledger: Database }) {
-  const exists = async (database: Database, table: string, id: string) =>
-    (await database.read(`select 1 from ${table} where id = ?`, [id])).length > 0
+  const exists = async (database: Database, rows: string, id: string) =>
+    (await database.read(`select 1 from ${rows} where id = ?`, [id])).length > 0
   if (scope.teamId !== null && !(await exists(ledger, 'teams', scope.teamId))) {
     throw invalid('bindings.team_id', 'There is no such team')
   }
   if (scope.userId !== null && !(await exists(ledger, 'users', scope.userId))) {
     throw invalid('bindings.user_id', 'There is no such user')
   }
-  if (scope.gatewayId !== null && !(await exists(state, 'gateways', scope.gatewayId))) {
+  if (
+    scope.gatewayId !== null &&
+    !(await exists(state, '(select id from gateways where deleted = 0)', scope.gatewayId))
+  ) {
     throw invalid('bindings.gateway_id', 'There is no such gateway')
   }
   if (scope.teamId !== null && scope.userId !== null && !(await belongs(ledger, scope.userId, scope.teamId))) {

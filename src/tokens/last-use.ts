@@ -23,19 +23,20 @@ export function createLastUse(ledger: Database): LastUse {
       waiting.set(tokenId, at)
     },
     async flush() {
-      const uses = JSON.stringify([...waiting].map(([id, at]) => ({ id, at: at - (at % minute) })))
-      const taken = waiting
-      waiting = new Map()
       const [head] = await ledger.read<{ position: number }>(
         'select coalesce(max(position), 0) as position from events',
       )
+      const uses = JSON.stringify([...waiting].map(([id, at]) => ({ id, at: at - (at % minute) })))
+      const taken = waiting
+      waiting = new Map()
       const from: number = read ?? Math.max(0, (head?.position ?? 0) - eventsAtOnce)
       const until = Math.min(head?.position ?? 0, from + eventsAtOnce)
+      const statements = [
+        ...(taken.size > 0 ? [fromMemory(uses)] : []),
+        ...(until > from ? [fromEvents(from, until)] : []),
+      ]
       try {
-        await ledger.write([
-          ...(taken.size > 0 ? [fromMemory(uses)] : []),
-          ...(until > from ? [fromEvents(from, until)] : []),
-        ])
+        if (statements.length > 0) await ledger.write(statements)
         read = until
       } catch (error) {
         for (const [id, at] of taken) if (!waiting.has(id)) waiting.set(id, at)

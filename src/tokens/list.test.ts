@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { type TemporaryInstallation, temporaryInstallation } from '../members/temporary-installation.ts'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { createToken } from './create.ts'
 import { tokenStatus } from './governed.ts'
 import { listTokens, listTokensQuery, statusSql } from './list.ts'

@@ -60,9 +60,12 @@ export function mint(draft: Draft, deps: Pick<TokenDependencies, 'clock' | 'newI
   const secret = draft.secret ?? makeSecret('token', deps.randomBytes)
   const id = deps.newId()
   const { ownerKind, ownerId, eventTeamId } = draft.ownership
+  const { purpose, principalType, keyClass } = draft.profile
   const token: Minted['token'] = {
     ...draft.scope,
-    ...draft.profile,
+    purpose,
+    principalType,
+    keyClass,
     id,
     name: draft.name,
     tokenPrefix: secretHint(secret),
@@ -95,7 +98,7 @@ function accountsOf(id: string, accounts: Draft['accounts']): readonly string[] 
 export interface TokenEvent {
   type: EventType
   actor: Actor
-  tokenId: string
+  tokenId: string | null
   eventTeamId: string | null
   details: Record<string, unknown>
 }

@@ -9,6 +9,7 @@ import { createToken } from './create.ts'
 import { listTokens, listTokensQuery } from './list.ts'
 import type { TokenDependencies } from './minting.ts'
 import { type TokenRecord, tokenRecord, tokenRecordSchema } from './record.ts'
+import { recordingRefusal } from './refusal.ts'
 import { revokeToken } from './revoke.ts'
 import { actorOf, etag, idParams, type ToRecord, tokenValue } from './route-parts.ts'
 import type { StoredToken } from './stored-token.ts'
@@ -44,7 +45,10 @@ const create = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     reply: tokenRecordSchema.extend({ token_value: tokenValue }),
     status: 201,
     async handle(call) {
-      const { token, secret } = await createToken(deps, actorOf(call), call.body)
+      const actor = actorOf(call)
+      const { token, secret } = await recordingRefusal(deps, actor, { type: 'token.created', tokenId: null }, () =>
+        createToken(deps, actor, call.body),
+      )
       const made = await toRecord(token)
       return { reply: { ...made, token_value: secret }, secretOf: token.id, headers: etag(made) }
     },

@@ -22,9 +22,15 @@ export function reserveAddress(address: string): { address: string; release(): v
   return { address: joinAddress({ host, port: probe.port }), release: () => probe.stop(true) }
 }
 
-/** How a process on this host reaches what listens there. */
-export function localUrl(address: string): string {
-  const { host, port } = splitAddress(address)
+/** How a process on this host reaches what listens there; `port` where the address leaves the choice to the system. */
+export function localUrl(address: string, port?: number): string {
+  const { host, port: written } = splitAddress(address)
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `http://${joinAddress({ host: reachable, port })}`
+  return `http://${joinAddress({ host: reachable, port: port ?? written })}`
+}
+
+/** What `Bun.serve` is given. */
+export function listenOn(address: string): { hostname: string; port: number } {
+  const { host, port } = splitAddress(address)
+  return { hostname: host, port }
 }

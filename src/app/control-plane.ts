@@ -1,0 +1,187 @@
+/**
+ * The control plane's composition root: opens what it needs, hands it to the parts, mounts their routes and says how to
+ * stop. With `gateway.ts` beside it, the only place that knows every part.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { createAnswerStore } from '../api/idempotency.ts'
+import { mount } from '../api/mount.ts'
+import type { Settings } from '../config.ts'
+import { createRecorder } from '../events/change.ts'
+import { eventRoutes } from '../events/routes.ts'
+import { createFleet } from '../fleet/control.ts'
+import { gatewayRouteDescriptions } from '../gateway/routes.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { listenOn, localUrl } from '../lib/listen.ts'
+import type { Log } from '../lib/log.ts'
+import { firstStart } from '../members/first-start.ts'
+import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
+import { loadMasterKey } from '../store/master-key.ts'
+import { migrateLedger, migrateState } from '../store/migrate.ts'
+import { openDatabase } from '../store/open.ts'
+import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
+import { createAuthenticator } from '../tokens/authenticate.ts'
+import { createLastUse } from '../tokens/last-use.ts'
+import { tokenRoutes } from '../tokens/routes.ts'
+
+export interface ControlPlaneOptions {
+  settings: Settings
+  environment: Readonly<Record<string, string | undefined>>
+  clock: Clock
+  newId: NewId
+  log: Log
+}
+
+export interface ControlPlane {
+  baseUrl: string
+  /** The state database, for a gateway on this host to read. */
+  stateFile: string
+  /** What that gateway identifies itself with (a secret). */
+  runtimeToken: string
+  /** The administrator token, once (a secret). */
+  adminToken: string | null
+  /** The one-time sign-in link; null as long as there is no console to sign in to. */
+  setupUrl: string | null
+  /** Stops accepting, finishes what runs, writes what is left. */
+  drain(): Promise<void>
+}
+
+const housekeepingMilliseconds = 5000
+
+/** Opens or makes an installation in `settings.data` and serves its API. Throws before it listens, or not at all. */
+export async function controlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
+  const store = await openStore(resolve(options.settings.data))
+  try {
+    const parts = await wire(options, store)
+    const { installation, shared } = parts
+    await housekeep(parts, options.log)
+    await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
+    const served = serve(options, parts)
+    await installation.shown()
+    return {
+      baseUrl: parts.addresses.base,
+      stateFile: store.stateFile,
+      runtimeToken: installation.runtimeToken,
+      adminToken: installation.adminToken,
+      setupUrl: null,
+      async drain() {
+        await served.drain()
+        store.close()
+      },
+    }
+  } catch (error) {
+    store.close()
+    throw error
+  }
+}
+
+/** The parts that stand behind the routes. The base address is filled in when the listener has its port. */
+async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { state, ledger, directory }: Store) {
+  const masterKey = await loadMasterKey({
+    setting: settings.master_key,
+    dataDirectory: directory,
+    ledger,
+    randomBytes,
+  })
+  const addresses = {
+    base: settings.base_url ?? '',
+    gateway: settings.gateway_url ?? localUrl(settings.gateway_listen),
+  }
+  const lanes = createFleet({
+    state,
+    ledger,
+    masterKey,
+    clock,
+    newId,
+    randomBytes,
+    log,
+    settings,
+    baseUrl: () => addresses.base,
+    gatewayUrl: () => addresses.gateway,
+  })
+  const recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
+  const shared = { state, ledger, recorder, masterKey, clock, newId, randomBytes }
+  const installation = await firstStart(shared)
+  return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger) }
+}
+
+type Parts = Awaited<ReturnType<typeof wire>>
+
+function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Parts): { drain(): Promise<void> } {
+  const { shared, lanes, addresses, lastUse } = parts
+  const { state, ledger } = shared
+  const metrics = createControlPlaneMetrics()
+  const server = Bun.serve({
+    ...listenOn(settings.control_plane_listen),
+    idleTimeout: 255,
+    fetch: (request) => api.fetch(request),
+  })
+  addresses.base ||= localUrl(settings.control_plane_listen, server.port)
+  let draining = false
+  const api = mount({
+    routes: [...tokenRoutes({ ...shared, fleet: lanes.fleet }), ...eventRoutes({ ledger, clock }), ...lanes.routes],
+    authenticate: createAuthenticator({ state, ledger, clock, lastUse }),
+    answers: createAnswerStore({ ledger, clock }),
+    clock,
+    newId,
+    log,
+    baseUrl: addresses.base,
+    gatewayUrl: addresses.gateway,
+    gatewayRoutes: gatewayRouteDescriptions,
+    ready: () => (draining ? { ok: false, reason: 'The control plane is shutting down' } : { ok: true }),
+    metrics: () => metrics.text(),
+    answered: metrics.answered,
+  })
+  const timer = setInterval(() => void housekeep(parts, log), housekeepingMilliseconds)
+  return {
+    async drain() {
+      draining = true
+      clearInterval(timer)
+      await lanes.close()
+      await stopWithin(server, settings.drain_seconds)
+      await housekeep(parts, log)
+    },
+  }
+}
+
+type Store = Awaited<ReturnType<typeof openStore>>
+
+async function openStore(directory: string) {
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const stateFile = join(directory, 'state.db')
+  const state = await openDatabase(stateFile, directory)
+  const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
+  await migrateState(state)
+  await migrateLedger(ledger)
+  return {
+    directory,
+    stateFile,
+    state,
+    ledger,
+    close() {
+      state.close()
+      ledger.close()
+    },
+  }
+}
+
+/** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
+async function housekeep({ shared, lastUse }: Parts, log: Log): Promise<void> {
+  for (const [what, work] of [
+    ['settle', () => shared.recorder.settle()],
+    ['last use', () => lastUse.flush()],
+  ] as const) {
+    try {
+      await work()
+    } catch (error) {
+      log.error({ work: what, error: String(error) }, 'Background work failed and will be tried again')
+    }
+  }
+}
+
+async function stopWithin(server: Bun.Server<undefined>, seconds: number): Promise<void> {
+  await Promise.race([server.stop(), Bun.sleep(seconds * 1000)])
+  await server.stop(true)
+}

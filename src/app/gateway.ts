@@ -1,0 +1,106 @@
+/** The gateway's composition root: a lane, the hot path on it, and the listener. It loads no part of the control plane. */
+import { join, resolve } from 'node:path'
+import { environmentName, type SettingName, type Settings } from '../config.ts'
+import { Failure } from '../failure.ts'
+import { startLane } from '../fleet/lane-runtime.ts'
+import { createGateway } from '../gateway/server.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { listenOn, localUrl } from '../lib/listen.ts'
+import type { Log } from '../lib/log.ts'
+
+export interface GatewayProcessOptions {
+  settings: Settings
+  /** The state database, which another process of this host keeps current. */
+  stateFile: string
+  clock: Clock
+  newId: NewId
+  log: Log
+}
+
+export interface GatewayProcess {
+  url: string
+  /** Resolves once requests can be decided. */
+  ready(): Promise<void>
+  /** Finishes what runs, records it, ships what is left. */
+  drain(): Promise<void>
+}
+
+/** How often a starting gateway is asked whether it is ready. */
+const readinessMilliseconds = 5
+
+/** Serves a gateway from a state file and a control plane's address; it answers `/readyz` before it is ready. */
+export async function gateway({
+  settings,
+  stateFile,
+  clock,
+  newId,
+  log,
+}: GatewayProcessOptions): Promise<GatewayProcess> {
+  const apiUrl = required(settings, 'api_url')
+  const apiToken = required(settings, 'api_token')
+  const lane = await startLane({
+    settings,
+    stateFile,
+    dataDirectory: join(resolve(settings.data), 'gateway'),
+    apiUrl,
+    apiToken,
+    fetch,
+    clock,
+    newId,
+    log,
+    onFenced: () => process.exit(1),
+  })
+  const handler = createGateway({
+    lane,
+    settings,
+    fetch,
+    clock: { now: () => lane.now(), monotonic: () => clock.monotonic() },
+    newId,
+    log,
+    documents: { openapi: publicDescription(apiUrl) },
+  })
+  const server = Bun.serve({
+    ...listenOn(settings.gateway_listen),
+    // The gateway's own limit comes first and answers in the caller's dialect.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch: (request, server) => handler.fetch(request, server),
+  })
+  return {
+    url: settings.gateway_url ?? localUrl(settings.gateway_listen, server.port),
+    async ready() {
+      while (!lane.ready().ok) await Bun.sleep(readinessMilliseconds)
+    },
+    async drain() {
+      await handler.drain()
+      await server.stop(true)
+      await lane.drain()
+    },
+  }
+}
+
+function required(settings: Settings, name: SettingName & ('api_url' | 'api_token')): string {
+  const value = settings[name]
+  if (value !== undefined) return value
+  throw new Failure('invalid_parameter', {
+    message: `A gateway needs ${environmentName(name)}`,
+    param: name,
+  })
+}
+
+/** The control plane's description, which holds the gateway's routes too, asked for once and kept. */
+function publicDescription(apiUrl: string): () => Promise<unknown> {
+  let kept: Promise<unknown> | null = null
+  const ask = async () => {
+    const answer = await fetch(new URL('/v1/openapi.json', apiUrl), { signal: AbortSignal.timeout(5000) })
+    if (!answer.ok) throw new Failure('dependency_unavailable')
+    return await answer.json()
+  }
+  return () => {
+    kept ??= ask().catch((error: unknown) => {
+      kept = null
+      throw new Failure('dependency_unavailable', { cause: error })
+    })
+    return kept
+  }
+}

@@ -1,0 +1,94 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
+import { runtimeSessions } from '../store/ledger.ts'
+import { insertRow } from '../store/rows.ts'
+import { createAuthenticator } from './authenticate.ts'
+import { createLastUse } from './last-use.ts'
+import { anonymous } from './principal.ts'
+import { hashSecret, makeSecret } from './secret.ts'
+
+let made: TemporaryInstallation
+beforeEach(async () => {
+  made = await temporaryInstallation()
+})
+afterEach(() => made.store.remove())
+
+const authenticate = (authorization?: string) =>
+  createAuthenticator({ ...made.store, clock: made.clock })(
+    new Request('http://localhost/', authorization === undefined ? {} : { headers: { authorization } }),
+  )
+const admin = () => made.installation.adminToken ?? ''
+
+test('no Authorization is nobody; the scheme is read without regard to case', async () => {
+  expect(await authenticate()).toEqual(anonymous)
+  expect((await authenticate(`bEARER   ${admin()}`)).roles).toEqual(['owner'])
+})
+
+test('what is no token of ours is refused alike, without a look-up where its form is wrong', async () => {
+  const closed = createAuthenticator({ ...made.store, clock: made.clock })
+  for (const text of [
+    'Bearer',
+    'Bearer x',
+    `Basic ${admin()}`,
+    admin(),
+    `Bearer ${admin()} x`,
+    `Bearer ${makeSecret('token', randomBytes)}`,
+    `Bearer ${makeSecret('oauthCode', randomBytes)}`,
+  ]) {
+    await expect(authenticate(text)).rejects.toMatchObject({ code: 'invalid_api_token' })
+  }
+  made.store.state.close()
+  const request = (secret: string) =>
+    new Request('http://localhost/', { headers: { authorization: `Bearer ${secret}` } })
+  await expect(closed(request('gth_wrong'))).rejects.toMatchObject({ code: 'invalid_api_token' })
+  // A database that fails says nothing about the caller.
+  await expect(closed(request(admin()))).rejects.not.toMatchObject({ code: 'invalid_api_token' })
+})
+
+const session = async (expiresAt: number) => {
+  const secret = makeSecret('session', randomBytes)
+  const [token] = await made.store.state.read<{ id: string }>("select id from tokens where purpose = 'gateway_runtime'")
+  const tokenId = token?.id ?? ''
+  const instanceId = made.deps.newId()
+  await made.store.ledger.write([
+    insertRow(runtimeSessions, { hash: hashSecret(secret), tokenId, gatewayId: made.gatewayId, instanceId, expiresAt }),
+  ])
+  return { secret, tokenId, instanceId }
+}
+
+test('a runtime session is its gateway and instance, holds no permission, and ends at its instant', async () => {
+  const { secret, tokenId, instanceId } = await session(made.clock.now() + 1000)
+  const principal = await authenticate(`Bearer ${secret}`)
+  expect(principal).toMatchObject({ kind: 'runtime', tokenId, instanceId, gatewayId: made.gatewayId })
+  expect(principal.permissions.size).toBe(0)
+  made.clock.advance(1000)
+  await expect(authenticate(`Bearer ${secret}`)).rejects.toMatchObject({ code: 'session_expired' })
+})
+
+test('a runtime session ends with its runtime token', async () => {
+  const { secret, tokenId } = await session(made.clock.now() + 1000)
+  await made.store.state.write([{ sql: 'update tokens set revoked_at = 1 where id = ?', args: [tokenId] }])
+  await expect(authenticate(`Bearer ${secret}`)).rejects.toMatchObject({ code: 'invalid_api_token' })
+})
+
+test('last use is written in batches, to the minute, from calls and from the events of gateways', async () => {
+  const { ledger } = made.store
+  const lastUse = createLastUse(ledger)
+  const [first, second] = await ledger.read<{ id: string }>('select id from tokens order by id')
+  const shown = () => ledger.read('select id, last_used_at from tokens order by id')
+  lastUse.used(first?.id ?? '', 125_000)
+  expect(await shown()).toMatchObject([{ last_used_at: null }, { last_used_at: null }])
+  await ledger.write(
+    ['gateway.request.outcome', 'token.updated'].map((type, index) => ({
+      sql: `insert into events (event_id, chain, seq, digest, body, event_type, timestamp, verdict, reason_code, token_id, received_at)
+        values (?, 'lane', ?, 'd', '{}', ?, ?, 'allow', 'ok', ?, 1)`,
+      args: [type, index + 1, type, 200_000 + index * 60_000, second?.id ?? ''],
+    })),
+  )
+  await lastUse.flush()
+  expect(await shown()).toMatchObject([{ last_used_at: 120_000 }, { last_used_at: 180_000 }])
+  lastUse.used(first?.id ?? '', 65_000)
+  await lastUse.flush()
+  expect(await shown()).toMatchObject([{ last_used_at: 120_000 }, { last_used_at: 180_000 }])
+})

@@ -1,0 +1,286 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
+import { hashSecret } from './secret.ts'
+import { temporaryApi } from './test-api.ts'
+
+let made: TemporaryInstallation
+let call: ReturnType<typeof temporaryApi>
+beforeEach(async () => {
+  made = await temporaryInstallation()
+  call = temporaryApi(made)
+})
+afterEach(() => made.store.remove())
+
+const create = async (fields: object = {}) =>
+  (await call('POST', '/v1/tokens', { body: { name: 'one', purpose: 'general', ...fields } })).json
+const status = async (id: string) => (await call('GET', `/v1/tokens/${id}`)).json.status
+const asCaller = async (secret: string) => (await call('GET', '/v1/tokens', { secret })).json.error
+const eventsOf = async (type: string) =>
+  (await made.store.ledger.read<{ body: string }>('select body from events where event_type = ?', [type])).map(
+    ({ body }) => JSON.parse(body),
+  )
+const accounts = async (id: string) => {
+  const [row] = await made.store.state.read<{ account_ids: string }>('select account_ids from tokens where id = ?', [
+    id,
+  ])
+  return JSON.parse(row?.account_ids ?? 'null')
+}
+
+test('a revoked token is refused at once, gateways are told its hash, and revoking again changes nothing', async () => {
+  const { id, token_value } = await create({ roles: ['auditor'] })
+  const first = await call('DELETE', `/v1/tokens/${id}`)
+  expect(first.json).toMatchObject({
+    status: 'revoked',
+    revocation: { emergency: false },
+    propagation: { connected: 0 },
+  })
+  expect(made.announced.at(-1)?.deny).toEqual([hashSecret(token_value)])
+  expect(await asCaller(token_value)).toMatchObject({ code: 'invalid_api_token', message: expect.stringContaining(id) })
+  const again = await call('DELETE', `/v1/tokens/${id}`)
+  expect(again.status).toBe(200)
+  expect(again.json.revocation).toEqual(first.json.revocation)
+  expect(await eventsOf('token.revoked')).toHaveLength(1)
+  expect((await call('DELETE', `/v1/tokens/${made.deps.newId()}`)).status).toBe(404)
+})
+
+test('revocations at once all succeed and record one', async () => {
+  const { id } = await create()
+  const answers = await Promise.all(Array.from({ length: 5 }, () => call('DELETE', `/v1/tokens/${id}`)))
+  expect(answers.map((answer) => [answer.status, answer.json.status])).toEqual(answers.map(() => [200, 'revoked']))
+  expect(await eventsOf('token.revoked')).toHaveLength(1)
+})
+
+test('an emergency revocation records why and names its proof', async () => {
+  const { id, token_value } = await create()
+  const path = `/v1/tokens/${id}/emergency-revoke`
+  expect((await call('POST', path, { body: {} })).json.error.param).toBe('explanation')
+  const { json } = await call('POST', path, { body: { explanation: 'found in a log' } })
+  expect(json).toMatchObject({ status: 'revoked', revocation: { emergency: true, explanation: 'found in a log' } })
+  const [proof] = await eventsOf('token.emergency_revoked')
+  expect(proof).toMatchObject({ event_id: json.proof_event_id, details: { explanation: 'found in a log' } })
+  expect(JSON.stringify(proof)).not.toContain(token_value)
+  expect((await call('POST', path, { body: { explanation: 'again' } })).json.error.code).toBe('token_not_active')
+})
+
+test('a rotation keeps profile and account, and ends the old token at once', async () => {
+  const old = await create({
+    max_requests: 5,
+    bindings: { model_filter: ['a*'] },
+    metadata: { a: 'b' },
+    roles: ['auditor'],
+  })
+  const { status: code, json } = await call('POST', `/v1/tokens/${old.id}/rotate`, { body: {} })
+  expect(code).toBe(201)
+  const { bindings, max_requests, metadata, roles, purpose, name } = old
+  expect(json).toMatchObject({
+    bindings,
+    max_requests,
+    metadata,
+    roles,
+    purpose,
+    name,
+    rotated_from: old.id,
+    status: 'active',
+  })
+  expect(json.token_value).not.toBe(old.token_value)
+  expect(await accounts(json.id)).toEqual([old.id])
+  expect((await call('GET', `/v1/tokens/${old.id}`)).json).toMatchObject({ status: 'rotated', rotated_to_id: json.id })
+  expect((await asCaller(old.token_value)).code).toBe('invalid_api_token')
+  expect(await asCaller(json.token_value)).toBeUndefined()
+  expect(made.announced.at(-1)?.deny).toEqual([hashSecret(old.token_value)])
+  const again = await call('POST', `/v1/tokens/${old.id}/rotate`)
+  expect([again.status, again.json.error.code, again.json.error.rotated_to_id]).toEqual([
+    409,
+    'token_already_rotated',
+    json.id,
+  ])
+})
+
+test('within its grace period the old token works, and no longer than that', async () => {
+  const old = await create({ roles: ['auditor'] })
+  await call('POST', `/v1/tokens/${old.id}/rotate`, { body: { grace_period_seconds: 60 } })
+  expect(made.announced.at(-1)?.deny).toEqual([])
+  made.clock.advance(59_999)
+  expect(await asCaller(old.token_value)).toBeUndefined()
+  made.clock.advance(1)
+  expect(await status(old.id)).toBe('rotated')
+  expect((await asCaller(old.token_value)).code).toBe('invalid_api_token')
+})
+
+test('of rotations at once one succeeds and the others are conflicts', async () => {
+  const { id } = await create()
+  const answers = await Promise.all(Array.from({ length: 4 }, () => call('POST', `/v1/tokens/${id}/rotate`)))
+  expect(answers.map((answer) => answer.status).toSorted()).toEqual([201, 409, 409, 409])
+  expect(
+    (await call('GET', '/v1/tokens')).json.tokens.filter(
+      (token: { rotated_from: unknown }) => token.rotated_from === id,
+    ),
+  ).toHaveLength(1)
+})
+
+test('what is expired or revoked is neither rotated, cloned nor updated', async () => {
+  const expired = await create({ expires_in_seconds: 60 })
+  const revoked = await create()
+  await call('DELETE', `/v1/tokens/${revoked.id}`)
+  made.clock.advance(60_000)
+  expect(await status(expired.id)).toBe('expired')
+  expect((await asCaller(expired.token_value)).code).toBe('tokens.expired')
+  for (const { id } of [expired, revoked]) {
+    const answers = [
+      await call('POST', `/v1/tokens/${id}/rotate`),
+      await call('POST', `/v1/tokens/${id}/clone`, { body: {} }),
+      await call('PATCH', `/v1/tokens/${id}`, { body: { name: 'two' } }),
+    ]
+    for (const { status, json } of answers) expect([status, json.error.code]).toEqual([409, 'token_not_active'])
+  }
+})
+
+test('a clone inherits what it does not narrow, and draws on the accounts of its source', async () => {
+  const source = await create({ max_requests: 5, bindings: { model_filter: ['a*', 'b'] }, metadata: { a: '1' } })
+  const body = { bindings: { model_filter: ['ab*'] }, max_requests: 4, metadata: { b: '2' }, reason: 'a test' }
+  const { status: code, json } = await call('POST', `/v1/tokens/${source.id}/clone`, { body })
+  expect(code).toBe(201)
+  expect(json).toMatchObject({
+    source_token_id: source.id,
+    name: 'one',
+    bindings: { model_filter: ['ab*'] },
+    max_requests: 4,
+    metadata: { a: '1', b: '2' },
+  })
+  expect(await accounts(json.id)).toEqual([json.id, source.id])
+  const second = await call('POST', `/v1/tokens/${json.id}/clone`, { body: {} })
+  expect(await accounts(second.json.id)).toEqual([second.json.id, json.id, source.id])
+  expect((await eventsOf('token.cloned'))[0].details).toMatchObject({ reason: 'a test', source_token_id: source.id })
+})
+
+test('whatever is wider is refused with the name of the first wider field, by clone and update alike', async () => {
+  const source = await create({
+    max_budget: 2,
+    max_requests: 5,
+    expires_in_seconds: 600,
+    bindings: { provider: 'simulator', model_filter: ['a*'], team_id: made.teamId },
+    rate_limit_rpm: 10,
+  })
+  const wider: [object, string][] = [
+    [{ bindings: { provider: 'other' } }, 'bindings.provider'],
+    [{ bindings: { model_filter: ['*'] } }, 'bindings.model_filter'],
+    [{ bindings: { model_filter: null } }, 'bindings.model_filter'],
+    [{ bindings: { team_id: null } }, 'bindings.team_id'],
+    [{ max_budget: 2.000000001 }, 'max_budget'],
+    [{ max_requests: null }, 'max_requests'],
+    [{ rate_limit_rpm: 11 }, 'rate_limit_rpm'],
+    [{ expires_in_seconds: 601 }, 'expires_at'],
+    [{ metadata_trust: 'caller' }, 'metadata_trust'],
+  ]
+  for (const [body, param] of wider) {
+    for (const [method, path] of [
+      ['POST', '/clone'],
+      ['PATCH', ''],
+    ] as const) {
+      const { status, json } = await call(method, `/v1/tokens/${source.id}${path}`, { body })
+      expect([status, json.error?.code, json.error?.param]).toEqual([422, 'token_scope_widened', param])
+    }
+  }
+  expect(
+    (await call('PATCH', `/v1/tokens/${source.id}`, { body: { purpose: 'integration' } })).json.error,
+  ).toMatchObject({
+    code: 'token_scope_widened',
+    param: 'purpose',
+  })
+  expect(
+    (await call('POST', `/v1/tokens/${source.id}/clone`, { body: { bindings: { model_filter: [] } } })).status,
+  ).toBe(422)
+})
+
+test('an update narrows, says what changed, and holds the token back at gateways only where a right is lost', async () => {
+  const { id, token_value } = await create()
+  const renamed = await call('PATCH', `/v1/tokens/${id}`, { body: { name: 'two', metadata: { k: 'hidden-value' } } })
+  expect(renamed.json).toMatchObject({ name: 'two', metadata: { k: 'hidden-value' } })
+  expect(made.announced.at(-1)?.deny).toEqual([])
+  const narrowed = await call('PATCH', `/v1/tokens/${id}`, { body: { max_requests: 3, roles: ['auditor'] } })
+  expect(narrowed.json).toMatchObject({ max_requests: 3, roles: ['auditor'], name: 'two' })
+  expect(made.announced.at(-1)?.deny).toEqual([hashSecret(token_value)])
+  const [first, second] = await eventsOf('token.updated')
+  expect(first.details.changed).toEqual({ name: { from: 'one', to: 'two' }, metadata: true })
+  expect(second.details.changed).toEqual({
+    roles: { from: ['member'], to: ['auditor'] },
+    max_requests: { from: null, to: 3 },
+  })
+  const [row] = await made.store.state.read<{ max_requests: number }>('select max_requests from tokens where id = ?', [
+    id,
+  ])
+  expect(row?.max_requests).toBe(3)
+})
+
+test('an update by one who read another version is refused', async () => {
+  const { id, version } = await create()
+  const path = `/v1/tokens/${id}`
+  const update = (name: string, match: string) =>
+    call('PATCH', path, { body: { name }, headers: { 'if-match': match } })
+  const first = await update('two', `"${version}"`)
+  expect(first.headers.get('etag')).toBe(`"${first.json.version}"`)
+  const stale = await update('three', `"${version}"`)
+  expect([stale.status, stale.json.error.code]).toEqual([412, 'version_mismatch'])
+  const both = await Promise.all([update('four', `"${first.json.version}"`), update('five', `"${first.json.version}"`)])
+  expect(both.map((answer) => answer.status).toSorted()).toEqual([200, 412])
+})
+
+test("an admin cannot take over an owner's token by rotating or cloning it", async () => {
+  const admin = await create({ roles: ['admin'] })
+  const owner = await create({ roles: ['owner'] })
+  for (const action of ['rotate', 'clone']) {
+    const { status, json } = await call('POST', `/v1/tokens/${owner.id}/${action}`, {
+      body: {},
+      secret: admin.token_value,
+    })
+    expect([status, json.error.param]).toEqual([403, 'roles'])
+  }
+  const refusals = [...(await eventsOf('token.rotated')), ...(await eventsOf('token.cloned'))]
+  expect(refusals).toHaveLength(2)
+  for (const event of refusals) {
+    expect(event).toMatchObject({
+      verdict: 'deny',
+      reason_code: 'permission_denied',
+      event_attribution: { token_id: owner.id },
+      details: { actor: `token:${admin.id}` },
+    })
+  }
+})
+
+test('validation says what a secret is, and a malformed one is not looked up', async () => {
+  const { id, token_value } = await create()
+  const validate = async (token: string) => (await call('POST', '/v1/tokens/validate', { body: { token } })).json
+  expect(await validate(token_value)).toEqual({ valid: true, token_id: id })
+  expect(await validate('gth_nonsense')).toEqual({ valid: false, reason: 'malformed' })
+  await call('DELETE', `/v1/tokens/${id}`)
+  expect(await validate(token_value)).toEqual({ valid: false, reason: 'revoked' })
+})
+
+test('alerts name what expires, has expired, is due for rotation or was revoked in emergency', async () => {
+  const day = 24 * 3600
+  await create({ name: 'soon', expires_in_seconds: 97 * day })
+  await create({ name: 'past', expires_in_seconds: 60 })
+  const gone = await create({ name: 'gone' })
+  await call('POST', `/v1/tokens/${gone.id}/emergency-revoke`, { body: { explanation: 'x' } })
+  made.clock.advance(90 * day * 1000 - 1)
+  const alerts = async () =>
+    (await call('GET', '/v1/tokens/alerts')).json.alerts.map((alert: { name: string; condition: string }) => [
+      alert.name,
+      alert.condition,
+    ])
+  expect(await alerts()).toEqual([
+    ['gone', 'emergency_revoked'],
+    ['past', 'expired'],
+  ])
+  made.clock.advance(1)
+  const later = await alerts()
+  expect(later).toContainEqual(['soon', 'expiring'])
+  expect(later).toContainEqual(['soon', 'rotation_due'])
+})
+
+test('views count what the caller sees', async () => {
+  await create({ bindings: { team_id: made.teamId } })
+  const { json } = await call('GET', '/v1/tokens/views')
+  expect(json).toMatchObject({ total: 3, by_status: { active: 3 }, by_purpose: { general: 2, gateway_runtime: 1 } })
+  expect(json.by_team).toContainEqual({ team_id: made.teamId, count: 2 })
+})

@@ -1,0 +1,28 @@
+/** A change of tokens that its caller may not make leaves an event too, with verdict deny (contract section 9). */
+import type { EventType } from '../events/event.ts'
+import { Failure } from '../failure.ts'
+import { type Actor, type TokenDependencies, tokenEvent } from './minting.ts'
+
+/** Does the work; where it is refused for want of permission, records what was attempted before passing that on. */
+export async function recordingRefusal<Result>(
+  deps: TokenDependencies,
+  actor: Actor,
+  attempted: { type: EventType; tokenId: string | null },
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'permission_denied') {
+      const [head] = await deps.state.read<{ version: number }>('select version from state_head')
+      const event = tokenEvent(
+        { ...attempted, actor, eventTeamId: actor.principal.teamId, details: { param: error.param } },
+        deps,
+      )
+      await deps.recorder.append([
+        { ...event, verdict: 'deny', reason_code: error.code, config_version: head?.version ?? 0 },
+      ])
+    }
+    throw error
+  }
+}
