@@ -92,6 +92,17 @@ export const environmentOf = (pid: number, name: string): string | undefined =>
 export const residentBytes = (pid: number): number =>
   Number(/VmRSS:\s+(\d+)/.exec(look(`/proc/${pid}/status`))?.[1] ?? 0) * 1024
 
+/** Processor time used so far, in seconds; the kernel counts it in hundredths. */
+export function processorSeconds(pid: number): number {
+  const text = look(`/proc/${pid}/stat`)
+  const [user, system] = text
+    .slice(text.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13)
+    .map(Number)
+  return ((user ?? 0) + (system ?? 0)) / 100
+}
+
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)

@@ -232,7 +232,7 @@ test('SIGTERM does not wait longer than it was told to', async () => {
   const answer = await chat(gatehouse, { token, requestId, stream: true, text: `id=${requestId}.` })
   const rest = answer.text().catch(() => 'cut')
   const startedAt = performance.now()
-  await gatehouse.end('SIGTERM')
+  expect(await gatehouse.end('SIGTERM')).toBe(0)
   expect(performance.now() - startedAt).toBeLessThan(10_000)
   expect(await rest).not.toEndWith('[DONE]\n\n')
   const outcomes = outcomesByRequest(eventsInLedger(gatehouse)).get(requestId)

@@ -13,7 +13,7 @@ import { createToken, installation, revoke } from '../client.ts'
 import { eventually } from '../eventually.ts'
 import { repository } from '../executable.ts'
 import { collect, type Gatehouse, startGatehouse } from '../harness.ts'
-import { residentBytes } from '../processes.ts'
+import { processorSeconds, residentBytes } from '../processes.ts'
 import { settledCount } from './ledger-count.ts'
 import { type FirstToken, firstTokenWith, type Latency, sendAtRate } from './open-loop.ts'
 import { type Measured, print, table } from './report.ts'
@@ -90,19 +90,28 @@ async function measure(
   const pair = [direct, governed]
 
   for (const target of [upstream, ...pair]) await saturate(target, connections, 1)
-  const residentBefore = residentBytes(gatehouse.gatewayPid())
+  const parts = { gateway: gatehouse.gatewayPid(), control_plane: gatehouse.controlPlanePid() }
+  const processorBefore = {
+    gateway: processorSeconds(parts.gateway),
+    control_plane: processorSeconds(parts.control_plane),
+  }
+  const outcomesBefore = (await settledCount(gatehouse.dataDirectory)).outcomes
+  const residentBefore = residentBytes(parts.gateway)
   const saturation: Map<string, Saturation[]> = await alternate([upstream, ...pair], plan.rounds, (target) =>
     saturate(target, connections, plan.seconds),
   )
   const rate = Math.floor(middle(saturation, 'governed', (result) => result.requestsPerSecond) / 2)
   const afterSaturation = await settledCount(gatehouse.dataDirectory)
+  const microsecondsEach = (part: keyof typeof parts) =>
+    ((processorSeconds(parts[part]) - processorBefore[part]) * 1e6) / (afterSaturation.outcomes - outcomesBefore)
+  const processor = { gateway: microsecondsEach('gateway'), control_plane: microsecondsEach('control_plane') }
   const latency: Map<string, Latency[]> = await alternate(pair, plan.rounds, (target) =>
     sendAtRate(target, rate, plan.latencySeconds),
   )
   const firstToken: Map<string, FirstToken[]> = await alternate(pair, plan.rounds, (target) =>
     firstTokenWith(target, streams, plan.streamRounds),
   )
-  const residentAfter = residentBytes(gatehouse.gatewayPid())
+  const residentAfter = residentBytes(parts.gateway)
   const atTheEnd = await settledCount(gatehouse.dataDirectory)
   const sent = [...(latency.get('governed') ?? []), ...(firstToken.get('governed') ?? [])].reduce(
     (sum, result) => sum + result.sent,
@@ -132,6 +141,7 @@ async function measure(
       direct_p99_ms: middle(firstToken, 'direct', ({ p99Ms }) => p99Ms),
       governed_p99_ms: middle(firstToken, 'governed', ({ p99Ms }) => p99Ms),
     },
+    processor_microseconds_a_request: processor,
     gateway_resident_mebibytes: { before: residentBefore / 1024 ** 2, after: residentAfter / 1024 ** 2 },
     revocation_ms: { p50: percentile(revocations, 0.5), p99: percentile(revocations, 0.99) },
     ledger: {

@@ -4,6 +4,8 @@ export interface Measured {
   requests_per_second: { upstream: number; direct: number; governed: number; failed: number }
   latency_at_half: Compared & { requests_per_second: number; generator_late_p99_ms: number; failed: number }
   first_token_64_streams: Compared
+  /** Processor time of each process, while saturated and until its events were in the ledger. */
+  processor_microseconds_a_request: { gateway: number; control_plane: number }
   gateway_resident_mebibytes: { before: number; after: number }
   revocation_ms: { p50: number; p99: number }
   ledger: {
@@ -30,6 +32,7 @@ const whole = (value: number) => Math.round(value).toLocaleString('en')
 /** The rows: what was measured, the bare pass-through, the gateway, what to compare, and the figure to reach. */
 export function table(measured: Measured): string[][] {
   const { requests_per_second: speed, latency_at_half: half, first_token_64_streams: token, ledger } = measured
+  const processor = measured.processor_microseconds_a_request
   const resident = measured.gateway_resident_mebibytes
   const exactlyOnce =
     ledger.requests_sent === ledger.outcomes_recorded && ledger.outcomes_in_all === ledger.exchanges_in_all
@@ -70,6 +73,8 @@ export function table(measured: Measured): string[][] {
       `+ ${number(token.governed_p99_ms - token.direct_p99_ms)} ms`,
       '≤ + 1 ms',
     ],
+    ['processor time a request, gateway', '', `${number(processor.gateway, 0)} µs`, '', ''],
+    ['processor time a request, control plane', '', `${number(processor.control_plane, 0)} µs`, '', ''],
     [
       'gateway memory',
       '',
