@@ -34,8 +34,18 @@ export const eventTypes = [
   'catalog.deleted',
   'member.created',
   'member.updated',
+  'member.team_created',
+  'member.team_updated',
+  'member.team_deleted',
+  'member.joined',
+  'member.left',
   'auth.signed_in',
+  'auth.signed_out',
   'auth.refused',
+  'auth.program_approved',
+  'auth.session_started',
+  'auth.session_ended',
+  'auth.code_replayed',
   'fleet.enrolled',
 ] as const
 export type EventType = (typeof eventTypes)[number]
