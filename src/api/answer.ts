@@ -1,0 +1,64 @@
+/** How the control plane answers: headers that every answer has, replies as JSON, failures in the envelope. */
+import { asFailure, envelope, Failure, mustNotRetry } from '../failure.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+
+/** Nothing that the API answers may be kept, sniffed, framed or run as a page. */
+const securityHeaders: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}
+
+const requestIdForm = /^[A-Za-z0-9._:-]{1,128}$/
+
+/** The client's `x-request-id` where it has the right form, otherwise a new one (contract section 2). */
+export function requestIdOf(request: Request, newId: NewId): string {
+  const sent = request.headers.get('x-request-id')
+  return sent !== null && requestIdForm.test(sent) ? sent : newId()
+}
+
+/** Puts the headers on that every answer has; what a route has set itself stays. */
+export function finished(response: Response, requestId: string): Response {
+  for (const [name, value] of Object.entries(securityHeaders)) {
+    if (!response.headers.has(name)) response.headers.set(name, value)
+  }
+  response.headers.set('x-request-id', requestId)
+  return response
+}
+
+export const jsonResponse = (status: number, body: string, headers: Record<string, string> = {}): Response =>
+  new Response(body, { status, headers: { ...headers, 'content-type': 'application/json; charset=utf-8' } })
+
+/** The one place where something thrown becomes an answer. Failures that are ours are logged with the request id. */
+export function failureResponse(
+  thrown: unknown,
+  { requestId, log, allow }: { requestId: string; log: Log; allow?: readonly string[] },
+): Response {
+  const failure = databaseFailed(thrown) ? new Failure('dependency_unavailable', { cause: thrown }) : asFailure(thrown)
+  if (failure.status >= 500) {
+    const cause = failure.cause instanceof Error ? failure.cause : failure
+    log.error(
+      { request_id: requestId, code: failure.code, error: cause.message, stack: cause.stack },
+      'A request failed',
+    )
+  }
+  const headers: Record<string, string> = {}
+  if (mustNotRetry(failure.status, failure.code)) headers['x-should-retry'] = 'false'
+  if (failure.retryAfter !== null) headers['retry-after'] = String(failure.retryAfter)
+  if (failure.status === 401) headers['www-authenticate'] = challenge(failure)
+  if (allow !== undefined) headers.allow = allow.join(', ')
+  return jsonResponse(failure.status, JSON.stringify(envelope(failure, requestId)), headers)
+}
+
+/** RFC 6750 section 3: without a credential there is no error code (contract section 5). */
+const challenge = ({ code }: Failure): string =>
+  code === 'missing_api_key' ? 'Bearer' : 'Bearer error="invalid_token"'
+
+/** A store that fails is never the caller's fault (contract section 2); a broken constraint is a defect of ours. */
+function databaseFailed(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false
+  if (thrown.name === 'LibsqlError') return !/constraint failed/i.test(thrown.message)
+  return databaseFailed(thrown.cause)
+}

@@ -1,0 +1,96 @@
+/** Reads and checks what comes in: size, encoding, JSON, depth, then the route's zod schema. Nothing of it is echoed. */
+import { z } from 'zod'
+import { Failure } from '../failure.ts'
+
+/** Contract section 2, Limits. */
+export const bodyLimitBytes = 10 * 1024 * 1024
+const depthLimit = 64
+
+/** The bytes of the body, whatever the framing. Throws `request_too_large` as soon as the limit is passed. */
+export async function readBytes(request: Request, limit = bodyLimitBytes): Promise<Uint8Array> {
+  const announced = Number(request.headers.get('content-length') ?? 0)
+  if (announced > limit) throw new Failure('request_too_large')
+  if (request.body === null) return new Uint8Array()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of request.body) {
+    size += chunk.byteLength
+    if (size > limit) throw new Failure('request_too_large')
+    chunks.push(chunk)
+  }
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)
+}
+
+/** Throws `unsupported_media_type` unless the request's content type is the expected one, in UTF-8. */
+export function requireContentType(request: Request, expected: string): void {
+  const [type = '', ...parameters] = (request.headers.get('content-type') ?? '').toLowerCase().split(';')
+  const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('charset='))
+  const utf8 = charset === undefined || /^charset="?utf-?8"?$/.test(charset)
+  if (type.trim() !== expected || !utf8) {
+    throw new Failure('unsupported_media_type', { message: `Send the body as ${expected} in UTF-8` })
+  }
+}
+
+/** The JSON object in these bytes; no bytes at all stand for an empty one. Throws `invalid_json`, `json_too_deep`. */
+export function parseJsonObject(bytes: Uint8Array): unknown {
+  if (bytes.byteLength === 0) return {}
+  let value: unknown
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    if (jsonDepth(text) > depthLimit) throw new Failure('json_too_deep')
+    value = JSON.parse(text)
+  } catch (error) {
+    // The parser's own message quotes the text, so it is not kept.
+    throw error instanceof Failure ? error : new Failure('invalid_json')
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Failure('invalid_json')
+  return value
+}
+
+/** How deep brackets and braces nest outside strings, looked at before parsing because parsing recurses. */
+function jsonDepth(text: string): number {
+  let depth = 0
+  let deepest = 0
+  let quoted = false
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index)
+    if (quoted) {
+      if (code === 92 /* \ */) index += 1
+      else if (code === 34 /* " */) quoted = false
+    } else if (code === 34) quoted = true
+    else if (code === 91 /* [ */ || code === 123 /* { */) deepest = Math.max(deepest, ++depth)
+    else if (code === 93 /* ] */ || code === 125 /* } */) depth -= 1
+  }
+  return deepest
+}
+
+/** The query as an object. Throws `invalid_parameter` where a name is given twice. */
+export function readQuery(url: URL): Record<string, string> {
+  const query = new Map<string, string>()
+  for (const [name, value] of url.searchParams) {
+    if (query.has(name)) throw new Failure('invalid_parameter', { message: 'Given more than once', param: name })
+    query.set(name, value)
+  }
+  return Object.fromEntries(query)
+}
+
+/**
+ * What the schema makes of a value. Throws `unknown_parameter` for a field that it does not have, `invalid_parameter`
+ * for the rest; `param` is the dotted path, the message says what was expected and never what was sent.
+ */
+export function validate<Output>(schema: z.ZodType<Output>, value: unknown): Output {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  if (issue === undefined) throw new Failure('invalid_parameter')
+  if (issue.code === 'unrecognized_keys') {
+    throw new Failure('unknown_parameter', { param: dotted([...issue.path, issue.keys[0] ?? '']) })
+  }
+  throw new Failure('invalid_parameter', { message: issue.message, param: dotted(issue.path) })
+}
+
+const dotted = (path: readonly PropertyKey[]): string => path.map(String).join('.').slice(0, 256)
+
+/** The same schema, refusing unknown fields where the route's author left that open. */
+export const refusingUnknown = (schema: z.ZodType): z.ZodType =>
+  schema instanceof z.ZodObject && schema.def.catchall === undefined ? schema.strict() : schema

@@ -1,0 +1,1 @@
+export const documentationPage = (): { path: string; respond(): Promise<Response> }[] => []

@@ -1,0 +1,213 @@
+/**
+ * The control plane's HTTP server: routes as data in, one `fetch` out. The only file beside the composition root that
+ * knows Elysia, which matches paths here and nothing else: it neither parses nor validates, because its own errors echo
+ * what was sent. A call goes through, in this order:
+ *
+ *   request id → authenticate → permission → body → validation → idempotency → handler → reply
+ *
+ * Whatever is thrown on the way becomes an answer in one place (`answer.ts`).
+ */
+import { Elysia } from 'elysia'
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import { anonymous, type Principal } from '../tokens/principal.ts'
+import { failureResponse, finished, jsonResponse, requestIdOf } from './answer.ts'
+import { parseJsonObject, readBytes, readQuery, refusingUnknown, requireContentType, validate } from './body.ts'
+import { openApiDocument } from './document.ts'
+import { documentationPage } from './documentation.ts'
+import { healthPaths, healthResponse } from './health.ts'
+import type { AnswerStore, Claim } from './idempotency.ts'
+import type { Access, Answer, AnyRoute, GatewayRouteDescription } from './route.ts'
+
+export interface MountOptions {
+  routes: readonly AnyRoute[]
+  /** Who calls. Throws `missing_api_key`, `invalid_api_token`, `tokens.expired`; a database's failure passes through. */
+  authenticate(request: Request): Promise<Principal>
+  answers: AnswerStore
+  clock: Clock
+  newId: NewId
+  log: Log
+  baseUrl: string
+  gatewayUrl: string
+  gatewayRoutes: readonly GatewayRouteDescription[]
+  ready(): { ok: boolean; reason?: string }
+  metrics(): Promise<string>
+  /** Told of every answer; `path` is the route's pattern, or null where there is no such route. */
+  answered?(answer: { method: string; path: string | null; status: number; seconds: number }): void
+}
+
+export function mount(options: MountOptions): { fetch(request: Request): Promise<Response> } {
+  const matched = new WeakMap<Request, string>()
+  const requestIds = new WeakMap<Request, string>()
+  const idOf = (request: Request): string => requestIds.get(request) ?? options.newId()
+  const server = new Elysia({ aot: false, normalize: false })
+  const paths = new Map<string, Set<string>>()
+  const serve = (method: string, path: string, handle: Handle) => {
+    paths.set(path, (paths.get(path) ?? new Set()).add(method))
+    server.route(
+      method,
+      elysiaPath(path),
+      ({ request, params }) => {
+        matched.set(request, path)
+        return handle(request, params, idOf(request))
+      },
+      { parse: 'none' },
+    )
+  }
+
+  for (const route of options.routes) serve(route.method, route.path, callOf(options, route))
+  for (const path of healthPaths) serve('GET', path, () => healthResponse(path, options))
+  const document = JSON.stringify(openApiDocument(options))
+  serve('GET', '/v1/openapi.json', () => jsonResponse(200, document))
+  for (const { path, respond } of documentationPage()) serve('GET', path, respond)
+
+  server.onError(({ request, error, code }) => {
+    const requestId = idOf(request)
+    if (code !== 'NOT_FOUND') return failureResponse(error, { requestId, log: options.log })
+    const allow = methodsOf(paths, new URL(request.url).pathname)
+    if (allow.length === 0) return failureResponse(new Failure('not_found'), { requestId, log: options.log })
+    return failureResponse(new Failure('method_not_allowed'), { requestId, log: options.log, allow })
+  })
+
+  return {
+    async fetch(request) {
+      const startedAt = options.clock.monotonic()
+      const requestId = requestIdOf(request, options.newId)
+      requestIds.set(request, requestId)
+      const response = finished(await server.handle(request), requestId)
+      const seconds = (options.clock.monotonic() - startedAt) / 1000
+      const path = matched.get(request) ?? null
+      options.answered?.({ method: request.method, path, status: response.status, seconds })
+      return response
+    },
+  }
+}
+
+type Handle = (request: Request, params: unknown, requestId: string) => Promise<Response> | Response
+
+/** `/v1/tokens/{id}` as Elysia writes it: `/v1/tokens/:id`. */
+const elysiaPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
+
+function methodsOf(paths: ReadonlyMap<string, ReadonlySet<string>>, pathname: string): string[] {
+  const found = new Set<string>()
+  for (const [path, methods] of paths) {
+    const form = new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
+    if (form.test(pathname)) for (const method of methods) found.add(method)
+  }
+  return [...found].sort()
+}
+
+/** Everything one route does with a request, from authentication to reply. */
+function callOf(options: MountOptions, route: AnyRoute): Handle {
+  const { rawBody } = route
+  const querySchema = route.query && refusingUnknown(route.query)
+  const bodySchema = route.body && refusingUnknown(route.body)
+  return async (request, rawParams, requestId) => {
+    const principal = route.access === 'public' ? anonymous : await options.authenticate(request)
+    requireAccess(route.access, principal)
+    const bytes = await bodyBytes(route, request)
+    const url = new URL(request.url)
+    const call = {
+      principal,
+      params: route.params && validateParams(route.params, rawParams),
+      query: querySchema && validate(querySchema, readQuery(url)),
+      body: bodySchema && validate(bodySchema, parseJsonObject(bytes)),
+      headers: request.headers,
+      requestId,
+      signal: request.signal,
+    }
+    const handle = () => route.handle(call, rawBody === undefined ? request : withBytes(request, bytes))
+    const key = request.headers.get('idempotency-key')
+    const repeatable = key !== null && route.method === 'POST' && route.access !== 'public' && !route.internal
+    if (!repeatable) return reply(route, await handle())
+    const routeName = `${route.method} ${route.path}`
+    const bodyHash = new Bun.CryptoHasher('sha256').update(`${url.pathname}${url.search}\0`).update(bytes).digest('hex')
+    const begun = await options.answers.begin({
+      principal: principal.name,
+      key: checkedKey(key),
+      route: routeName,
+      bodyHash,
+    })
+    if ('claim' in begun) return await answerOnce(options.log, route, begun.claim, handle)
+    return jsonResponse(begun.kept.status, begun.kept.body, { ...begun.kept.headers, 'idempotency-replayed': 'true' })
+  }
+}
+
+function requireAccess(access: Access, principal: Principal): void {
+  if (access === 'public') return
+  if (principal.kind === 'anonymous') throw new Failure('missing_api_key')
+  if (access === 'signed-in') return
+  if (access === 'runtime:session') {
+    if (principal.kind === 'runtime') return
+    throw new Failure('permission_denied', { message: "Only a gateway's session may do this" })
+  }
+  if (!principal.permissions.has(access)) {
+    throw new Failure('permission_denied', { message: `This needs the permission ${access}` })
+  }
+}
+
+async function bodyBytes({ body, rawBody }: AnyRoute, request: Request): Promise<Uint8Array> {
+  if (body === undefined && rawBody === undefined) return new Uint8Array()
+  if (rawBody !== undefined) requireContentType(request, rawBody)
+  else if (request.body !== null) requireContentType(request, 'application/json')
+  return await readBytes(request)
+}
+
+/** An id that has not the form of one names nothing. */
+function validateParams(schema: NonNullable<AnyRoute['params']>, params: unknown): unknown {
+  const parsed = schema.safeParse(params)
+  if (!parsed.success) throw new Failure('not_found', { message: 'There is no such record' })
+  return parsed.data
+}
+
+const withBytes = (request: Request, bytes: Uint8Array): Request =>
+  new Request(request.url, {
+    method: request.method,
+    headers: request.headers,
+    body: Buffer.from(bytes),
+    signal: request.signal,
+  })
+
+function checkedKey(key: string): string {
+  if (/^[\x21-\x7e]{1,255}$/.test(key)) return key
+  throw new Failure('invalid_parameter', {
+    message: 'Send 1 to 255 visible ASCII characters',
+    param: 'Idempotency-Key',
+  })
+}
+
+function reply(route: AnyRoute, answer: Answer<unknown> | Response): Response {
+  if (answer instanceof Response) return answer
+  return jsonResponse(route.status ?? 200, JSON.stringify(answer.reply), answer.headers)
+}
+
+/** Runs the handler under a claim and keeps its answer. */
+async function answerOnce(
+  log: Log,
+  route: AnyRoute,
+  claim: Claim,
+  handle: () => ReturnType<AnyRoute['handle']>,
+): Promise<Response> {
+  let answer: Answer<unknown> | Response
+  try {
+    answer = await handle()
+  } catch (error) {
+    // The handler's failure is the answer; a key that could not be freed frees itself after a minute.
+    await claim.release().catch((failed: unknown) => log.warn({ error: String(failed) }, 'A key was not freed'))
+    throw error
+  }
+  if (answer instanceof Response) {
+    await claim.release()
+    return answer
+  }
+  const { headers = {}, secretOf } = answer
+  const status = route.status ?? 200
+  const body = JSON.stringify(answer.reply)
+  // What was made is made: an answer that cannot be kept is still given, above all one whose secret is shown once.
+  await claim
+    .keep({ status, headers, body }, secretOf)
+    .catch((failed: unknown) => log.error({ error: String(failed) }, 'An idempotent answer was not kept'))
+  return jsonResponse(status, body, headers)
+}

@@ -1,0 +1,94 @@
+/**
+ * How rows come into `events`: at the end of one chain, in one transaction that breaks where the chain has grown
+ * meanwhile, so that two writers never make it fork (protocols section 6). The columns are read from the body here and
+ * nowhere else; a time later than the receipt is clamped in the column only (protocols section 7).
+ */
+import type { Database, Statement } from '../store/open.ts'
+import { chainNext, chainStart } from './chain.ts'
+import type { Event } from './event.ts'
+
+/** Where a chain ends: the number and digest of its last event, or 0 and the digest it starts with. */
+export interface ChainHead {
+  seq: number
+  digest: string
+}
+
+/** An event with the exact text it is stored as. */
+export interface Written {
+  event: Event
+  body: string
+}
+
+/** An event at its place in a chain. */
+export interface Chained extends Written {
+  n: number
+  digest: string
+}
+
+export async function readChainHead(ledger: Database, chain: string): Promise<ChainHead> {
+  const [row] = await ledger.read<ChainHead>('select seq, digest from chains where chain = ?', [chain])
+  return row ?? { seq: 0, digest: chainStart(chain) }
+}
+
+/** Gives events their numbers and digests after `head`. */
+export function chainAfter(head: ChainHead, written: readonly Written[]): Chained[] {
+  let { seq, digest } = head
+  return written.map(({ event, body }) => {
+    seq += 1
+    digest = chainNext(digest, seq, body)
+    return { event, body, n: seq, digest }
+  })
+}
+
+/** Statements that append events to a chain whose head is still `head`; otherwise their transaction fails a check. */
+export function appendStatements(options: {
+  chain: string
+  head: ChainHead
+  events: readonly Chained[]
+  receivedAt: number
+}): Statement[] {
+  const { chain, head, events, receivedAt } = options
+  const last = events.at(-1)
+  if (last === undefined) return []
+  return [
+    {
+      sql: 'insert into guards (holds) select 0 where coalesce((select digest from chains where chain = ?), ?) <> ?',
+      args: [chain, chainStart(chain), head.digest],
+    },
+    { sql: insertEvents, args: [chain, receivedAt, receivedAt, JSON.stringify(events.map(columnsOf))] },
+    {
+      sql: `insert into chains (chain, seq, digest, updated_at) values (?, ?, ?, ?)
+        on conflict (chain) do update set seq = excluded.seq, digest = excluded.digest, updated_at = excluded.updated_at`,
+      args: [chain, last.n, last.digest, receivedAt],
+    },
+  ]
+}
+
+const insertEvents = `insert into events (chain, received_at, timestamp, seq, digest, body, event_id, event_type,
+    request_id, verdict, reason_code, gateway_id, team_id, token_id)
+  select ?, ?, min(?, value ->> 0), value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
+    value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11
+  from json_each(?) order by key`
+
+const columnsOf = ({ event, body, n, digest }: Chained): (string | number | null)[] => [
+  Date.parse(event.timestamp),
+  n,
+  digest,
+  body,
+  event.event_id,
+  event.event_type,
+  event.request_id,
+  event.verdict,
+  event.reason_code,
+  event.event_attribution.gateway_id,
+  event.event_attribution.team_id,
+  event.event_attribution.token_id,
+]
+
+/** Which kind of constraint a database error is about, or null where it is about something else. */
+export function brokenConstraint(error: unknown): 'check' | 'unique' | 'other' | null {
+  if (!(error instanceof Error)) return null
+  if (!/constraint failed/i.test(error.message)) return error.cause === undefined ? null : brokenConstraint(error.cause)
+  if (/CHECK constraint failed/i.test(error.message)) return 'check'
+  return /UNIQUE constraint failed|PRIMARY KEY/i.test(error.message) ? 'unique' : 'other'
+}

@@ -1,0 +1,242 @@
+/**
+ * Changes a thing and records it, though the thing and its record lie in two databases (protocols section 6):
+ *
+ *   1. ledger   the change is pending: its event, its ledger statements
+ *   2. state    version + 1, the event id in `change_log` with the guard, the statements; one transaction
+ *   3. the new head is announced to gateways
+ *   4. ledger   the ledger statements, the event at the end of the control plane's chain, no longer pending
+ *
+ * A process may die between any two. `settle` finishes what reached 2 and drops what did not; it marks the dropped in
+ * `change_log`, so that a writer who was only slow trips over the mark. Step 4 is guarded by the pending row: whoever
+ * comes first does it, once. A change of the ledger alone is step 4 without a pending row.
+ *
+ * The event of a state change carries the version that the change made as its `config_version`.
+ */
+import { randomBytes } from 'node:crypto'
+import { Failure } from '../failure.ts'
+import type { Head } from '../fleet/wire.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Database, Statement } from '../store/open.ts'
+import { appendStatements, brokenConstraint, chainAfter, readChainHead } from './append.ts'
+import { controlPlaneChain } from './chain.ts'
+import type { Event } from './event.ts'
+import { type Change, type Recorder, versionArgument } from './recorder.ts'
+
+export interface RecorderOptions {
+  state: Database
+  ledger: Database
+  /** Called right after the state transaction, before the ledger's; must not wait. */
+  announce(head: Head, deny: readonly string[]): void
+  clock: Clock
+  log: Log
+}
+
+/** How old a pending change must be before others may take it for abandoned. */
+const abandonedAfterMilliseconds = 5000
+/** How often a writer of the chain tries again when another control plane was first. */
+const chainAttempts = 20
+
+/** What a pending row keeps beside its event, as JSON. */
+interface Pending {
+  ledger: readonly Statement[]
+  deny: readonly string[]
+}
+
+export function createRecorder(options: RecorderOptions): Recorder {
+  const append = serialAppender(options)
+  return {
+    async change(change) {
+      const onlyLedger = change.state.length === 0 && change.guard === undefined && (change.deny ?? []).length === 0
+      if (onlyLedger) return await changeLedger(options, append, change)
+      await writePending(options, change)
+      const head = await changeState(options, change)
+      options.announce(head, change.deny ?? [])
+      await append([withVersion(change.event, head.version)], {
+        pendingId: change.event.event_id,
+        before: atVersion(change.ledger, head.version),
+      })
+      return { head }
+    },
+    append: (events) => append(events, { pendingId: null, before: [] }),
+    settle: () => settle(options, append),
+  }
+}
+
+type Append = (
+  events: readonly Event[],
+  transaction: { pendingId: string | null; before: readonly Statement[] },
+) => Promise<void>
+
+async function changeLedger({ state }: RecorderOptions, append: Append, change: Change): Promise<{ head: Head }> {
+  const head = await readHead(state)
+  await append([change.event], { pendingId: null, before: atVersion(change.ledger, head.version) })
+  return { head }
+}
+
+async function writePending({ ledger, clock }: RecorderOptions, { event, ledger: after, deny }: Change): Promise<void> {
+  const pending: Pending = { ledger: after, deny: deny ?? [] }
+  await ledger.write([
+    {
+      sql: 'insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ?)',
+      args: [event.event_id, JSON.stringify(pending), JSON.stringify(event), clock.now()],
+    },
+  ])
+}
+
+async function changeState(options: RecorderOptions, { event, state, guard }: Change): Promise<Head> {
+  const nonce = randomBytes(16).toString('hex')
+  try {
+    await options.state.write([raiseVersion(nonce), logChange(event.event_id, options.clock.now(), guard), ...state])
+  } catch (error) {
+    const broken = brokenConstraint(error)
+    // Without a word from the database the change may have happened: the pending row stays for `settle` to find out.
+    if (broken === null) throw error
+    const lost = (await loggedChange(options.state, event.event_id))?.applied === 0
+    await options.ledger.write([dropPending(event.event_id)])
+    if (lost) throw new Failure('dependency_unavailable', { cause: error })
+    if (broken === 'check') throw new Failure('conflict', { cause: error })
+    throw error
+  }
+  const logged = await loggedChange(options.state, event.event_id)
+  const { history } = await readHead(options.state)
+  if (logged === null) throw new Error('A committed change is missing from change_log')
+  return { version: logged.version, nonce, history }
+}
+
+const raiseVersion = (nonce: string): Statement => ({
+  sql: 'update state_head set version = version + 1, nonce = ? where id = 1',
+  args: [nonce],
+})
+
+const logChange = (eventId: string, at: number, guard: Statement | undefined): Statement => ({
+  sql: `insert into change_log (event_id, version, applied, at, guard)
+    values (?, (select version from state_head), 1, ?, ${guard === undefined ? '1' : `coalesce((${guard.sql}), 0)`})`,
+  args: [eventId, at, ...(guard?.args ?? [])],
+})
+
+const dropPending = (eventId: string): Statement => ({
+  sql: 'delete from pending_changes where event_id = ?',
+  args: [eventId],
+})
+
+async function readHead(state: Database): Promise<Head> {
+  const [head] = await state.read<Head>('select version, nonce, history from state_head')
+  if (head === undefined) throw new Error('The state database has no state_head row: it was not migrated')
+  return head
+}
+
+async function loggedChange(state: Database, eventId: string): Promise<{ version: number; applied: number } | null> {
+  const [row] = await state.read<{ version: number; applied: number }>(
+    'select version, applied from change_log where event_id = ?',
+    [eventId],
+  )
+  return row ?? null
+}
+
+const withVersion = (event: Event, version: number): Event => ({ ...event, config_version: version })
+
+const atVersion = (statements: readonly Statement[], version: number): Statement[] =>
+  statements.map(({ sql, args }) => ({ sql, args: args.map((value) => (value === versionArgument ? version : value)) }))
+
+/**
+ * Appends to the control plane's chain: one at a time within this process, and by guard and repetition against other
+ * control planes. With a pending id, nothing happens where that row is gone: then somebody else has done all of it.
+ */
+function serialAppender({ ledger, clock }: RecorderOptions): Append {
+  let last: Promise<unknown> = Promise.resolve()
+  return (events, transaction) => {
+    const result = last.then(() => appendToChain(ledger, clock, events, transaction))
+    // The next one waits for this one and does not care how it ended; its own caller is told.
+    last = result.catch(() => undefined)
+    return result
+  }
+}
+
+async function appendToChain(
+  ledger: Database,
+  clock: Clock,
+  events: readonly Event[],
+  { pendingId, before }: Parameters<Append>[1],
+): Promise<void> {
+  const written = events.map((event) => ({ event, body: JSON.stringify(event) }))
+  for (let attempt = 1; ; attempt += 1) {
+    const head = await readChainHead(ledger, controlPlaneChain)
+    const appended = appendStatements({
+      chain: controlPlaneChain,
+      head,
+      events: chainAfter(head, written),
+      receivedAt: clock.now(),
+    })
+    const claim = pendingId === null ? [] : [stillPending(pendingId), dropPending(pendingId)]
+    try {
+      return await ledger.write([...claim, ...before, ...appended])
+    } catch (error) {
+      if (brokenConstraint(error) !== 'check') throw error
+      if (pendingId !== null && !(await isPending(ledger, pendingId))) return
+      const grown = (await readChainHead(ledger, controlPlaneChain)).digest !== head.digest
+      if (!grown) throw new Failure('conflict', { cause: error })
+      if (attempt === chainAttempts) throw new Failure('dependency_unavailable', { cause: error, retryAfter: 1 })
+    }
+  }
+}
+
+const stillPending = (eventId: string): Statement => ({
+  sql: 'insert into guards (holds) select 0 where not exists (select 1 from pending_changes where event_id = ?)',
+  args: [eventId],
+})
+
+const isPending = async (ledger: Database, eventId: string): Promise<boolean> =>
+  (await ledger.read('select 1 from pending_changes where event_id = ?', [eventId])).length > 0
+
+async function settle(options: RecorderOptions, append: Append): Promise<void> {
+  const abandoned = await options.ledger.read<{ event_id: string; statements: string; event: string }>(
+    'select event_id, statements, event from pending_changes where created_at <= ? order by created_at, event_id',
+    [options.clock.now() - abandonedAfterMilliseconds],
+  )
+  const failed: unknown[] = []
+  for (const row of abandoned) {
+    try {
+      await settleOne(options, append, row)
+    } catch (error) {
+      options.log.error({ event_id: row.event_id, error: String(error) }, 'A pending change could not be settled')
+      failed.push(error)
+    }
+  }
+  if (failed.length > 0) throw new Failure('dependency_unavailable', { cause: failed[0] })
+}
+
+async function settleOne(
+  { state, ledger, announce, clock, log }: RecorderOptions,
+  append: Append,
+  row: { event_id: string; statements: string; event: string },
+): Promise<void> {
+  await state.write(markLostUnlessLogged(row.event_id, clock.now()))
+  const logged = await loggedChange(state, row.event_id)
+  if (logged === null || logged.applied === 0) {
+    log.warn({ event_id: row.event_id }, 'A change that never reached the state was dropped')
+    return await ledger.write([dropPending(row.event_id)])
+  }
+  const { ledger: statements, deny }: Pending = JSON.parse(row.statements)
+  const event: Event = JSON.parse(row.event)
+  announce(await readHead(state), deny)
+  await append([withVersion(event, logged.version)], {
+    pendingId: row.event_id,
+    before: atVersion(statements, logged.version),
+  })
+  log.info({ event_id: row.event_id }, 'A change that was interrupted is now recorded')
+}
+
+/** Both statements do nothing where the change is in the log already, whatever it says. */
+const markLostUnlessLogged = (eventId: string, at: number): Statement[] => [
+  {
+    sql: `update state_head set version = version + 1, nonce = ?
+      where id = 1 and not exists (select 1 from change_log where event_id = ?)`,
+    args: [randomBytes(16).toString('hex'), eventId],
+  },
+  {
+    sql: `insert into change_log (event_id, version, applied, at, guard)
+      values (?, (select version from state_head), 0, ?, 1) on conflict (event_id) do nothing`,
+    args: [eventId, at],
+  },
+]

@@ -1,0 +1,46 @@
+import type { Clock } from '../lib/clock.ts'
+import { timestamp } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Principal } from '../tokens/principal.ts'
+import { type Event, type EventType, nobody, type Verdict } from './event.ts'
+
+export interface ControlPlaneEvent {
+  type: EventType
+  /** Default allow; a refused action is deny (contract section 9). */
+  verdict?: Verdict
+  /** Default `ok`; otherwise a stable dotted word. */
+  reason?: string
+  principal: Principal
+  requestId: string
+  /** What was done to what: ids and names, never a secret. */
+  details: Record<string, unknown>
+  /** The team the event belongs to where it is another than the principal's: that of the token that was changed. */
+  teamId?: string | null
+  /** The token that was acted on; the acting token is `details.actor`. Default: the principal's own. */
+  tokenId?: string | null
+  configVersion: number
+  clock: Clock
+  newId: NewId
+}
+
+/** The event of something done on the control plane: who did it stands in `details.actor`. */
+export function controlPlaneEvent(options: ControlPlaneEvent): Event {
+  const { principal } = options
+  return {
+    event_id: options.newId(),
+    event_type: options.type,
+    request_id: options.requestId,
+    timestamp: timestamp(options.clock.now()),
+    verdict: options.verdict ?? 'allow',
+    reason_code: options.reason ?? 'ok',
+    config_version: options.configVersion,
+    event_attribution: {
+      ...nobody,
+      token_id: options.tokenId === undefined ? principal.tokenId : options.tokenId,
+      team_id: options.teamId === undefined ? principal.teamId : options.teamId,
+      user_id: principal.userId,
+      gateway_id: principal.gatewayId,
+    },
+    details: { ...options.details, actor: principal.name },
+  }
+}
