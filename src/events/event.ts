@@ -45,6 +45,7 @@ export const eventTypes = [
   'auth.program_approved',
   'auth.session_started',
   'auth.session_ended',
+  'auth.code_exchanged',
   'auth.code_replayed',
   'fleet.enrolled',
 ] as const

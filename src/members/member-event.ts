@@ -1,19 +1,22 @@
 /** Events of people: who did it, to whom, and what changed; never a password or another secret. */
-import { type Event, type EventType, nobody } from '../events/event.ts'
-import type { Change, Recorder } from '../events/recorder.ts'
+import { brokenConstraint } from '../events/append.ts'
+import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import type { Event, EventType } from '../events/event.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
-import { type Clock, timestamp } from '../lib/clock.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Statement } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
 
 export interface MemberEventOptions {
   type: EventType
-  /** Absent: allowed. */
+  /** The reason of a refusal; absent: allowed. */
   refused?: string
-  principal: Pick<Principal, 'name' | 'tokenId' | 'userId'>
+  principal: Principal
   requestId: string
   sessionId?: string | null
+  /** The team it is about; what is about people only is for owners and admins to see. */
   teamId?: string | null
   details: Record<string, unknown>
 }
@@ -29,23 +32,19 @@ export async function memberEvent(
   { clock, newId, configVersion }: EventMaker,
   { type, refused, principal, requestId, sessionId = null, teamId = null, details }: MemberEventOptions,
 ): Promise<Event> {
-  return {
-    event_id: newId(),
-    event_type: type,
-    request_id: requestId,
-    timestamp: timestamp(clock.now()),
+  const event = controlPlaneEvent({
+    type,
     verdict: refused === undefined ? 'allow' : 'deny',
-    reason_code: refused ?? 'ok',
-    config_version: await configVersion(),
-    event_attribution: {
-      ...nobody,
-      token_id: principal.tokenId,
-      user_id: principal.userId,
-      team_id: teamId,
-      session_id: sessionId,
-    },
-    details: { actor: principal.name, ...details },
-  }
+    reason: refused ?? 'ok',
+    principal,
+    requestId,
+    details,
+    teamId,
+    configVersion: await configVersion(),
+    clock,
+    newId,
+  })
+  return { ...event, event_attribution: { ...event.event_attribution, session_id: sessionId } }
 }
 
 /** The fields whose values differ, each with what it was and what it is. */
@@ -58,26 +57,19 @@ export function changesOf<Row extends object>(before: Row, after: Row, fields: r
 }
 
 /**
- * Records a change of the ledger alone. Throws `conflict`, naming `conflict` where it is given, when a guard or a
+ * Records a change of the ledger alone. Throws `conflict`, with the message and field given, where a guard or a
  * constraint does not hold; then nothing has changed.
  */
 export async function recordChange(
   recorder: Recorder,
-  change: { event: Event; ledger: readonly Statement[] },
+  { event, ledger }: { event: Event; ledger: readonly Statement[] },
   conflict: { message?: string; param?: string } = {},
 ): Promise<void> {
-  const whole: Change = { ...change, state: [] }
   try {
-    await recorder.change(whole)
+    await recorder.change({ event, state: [], ledger })
   } catch (error) {
-    if (breaksConstraint(error)) throw new Failure('conflict', { ...conflict, cause: error })
+    const guardBroke = error instanceof Failure && error.code === 'conflict'
+    if (guardBroke || brokenConstraint(error) !== null) throw new Failure('conflict', { ...conflict, cause: error })
     throw error
   }
-}
-
-/** Whether a statement failed because a constraint of the database does not hold. */
-function breaksConstraint(error: unknown): boolean {
-  if (error instanceof Failure) return error.code === 'conflict'
-  if (!(error instanceof Error)) return false
-  return /constraint failed/i.test(error.message) || breaksConstraint(error.cause)
 }

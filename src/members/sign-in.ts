@@ -3,11 +3,21 @@
  * long, whether the account is unknown, disabled, has no password, or the password is wrong.
  */
 import { Failure } from '../failure.ts'
+import { anonymous } from '../tokens/principal.ts'
+import { sessionPrincipal } from './authenticate-session.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { memberEvent, recordChange } from './member-event.ts'
 import { hashPassword, passwordFault, verifyPassword } from './password.ts'
 import { endSessionsOf, type NewSession, startSession, sweepSessions } from './session.ts'
-import { accountKey, accountRule, addressKey, addressRule, countAttempt, forgiveAttempt, sweepAttempts } from './throttle.ts'
+import {
+  accountKey,
+  accountRule,
+  addressKey,
+  addressRule,
+  countAttempt,
+  forgiveAttempt,
+  sweepAttempts,
+} from './throttle.ts'
 import { findUserByEmail, type UserRow } from './user.ts'
 
 export interface SignedIn {
@@ -61,7 +71,7 @@ export async function startBrowserSession(
   const session = startSession({ ...dependencies, userId: user.id, kind: 'browser', program: null })
   const event = await memberEvent(dependencies, {
     type: 'auth.signed_in',
-    principal: { name: `user:${user.id}`, tokenId: null, userId: user.id },
+    principal: sessionPrincipal({ user_id: user.id, role: user.role }),
     requestId,
     sessionId: session.id,
     details: { address },
@@ -79,7 +89,7 @@ async function recordRefusal(
   const event = await memberEvent(dependencies, {
     type: 'auth.refused',
     refused: 'invalid_credentials',
-    principal: { name: 'anonymous', tokenId: null, userId: null },
+    principal: anonymous,
     requestId,
     // What was typed is not recorded: people type passwords into the wrong field.
     details: { address, user_id: user?.id ?? null },

@@ -50,7 +50,9 @@ function ipv6Network(address: string): string {
   const [head = '', tail = ''] = plain.split('::')
   const groups = head === '' ? [] : head.split(':')
   const rest = tail === '' ? [] : tail.split(':')
-  const zeros = plain.includes('::') ? Array.from({ length: Math.max(0, 8 - groups.length - rest.length) }, () => '0') : []
+  const zeros = plain.includes('::')
+    ? Array.from({ length: Math.max(0, 8 - groups.length - rest.length) }, () => '0')
+    : []
   const network = [...groups, ...zeros, ...rest].slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16))
   return `${network.join(':')}::/64`
 }
