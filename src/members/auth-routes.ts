@@ -29,6 +29,13 @@ const signedInSchema = z.object({
   csrf_token: z.string().describe('Send it as x-csrf-token with every write that the cookie authenticates'),
 })
 
+export const setupSchema = z.strictObject({
+  secret: z.string().max(200),
+  email: emailSchema,
+  name: displayName,
+  password: z.string(),
+})
+
 export const authRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
   login(dependencies),
   logout(dependencies),
@@ -61,12 +68,7 @@ const setup = (dependencies: MemberDependencies): AnyRoute =>
     tag: 'Sessions',
     summary: 'Uses a one-time setup link: sets name, e-mail address and password, and signs in',
     access: 'public',
-    body: z.strictObject({
-      secret: z.string().max(200),
-      email: emailSchema,
-      name: displayName,
-      password: z.string(),
-    }),
+    body: setupSchema,
     reply: signedInSchema,
     async handle({ body, requestId }, request) {
       refuseForeignPage(request, dependencies)
@@ -97,7 +99,7 @@ export async function useSetup(
   const statements = [...useSetupLink(secret, clock.now()), rename, ...passwordStatements(userId, passwordHash, null)]
   const taken = { message: 'The link was used meanwhile, or somebody has this e-mail address already' }
   await recordChange(recorder, { event, ledger: statements }, taken)
-  return { userId, session: await startBrowserSession(dependencies, user, from) }
+  return { userId, session: await startBrowserSession(dependencies, { ...user, password_hash: passwordHash }, from) }
 }
 
 const logout = (dependencies: MemberDependencies): AnyRoute =>

@@ -62,7 +62,10 @@ export async function provePassword(
   await forgiveAttempt(ledger, keys)
 }
 
-/** Starts a browser session for a person who has proved who they are. */
+/**
+ * Starts a browser session for a person who has proved who they are. Throws `conflict` where they were disabled or
+ * their password was replaced since `user` was read: what ended their sessions must end this one too.
+ */
 export async function startBrowserSession(
   dependencies: MemberDependencies,
   user: UserRow,
@@ -76,8 +79,13 @@ export async function startBrowserSession(
     sessionId: session.id,
     details: { address },
   })
+  const unchanged = {
+    sql: `insert into guards (holds) select 0 where not exists
+      (select 1 from users where id = ? and status = 'active' and password_hash is ?)`,
+    args: [user.id, user.password_hash],
+  }
   const sweep = sweepSessions(dependencies.settings, dependencies.clock.now())
-  await recordChange(dependencies.recorder, { event, ledger: [sweep, session.statement] })
+  await recordChange(dependencies.recorder, { event, ledger: [unchanged, sweep, session.statement] })
   return session
 }
 
