@@ -1,10 +1,10 @@
 /**
  * The pages a person sees before there is a console: sign in, approve a program, set up the owner. Plain HTML without
  * requests to anywhere; one style and, on the setup page only, one script, both allowed by their hash (CSP Level 3).
- * Every text from outside goes through `escape`.
+ * Every text from outside goes through `escaped`.
  */
 
-const escape = (text: string): string => Bun.escapeHTML(text)
+const escaped = (text: string): string => Bun.escapeHTML(text)
 
 const style = `
 :root { color-scheme: light dark; --line: light-dark(#d4d4d8, #3f3f46); --accent: light-dark(#1d4ed8, #93b4ff) }
@@ -51,8 +51,8 @@ export interface Page {
 export function pageResponse({ title, content, status = 200, script, formTargets = [], headers = {} }: Page): Response {
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${escape(title)}</title><style>${style}</style></head>
-<body><main><h1>${escape(title)}</h1>${content}</main>${script === undefined ? '' : `<script>${script}</script>`}
+<title>${escaped(title)}</title><style>${style}</style></head>
+<body><main><h1>${escaped(title)}</h1>${content}</main>${script === undefined ? '' : `<script>${script}</script>`}
 </body></html>`
   const policy = [
     "default-src 'none'",
@@ -78,11 +78,11 @@ export function pageResponse({ title, content, status = 200, script, formTargets
   })
 }
 
-const alert = (message: string | null): string => (message === null ? '' : `<p role="alert">${escape(message)}</p>`)
+const alert = (message: string | null): string => (message === null ? '' : `<p role="alert">${escaped(message)}</p>`)
 
 export const messagePage = (title: string, message: string, status = 200): Page => ({
   title,
-  content: `<p>${escape(message)}</p>`,
+  content: `<p>${escaped(message)}</p>`,
   status,
 })
 
@@ -111,20 +111,20 @@ export function approvalPage({ program, redirectUri, tokenName, person, csrfToke
   const gets =
     tokenName === null
       ? 'It will act as you: it can do all that you can do, until you end its session.'
-      : `It will get an API token named <strong>${escape(tokenName)}</strong>, which you can revoke.`
+      : `It will get an API token named <strong>${escaped(tokenName)}</strong>, which you can revoke.`
   const goesTo =
     redirectUri === null
       ? 'You will be shown a code to type into it. Go on only if you started this yourself.'
-      : `You will be sent on to <strong>${escape(new URL(redirectUri).host)}</strong>, on this computer.`
-  const hidden = `<input type="hidden" name="csrf_token" value="${escape(csrfToken)}">`
+      : `You will be sent on to <strong>${escaped(new URL(redirectUri).host)}</strong>, on this computer.`
+  const hidden = `<input type="hidden" name="csrf_token" value="${escaped(csrfToken)}">`
   const choice = (step: string, words: string) =>
     `<form method="post">${hidden}<input type="hidden" name="step" value="${step}"><button>${words}</button></form>`
   return {
     title: 'Let a program in?',
-    content: `<p>A program that calls itself <strong>${escape(program)}</strong> asks for access. ${gets}</p>
+    content: `<p>A program that calls itself <strong>${escaped(program)}</strong> asks for access. ${gets}</p>
 <p>${goesTo}</p><div class="choices">${choice('deny', 'Deny')}${choice('approve', 'Approve')}</div>
 <p></p><form method="post">${hidden}<input type="hidden" name="step" value="sign-out">
-<p>Signed in as ${escape(person)}. <button class="plain">Not you?</button></p></form>`,
+<p>Signed in as ${escaped(person)}. <button class="plain">Not you?</button></p></form>`,
     formTargets: redirectUri === null ? [] : [formTarget(redirectUri)],
   }
 }
@@ -137,18 +137,22 @@ const formTarget = (redirectUri: string): string => {
 
 export const codePage = (code: string, program: string): Page => ({
   title: 'Type this code',
-  content: `<p>Give this code to ${escape(program)} within a minute:</p><p><code>${escape(code)}</code></p>
+  content: `<p>Give this code to ${escaped(program)} within a minute:</p><p><code>${escaped(code)}</code></p>
 <p>Then you can close this page. Give it to nobody else.</p>`,
 })
 
-export const setupPage = (message: string | null, values: { email: string; name: string }, status = 200): Page => ({
+export const setupPage = (
+  message: string | null,
+  values: { secret: string; email: string; name: string },
+  status = 200,
+): Page => ({
   title: 'Set up Gatehouse',
   status,
   script: setupScript,
   content: `${alert(message)}<form method="post">
-<label>Setup code (what follows # in the link)<input type="password" name="secret" id="secret" autocomplete="off" required></label>
-<label>Your e-mail address<input type="email" name="email" autocomplete="username" required value="${escape(values.email)}"></label>
-<label>Your name<input name="name" autocomplete="name" required value="${escape(values.name)}"></label>
+<label>Setup code (what follows # in the link)<input type="password" name="secret" id="secret" autocomplete="off" required value="${escaped(values.secret)}"></label>
+<label>Your e-mail address<input type="email" name="email" autocomplete="username" required value="${escaped(values.email)}"></label>
+<label>Your name<input name="name" autocomplete="name" required value="${escaped(values.name)}"></label>
 <label>A new password, 12 characters or more<input type="password" name="password" autocomplete="new-password" minlength="12" required></label>
 <button>Set up</button></form>`,
 })

@@ -19,7 +19,7 @@ export function setupRoutes(dependencies: MemberDependencies): AnyRoute[] {
       method: 'GET',
       path,
       summary: 'Asks the owner for a name, an e-mail address and a password',
-      handle: () => pageResponse(setupPage(null, { email: '', name: '' })),
+      handle: () => pageResponse(setupPage(null, { secret: '', email: '', name: '' })),
     }),
     route({
       ...pageRoute,
@@ -46,7 +46,7 @@ async function setUp(dependencies: MemberDependencies, request: Request, request
     return pageResponse({ ...done, headers: { 'set-cookie': cookie } })
   } catch (error) {
     if (!(error instanceof Failure) || error.status >= 500) throw error
-    const { email = '', name = '' } = form
+    const { secret = '', email = '', name = '' } = form
     return pageResponse(
       setupPage(`${error.message}. Open the link again if it has not been used`, { email, name }, error.status),
     )
