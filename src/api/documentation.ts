@@ -1,1 +1,77 @@
-export const documentationPage = (): { path: string; respond(): Promise<Response> }[] => []
+/**
+ * The documentation page at `/docs`. The Elysia plugin writes the page; Scalar's script, which the page would take from
+ * a CDN, is carried in the executable and served from here, under a path that its content names, so that it may be
+ * cached for ever. Fonts, telemetry and the hosted services that Scalar offers are switched off, and the page's policy
+ * (CSP) lets nothing be fetched from elsewhere whatever the script tries.
+ *
+ * Only the page is taken from the plugin. Its own description of the routes is not served: it cannot read zod.
+ */
+import { swagger } from '@elysiajs/swagger'
+import { Elysia } from 'elysia'
+import scalarScript from '../../node_modules/@scalar/fastify-api-reference/dist/js/standalone.js' with { type: 'file' }
+import { version } from '../version.ts'
+
+const pagePath = '/docs'
+const scriptPath = `${pagePath}/scalar-${version}.js`
+
+const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** Members that the plugin's types do not know yet; the script that is carried reads them. */
+const newerScalarConfig = {
+  hideClientButton: true,
+  telemetry: false,
+  showDeveloperTools: 'never',
+  agent: { disabled: true },
+  mcp: { disabled: true },
+}
+
+/** The page and its script, as paths to serve. */
+export function documentationPage(): { path: string; respond(): Promise<Response> | Response }[] {
+  const page = pageText()
+  return [
+    {
+      path: pagePath,
+      respond: async () =>
+        new Response(await page, {
+          headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': pagePolicy },
+        }),
+    },
+    {
+      path: scriptPath,
+      respond: () =>
+        new Response(Bun.file(scalarScript), {
+          headers: {
+            'content-type': 'text/javascript; charset=utf-8',
+            'cache-control': 'public, max-age=31536000, immutable',
+          },
+        }),
+    },
+  ]
+}
+
+async function pageText(): Promise<string> {
+  const plugin = new Elysia().use(
+    swagger({
+      path: pagePath,
+      scalarCDN: scriptPath,
+      documentation: { info: { title: 'Gatehouse API', description: 'The public API, version 1', version } },
+      scalarConfig: {
+        spec: { url: '/v1/openapi.json' },
+        withDefaultFonts: false,
+        ...newerScalarConfig,
+      },
+    }),
+  )
+  const response = await plugin.handle(new Request(`http://localhost${pagePath}`))
+  return await response.text()
+}

@@ -42,8 +42,16 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
   const matched = new WeakMap<Request, string>()
   const requestIds = new WeakMap<Request, string>()
   const idOf = (request: Request): string => requestIds.get(request) ?? options.newId()
-  const server = new Elysia({ aot: false, normalize: false })
+  const server = new Elysia({ normalize: false, strictPath: true })
   const paths = new Map<string, Set<string>>()
+  // Before the routes: Elysia's hooks reach only what is registered after them.
+  server.onError(({ request, error, code }) => {
+    const requestId = idOf(request)
+    if (code !== 'NOT_FOUND') return failureResponse(error, { requestId, log: options.log })
+    const allow = methodsOf(paths, new URL(request.url).pathname)
+    if (allow.length === 0) return failureResponse(new Failure('not_found'), { requestId, log: options.log })
+    return failureResponse(new Failure('method_not_allowed'), { requestId, log: options.log, allow })
+  })
   const serve = (method: string, path: string, handle: Handle) => {
     paths.set(path, (paths.get(path) ?? new Set()).add(method))
     server.route(
@@ -62,14 +70,6 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
   const document = JSON.stringify(openApiDocument(options))
   serve('GET', '/v1/openapi.json', () => jsonResponse(200, document))
   for (const { path, respond } of documentationPage()) serve('GET', path, respond)
-
-  server.onError(({ request, error, code }) => {
-    const requestId = idOf(request)
-    if (code !== 'NOT_FOUND') return failureResponse(error, { requestId, log: options.log })
-    const allow = methodsOf(paths, new URL(request.url).pathname)
-    if (allow.length === 0) return failureResponse(new Failure('not_found'), { requestId, log: options.log })
-    return failureResponse(new Failure('method_not_allowed'), { requestId, log: options.log, allow })
-  })
 
   return {
     async fetch(request) {

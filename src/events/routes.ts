@@ -1,0 +1,59 @@
+/** Events by query: GET /v1/events (service.md Events; contract section 9). */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../api/route.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Database } from '../store/open.ts'
+import type { Principal } from '../tokens/principal.ts'
+import { eventSchema, eventTypes, verdicts } from './event.ts'
+import { exportEvents, exportFormats } from './export.ts'
+import { readEventPage, teamsOfUser } from './query.ts'
+import { sinceInstant, sinceSchema } from './since.ts'
+import { type Visibility, visibilityOf } from './visibility.ts'
+
+export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock }): AnyRoute[] {
+  const visible = async (principal: Principal): Promise<Visibility> =>
+    visibilityOf(principal, await teamsOfUser(ledger, principal.userId))
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/events',
+      tag: 'Events',
+      summary: 'One page of events, newest first',
+      access: 'events:read',
+      query: z.strictObject({
+        since: sinceSchema,
+        limit: z.coerce.number().int().min(1).max(100).default(100),
+        cursor: z
+          .string()
+          .min(1)
+          .max(2048)
+          .optional()
+          .describe('next_cursor of the page before, with the same filters'),
+        event_type: z.enum(eventTypes).optional(),
+        gateway_id: z.uuid().optional(),
+        verdict: z.enum(verdicts).optional(),
+      }),
+      reply: z.object({ events: z.array(eventSchema), next_cursor: z.string().nullable() }),
+      async handle({ principal, query }) {
+        const { limit, cursor, ...filters } = query
+        const since = sinceInstant(query.since, clock.now())
+        const visibility = await visible(principal)
+        return { reply: await readEventPage(ledger, { filters, since, limit, cursor, visibility }) }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/events/export',
+      tag: 'Events',
+      summary: 'All events from an instant to now, oldest first, in one answer: JSON as described, or CSV',
+      access: 'events:export',
+      query: z.strictObject({ since: sinceSchema, format: z.enum(exportFormats) }),
+      reply: z.object({ events: z.array(eventSchema) }),
+      async handle({ principal, query, signal }) {
+        const since = sinceInstant(query.since, clock.now())
+        const visibility = await visible(principal)
+        return await exportEvents(ledger, { since, format: query.format, visibility, signal })
+      },
+    }),
+  ]
+}

@@ -1,0 +1,26 @@
+import { z } from 'zod'
+
+const unitMilliseconds: Readonly<Record<string, number>> = {
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+}
+const relative = /^(\d{1,9})([mhdw])$/
+const absolute = z.iso.datetime({ offset: true })
+
+/** The form of `since`: an RFC 3339 instant, or a whole number of minutes, hours, days or weeks before now. */
+export const sinceSchema = z
+  .string()
+  .refine((text) => relative.test(text) || absolute.safeParse(text).success, {
+    message: 'Write an RFC 3339 timestamp, or a whole number followed by m, h, d or w',
+  })
+  .describe('RFC 3339, or a whole number followed by m, h, d or w; inclusive')
+
+/** The instant that a `since` means at `now`, both in milliseconds since the epoch. */
+export function sinceInstant(since: string, now: number): number {
+  const [, count, unit = ''] = relative.exec(since) ?? []
+  const length = unitMilliseconds[unit]
+  if (count === undefined || length === undefined) return Date.parse(since)
+  return Math.max(0, now - Number(count) * length)
+}

@@ -1,0 +1,56 @@
+/**
+ * What the control plane counts, as Prometheus text (contract section 2). Labels are bounded: a route's pattern and
+ * never an address, a class of status, an event type; never a token, a user or a request id.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+export interface ControlPlaneMetrics {
+  /** `path` is the route's pattern, or null where there was no such route. */
+  answered(answer: { method: string; path: string | null; status: number; seconds: number }): void
+  ingested(eventCount: number): void
+  /** How long a change took until all lanes had acknowledged it or the wait was over. */
+  propagated(seconds: number): void
+  connectedLanes(count: number): void
+  /** Prometheus text exposition. */
+  text(): Promise<string>
+}
+
+const knownMethods = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'])
+
+export function createControlPlaneMetrics(): ControlPlaneMetrics {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry, prefix: 'gatehouse_' })
+  const registers = [registry]
+  const requests = new Counter({
+    name: 'gatehouse_http_requests_total',
+    help: 'Answers of the control plane by route pattern and status',
+    labelNames: ['method', 'route', 'status'],
+    registers,
+  })
+  const durations = new Histogram({
+    name: 'gatehouse_http_request_seconds',
+    help: "Time until an answer's headers, by route pattern",
+    labelNames: ['route'],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 10],
+    registers,
+  })
+  const events = new Counter({ name: 'gatehouse_events_ingested_total', help: 'Events taken from gateways', registers })
+  const propagation = new Histogram({
+    name: 'gatehouse_propagation_seconds',
+    help: 'Time from a change to the last acknowledgement that was waited for',
+    buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3],
+    registers,
+  })
+  const lanes = new Gauge({ name: 'gatehouse_connected_lanes', help: 'Gateway lanes with an open stream', registers })
+  return {
+    answered({ method, path, status, seconds }) {
+      const route = path ?? 'none'
+      requests.inc({ method: knownMethods.has(method) ? method : 'other', route, status: String(status) })
+      durations.observe({ route }, seconds)
+    },
+    ingested: (eventCount) => events.inc(eventCount),
+    propagated: (seconds) => propagation.observe(seconds),
+    connectedLanes: (count) => lanes.set(count),
+    text: () => registry.metrics(),
+  }
+}
