@@ -11,13 +11,32 @@ const address = z
   .regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'Write HOST:PORT; port 0 picks a free one')
   .refine((text) => Number(text.slice(text.lastIndexOf(':') + 1)) <= 65535, 'A port is at most 65535')
 
-const origin = z
-  .url({ protocol: /^https?$/ })
-  .refine((text) => ['/', ''].includes(new URL(text).pathname), 'An origin has no path: https://gateway.example.com')
-  .refine((text) => new URL(text).search === '' && new URL(text).hash === '', 'An origin has no query or fragment')
-  .transform((text) => new URL(text).origin)
+const parseUrl = (text: string): URL | null => (URL.canParse(text) ? new URL(text) : null)
 
-const whole = (minimum: number, maximum: number) => z.coerce.number().int().min(minimum).max(maximum)
+const httpUrl = z
+  .string()
+  .refine((text) => /^https?:$/.test(parseUrl(text)?.protocol ?? ''), {
+    error: 'Write an address that begins with http:// or https://',
+    abort: true,
+  })
+  .refine((text) => parseUrl(text)?.username === '' && parseUrl(text)?.password === '', 'Leave user and password out')
+
+const origin = httpUrl
+  .refine((text) => parseUrl(text)?.pathname === '/', 'An origin has no path: https://gateway.example.com')
+  .refine((text) => !/[?#]/.test(text), 'An origin has no query or fragment')
+  .transform((text) => parseUrl(text)?.origin ?? text)
+
+/** A whole number, as a file writes it or as text; what JavaScript would make of other values is not accepted. */
+const whole = (minimum: number, maximum: number) => {
+  const error = `Write a whole number from ${minimum} to ${maximum}`
+  const digits = z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .transform(Number)
+  return z
+    .union([z.number(), digits], { error })
+    .refine((value) => Number.isInteger(value) && value >= minimum && value <= maximum, error)
+}
 
 const mebibyte = 1024 * 1024
 
@@ -28,8 +47,8 @@ export const settingsSchema = z.strictObject({
   data: z.string().min(1).default('./gatehouse-data').describe('The data directory (mode 0700)'),
   base_url: origin.optional().describe("The control plane's address as others see it; default: where it listens"),
   gateway_url: origin.optional().describe("The gateway's address as applications see it; default: where it listens"),
-  console_url: z.url().optional().describe("The console's address; default: base_url followed by /console"),
-  api_url: z.url().optional().describe('The control plane that a gateway or an operator command talks to'),
+  console_url: httpUrl.optional().describe("The console's address; default: base_url followed by /console"),
+  api_url: httpUrl.optional().describe('The control plane that a gateway or an operator command talks to'),
   api_token: z.string().optional().describe('The API token a gateway or an operator command uses (a secret)'),
   master_key: z
     .string()
@@ -78,7 +97,12 @@ export type SettingOrigin = 'default' | 'file' | 'environment' | 'flag'
 /** Settings whose value is never shown, not even by `config explain`. */
 export const secretSettings: ReadonlySet<SettingName> = new Set<SettingName>(['api_token', 'master_key'])
 
-export const settingNames = Object.keys(settingsSchema.shape) as SettingName[]
+export const isSettingName = (name: string): name is SettingName => Object.hasOwn(settingsSchema.shape, name)
+
+export const settingNames: readonly SettingName[] = Object.keys(settingsSchema.shape).filter(isSettingName)
+
+/** Settings that have a flag: secrets have none, because every process of a host can read a command line. */
+export const flagSettings: readonly SettingName[] = settingNames.filter((name) => !secretSettings.has(name))
 
 export const environmentName = (name: SettingName): string => `SERVICE_${name.toUpperCase()}`
 export const flagName = (name: SettingName): string => `--${name.replaceAll('_', '-')}`
@@ -93,6 +117,17 @@ export interface SettingSources {
 export interface LoadedSettings {
   settings: Settings
   origins: Readonly<Record<SettingName, SettingOrigin>>
+  /** Where each value was written, as a person would look for it; absent for defaults. */
+  written: Readonly<Partial<Record<SettingName, string>>>
+}
+
+/** The environment that gives another process these settings, whatever else it finds. */
+export function settingsEnvironment(settings: Settings): Record<string, string> {
+  const given = settingNames.flatMap((name) => {
+    const value = settings[name]
+    return value === undefined ? [] : [[environmentName(name), String(value)] as const]
+  })
+  return Object.fromEntries(given)
 }
 
 /** Merges the sources and validates the result. Throws `invalid_parameter`, naming the setting where it was written. */
@@ -102,7 +137,7 @@ export function loadSettings({ file, environment, flags }: SettingSources): Load
     SettingName,
     SettingOrigin
   >
-  const written: Record<string, string> = {}
+  const written: Partial<Record<SettingName, string>> = {}
   const take = (name: SettingName, value: unknown, from: SettingOrigin, where: string) => {
     merged[name] = value
     origins[name] = from
@@ -113,10 +148,10 @@ export function loadSettings({ file, environment, flags }: SettingSources): Load
       throw new Failure('invalid_parameter', { message: `${file.path} must hold a map of settings` })
     }
     for (const [name, value] of Object.entries(file.values)) {
-      if (!settingNames.includes(name as SettingName)) {
+      if (!isSettingName(name)) {
         throw new Failure('unknown_parameter', { message: `${file.path}: unknown setting "${name}"`, param: name })
       }
-      take(name as SettingName, value, 'file', `${file.path}: ${name}`)
+      take(name, value, 'file', `${file.path}: ${name}`)
     }
   }
   for (const name of settingNames) {
@@ -130,7 +165,8 @@ export function loadSettings({ file, environment, flags }: SettingSources): Load
   if (!parsed.success) {
     const issue = parsed.error.issues[0]
     const name = String(issue?.path[0] ?? '')
-    throw new Failure('invalid_parameter', { message: `${written[name] ?? name}: ${issue?.message}`, param: name })
+    const where = isSettingName(name) ? written[name] : undefined
+    throw new Failure('invalid_parameter', { message: `${where ?? name}: ${issue?.message}`, param: name })
   }
-  return { settings: parsed.data, origins }
+  return { settings: parsed.data, origins, written }
 }

@@ -85,6 +85,14 @@ export const failures = {
   chain_gap: row(409, 'invalid_request_error', 'Events before these are missing: send from the announced head'),
   session_expired: row(401, 'authentication_error', 'The session credential has expired: bootstrap again'),
 
+  // The command line (the status is what the same mistake would be over HTTP)
+  usage: row(422, 'invalid_request_error', 'The command was not understood: see --help'),
+  already_running: row(409, 'invalid_request_error', 'Another process uses this data directory'),
+  address_in_use: row(409, 'invalid_request_error', 'Another process listens at this address'),
+  data_unwritable: row(500, 'server_error', 'The data directory cannot be written'),
+  api_unreachable: row(503, 'service_unavailable', 'The control plane could not be reached'),
+  process_failed: row(500, 'server_error', 'A process of this installation failed'),
+
   internal: row(500, 'server_error', 'Something failed inside; the request id finds it in the log'),
 } satisfies Record<string, Row>
 

@@ -6,6 +6,9 @@ import { Database } from 'bun:sqlite'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
+/** Keeps the locks' files open: one that nothing refers to would be closed by the garbage collector, and its lock gone. */
+const held = new Set<Database>()
+
 /** Takes the lock, making the directory (0700) where there is none. Null where another process holds it. */
 export function lockDirectory(directory: string): { release(): void } | null {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -20,5 +23,11 @@ export function lockDirectory(directory: string): { release(): void } | null {
     if (error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')) return null
     throw error
   }
-  return { release: () => database.close() }
+  held.add(database)
+  return {
+    release() {
+      held.delete(database)
+      database.close()
+    },
+  }
 }

@@ -1,0 +1,137 @@
+/**
+ * Makes the executable: `bun cli/build.ts [--target linux-x64] [--outfile dist/gatehouse]`.
+ *
+ * What is not plain about it: libSQL looks its native addon up by package name at run time, which finds nothing in a
+ * compiled executable (oven-sh/bun#18909). So (1) the addon goes in as a file, which `src/store/open.ts` places in the
+ * data directory and opens, and (2) libSQL's two loaders are rewritten to take what was opened there. A rewrite that no
+ * longer fits libSQL's text stops the build.
+ *
+ * Identifiers are kept, so that stacks stay readable. An addon for another platform than this one is fetched through
+ * `bun install` into a temp directory, at the version of the lock file.
+ */
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { BunPlugin } from 'bun'
+
+interface Target {
+  bun: Bun.Build.CompileTarget
+  addon: string
+}
+
+const targets: Readonly<Record<string, Target>> = {
+  'linux-x64': { bun: 'bun-linux-x64', addon: '@libsql/linux-x64-gnu' },
+  'linux-arm64': { bun: 'bun-linux-arm64', addon: '@libsql/linux-arm64-gnu' },
+  'linux-x64-musl': { bun: 'bun-linux-x64-musl', addon: '@libsql/linux-x64-musl' },
+  'linux-arm64-musl': { bun: 'bun-linux-arm64-musl', addon: '@libsql/linux-arm64-musl' },
+}
+
+const root = resolve(import.meta.dir, '..')
+
+class BuildError extends Error {}
+
+/** Replaces text that must be there, so that a new version of a package cannot silently undo a rewrite. */
+function rewrite(file: string, text: string, replacements: readonly (readonly [from: string, to: string])[]): string {
+  let result = text
+  for (const [from, to] of replacements) {
+    if (!result.includes(from)) throw new BuildError(`${file} no longer holds "${from}": look at cli/build.ts again`)
+    result = result.replace(from, to)
+  }
+  return result
+}
+
+const libsqlLoader: readonly (readonly [string, string])[] = [
+  ['= requireNative();', "= globalThis[Symbol.for('gatehouse.libsql')];"],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: this is libSQL's own text
+  ['return require(`@libsql/${target}`);', ''],
+]
+
+/** Carries the addon as a file and makes libSQL take it from where `src/store/open.ts` opened it. */
+function embedAddon(addonFile: string): BunPlugin {
+  return {
+    name: 'embed the libSQL addon',
+    setup(build) {
+      build.onLoad({ filter: /\/src\/store\/addon\.ts$/ }, () => ({
+        loader: 'ts',
+        contents: `import file from 'gatehouse:libsql-addon'\nexport const embeddedAddon: string | null = file\n`,
+      }))
+      build.onResolve({ filter: /^gatehouse:libsql-addon$/ }, () => ({ path: 'libsql.node', namespace: 'gatehouse' }))
+      // As bytes of the loader `file`: given as a `.node` path, Bun would unpack it into the temp directory by itself.
+      build.onLoad({ filter: /.*/, namespace: 'gatehouse' }, async () => ({
+        loader: 'file',
+        contents: await Bun.file(addonFile).bytes(),
+      }))
+      build.onLoad({ filter: /\/node_modules\/libsql\/(index|promise)\.js$/ }, async ({ path }) => ({
+        loader: 'js',
+        contents: rewrite(path, await Bun.file(path).text(), libsqlLoader),
+      }))
+    },
+  }
+}
+
+/** The version of libSQL that the lock file pins; its addons have the same. */
+async function libsqlVersion(): Promise<string> {
+  const { version }: { version?: unknown } = await Bun.file(join(root, 'node_modules/libsql/package.json')).json()
+  if (typeof version !== 'string') throw new BuildError('node_modules/libsql has no version: run bun install')
+  return version
+}
+
+/** The addon's file, and what to clean up afterwards. Fetches it where it is not installed. */
+async function findAddon(packageName: string): Promise<{ file: string; discard(): void }> {
+  const installed = join(root, 'node_modules', packageName, 'index.node')
+  if (existsSync(installed)) return { file: installed, discard: () => undefined }
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-addon-'))
+  const discard = () => rmSync(directory, { recursive: true, force: true })
+  const wanted = `${packageName}@${await libsqlVersion()}`
+  await Bun.write(join(directory, 'package.json'), '{"private":true}')
+  const fetching = Bun.spawn([process.execPath, 'add', '--exact', '--os', 'linux', '--cpu', '*', wanted], {
+    cwd: directory,
+    stdin: 'ignore',
+    stdout: 'ignore',
+    stderr: 'pipe',
+  })
+  const file = join(directory, 'node_modules', packageName, 'index.node')
+  if ((await fetching.exited) !== 0 || !existsSync(file)) {
+    const reason = (await new Response(fetching.stderr).text()).trim()
+    discard()
+    throw new BuildError(`${wanted} could not be fetched: run bun install --os linux --cpu '*' and retry\n${reason}`)
+  }
+  return { file, discard }
+}
+
+async function build(targetName: string, outfile: string): Promise<void> {
+  const target = targets[targetName]
+  if (!target) throw new BuildError(`Unknown target "${targetName}": use one of ${Object.keys(targets).join(', ')}`)
+  const addon = await findAddon(target.addon)
+  try {
+    const { success, logs } = await Bun.build({
+      entrypoints: [join(root, 'cli/main.ts')],
+      target: 'bun',
+      minify: { whitespace: true, syntax: true },
+      compile: { target: target.bun, outfile, autoloadDotenv: false, autoloadBunfig: false },
+      plugins: [embedAddon(addon.file)],
+    })
+    if (!success) throw new BuildError(logs.join('\n'))
+  } finally {
+    addon.discard()
+  }
+}
+
+if (import.meta.main) {
+  const started = performance.now()
+  try {
+    const { values } = parseArgs({
+      options: { target: { type: 'string', default: 'linux-x64' }, outfile: { type: 'string' } },
+    })
+    const suffix = values.target === 'linux-x64' ? '' : `-${values.target}`
+    const outfile = resolve(values.outfile ?? join(root, `dist/gatehouse${suffix}`))
+    await build(values.target, outfile)
+    const megabytes = (Bun.file(outfile).size / 1e6).toFixed(1)
+    console.error(`${outfile}: ${megabytes} MB in ${(performance.now() - started).toFixed(0)} ms`)
+  } catch (error) {
+    console.error(`error: ${error instanceof Error ? error.message : String(error)}`)
+    if (!(error instanceof BuildError) && error instanceof AggregateError) console.error(error.errors.join('\n'))
+    process.exitCode = 1
+  }
+}

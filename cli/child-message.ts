@@ -1,0 +1,33 @@
+/** What a process that serves says to the supervisor of `up`, over the channel between them and nowhere else. */
+import { z } from 'zod'
+import { asFailure, Failure, type FailureCode, failures } from '../src/failure.ts'
+
+const controlPlaneReady = z.object({
+  ready: z.literal('control-plane'),
+  base_url: z.string(),
+  state_file: z.string(),
+  runtime_token: z.string(),
+  /** On first start only, as the two that follow from it. */
+  admin_token: z.string().nullable(),
+  setup_url: z.string().nullable(),
+})
+
+const gatewayReady = z.object({ ready: z.literal('gateway'), url: z.string() })
+
+const failed = z.object({ ready: z.literal(false), code: z.string(), message: z.string() })
+
+export const childMessageSchema = z.union([controlPlaneReady, gatewayReady, failed])
+
+export type ControlPlaneReady = z.infer<typeof controlPlaneReady>
+export type GatewayReady = z.infer<typeof gatewayReady>
+export type ChildMessage = z.infer<typeof childMessageSchema>
+
+export function failedMessage(thrown: unknown): ChildMessage {
+  const { code, message } = asFailure(thrown)
+  return { ready: false, code, message }
+}
+
+const isFailureCode = (code: string): code is FailureCode => Object.hasOwn(failures, code)
+
+export const failureOf = ({ code, message }: z.infer<typeof failed>): Failure =>
+  new Failure(isFailureCode(code) ? code : 'process_failed', { message })

@@ -1,0 +1,171 @@
+/**
+ * A command whose flags are taken at their word. citty parses values and renders help, but ignores what it does not
+ * know (unknown flags, extra arguments, missing values), so every argument is checked against the definition first: a
+ * mistyped flag is an error before any work is done.
+ */
+import { type ArgDef, type ArgsDef, parseArgs, renderUsage } from 'citty'
+import { Failure } from '../src/failure.ts'
+import { mayColor, type Terminal } from './terminal.ts'
+
+type ValueOf<Definition extends ArgDef> = Definition extends { type: 'boolean' }
+  ? boolean | undefined
+  : Definition extends { type: 'positional'; required: false }
+    ? string | undefined
+    : Definition extends { type: 'positional' } | { required: true } | { default: string }
+      ? string
+      : string | undefined
+
+/** What a command's `run` is given: one value for each declared argument. */
+export type Values<Definitions extends ArgsDef> = { [Name in keyof Definitions]: ValueOf<Definitions[Name]> }
+
+export interface Leaf {
+  about: string
+  args: ArgsDef
+  /** Checks the arguments, then does the work. */
+  run(rawArguments: readonly string[]): Promise<void>
+}
+
+/** Commands by name. They are loaded when called: a gateway process never loads what a control plane needs. */
+export interface Group {
+  about: string
+  commands: Readonly<Record<string, () => Promise<Leaf | Group>>>
+}
+
+/** Makes a strict command. `hidden` arguments are accepted and left out of the help. */
+export function command<const Definitions extends ArgsDef>(definition: {
+  about: string
+  args: Definitions
+  hidden?: ArgsDef
+  run(values: Values<Definitions> & Readonly<Record<string, string | boolean | undefined>>): Promise<void>
+}): Leaf {
+  const { about, args, hidden = {}, run } = definition
+  return {
+    about,
+    args,
+    async run(rawArguments) {
+      const accepted = { ...args, ...hidden }
+      checkArguments(rawArguments, accepted)
+      await run(parse(rawArguments, accepted) as Parameters<typeof run>[0])
+    },
+  }
+}
+
+/** Runs the command that the arguments name, or prints its help. */
+export async function dispatch(root: Group, rawArguments: readonly string[], terminal: Terminal): Promise<void> {
+  let node: Leaf | Group = root
+  let path = terminal.name
+  let rest = rawArguments
+  while ('commands' in node) {
+    const [name, ...others] = rest
+    if (name === undefined || isHelp(name)) break
+    const load: (() => Promise<Leaf | Group>) | undefined = Object.hasOwn(node.commands, name)
+      ? node.commands[name]
+      : undefined
+    if (!load) {
+      const known = Object.keys(node.commands).join(', ')
+      const what = name.startsWith('-') ? 'option' : 'command'
+      throw new Failure('usage', { message: `Unknown ${what} "${flagPart(name)}" for ${path}: use one of ${known}` })
+    }
+    node = await load()
+    path = `${path} ${name}`
+    rest = others
+  }
+  const beforeSeparator = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest
+  if (beforeSeparator.some(isHelp)) {
+    await terminal.write(await renderHelp(node, path, terminal))
+  } else if ('commands' in node) {
+    terminal.note(await renderHelp(node, path, terminal))
+    throw new Failure('usage', { message: `${path} needs a command` })
+  } else {
+    await node.run(rest)
+  }
+}
+
+const isHelp = (argument: string): boolean => argument === '--help' || argument === '-h'
+
+/** An argument without the value written into it, which may be a secret. */
+const flagPart = (argument: string): string => (argument.startsWith('-') ? (argument.split('=')[0] ?? '') : argument)
+
+const kebab = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+
+/** Throws `usage` for whatever citty would ignore. Values are never echoed. */
+export function checkArguments(rawArguments: readonly string[], definitions: ArgsDef): void {
+  const flags = new Map<string, { name: string; definition: ArgDef }>()
+  let positionals = 0
+  for (const [name, definition] of Object.entries(definitions)) {
+    if (definition.type === 'positional') positionals += 1
+    else for (const spelling of spellings(name, definition)) flags.set(spelling, { name, definition })
+  }
+  const seen = new Set<string>()
+  let given = 0
+  for (let index = 0; index < rawArguments.length; index++) {
+    const argument = rawArguments[index] ?? ''
+    if (argument === '--') {
+      given += rawArguments.length - index - 1
+      break
+    }
+    if (!argument.startsWith('-') || argument === '-') {
+      given += 1
+      continue
+    }
+    const written = flagPart(argument)
+    const flag = flags.get(written)
+    if (!flag) throw new Failure('usage', { message: `Unknown option ${written}` })
+    if (seen.has(flag.name)) throw new Failure('usage', { message: `${written} is given twice` })
+    seen.add(flag.name)
+    if (flag.definition.type === 'boolean') checkSwitch(argument, written)
+    else if (argument === written) checkValue(written, rawArguments[++index])
+    else if (argument === `${written}=`) throw new Failure('usage', { message: `${written} needs a value` })
+  }
+  if (given > positionals) {
+    throw new Failure('usage', { message: positionals === 0 ? 'This command takes no argument' : 'Too many arguments' })
+  }
+}
+
+function spellings(name: string, definition: ArgDef): string[] {
+  const aliases = 'alias' in definition ? [definition.alias ?? []].flat() : []
+  return [
+    `--${name}`,
+    `--${kebab(name)}`,
+    ...(definition.type === 'boolean' ? [`--no-${name}`] : []),
+    ...aliases.map((alias) => (alias.length === 1 ? `-${alias}` : `--${alias}`)),
+  ]
+}
+
+function checkSwitch(argument: string, written: string): void {
+  if (argument !== written) throw new Failure('usage', { message: `${written} takes no value` })
+}
+
+function checkValue(written: string, value: string | undefined): void {
+  if (value === undefined || value === '' || value.startsWith('--')) {
+    throw new Failure('usage', { message: `${written} needs a value` })
+  }
+}
+
+function parse(rawArguments: readonly string[], definitions: ArgsDef): Record<string, unknown> {
+  try {
+    return parseArgs([...rawArguments], definitions)
+  } catch (error) {
+    // citty's own complaints (a required argument is missing) are usage errors; their class is not exported.
+    if (error instanceof Error && error.name === 'CLIError') {
+      throw new Failure('usage', { message: Bun.stripANSI(error.message) })
+    }
+    throw error
+  }
+}
+
+async function renderHelp(node: Leaf | Group, path: string, terminal: Terminal): Promise<string> {
+  const meta = { name: path, description: node.about }
+  const help =
+    'commands' in node
+      ? await renderUsage({ meta, subCommands: await loadAll(node) })
+      : await renderUsage({ meta, args: node.args })
+  return `${mayColor(terminal) ? help : Bun.stripANSI(help)}\n`
+}
+
+async function loadAll(group: Group): Promise<Record<string, { meta: { description: string } }>> {
+  const entries = Object.entries(group.commands).map(
+    async ([name, load]) => [name, { meta: { description: (await load()).about } }] as const,
+  )
+  return Object.fromEntries(await Promise.all(entries))
+}

@@ -1,0 +1,105 @@
+/**
+ * What a start says (contract section 1): where everything is and, on the first start of an installation, the
+ * administrator token, once. The token is printed only where a person reads or a program asked for JSON; otherwise it
+ * goes to a file, so that it does not end in a container's log.
+ */
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Settings } from '../src/config.ts'
+import { version } from '../src/version.ts'
+import type { ControlPlaneReady } from './child-message.ts'
+import { columns } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+export const firstStartFlags = {
+  json: { type: 'boolean', description: 'Say where everything is as one line of JSON' },
+  'admin-token-file': {
+    type: 'string',
+    description: 'Where the first start writes the administrator token (mode 0600) instead of showing it',
+    valueHint: 'FILE',
+  },
+} as const
+
+export interface Announcement {
+  settings: Settings
+  plane: ControlPlaneReady
+  /** Null where no gateway was started along with the control plane. */
+  gatewayUrl: string | null
+  values: { json?: string | boolean | undefined; 'admin-token-file'?: string | boolean | undefined }
+  terminal: Terminal
+}
+
+/** Announces that all is ready. */
+export async function announce({ settings, plane, gatewayUrl, values, terminal }: Announcement): Promise<void> {
+  const json = values.json === true
+  const tokenFile = plane.admin_token === null ? null : tokenFileFor(settings.data, values, json, terminal)
+  if (tokenFile !== null && plane.admin_token !== null) writeToken(tokenFile, plane.admin_token)
+  const consoleUrl = settings.console_url ?? `${plane.base_url}/console`
+  if (json) {
+    const first = plane.admin_token === null ? {} : { setup_url: plane.setup_url }
+    const shown = tokenFile === null ? { admin_token: plane.admin_token } : { admin_token_file: tokenFile }
+    await terminal.write(
+      `${JSON.stringify({
+        ready: true,
+        base_url: plane.base_url,
+        gateway_url: gatewayUrl,
+        console_url: consoleUrl,
+        ...(plane.admin_token === null ? {} : { ...first, ...shown }),
+      })}\n`,
+    )
+    return
+  }
+  await terminal.write(text({ settings, plane, gatewayUrl, tokenFile }))
+}
+
+/** Keeps a token of a first start that did not become ready: it is shown once, and this was the once. */
+export function keepToken(settings: Settings, token: string, terminal: Terminal): void {
+  const path = join(resolve(settings.data), 'admin-token')
+  writeToken(path, token)
+  terminal.note(`The administrator token was written to ${path}`)
+}
+
+function tokenFileFor(data: string, values: Announcement['values'], json: boolean, terminal: Terminal): string | null {
+  const path = values['admin-token-file']
+  if (typeof path === 'string') return resolve(path)
+  return json || terminal.interactive ? null : join(resolve(data), 'admin-token')
+}
+
+function writeToken(path: string, token: string): void {
+  writeFileSync(path, `${token}\n`, { mode: 0o600 })
+  chmodSync(path, 0o600)
+}
+
+interface Text {
+  settings: Settings
+  plane: ControlPlaneReady
+  gatewayUrl: string | null
+  tokenFile: string | null
+}
+
+function text({ settings, plane, gatewayUrl, tokenFile }: Text): string {
+  const places = [
+    ['  control plane', plane.base_url],
+    ...(gatewayUrl === null ? [] : [['  gateway', gatewayUrl]]),
+    ['  data', resolve(settings.data)],
+  ]
+  const parts = [`Gatehouse ${version} is ready\n`, columns(places)]
+  if (plane.admin_token !== null) {
+    parts.push(
+      tokenFile === null
+        ? `The administrator token, shown only now:\n\n  ${plane.admin_token}\n`
+        : `The administrator token is in ${tokenFile}\n`,
+    )
+    if (plane.setup_url !== null) parts.push(`Sign in to the console within 15 minutes:\n\n  ${plane.setup_url}\n`)
+    const bearer = tokenFile === null ? plane.admin_token : `$(cat ${shellQuoted(tokenFile)})`
+    if (gatewayUrl !== null) parts.push(`A first governed request:\n\n  ${curl(gatewayUrl, bearer)}\n`)
+  }
+  return `${parts.join('\n')}\n`
+}
+
+const curl = (gatewayUrl: string, bearer: string): string =>
+  `curl ${gatewayUrl}/v1/chat/completions -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" ` +
+  `-d '{"model":"simulator/echo","messages":[{"role":"user","content":"Hello"}]}'`
+
+/** For use within double quotes and a command substitution, where single quotes mean what they say. */
+const shellQuoted = (path: string): string => `'${path.replaceAll("'", `'\\''`)}'`

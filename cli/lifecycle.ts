@@ -1,0 +1,65 @@
+/**
+ * The life of a process that serves: start, say so, serve until told to stop, drain, exit 0.
+ *
+ * It stops on SIGTERM or SIGINT. Under the supervisor of `up` it ignores SIGINT, which a terminal sends to the whole
+ * group while the supervisor stops its children in order, and it also stops when the channel to the supervisor closes:
+ * so a supervisor that is killed leaves nobody behind. A second signal ends the process at once.
+ */
+import type { Settings } from '../src/config.ts'
+import { type ChildMessage, failedMessage } from './child-message.ts'
+import { startFailure } from './start-failure.ts'
+
+export interface Serving {
+  /** Resolves, with what to announce, once the process can do its work. */
+  ready: Promise<ChildMessage>
+  drain(): Promise<void>
+}
+
+export interface Lifecycle {
+  settings: Settings
+  listen: 'control_plane_listen' | 'gateway_listen'
+  start(): Promise<Serving>
+  /** Announces to a person; called only where there is no supervisor to tell. */
+  announce(message: ChildMessage): Promise<void>
+}
+
+/** Runs to the end of the process. Throws where it could not start. */
+export async function serveUntilStopped({ settings, listen, start, announce }: Lifecycle): Promise<never> {
+  const supervised = process.send !== undefined
+  const stopped = stopRequest(supervised)
+  let serving: Serving
+  try {
+    serving = await start()
+    const message = await Promise.race([serving.ready, stopped.then(() => null)])
+    if (message !== null) await (supervised ? tellSupervisor(message) : announce(message))
+  } catch (thrown) {
+    const failure = startFailure(thrown, settings, listen)
+    if (!supervised) throw failure
+    await tellSupervisor(failedMessage(failure))
+    process.exit(1)
+  }
+  await stopped
+  await Promise.race([serving.drain(), Bun.sleep(settings.drain_seconds * 1000)])
+  process.exit(0)
+}
+
+function stopRequest(supervised: boolean): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let asked = false
+  const stop = () => {
+    if (asked) process.exit(1)
+    asked = true
+    resolve()
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', supervised ? () => undefined : stop)
+  if (supervised) process.on('disconnect', () => resolve())
+  return promise
+}
+
+/** Resolves when the message is on its way; a supervisor that has gone is told by nobody, and `disconnect` follows. */
+const tellSupervisor = (message: ChildMessage): Promise<void> =>
+  new Promise((resolve) => {
+    if (process.connected && process.send) process.send(message, undefined, undefined, () => resolve())
+    else resolve()
+  })

@@ -1,0 +1,59 @@
+/** Turns what was thrown into the lines on stderr and the exit code: 1 failed, 2 usage (contract section 12). */
+import { asFailure, type Failure, type FailureCode } from '../src/failure.ts'
+import type { Terminal } from './terminal.ts'
+
+/** What an API answered instead of what was asked for. */
+export class ApiRefusal extends Error {
+  override readonly name = 'ApiRefusal'
+  readonly status: number
+  readonly code: string
+  readonly requestId: string | null
+
+  constructor(refusal: { status: number; code: string; message: string; requestId: string | null }) {
+    super(refusal.message)
+    this.status = refusal.status
+    this.code = refusal.code
+    this.requestId = refusal.requestId
+  }
+}
+
+/** What a person does next, by code; codes of an API may be any text. */
+const advice: Readonly<Record<string, string>> = {
+  missing_api_key: 'Set SERVICE_API_TOKEN to an API token of this installation',
+  invalid_api_token: 'Set SERVICE_API_TOKEN to a valid API token of this installation',
+  'tokens.expired': 'Make a new token and set SERVICE_API_TOKEN to it',
+  permission_denied: 'Use a token whose roles hold the permission, for example an administrator token',
+  not_found: 'Check the id: a list command shows those there are',
+  api_unreachable: 'Check that it runs, and that --api-url or SERVICE_API_URL names it',
+  dependency_unavailable: 'Wait a moment and retry',
+  address_in_use: 'Stop the other process or choose another address; port 0 picks a free one',
+  data_unwritable: 'Choose another directory with --data, or give this user the right to write there',
+  already_running: 'Stop it first, or choose another directory with --data',
+} satisfies Partial<Record<FailureCode, string>>
+
+const usageCodes: ReadonlySet<string> = new Set<FailureCode>(['usage', 'invalid_parameter', 'unknown_parameter'])
+
+/** Reports to stderr and returns the exit code. */
+export function report(thrown: unknown, terminal: Terminal): number {
+  if (thrown instanceof ApiRefusal) {
+    terminal.note(`error: ${thrown.message}`)
+    terminal.note(
+      `  code ${thrown.code}, status ${thrown.status}${thrown.requestId ? `, request ${thrown.requestId}` : ''}`,
+    )
+    if (advice[thrown.code]) terminal.note(`  ${advice[thrown.code]}`)
+    return 1
+  }
+  const failure = asFailure(thrown)
+  terminal.note(`error: ${failure.code === 'internal' ? causeOf(failure) : failure.message}`)
+  if (usageCodes.has(failure.code)) {
+    terminal.note(`  ${terminal.name} --help shows the commands; COMMAND --help shows the options of one`)
+    return 2
+  }
+  terminal.note(`  code ${failure.code}`)
+  if (advice[failure.code]) terminal.note(`  ${advice[failure.code]}`)
+  return 1
+}
+
+/** A defect: what was thrown is shown whole, since nobody else will see it. */
+const causeOf = (failure: Failure): string =>
+  failure.cause instanceof Error ? (failure.cause.stack ?? failure.cause.message) : failure.message

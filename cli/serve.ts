@@ -1,0 +1,99 @@
+/** `control-plane` and `gateway`: one server each, on their own or as children of `up`. */
+import { join, resolve } from 'node:path'
+import { Failure } from '../src/failure.ts'
+import { systemClock } from '../src/lib/clock.ts'
+import { newId } from '../src/lib/ids.ts'
+import { lockDirectory } from '../src/lib/lock.ts'
+import { command, type Leaf } from './command.ts'
+import { announce, firstStartFlags } from './first-start.ts'
+import { serveUntilStopped } from './lifecycle.ts'
+import { createLog } from './log.ts'
+import { readSettings, settingFlags } from './settings.ts'
+import { dataFailure } from './start-failure.ts'
+import type { Terminal } from './terminal.ts'
+
+export const controlPlaneCommand = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Serve the control plane only',
+    args: { ...settingFlags(), ...firstStartFlags },
+    async run(values) {
+      const { settings } = readSettings(values, terminal.environment)
+      const log = createLog('control-plane', settings.log_level)
+      await serveUntilStopped({
+        settings,
+        listen: 'control_plane_listen',
+        async start() {
+          await holdDatabases(settings.data)
+          const { controlPlane } = await import('../src/app.ts')
+          const environment = process.env
+          const plane = await controlPlane({ settings, environment, clock: systemClock, newId, log })
+          const ready = Promise.resolve({
+            ready: 'control-plane',
+            base_url: plane.baseUrl,
+            state_file: plane.stateFile,
+            runtime_token: plane.runtimeToken,
+            admin_token: plane.adminToken,
+            setup_url: plane.setupUrl,
+          } as const)
+          return { ready, drain: () => plane.drain() }
+        },
+        async announce(message) {
+          if (message.ready !== 'control-plane') return
+          await announce({ settings, plane: message, gatewayUrl: null, values, terminal })
+        },
+      })
+    },
+  })
+
+/** How long a control plane waits for one before it, which may still be draining. */
+const databasesWaitMilliseconds = 10_000
+
+/**
+ * One process opens the databases for writing (protocols section 7). This lock is apart from the supervisor's: a
+ * control plane that outlives its supervisor for a moment keeps its successor waiting.
+ */
+async function holdDatabases(data: string): Promise<void> {
+  const directory = join(resolve(data), 'control-plane')
+  const giveUp = systemClock.monotonic() + databasesWaitMilliseconds
+  for (;;) {
+    try {
+      if (lockDirectory(directory) !== null) return
+    } catch (error) {
+      throw dataFailure(error, data)
+    }
+    if (systemClock.monotonic() > giveUp) {
+      throw new Failure('already_running', {
+        message: `Another control plane uses the data directory ${resolve(data)}`,
+      })
+    }
+    await Bun.sleep(50)
+  }
+}
+
+export const gatewayCommand = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Serve the gateway only',
+    args: settingFlags(),
+    hidden: { 'state-file': { type: 'string' } },
+    async run(values) {
+      const { settings } = readSettings(values, terminal.environment)
+      const stateFile = values['state-file']
+      if (typeof stateFile !== 'string') {
+        throw new Failure('usage', {
+          message: `A gateway on its own needs the replicator, which this version does not have: use ${terminal.name} up`,
+        })
+      }
+      const log = createLog('gateway', settings.log_level)
+      await serveUntilStopped({
+        settings,
+        listen: 'gateway_listen',
+        async start() {
+          const { gateway } = await import('../src/app.ts')
+          const server = await gateway({ settings, stateFile, clock: systemClock, newId, log })
+          const ready = server.ready().then(() => ({ ready: 'gateway', url: server.url }) as const)
+          return { ready, drain: () => server.drain() }
+        },
+        announce: () => terminal.write(`The gateway is ready at ${settings.gateway_listen}\n`),
+      })
+    },
+  })

@@ -1,0 +1,55 @@
+/** What the system says when a server cannot start, in words that name the setting to change. */
+import { resolve } from 'node:path'
+import { flagName, type Settings } from '../src/config.ts'
+import { Failure } from '../src/failure.ts'
+
+type ListenSetting = 'control_plane_listen' | 'gateway_listen'
+
+const addressReasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another process listens there',
+  EADDRNOTAVAIL: 'this host has no such address',
+  EACCES: 'this user may not use that port',
+  ENOTFOUND: 'the name is unknown',
+}
+
+const directoryReasons: Readonly<Record<string, string>> = {
+  EACCES: 'this user has no right to',
+  EPERM: 'this user has no right to',
+  EROFS: 'the file system is read-only',
+  ENOTDIR: 'a part of the path is not a directory',
+  EEXIST: 'there is a file of that name',
+  ENOENT: 'a part of the path does not exist',
+  ENOSPC: 'no space is left',
+  SQLITE_CANTOPEN: 'a file in it cannot be opened',
+  SQLITE_READONLY: 'a file in it is read-only',
+  SQLITE_FULL: 'no space is left',
+}
+
+const codeOf = (thrown: unknown): string => (thrown instanceof Error && 'code' in thrown ? String(thrown.code) : '')
+
+/** Whether this comes from binding a socket, which shares EACCES with files. */
+const isAboutSocket = (thrown: unknown): boolean =>
+  thrown instanceof Error &&
+  (('syscall' in thrown && thrown.syscall === 'listen') || /server|listen/i.test(thrown.message))
+
+/** Names the address and the flag, or the data directory; anything else is given back as it is. */
+export function startFailure(thrown: unknown, settings: Settings, listen: ListenSetting): unknown {
+  if (thrown instanceof Failure) return thrown
+  const code = codeOf(thrown)
+  if (addressReasons[code] && (code !== 'EACCES' || isAboutSocket(thrown))) {
+    return new Failure('address_in_use', {
+      message: `Cannot listen at ${settings[listen]} (${flagName(listen)}): ${addressReasons[code]}`,
+      cause: thrown,
+    })
+  }
+  return dataFailure(thrown, settings.data)
+}
+
+export function dataFailure(thrown: unknown, directory: string): unknown {
+  const reason = Object.entries(directoryReasons).find(([known]) => codeOf(thrown).startsWith(known))?.[1]
+  if (reason === undefined) return thrown
+  return new Failure('data_unwritable', {
+    message: `The data directory ${resolve(directory)} (--data) cannot be written: ${reason}`,
+    cause: thrown,
+  })
+}

@@ -1,0 +1,134 @@
+/**
+ * `up`: everything on one host. This process only supervises: it opens no database and serves nothing, so nothing that
+ * fails in a server takes it along. It (1) holds the lock on the data directory, (2) settles the ports, so that a
+ * restarted child comes back where it was, (3) starts the control plane, then the gateway with what the control plane
+ * said, (4) announces once both are ready, (5) on SIGTERM or SIGINT drains the gateway, then the control plane.
+ */
+import { resolve } from 'node:path'
+import { type Settings, settingsEnvironment } from '../src/config.ts'
+import { Failure } from '../src/failure.ts'
+import { systemClock } from '../src/lib/clock.ts'
+import { lockDirectory } from '../src/lib/lock.ts'
+import type { ControlPlaneReady } from './child-message.ts'
+import { command, type Leaf } from './command.ts'
+import { announce, firstStartFlags, keepToken } from './first-start.ts'
+import { localUrl, settleAddress } from './listen.ts'
+import { createLog } from './log.ts'
+import { readSettings, settingFlags } from './settings.ts'
+import { dataFailure, startFailure } from './start-failure.ts'
+import { type Child, keepRunning } from './supervisor.ts'
+import type { Terminal } from './terminal.ts'
+
+export const up = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Serve everything on this host: control plane and gateway',
+    args: { ...settingFlags(), ...firstStartFlags },
+    async run(values) {
+      const loaded = readSettings(values, terminal.environment).settings
+      holdDirectory(loaded.data)
+      const settings = settle(loaded)
+      const stopped = stopRequest()
+      const children: Child[] = []
+      try {
+        const started = await Promise.race([start(settings, children, terminal), stopped.then(() => null)])
+        if (started) await announce({ settings, ...started, values, terminal })
+        await stopped
+      } finally {
+        await stopAll(children, settings.drain_seconds * 1000)
+      }
+      process.exit(0)
+    },
+  })
+
+/** Takes the lock for as long as this process lives. */
+function holdDirectory(data: string): void {
+  let lock: ReturnType<typeof lockDirectory>
+  try {
+    lock = lockDirectory(resolve(data))
+  } catch (error) {
+    throw dataFailure(error, data)
+  }
+  if (lock === null) {
+    throw new Failure('already_running', { message: `Another "up" is running on the data directory ${resolve(data)}` })
+  }
+}
+
+/** The settings with nothing left to chance: real ports, absolute paths, the gateway's address. */
+function settle(loaded: Settings): Settings {
+  const addresses = { ...loaded }
+  for (const listen of ['control_plane_listen', 'gateway_listen'] as const) {
+    try {
+      addresses[listen] = settleAddress(loaded[listen])
+    } catch (error) {
+      throw startFailure(error, loaded, listen)
+    }
+  }
+  return {
+    ...addresses,
+    data: resolve(loaded.data),
+    gateway_url: loaded.gateway_url ?? localUrl(addresses.gateway_listen),
+  }
+}
+
+function stopRequest(): Promise<void> {
+  const { promise, resolve: stop } = Promise.withResolvers<void>()
+  process.on('SIGTERM', () => stop())
+  process.on('SIGINT', () => stop())
+  return promise
+}
+
+interface Started {
+  plane: ControlPlaneReady
+  gatewayUrl: string
+}
+
+async function start(settings: Settings, children: Child[], terminal: Terminal): Promise<Started> {
+  const log = createLog('up', settings.log_level, process.stderr)
+  const keep = (name: string, more: readonly string[], environment: Record<string, string | undefined>) => {
+    const child = keepRunning({ name, command: [...self(), name, ...more], environment, clock: systemClock, log })
+    children.unshift(child)
+    return child.ready
+  }
+  const { api_url: _, api_token: __, ...own } = settings
+  const plane = await keep('control-plane', [], { ...withoutServiceVariables(), ...settingsEnvironment(own) })
+  if (plane.ready !== 'control-plane') throw new Failure('process_failed')
+  try {
+    const gatewayEnvironment = {
+      ...withoutSecrets(withoutServiceVariables()),
+      ...settingsEnvironment({ ...own, master_key: undefined }),
+      SERVICE_API_URL: localUrl(settings.control_plane_listen),
+      SERVICE_API_TOKEN: plane.runtime_token,
+    }
+    const gateway = await keep('gateway', ['--state-file', plane.state_file], gatewayEnvironment)
+    if (gateway.ready !== 'gateway') throw new Failure('process_failed')
+    return { plane, gatewayUrl: settings.gateway_url ?? gateway.url }
+  } catch (error) {
+    if (plane.admin_token !== null) keepToken(settings, plane.admin_token, terminal)
+    throw error
+  }
+}
+
+/** The command line of this executable, also where it runs from source. */
+const self = (): string[] => (Bun.main.startsWith('/$bunfs/') ? [process.execPath] : [process.execPath, Bun.main])
+
+type Environment = Record<string, string | undefined>
+
+/** Children are given every setting by the supervisor; what else of ours stands in the environment is not for them. */
+const withoutServiceVariables = (): Environment =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('SERVICE_')))
+
+/** A gateway has its providers' credentials from the control plane. */
+const withoutSecrets = (environment: Environment): Environment =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => !name.endsWith('_API_KEY')))
+
+/** The control plane's share of the time to drain: it has only short answers to finish. */
+const controlPlaneShare = 1_000
+
+/** In the order given: the gateway, which needs the control plane to hand its events to, first. */
+async function stopAll(children: readonly Child[], drainMilliseconds: number): Promise<void> {
+  const end = systemClock.monotonic() + drainMilliseconds
+  for (const [index, child] of children.entries()) {
+    const rest = index === children.length - 1 ? 0 : Math.min(controlPlaneShare, drainMilliseconds / 2)
+    await child.stop(Math.max(end - rest - systemClock.monotonic(), 200))
+  }
+}
