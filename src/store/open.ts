@@ -24,11 +24,8 @@ export type Row = Record<string, unknown>
 
 export interface Database {
   client: Client
-  /**
-   * Runs statements in one write transaction, in order; any failure undoes all and rejects with libSQL's error. Gives
-   * the rows of each statement: those of its `returning`, or none.
-   */
-  write(statements: readonly Statement[]): Promise<Row[][]>
+  /** Runs statements in one write transaction, in order; any failure undoes all and rejects with libSQL's error. */
+  write(statements: readonly Statement[]): Promise<void>
   /** Rows of one read, as plain objects keyed by column name; `Shape` is what the caller knows of its own query. */
   read<Shape = Row>(sql: string, args?: Statement['args']): Promise<Shape[]>
   close(): void
@@ -52,8 +49,7 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
   return {
     client,
     async write(statements) {
-      const results = await client.batch(statements.map(toLibsql), 'write')
-      return results.map(rowsOf)
+      await client.batch(statements.map(toLibsql), 'write')
     },
     async read<Shape>(sql: string, args: Statement['args'] = []) {
       return rowsOf(await client.execute({ sql, args })) as Shape[]

@@ -49,3 +49,10 @@ const granted: Record<Role, readonly Permission[]> = {
 export function permissionsOf(held: readonly Role[]): ReadonlySet<Permission> {
   return new Set(held.flatMap((role) => granted[role]))
 }
+
+/**
+ * Whether `held` may give `wanted`: no permission that they lack, and the role of owner only by an owner, since only
+ * owners change owners.
+ */
+export const rolesWithin = (held: readonly Role[], wanted: readonly Role[]): boolean =>
+  permissionsOf(wanted).isSubsetOf(permissionsOf(held)) && (!wanted.includes('owner') || held.includes('owner'))

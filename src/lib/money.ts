@@ -1,0 +1,11 @@
+/** Money: a decimal number of dollars outside, integer nano-dollars inside (contract section 2). */
+const nanoInUnit = 1_000_000_000
+
+/** The largest amount whose nano-dollars are still exact integers in every part of the product. */
+export const largestAmount = 9_000_000
+
+/** Nano-dollars of an amount, rounded to the nearest one. */
+export const toNano = (amount: number): number => Math.round(amount * nanoInUnit)
+
+/** The decimal amount of nano-dollars. */
+export const fromNano = (nano: number): number => nano / nanoInUnit

@@ -1,0 +1,133 @@
+/**
+ * A token's whole row of the ledger, opened, and its two rows, closed: the ledger's and the one that gateways decide by.
+ * The hash is in the state database alone.
+ */
+import { tokens as ledgerTokens } from '../store/ledger.ts'
+import type { Database, Row, Statement } from '../store/open.ts'
+import { fromRow, insertRow, newStateVersion } from '../store/rows.ts'
+import { tokens as stateTokens } from '../store/state.ts'
+import type { KeyClass, PrincipalType, Purpose } from './governed.ts'
+import type { Role } from './permissions.ts'
+import type { TokenProfile, TokenScope } from './scope.ts'
+
+export interface Revocation {
+  by: string | null
+  emergency: boolean
+  explanation: string | null
+}
+
+export interface StoredToken extends TokenScope, TokenProfile {
+  id: string
+  name: string
+  tokenPrefix: string
+  metadata: Record<string, string>
+  ownerKind: 'user' | 'team'
+  ownerId: string
+  /** From when on a rotated token is refused. */
+  rotatedAt: number | null
+  revokedAt: number | null
+  revocation: Revocation | null
+  rotatedFrom: string | null
+  rotatedToId: string | null
+  sourceTokenId: string | null
+  createdAt: number
+  createdBy: string | null
+  lastUsedAt: number | null
+  version: number
+}
+
+/** What only the state row holds. */
+export interface StateOnly {
+  /** SHA-256 of the secret. */
+  hash: string
+  eventTeamId: string | null
+  /** The usage accounts that a request of this token draws on (protocols section 2, rule 1). */
+  accountIds: readonly string[]
+}
+
+/** Opens a row of the ledger's `tokens`. The columns were written by `insertToken`, which took checked values. */
+export function openToken(row: Row): StoredToken {
+  const stored = fromRow(ledgerTokens, row)
+  return {
+    ...stored,
+    purpose: stored.purpose as Purpose,
+    principalType: stored.principalType as PrincipalType,
+    keyClass: stored.keyClass as KeyClass,
+    ownerKind: stored.ownerKind as 'user' | 'team',
+    metadataTrust: stored.metadataTrust as 'none' | 'caller',
+    roles: JSON.parse(stored.roles) as Role[],
+    modelFilter: stored.modelFilter === null ? null : (JSON.parse(stored.modelFilter) as string[]),
+    policyIds: JSON.parse(stored.policyIds) as string[],
+    accessPolicyIds: JSON.parse(stored.accessPolicyIds) as string[],
+    metadata: JSON.parse(stored.metadata) as Record<string, string>,
+    revocation: stored.revocation === null ? null : (JSON.parse(stored.revocation) as Revocation),
+  }
+}
+
+/** A token by its id, or null. */
+export async function findToken(ledger: Database, id: string): Promise<StoredToken | null> {
+  const [row] = await ledger.read('select * from tokens where id = ?', [id])
+  return row === undefined ? null : openToken(row)
+}
+
+/** What only the state row of a token holds, or null where there is no such token. */
+export async function findStateOnly(state: Database, id: string): Promise<StateOnly | null> {
+  const [row] = await state.read('select * from tokens where id = ?', [id])
+  if (row === undefined) return null
+  const { hash, eventTeamId, accountIds } = fromRow(stateTokens, row)
+  return { hash, eventTeamId, accountIds: JSON.parse(accountIds) as string[] }
+}
+
+/** The columns of a scope as both databases write them. */
+export const scopeColumns = (scope: TokenScope) => ({
+  gatewayId: scope.gatewayId,
+  teamId: scope.teamId,
+  userId: scope.userId,
+  provider: scope.provider,
+  modelFilter: scope.modelFilter === null ? null : JSON.stringify(scope.modelFilter),
+  budgetId: scope.budgetId,
+  roles: JSON.stringify(scope.roles),
+  policyIds: JSON.stringify(scope.policyIds),
+  accessPolicyIds: JSON.stringify(scope.accessPolicyIds),
+  metadataTrust: scope.metadataTrust,
+  maxBudget: scope.maxBudget,
+  maxRequests: scope.maxRequests,
+  rateLimitRpm: scope.rateLimitRpm,
+  rateLimitTpm: scope.rateLimitTpm,
+  expiresAt: scope.expiresAt,
+})
+
+/** The statements that make a token in both databases; the ledger's version is filled in when the state has one. */
+export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly, ledgerVersion: string) {
+  const shared = {
+    id: token.id,
+    purpose: token.purpose,
+    principalType: token.principalType,
+    keyClass: token.keyClass,
+    ...scopeColumns(token),
+    ownerKind: token.ownerKind,
+    ownerId: token.ownerId,
+    rotatedAt: token.rotatedAt,
+    revokedAt: token.revokedAt,
+  }
+  const state: Statement = insertRow(
+    stateTokens,
+    { ...shared, hash: only.hash, eventTeamId: only.eventTeamId, accountIds: JSON.stringify(only.accountIds) },
+    { version: newStateVersion },
+  )
+  const ledger: Statement = insertRow(ledgerTokens, {
+    ...shared,
+    name: token.name,
+    tokenPrefix: token.tokenPrefix,
+    metadata: JSON.stringify(token.metadata),
+    revocation: token.revocation === null ? null : JSON.stringify(token.revocation),
+    rotatedFrom: token.rotatedFrom,
+    rotatedToId: token.rotatedToId,
+    sourceTokenId: token.sourceTokenId,
+    createdAt: token.createdAt,
+    createdBy: token.createdBy,
+    lastUsedAt: token.lastUsedAt,
+    version: ledgerVersion,
+  })
+  return { state, ledger }
+}

@@ -1,0 +1,98 @@
+/**
+ * What callers send about tokens (contract section 3), and how it is read: limits stand at the top level or in
+ * `bindings`, an expiry is a length or an instant. Null and absent mean the same: no limit.
+ */
+import { z } from 'zod'
+import { Failure } from '../failure.ts'
+import { largestAmount, toNano } from '../lib/money.ts'
+import { keyClasses, principalTypes, purposes } from './governed.ts'
+import { roles } from './permissions.ts'
+
+export const tokenName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(200)
+  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'A name has no control characters')
+
+export const tokenMetadata = z
+  .record(z.string().min(1).max(64), z.string().max(512))
+  .refine((metadata) => Object.keys(metadata).length <= 16, 'At most 16 keys')
+
+const dollars = z
+  .number()
+  .positive()
+  .max(largestAmount)
+  .refine((amount) => toNano(amount) > 0, 'The least amount is a nano-dollar')
+  .describe('US dollars')
+const count = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER)
+
+const limits = {
+  max_budget: dollars.nullish(),
+  max_requests: count.nullish(),
+  rate_limit_rpm: count.nullish(),
+  rate_limit_tpm: count.nullish(),
+}
+
+export const tokenBindings = z.strictObject({
+  gateway_id: z.uuid().nullish(),
+  team_id: z.uuid().nullish(),
+  user_id: z.uuid().nullish(),
+  provider: z.string().min(1).max(200).nullish().describe("A provider's name"),
+  model_filter: z.array(z.string().min(1).max(200)).min(1).max(200).nullish().describe('Exact model ids or * globs'),
+  budget_id: z.uuid().nullish(),
+  ...limits,
+})
+
+const expiry = {
+  expires_in_seconds: z.number().int().min(60).max(315_360_000).nullish(),
+  expires_at: z.iso.datetime({ offset: true }).nullish(),
+}
+
+export const createTokenBody = z.strictObject({
+  name: tokenName,
+  purpose: z.enum(purposes),
+  principal_type: z.enum(principalTypes).default('api_token'),
+  key_class: z.enum(keyClasses).default('durable'),
+  bindings: tokenBindings.nullish(),
+  roles: z.array(z.enum(roles)).min(1).max(roles.length).nullish(),
+  policy_ids: z.array(z.uuid()).max(100).default([]),
+  access_policy_ids: z.array(z.uuid()).max(100).default([]),
+  metadata_trust: z.enum(['none', 'caller']).default('none'),
+  metadata: tokenMetadata.default({}),
+  ...limits,
+  ...expiry,
+})
+export type CreateTokenBody = z.infer<typeof createTokenBody>
+
+type LimitName = keyof typeof limits
+type Limits = { [Name in LimitName]?: number | null | undefined }
+
+/** A limit from either place; both with different values is 422. Undefined where it is in neither. */
+export function limitOf(body: Limits & { bindings?: Limits | null | undefined }, name: LimitName) {
+  const top = body[name]
+  const bound = body.bindings?.[name]
+  if (top !== undefined && bound !== undefined && top !== bound) {
+    throw new Failure('invalid_parameter', { message: `${name} and bindings.${name} differ: send one`, param: name })
+  }
+  return top ?? bound ?? (top === null || bound === null ? null : undefined)
+}
+
+/** The instant a token ends; undefined where the body says nothing of it. Both ways of saying it, or a past: 422. */
+export function expiryOf(
+  body: { expires_in_seconds?: number | null | undefined; expires_at?: string | null | undefined },
+  now: number,
+): number | null | undefined {
+  const { expires_in_seconds: seconds, expires_at: instant } = body
+  if (typeof seconds === 'number' && typeof instant === 'string') {
+    const message = 'Send expires_at or expires_in_seconds, not both'
+    throw new Failure('invalid_parameter', { message, param: 'expires_at' })
+  }
+  if (typeof seconds === 'number') return now + seconds * 1000
+  if (typeof instant !== 'string') return seconds === undefined && instant === undefined ? undefined : null
+  const at = Date.parse(instant)
+  if (!(at > now)) {
+    throw new Failure('invalid_parameter', { message: 'expires_at must lie in the future', param: 'expires_at' })
+  }
+  return at
+}
