@@ -47,8 +47,6 @@ async function setUp(dependencies: MemberDependencies, request: Request, request
   } catch (error) {
     if (!(error instanceof Failure) || error.status >= 500) throw error
     const { secret = '', email = '', name = '' } = form
-    return pageResponse(
-      setupPage(`${error.message}. Open the link again if it has not been used`, { email, name }, error.status),
-    )
+    return pageResponse(setupPage(error.message, { secret, email, name }, error.status))
   }
 }

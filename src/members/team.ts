@@ -1,4 +1,4 @@
-/** Teams: their record, and which of them a caller can read events of. */
+/** Teams: their record. Which teams' events a caller sees is decided in `events/visibility.ts`. */
 import { z } from 'zod'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
