@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createAuthenticator } from '../tokens/authenticate.ts'
+import { firstStart } from './first-start.ts'
+import { type PreparedInstallation, prepareInstallation } from './temporary-installation.ts'
+
+let prepared: PreparedInstallation
+beforeEach(async () => {
+  prepared = await prepareInstallation()
+})
+afterEach(() => prepared.store.remove())
+
+const counts = async () => {
+  const { state, ledger } = prepared.store
+  const count = async (database: typeof state, table: string) =>
+    (await database.read<{ n: number }>(`select count(*) as n from ${table}`))[0]?.n
+  return {
+    organizations: await count(ledger, 'organizations'),
+    teams: await count(ledger, 'teams'),
+    users: await count(ledger, 'users'),
+    memberships: await count(ledger, 'memberships'),
+    gateways: await count(state, 'gateways'),
+    tokens: [await count(state, 'tokens'), await count(ledger, 'tokens')],
+    pending: await count(ledger, 'pending_changes'),
+  }
+}
+const complete = {
+  organizations: 1,
+  teams: 1,
+  users: 1,
+  memberships: 1,
+  gateways: 1,
+  tokens: [2, 2],
+  pending: 0,
+}
+
+const principalOf = (secret: string) =>
+  createAuthenticator(prepared.options)(
+    new Request('http://localhost/', { headers: { authorization: `Bearer ${secret}` } }),
+  )
+
+test('a first start makes one of everything, and tokens that are what they are for', async () => {
+  const { adminToken, runtimeToken } = await firstStart(prepared.options)
+  expect(await counts()).toEqual(complete)
+  const admin = await principalOf(adminToken ?? '')
+  expect(admin).toMatchObject({ kind: 'token', teamId: null, userId: null, roles: ['owner'] })
+  expect(admin.permissions.has('tokens:write') && admin.permissions.has('gateway:invoke')).toBe(true)
+  expect(admin.permissions.has('runtime:connect')).toBe(false)
+  const runtime = await principalOf(runtimeToken)
+  expect([...runtime.permissions]).toEqual(['runtime:connect'])
+  expect(runtime.gatewayId).not.toBeNull()
+})
+
+test('a later start makes nothing and shows no administrator token', async () => {
+  const first = await firstStart(prepared.options)
+  await first.shown()
+  const second = await firstStart(prepared.options)
+  expect(second).toMatchObject({
+    organizationId: first.organizationId,
+    runtimeToken: first.runtimeToken,
+    adminToken: null,
+  })
+  expect(await counts()).toEqual(complete)
+})
+
+test('an administrator token that was never shown is handed over again', async () => {
+  const first = await firstStart(prepared.options)
+  expect((await firstStart(prepared.options)).adminToken).toBe(first.adminToken)
+})
+
+test('several first starts at once make one installation', async () => {
+  const starts = await Promise.all(Array.from({ length: 5 }, () => firstStart(prepared.options)))
+  expect(
+    new Set(starts.map(({ organizationId, runtimeToken, adminToken }) => organizationId + runtimeToken + adminToken))
+      .size,
+  ).toBe(1)
+  expect(await counts()).toEqual(complete)
+})
+
+test('a start that died at any change is completed by the next', async () => {
+  for (let survived = 0; survived < 3; survived++) {
+    const { options, store } = prepared
+    let changes = 0
+    const recorder: typeof options.recorder = {
+      ...options.recorder,
+      change(change) {
+        if (changes++ === survived) throw new Error('killed')
+        return options.recorder.change(change)
+      },
+    }
+    await expect(firstStart({ ...options, recorder })).rejects.toThrow('killed')
+    const { adminToken } = await firstStart(options)
+    expect(await counts()).toEqual(complete)
+    expect((await principalOf(adminToken ?? '')).roles).toEqual(['owner'])
+    store.remove()
+    prepared = await prepareInstallation()
+  }
+})
+
+test('what was made is in the events, and no secret is', async () => {
+  const { adminToken, runtimeToken } = await firstStart(prepared.options)
+  const events = await prepared.store.ledger.read<{ body: string }>('select body from events order by seq')
+  expect(events.map(({ body }) => JSON.parse(body).event_type)).toEqual([
+    'member.created',
+    'token.created',
+    'token.created',
+  ])
+  const text = JSON.stringify(events)
+  expect(text).not.toContain(adminToken ?? '')
+  expect(text).not.toContain(runtimeToken)
+})

@@ -1,0 +1,209 @@
+/**
+ * What a new installation begins with (contract section 1): the organization, team `default`, an owner in it, a gateway
+ * with its runtime token, an administrator token. Safe against crashes and against several processes starting at once:
+ *
+ *   1. One ledger transaction makes the organization, whose table holds one row at most, and with it everything that is
+ *      drawn at random: the secrets of both tokens and the prompt-hash key, sealed. It happens whole or not at all.
+ *   2. The gateway with its runtime token, then the administrator token, each one change guarded by the hash of its
+ *      secret. A start that finds one of them missing makes it, with the secret of step 1.
+ *   3. Once the administrator token has been handed over, `shown` removes its sealed secret; until then each start
+ *      hands over the same one.
+ *
+ * Secrets in the ledger: `runtime-token`, `admin-token` (until it is shown), both as text; `prompt-hash-key`, as JSON
+ * `{"id","key"}` with 32 bytes in base64.
+ */
+
+import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import type { Recorder } from '../events/recorder.ts'
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { memberships, organizations, teams, users } from '../store/ledger.ts'
+import { keepSecret, openSecret } from '../store/master-key.ts'
+import type { Database } from '../store/open.ts'
+import { insertRow, newStateVersion } from '../store/rows.ts'
+import { gateways } from '../store/state.ts'
+import { type Draft, mint, scopeDetails, tokenEvent } from '../tokens/minting.ts'
+import { anonymous, type Principal } from '../tokens/principal.ts'
+import type { TokenScope } from '../tokens/scope.ts'
+import { hashSecret, makeSecret } from '../tokens/secret.ts'
+
+export interface FirstStartOptions {
+  state: Database
+  ledger: Database
+  recorder: Recorder
+  masterKey: Uint8Array
+  clock: Clock
+  newId: NewId
+  randomBytes(size: number): Uint8Array
+}
+
+export interface Installation {
+  organizationId: string
+  /** What a gateway beside this control plane identifies itself with. */
+  runtimeToken: string
+  /** The administrator token until it has been shown once, then null. */
+  adminToken: string | null
+  /** To be called when the administrator token has reached a person. */
+  shown(): Promise<void>
+}
+
+/** Who acts where nobody has asked: named in events as `actor`. */
+export const installer: Principal = { ...anonymous, name: 'system:start' }
+const requestId = 'start'
+
+const names = { runtime: 'runtime-token', admin: 'admin-token', promptHash: 'prompt-hash-key' } as const
+
+/** Makes what is missing of a new installation, and gives what this process needs of it. */
+export async function firstStart(options: FirstStartOptions): Promise<Installation> {
+  const { ledger, masterKey } = options
+  if ((await organization(ledger)) === null) await makeOrganization(options)
+  const made = await organization(ledger)
+  const runtimeToken = await openSecret(ledger, masterKey, names.runtime)
+  if (made === null || runtimeToken === null) {
+    throw new Failure('conflict', {
+      message: 'The ledger is not one that this product made: its first records are missing',
+    })
+  }
+  await makeRuntimeToken(options, runtimeToken)
+  const adminToken = await openSecret(ledger, masterKey, names.admin)
+  if (adminToken !== null) await makeAdminToken(options, adminToken)
+  return {
+    organizationId: made.id,
+    runtimeToken,
+    adminToken,
+    shown: () => ledger.write([{ sql: 'delete from secrets where name = ?', args: [names.admin] }]),
+  }
+}
+
+async function organization(ledger: Database): Promise<{ id: string } | null> {
+  const [row] = await ledger.read<{ id: string }>('select id from organizations')
+  return row ?? null
+}
+
+async function makeOrganization(options: FirstStartOptions): Promise<void> {
+  const { recorder, ledger, masterKey, clock, newId, randomBytes } = options
+  const [organizationId, teamId, userId] = [newId(), newId(), newId()]
+  const createdAt = clock.now()
+  const promptHashKey = JSON.stringify({ id: newId(), key: Buffer.from(randomBytes(32)).toString('base64') })
+  const event = controlPlaneEvent({
+    type: 'member.created',
+    principal: installer,
+    requestId,
+    teamId,
+    details: { organization_id: organizationId, team_id: teamId, team: 'default', user_id: userId, role: 'owner' },
+    configVersion: 0,
+    clock,
+    newId,
+  })
+  try {
+    await recorder.change({
+      event,
+      state: [],
+      ledger: [
+        insertRow(organizations, { id: organizationId, name: 'default', createdAt }),
+        insertRow(teams, { id: teamId, name: 'default', createdAt }),
+        insertRow(users, {
+          id: userId,
+          email: 'owner@localhost',
+          name: 'Owner',
+          role: 'owner',
+          status: 'active',
+          createdAt,
+        }),
+        insertRow(memberships, { teamId, userId, createdAt }),
+        keepSecret(masterKey, names.runtime, makeSecret('token', randomBytes), createdAt),
+        keepSecret(masterKey, names.admin, makeSecret('token', randomBytes), createdAt),
+        keepSecret(masterKey, names.promptHash, promptHashKey, createdAt),
+      ],
+    })
+  } catch (error) {
+    // Another process that started at the same time was first; then its organization is there and ours is not.
+    if ((await organization(ledger)) === null) throw error
+  }
+}
+
+const unbound: TokenScope = {
+  gatewayId: null,
+  teamId: null,
+  userId: null,
+  provider: null,
+  modelFilter: null,
+  budgetId: null,
+  roles: [],
+  policyIds: [],
+  accessPolicyIds: [],
+  metadataTrust: 'none',
+  maxBudget: null,
+  maxRequests: null,
+  rateLimitRpm: null,
+  rateLimitTpm: null,
+  expiresAt: null,
+}
+
+/** Bound to no team and no user: it administers the whole installation and reads every team's events. */
+async function makeAdminToken(options: FirstStartOptions, secret: string): Promise<void> {
+  const teamId = await defaultTeam(options.ledger)
+  await makeOnce(options, {
+    name: 'administrator',
+    metadata: {},
+    profile: { purpose: 'general', principalType: 'api_token', keyClass: 'durable' },
+    scope: { ...unbound, roles: ['owner'] },
+    ownership: { ownerKind: 'team', ownerId: teamId, eventTeamId: teamId },
+    createdBy: installer.name,
+    secret,
+  })
+}
+
+async function makeRuntimeToken(options: FirstStartOptions, secret: string): Promise<void> {
+  const teamId = await defaultTeam(options.ledger)
+  const gatewayId = options.newId()
+  const draft: Draft & { secret: string } = {
+    name: 'local gateway',
+    metadata: {},
+    profile: { purpose: 'gateway_runtime', principalType: 'gateway_runtime', keyClass: 'durable' },
+    scope: { ...unbound, gatewayId, teamId, roles: ['runtime'] },
+    ownership: { ownerKind: 'team', ownerId: teamId, eventTeamId: teamId },
+    createdBy: installer.name,
+    secret,
+  }
+  await makeOnce(options, draft, [insertRow(gateways, { id: gatewayId, name: 'local' }, { version: newStateVersion })])
+}
+
+/** Makes the token of this secret, with what belongs to it, unless there is one already. */
+async function makeOnce(
+  options: FirstStartOptions,
+  draft: Draft & { secret: string },
+  beside: ReturnType<typeof insertRow>[] = [],
+): Promise<void> {
+  const hash = hashSecret(draft.secret)
+  const isMade = async () => (await options.state.read('select 1 from tokens where hash = ?', [hash])).length > 0
+  if (await isMade()) return
+  const { token, state, ledger } = mint(draft, options)
+  const event = tokenEvent(
+    {
+      type: 'token.created',
+      actor: { principal: installer, requestId },
+      tokenId: token.id,
+      eventTeamId: draft.ownership.eventTeamId,
+      details: { token_id: token.id, name: token.name, ...scopeDetails(token) },
+    },
+    options,
+  )
+  try {
+    await options.recorder.change({
+      event,
+      guard: { sql: 'select not exists (select 1 from tokens where hash = ?)', args: [hash] },
+      state: [...beside, state],
+      ledger: [ledger],
+    })
+  } catch (error) {
+    if (!(await isMade())) throw error
+  }
+}
+
+async function defaultTeam(ledger: Database): Promise<string> {
+  const [team] = await ledger.read<{ id: string }>("select id from teams where name = 'default'")
+  if (team === undefined) throw new Failure('conflict', { message: 'There is no team named default' })
+  return team.id
+}

@@ -1,0 +1,217 @@
+/**
+ * The providers that a start finds by itself (contract section 1): the simulator, always, and one for each key in the
+ * environment. Each start compares and writes only what differs, so starting again, or several at once, changes nothing
+ * and never makes two of one name. A key that is gone from the environment leaves its record as it is.
+ *
+ * What the rows of the state database hold, for those who read them:
+ *
+ *   providers.name                 what `bindings.provider` names; unique
+ *   providers.base_url             as the operator wrote it, without a trailing slash; null for the kind's own
+ *   providers.sealed_credentials   seal(data key, JSON {"api_key": string | null, "headers": {name: value}}, provider id);
+ *                                  null where there are none. The data key is the ledger's secret `provider-key:<id>`,
+ *                                  32 bytes in base64; gateways get it by bootstrap.
+ *   providers.position             the order in which they were made: the first that takes unlisted models wins
+ *   models.upstream_model          the provider's name for it; null where it is the id
+ *   models.families, fallbacks     JSON arrays of text, or null
+ *   models.price, default_price    JSON {"input_per_million": number, "output_per_million": number} in dollars, or null
+ */
+import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import type { Change, Recorder } from '../events/recorder.ts'
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { seal, unseal } from '../lib/seal.ts'
+import { keepSecret, openSecret } from '../store/master-key.ts'
+import type { Database, Statement } from '../store/open.ts'
+import { fromRow, insertRow, newStateVersion } from '../store/rows.ts'
+import { models, providers } from '../store/state.ts'
+import { anonymous } from '../tokens/principal.ts'
+
+export interface CatalogOptions {
+  state: Database
+  ledger: Database
+  recorder: Recorder
+  masterKey: Uint8Array
+  environment: Readonly<Record<string, string | undefined>>
+  clock: Clock
+  newId: NewId
+  randomBytes(size: number): Uint8Array
+}
+
+interface FoundProvider {
+  name: string
+  kind: string
+  baseUrl: string | null
+  apiKey: string | null
+  allowUnlistedModels: boolean
+  models: readonly string[]
+}
+
+const fromEnvironment = [
+  { name: 'openai', key: 'OPENAI_API_KEY', baseUrl: 'OPENAI_BASE_URL' },
+  { name: 'anthropic', key: 'ANTHROPIC_API_KEY', baseUrl: 'ANTHROPIC_BASE_URL' },
+  { name: 'gemini', key: 'GEMINI_API_KEY', baseUrl: null },
+] as const
+
+const simulator: FoundProvider = {
+  name: 'simulator',
+  kind: 'simulator',
+  baseUrl: null,
+  apiKey: null,
+  allowUnlistedModels: false,
+  models: ['simulator/echo', 'simulator/lorem'],
+}
+
+/** Contract section 8: one dollar a million tokens each way. */
+const simulatorPrice = JSON.stringify({ input_per_million: 1, output_per_million: 1 })
+
+/** Makes or updates the providers. Throws `invalid_parameter`, naming the variable, for a base URL that is none. */
+export async function registerProvidersFromEnvironment(options: CatalogOptions): Promise<void> {
+  for (const found of [simulator, ...findProviders(options.environment)]) await register(options, found)
+}
+
+/** The providers for which the environment has a key. */
+export function findProviders(environment: CatalogOptions['environment']): FoundProvider[] {
+  return fromEnvironment.flatMap(({ name, key, baseUrl }) => {
+    const apiKey = environment[key]
+    if (apiKey === undefined || apiKey === '') return []
+    const url = baseUrl === null ? null : baseUrlOf(environment[baseUrl], baseUrl)
+    return [{ name, kind: name, baseUrl: url, apiKey, allowUnlistedModels: true, models: [] }]
+  })
+}
+
+function baseUrlOf(text: string | undefined, variable: string): string | null {
+  if (text === undefined || text === '') return null
+  const url = URL.parse(text)
+  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.search !== '') {
+    const message = `${variable} must be an http or https URL without user or query`
+    throw new Failure('invalid_parameter', { message, param: variable })
+  }
+  return url.href.replace(/\/+$/, '')
+}
+
+async function register(options: CatalogOptions, found: FoundProvider): Promise<void> {
+  const present = await findProvider(options.state, found.name)
+  if (present === null) {
+    await create(options, found)
+  } else if (await differs(options, present, found)) {
+    await update(options, present, found)
+  }
+}
+
+type ProviderRow = typeof providers.$inferSelect
+
+async function findProvider(state: Database, name: string): Promise<ProviderRow | null> {
+  const [row] = await state.read('select * from providers where name = ? and deleted = 0', [name])
+  return row === undefined ? null : fromRow(providers, row)
+}
+
+async function create(options: CatalogOptions, found: FoundProvider): Promise<void> {
+  const { recorder, clock, newId } = options
+  const id = newId()
+  const { dataKey, statement } = newDataKey(options, id)
+  const provider = insertRow(
+    providers,
+    {
+      id,
+      name: found.name,
+      kind: found.kind,
+      baseUrl: found.baseUrl,
+      sealedCredentials: sealCredentials(dataKey, id, found),
+      allowUnlistedModels: found.allowUnlistedModels ? 1 : 0,
+    },
+    { position: '(select coalesce(max(position), 0) + 1 from providers)', version: newStateVersion },
+  )
+  const listed = found.models.map((model) =>
+    insertRow(
+      models,
+      { id: model, providerId: id, price: simulatorPrice, createdAt: clock.now() },
+      { version: newStateVersion },
+    ),
+  )
+  try {
+    await recorder.change({
+      event: eventOf(options, 'catalog.created', id, found),
+      guard: { sql: 'select not exists (select 1 from providers where name = ? and deleted = 0)', args: [found.name] },
+      state: [provider, ...listed],
+      ledger: [statement],
+    })
+  } catch (error) {
+    // Another process that started at the same time was first.
+    if ((await findProvider(options.state, found.name)) === null) throw error
+  }
+}
+
+async function update(options: CatalogOptions, present: ProviderRow, found: FoundProvider): Promise<void> {
+  const known = await openDataKey(options, present.id)
+  const { dataKey, statement } = known === null ? newDataKey(options, present.id) : { dataKey: known, statement: null }
+  const change: Change = {
+    event: eventOf(options, 'catalog.updated', present.id, found),
+    guard: { sql: 'select version = ? from providers where id = ?', args: [present.version, present.id] },
+    state: [
+      {
+        sql: `update providers set base_url = ?, sealed_credentials = ?, version = ${newStateVersion} where id = ?`,
+        args: [found.baseUrl, sealCredentials(dataKey, present.id, found), present.id],
+      },
+    ],
+    ledger: statement === null ? [] : [statement],
+  }
+  try {
+    await options.recorder.change(change)
+  } catch (error) {
+    // Another process that started at the same time, with the same environment, was first.
+    const now = await findProvider(options.state, found.name)
+    if (now === null || (await differs(options, now, found))) throw error
+  }
+}
+
+async function differs(options: CatalogOptions, present: ProviderRow, found: FoundProvider): Promise<boolean> {
+  if (present.baseUrl !== found.baseUrl) return true
+  if (present.sealedCredentials === null || found.apiKey === null) {
+    return (present.sealedCredentials === null) !== (found.apiKey === null)
+  }
+  const dataKey = await openDataKey(options, present.id)
+  return dataKey === null || unseal(dataKey, present.sealedCredentials, present.id) !== credentialsOf(found)
+}
+
+const credentialsOf = ({ apiKey }: FoundProvider): string => JSON.stringify({ api_key: apiKey, headers: {} })
+
+const sealCredentials = (dataKey: Uint8Array, id: string, found: FoundProvider): string | null =>
+  found.apiKey === null ? null : seal(dataKey, credentialsOf(found), id)
+
+/** The name of the ledger's secret that holds a provider's data key. */
+export const providerKeyName = (providerId: string): string => `provider-key:${providerId}`
+
+function newDataKey(
+  { masterKey, randomBytes, clock }: CatalogOptions,
+  id: string,
+): { dataKey: Uint8Array; statement: Statement } {
+  const dataKey = randomBytes(32)
+  const text = Buffer.from(dataKey).toString('base64')
+  return { dataKey, statement: keepSecret(masterKey, providerKeyName(id), text, clock.now()) }
+}
+
+async function openDataKey({ ledger, masterKey }: CatalogOptions, id: string): Promise<Uint8Array | null> {
+  const text = await openSecret(ledger, masterKey, providerKeyName(id))
+  return text === null ? null : new Uint8Array(Buffer.from(text, 'base64'))
+}
+
+/** The base URL's host is said, the key never. */
+function eventOf(
+  { clock, newId }: CatalogOptions,
+  type: 'catalog.created' | 'catalog.updated',
+  id: string,
+  found: FoundProvider,
+) {
+  const { name, kind, baseUrl, allowUnlistedModels: allow_unlisted_models } = found
+  return controlPlaneEvent({
+    type,
+    principal: { ...anonymous, name: 'system:start' },
+    requestId: 'start',
+    teamId: null,
+    details: { provider_id: id, name, kind, base_url: baseUrl, allow_unlisted_models, models: found.models },
+    configVersion: 0,
+    clock,
+    newId,
+  })
+}

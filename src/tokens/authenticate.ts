@@ -1,0 +1,99 @@
+/**
+ * From a bearer credential to a principal, for the control plane. API tokens are found by hash with one indexed read of
+ * the state database, and their status is that of this instant; runtime sessions (`gths_`) are found in the ledger. A
+ * database that fails is not an answer about the caller: its error passes through and becomes 503, never 401.
+ */
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import { runtimeSessions } from '../store/ledger.ts'
+import type { Database } from '../store/open.ts'
+import { fromRow } from '../store/rows.ts'
+import { tokens } from '../store/state.ts'
+import { tokenStatus } from './governed.ts'
+import type { LastUse } from './last-use.ts'
+import { type Permission, permissionsOf, type Role } from './permissions.ts'
+import { anonymous, type Principal } from './principal.ts'
+import { tokenResourceName } from './record.ts'
+import { hashSecret, secretKind } from './secret.ts'
+
+export interface AuthenticatorOptions {
+  state: Database
+  ledger: Database
+  clock: Clock
+  /** Told of every token that was accepted. */
+  lastUse?: LastUse
+}
+
+/**
+ * Says who calls. No Authorization header gives the anonymous principal; anything in it that is no usable credential of
+ * ours throws `invalid_api_token`, `tokens.expired` or `session_expired`.
+ */
+export function createAuthenticator(options: AuthenticatorOptions): (request: Request) => Promise<Principal> {
+  return async (request) => {
+    const header = request.headers.get('authorization')
+    if (header === null || header.trim() === '') return anonymous
+    const [, secret = ''] = /^bearer +(\S+)$/i.exec(header.trim()) ?? []
+    const kind = secretKind(secret)
+    if (kind === 'token') return tokenPrincipal(options, hashSecret(secret))
+    if (kind === 'session') return sessionPrincipal(options, hashSecret(secret))
+    throw new Failure('invalid_api_token')
+  }
+}
+
+async function tokenPrincipal(options: AuthenticatorOptions, hash: string): Promise<Principal> {
+  const { state, clock, lastUse } = options
+  const [row] = await state.read('select * from tokens where hash = ? and deleted = 0', [hash])
+  if (row === undefined) throw new Failure('invalid_api_token')
+  const token = fromRow(tokens, row)
+  const now = clock.now()
+  const status = tokenStatus(token, now)
+  if (status !== 'active') await refuse(options, token.id, status)
+  lastUse?.used(token.id, now)
+  const roles = JSON.parse(token.roles) as Role[]
+  return {
+    kind: 'token',
+    name: `token:${token.id}`,
+    tokenId: token.id,
+    userId: token.userId,
+    teamId: token.teamId,
+    gatewayId: token.gatewayId,
+    instanceId: null,
+    roles,
+    permissions: permissionsWithin(token.purpose, roles),
+  }
+}
+
+/** The purpose bounds the roles, whatever they are (contract section 3, Permissions). */
+function permissionsWithin(purpose: string, roles: readonly Role[]): ReadonlySet<Permission> {
+  const runtime = purpose === 'gateway_runtime'
+  return new Set([...permissionsOf(roles)].filter((permission) => (permission === 'runtime:connect') === runtime))
+}
+
+async function refuse({ ledger }: AuthenticatorOptions, id: string, status: 'revoked' | 'rotated' | 'expired') {
+  const [organization] = await ledger.read<{ id: string }>('select id from organizations')
+  const resource = tokenResourceName(organization?.id ?? '', id)
+  if (status === 'expired') throw new Failure('tokens.expired', { message: `${resource} has expired` })
+  throw new Failure('invalid_api_token', { message: `${resource} was ${status}` })
+}
+
+async function sessionPrincipal(options: AuthenticatorOptions, hash: string): Promise<Principal> {
+  const { state, ledger, clock } = options
+  const [row] = await ledger.read('select * from runtime_sessions where hash = ?', [hash])
+  if (row === undefined) throw new Failure('invalid_api_token')
+  const session = fromRow(runtimeSessions, row)
+  if (clock.now() >= session.expiresAt) throw new Failure('session_expired')
+  // A session ends with the runtime token it was given for (protocols section 5).
+  const [token] = await state.read('select * from tokens where id = ? and deleted = 0', [session.tokenId])
+  if (token === undefined) throw new Failure('invalid_api_token')
+  const status = tokenStatus(fromRow(tokens, token), clock.now())
+  if (status !== 'active') await refuse(options, session.tokenId, status)
+  return {
+    ...anonymous,
+    kind: 'runtime',
+    name: `runtime:${session.gatewayId}/${session.instanceId}`,
+    tokenId: session.tokenId,
+    gatewayId: session.gatewayId,
+    instanceId: session.instanceId,
+    roles: ['runtime'],
+  }
+}

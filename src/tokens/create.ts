@@ -1,0 +1,30 @@
+/** Making a token from what a caller asks for (POST /v1/tokens). */
+import { checkGrant, checkProfile, checkReferences, ownershipOf, scopeOf } from './creation.ts'
+import { type Actor, mint, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
+import type { StoredToken } from './stored-token.ts'
+import type { CreateTokenBody } from './token-body.ts'
+
+export interface MadeToken {
+  token: StoredToken
+  /** Shown once, kept nowhere. */
+  secret: string
+}
+
+/** Throws `invalid_parameter` (422) and `permission_denied` (403), naming the field, before anything is written. */
+export async function createToken(deps: TokenDependencies, actor: Actor, body: CreateTokenBody): Promise<MadeToken> {
+  const scope = scopeOf(body, deps.clock.now())
+  const profile = { purpose: body.purpose, principalType: body.principal_type, keyClass: body.key_class }
+  checkProfile(profile, scope)
+  await checkReferences(scope, deps)
+  await checkGrant(actor.principal, scope, deps.ledger)
+  const ownership = await ownershipOf(scope, deps.ledger)
+  const { token, secret, state, ledger } = mint(
+    { name: body.name, metadata: body.metadata, profile, scope, ownership, createdBy: actor.principal.name },
+    deps,
+  )
+  const details = { token_id: token.id, name: token.name, ...scopeDetails(token) }
+  const { eventTeamId } = ownership
+  const event = tokenEvent({ type: 'token.created', actor, tokenId: token.id, eventTeamId, details }, deps)
+  const { head } = await deps.recorder.change({ event, state: [state], ledger: [ledger] })
+  return { token: { ...token, version: head.version }, secret }
+}

@@ -1,0 +1,91 @@
+/**
+ * Pages of tokens, newest first, by id: ids are made in the order of time, so a token that is made while somebody pages
+ * stands before the first page and moves nothing. A cursor holds the last id seen and a digest of the filters it
+ * belongs to; it is not secret, it only cannot be used with other filters.
+ */
+import { z } from 'zod'
+import { Failure } from '../failure.ts'
+import type { Database, Statement } from '../store/open.ts'
+import { keyClasses, purposes } from './governed.ts'
+import type { Principal } from './principal.ts'
+import { tokenStatuses } from './record.ts'
+import { openToken, type StoredToken } from './stored-token.ts'
+import { visibleTokens } from './visibility.ts'
+
+export const listTokensQuery = z.strictObject({
+  purpose: z.enum(purposes).optional(),
+  status: z.enum(tokenStatuses).optional(),
+  key_class: z.enum(keyClasses).optional(),
+  team_id: z.uuid().optional(),
+  gateway_id: z.uuid().optional(),
+  limit: z.coerce.number().int().min(1).max(100).default(100),
+  cursor: z.string().max(1000).optional(),
+})
+export type ListTokensQuery = z.infer<typeof listTokensQuery>
+
+type Filters = Omit<ListTokensQuery, 'limit' | 'cursor'>
+
+export interface TokenPage {
+  tokens: StoredToken[]
+  nextCursor: string | null
+}
+
+/** One page. Throws `invalid_cursor` for a cursor that was not given for these filters. */
+export async function listTokens(
+  ledger: Database,
+  principal: Principal,
+  { limit, cursor, ...filters }: ListTokensQuery,
+  now: number,
+): Promise<TokenPage> {
+  const conditions = [visibleTokens(principal), ...conditionsOf(filters, now)]
+  if (cursor !== undefined) conditions.push({ sql: 'id < ?', args: [readCursor(cursor, filters)] })
+  const rows = await ledger.read(
+    `select * from tokens where ${conditions.map(({ sql }) => sql).join(' and ')} order by id desc limit ?`,
+    [...conditions.flatMap(({ args }) => args), limit + 1],
+  )
+  const tokens = rows.slice(0, limit).map(openToken)
+  const last = rows.length > limit ? tokens.at(-1) : undefined
+  return { tokens, nextCursor: last === undefined ? null : writeCursor(last.id, filters) }
+}
+
+function conditionsOf(filters: Filters, now: number): Statement[] {
+  const equal = (['purpose', 'key_class', 'team_id', 'gateway_id'] as const).flatMap((column) => {
+    const value = filters[column]
+    return value === undefined ? [] : [{ sql: `${column} = ?`, args: [value] }]
+  })
+  return filters.status === undefined
+    ? equal
+    : [...equal, { sql: `${statusSql} = ?`, args: [now, now, filters.status] }]
+}
+
+/** `tokenStatus` as SQL, with the instant twice; a test holds the two against each other. */
+export const statusSql = `case when revoked_at is not null then 'revoked' when rotated_at <= ? then 'rotated'
+  when expires_at <= ? then 'expired' else 'active' end`
+
+const cursorSchema = z.strictObject({ after: z.uuid(), filters: z.string() })
+
+const writeCursor = (after: string, filters: Filters): string =>
+  Buffer.from(JSON.stringify({ after, filters: filtersDigest(filters) })).toString('base64url')
+
+function readCursor(cursor: string, filters: Filters): string {
+  const parsed = cursorSchema.safeParse(jsonOrNull(Buffer.from(cursor, 'base64url').toString()))
+  if (!parsed.success || parsed.data.filters !== filtersDigest(filters)) {
+    throw new Failure('invalid_cursor', { param: 'cursor' })
+  }
+  return parsed.data.after
+}
+
+function jsonOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // A cursor is the caller's word: what is no JSON is simply no cursor.
+    return null
+  }
+}
+
+const filtersDigest = ({ purpose, status, key_class, team_id, gateway_id }: Filters): string =>
+  new Bun.CryptoHasher('sha256')
+    .update(JSON.stringify([purpose, status, key_class, team_id, gateway_id]))
+    .digest('hex')
+    .slice(0, 16)

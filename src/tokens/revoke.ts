@@ -1,0 +1,80 @@
+/** Revoking a token: at once for the control plane, and for gateways as soon as they have made the denial durable. */
+
+import { versionArgument } from '../events/recorder.ts'
+import { Failure } from '../failure.ts'
+import type { Propagation } from '../fleet/wire.ts'
+import { newStateVersion } from '../store/rows.ts'
+import { type Actor, type TokenDependencies, tokenEvent } from './minting.ts'
+import { findStateOnly, type Revocation, type StoredToken } from './stored-token.ts'
+import { requireToken } from './visibility.ts'
+
+export interface Revoked {
+  token: StoredToken
+  propagation: Promise<Propagation>
+}
+
+/** Revokes a token; one that is revoked already stays as it is. Throws `not_found`. */
+export async function revokeToken(deps: TokenDependencies, actor: Actor, id: string): Promise<Revoked> {
+  const token = await requireToken(deps.ledger, actor.principal, id)
+  if (token.revokedAt !== null) return { token, propagation: deps.fleet.propagation(token.version) }
+  const revocation = { by: actor.principal.name, emergency: false, explanation: null }
+  try {
+    return await recordRevocation(deps, actor, token, revocation)
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'conflict') throw error
+    const revoked = await requireToken(deps.ledger, actor.principal, id)
+    if (revoked.revokedAt === null) throw error
+    return { token: revoked, propagation: deps.fleet.propagation(revoked.version) }
+  }
+}
+
+/**
+ * Revokes a token of whatever class and says why; the id of the event is the proof. Throws `not_found`, and
+ * `token_not_active` where it is revoked already.
+ */
+export async function emergencyRevokeToken(
+  deps: TokenDependencies,
+  actor: Actor,
+  id: string,
+  explanation: string,
+): Promise<Revoked & { eventId: string }> {
+  const token = await requireToken(deps.ledger, actor.principal, id)
+  if (token.revokedAt !== null) throw new Failure('token_not_active', { message: 'The token is already revoked' })
+  return recordRevocation(deps, actor, token, { by: actor.principal.name, emergency: true, explanation })
+}
+
+async function recordRevocation(deps: TokenDependencies, actor: Actor, token: StoredToken, revocation: Revocation) {
+  const only = await findStateOnly(deps.state, token.id)
+  if (only === null) throw new Failure('conflict')
+  const now = deps.clock.now()
+  const { emergency, explanation } = revocation
+  const event = tokenEvent(
+    {
+      type: emergency ? 'token.emergency_revoked' : 'token.revoked',
+      actor,
+      tokenId: token.id,
+      eventTeamId: only.eventTeamId,
+      details: { token_id: token.id, name: token.name, ...(explanation === null ? {} : { explanation }) },
+    },
+    deps,
+  )
+  const { head } = await deps.recorder.change({
+    event,
+    guard: { sql: 'select revoked_at is null from tokens where id = ?', args: [token.id] },
+    state: [
+      { sql: `update tokens set revoked_at = ?, version = ${newStateVersion} where id = ?`, args: [now, token.id] },
+    ],
+    ledger: [
+      {
+        sql: 'update tokens set revoked_at = ?, revocation = ?, version = max(version, ?) where id = ?',
+        args: [now, JSON.stringify(revocation), versionArgument, token.id],
+      },
+    ],
+    deny: [only.hash],
+  })
+  return {
+    token: { ...token, revokedAt: now, revocation, version: head.version },
+    propagation: deps.fleet.propagation(head.version),
+    eventId: event.event_id,
+  }
+}

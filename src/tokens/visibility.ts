@@ -1,0 +1,26 @@
+/**
+ * Which tokens a caller sees and may act on: a team's token those of its team, a user's token those of the user's teams
+ * and the user's own; what is bound to neither, and a session, all. What is not seen is answered as if it did not exist.
+ */
+import { Failure } from '../failure.ts'
+import type { Database, Statement } from '../store/open.ts'
+import type { Principal } from './principal.ts'
+import { openToken, type StoredToken } from './stored-token.ts'
+
+/** A condition on the ledger's `tokens`. */
+export function visibleTokens({ kind, teamId, userId }: Principal): Statement {
+  if (teamId !== null) return { sql: 'team_id = ?', args: [teamId] }
+  if (kind === 'session' || userId === null) return { sql: '1', args: [] }
+  return {
+    sql: '(user_id = ? or team_id in (select team_id from memberships where user_id = ?))',
+    args: [userId, userId],
+  }
+}
+
+/** The token of this id. Throws `not_found` where there is none that the principal sees. */
+export async function requireToken(ledger: Database, principal: Principal, id: string): Promise<StoredToken> {
+  const visible = visibleTokens(principal)
+  const [row] = await ledger.read(`select * from tokens where id = ? and ${visible.sql}`, [id, ...visible.args])
+  if (row === undefined) throw new Failure('not_found', { message: 'There is no such token' })
+  return openToken(row)
+}
