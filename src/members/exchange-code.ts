@@ -3,7 +3,10 @@
  * all that the person can; so a code that was approved for a named token never gives one.
  */
 import { Failure } from '../failure.ts'
+import { createToken, type MadeToken } from '../tokens/create.ts'
 import { anonymous, type Principal } from '../tokens/principal.ts'
+import { revokeToken } from '../tokens/revoke.ts'
+import { createTokenBody } from '../tokens/token-body.ts'
 import { sessionPrincipal } from './authenticate-session.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { memberEvent, recordChange } from './member-event.ts'
@@ -22,19 +25,9 @@ import {
 } from './program-code.ts'
 import { type NewSession, startSession } from './session.ts'
 
-/** How tokens are made and ended, as far as codes are concerned. */
-export interface TokensForPrograms<Made extends { id: string }> {
-  /** Makes a `general` token of this person, by their own permissions. */
-  create(options: { principal: Principal; name: string; requestId: string }): Promise<Made>
-  /** Revokes a token at once, whoever made it. */
-  revoke(options: { tokenId: string; principal: Principal; requestId: string }): Promise<void>
-}
-
-export type CodeDependencies = MemberDependencies & { tokens: Pick<TokensForPrograms<{ id: string }>, 'revoke'> }
-
 /** A session for a program. Throws `invalid_code`. */
 export async function exchangeForSession(
-  dependencies: CodeDependencies,
+  dependencies: MemberDependencies,
   presented: PresentedCode,
   requestId: string,
 ): Promise<{ approval: Approval; session: NewSession }> {
@@ -58,12 +51,11 @@ export async function exchangeForSession(
 }
 
 /** A token for a program. Throws `invalid_code`; `permission_denied` where the person may not make tokens (any more). */
-export async function exchangeForToken<Made extends { id: string }>(
-  dependencies: CodeDependencies,
-  tokens: TokensForPrograms<Made>,
+export async function exchangeForToken(
+  dependencies: MemberDependencies,
   presented: PresentedCode & { token_name: string },
   requestId: string,
-): Promise<Made> {
+): Promise<MadeToken> {
   const { clock, ledger, recorder } = dependencies
   const approval = await approvalOf(dependencies, presented, requestId)
   if (approval.tokenName !== null && approval.tokenName !== presented.token_name) throw invalidCode()
@@ -79,9 +71,11 @@ export async function exchangeForToken<Made extends { id: string }>(
   })
   const uses = useCode(approval.codeHash, { kind: 'token', id: null }, clock.now())
   await onceOrReplay(dependencies, presented, requestId, () => recordChange(recorder, { event, ledger: uses }))
-  const made = await tokens.create({ principal, name: presented.token_name, requestId })
-  if (await noteGivenToken(ledger, approval.codeHash, made.id)) return made
-  await tokens.revoke({ tokenId: made.id, principal, requestId })
+  // Bound to the person: what the program spends is theirs, and their teams see what it does.
+  const asked = { name: presented.token_name, purpose: 'general', bindings: { user_id: approval.userId } }
+  const made = await createToken(dependencies, { principal, requestId }, createTokenBody.parse(asked))
+  if (await noteGivenToken(ledger, approval.codeHash, made.token.id)) return made
+  await revokeGiven(dependencies, made.token.id, requestId)
   throw invalidCode()
 }
 
@@ -89,7 +83,7 @@ export async function exchangeForToken<Made extends { id: string }>(
 const approver = ({ userId, role }: Approval): Principal => sessionPrincipal({ user_id: userId, role })
 
 async function approvalOf(
-  dependencies: CodeDependencies,
+  dependencies: MemberDependencies,
   presented: PresentedCode,
   requestId: string,
 ): Promise<Approval> {
@@ -101,7 +95,7 @@ async function approvalOf(
 
 /** Runs the change that uses a code up; where another use was faster, this one is its replay. */
 async function onceOrReplay(
-  dependencies: CodeDependencies,
+  dependencies: MemberDependencies,
   presented: PresentedCode,
   requestId: string,
   change: () => Promise<void>,
@@ -115,8 +109,8 @@ async function onceOrReplay(
   }
 }
 
-async function endGiven(dependencies: CodeDependencies, given: Given, requestId: string): Promise<void> {
-  const { ledger, clock, recorder, tokens } = dependencies
+async function endGiven(dependencies: MemberDependencies, given: Given, requestId: string): Promise<void> {
+  const { ledger, clock, recorder } = dependencies
   const event = await memberEvent(dependencies, {
     type: 'auth.code_replayed',
     refused: 'invalid_code',
@@ -126,5 +120,11 @@ async function endGiven(dependencies: CodeDependencies, given: Given, requestId:
   })
   await recordChange(recorder, { event, ledger: noteReplay(given, clock.now()) })
   const tokenId = await givenTokenId(ledger, given.codeHash)
-  if (tokenId !== null) await tokens.revoke({ tokenId, principal: anonymous, requestId })
+  if (tokenId !== null) await revokeGiven(dependencies, tokenId, requestId)
+}
+
+/** In nobody's name: whoever presented the code again is unknown. */
+async function revokeGiven(dependencies: MemberDependencies, tokenId: string, requestId: string): Promise<void> {
+  const actor = { principal: { ...anonymous, name: 'system:code-replay' }, requestId }
+  await (await revokeToken(dependencies, actor, tokenId)).propagation
 }

@@ -6,7 +6,7 @@ import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { Statement } from '../store/open.ts'
+import type { Database, Statement } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
 
 export interface MemberEventOptions {
@@ -21,17 +21,11 @@ export interface MemberEventOptions {
   details: Record<string, unknown>
 }
 
-export interface EventMaker {
-  clock: Clock
-  newId: NewId
-  /** The present version of the configuration. */
-  configVersion(): Promise<number>
-}
-
 export async function memberEvent(
-  { clock, newId, configVersion }: EventMaker,
+  { state, clock, newId }: { state: Database; clock: Clock; newId: NewId },
   { type, refused, principal, requestId, sessionId = null, teamId = null, details }: MemberEventOptions,
 ): Promise<Event> {
+  const [head] = await state.read<{ version: number }>('select version from state_head')
   const event = controlPlaneEvent({
     type,
     verdict: refused === undefined ? 'allow' : 'deny',
@@ -40,7 +34,7 @@ export async function memberEvent(
     requestId,
     details,
     teamId,
-    configVersion: await configVersion(),
+    configVersion: head?.version ?? 0,
     clock,
     newId,
   })

@@ -13,6 +13,7 @@ import type { Database, Statement } from '../store/open.ts'
 import type { Permission } from '../tokens/permissions.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
 import { hashSecret, makeSecret, secretKind } from '../tokens/secret.ts'
+import { tokenName } from '../tokens/token-body.ts'
 import { sameText } from './session.ts'
 import type { UserRole, UserStatus } from './user.ts'
 
@@ -46,13 +47,6 @@ const redirectUri = z
   .max(500)
   .refine(isRedirect, `Use http://127.0.0.1:PORT/…, http://localhost:PORT/…, http://[::1]:PORT/… or ${outOfBand}`)
 
-export const tokenNameSchema = z
-  .string()
-  .trim()
-  .min(1)
-  .max(200)
-  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'Control characters are not allowed')
-
 /** The query of the page `{console_url}/authorize-program`. */
 export const programQuery = z.strictObject({
   client_id: clientId,
@@ -61,7 +55,7 @@ export const programQuery = z.strictObject({
   code_challenge: z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'Send BASE64URL(SHA256(code_verifier)), without padding'),
   code_challenge_method: z.literal('S256'),
   state: z.string().max(1000).optional(),
-  token_name: tokenNameSchema.optional(),
+  token_name: tokenName.optional(),
 })
 export type ProgramRequest = z.infer<typeof programQuery>
 

@@ -1,6 +1,5 @@
 /**
- * How programs get in: the page `{console_url}/authorize-program`, where a person signs in and approves, and the two
- * routes that turn the code it gives into a session or a token (contract section 4).
+ * The page `{console_url}/authorize-program`, where a person signs in and lets a program in or not (contract section 4).
  *
  * The page never redirects anywhere before its query has been found good, and never without the person's word. Its
  * forms are held to our own origin, and those of a signed-in person to their session by its CSRF token.
@@ -9,25 +8,21 @@ import { z } from 'zod'
 import { readQuery, validate } from '../api/body.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
-import { timestamp } from '../lib/clock.ts'
-import { endReplacedSession, refuseForeignPage } from './auth-routes.ts'
+import { endReplacedSession } from './auth-routes.ts'
 import { sessionPrincipal } from './authenticate-session.ts'
 import { forgetSession, isFromOurPage, keepSession, ownOrigins, readSessionCookie } from './browser.ts'
 import type { MemberDependencies } from './dependencies.ts'
-import { type CodeDependencies, exchangeForSession } from './exchange-code.ts'
 import { readForm } from './form.ts'
 import { memberEvent, recordChange } from './member-event.ts'
 import { approvalPage, codePage, messagePage, pageResponse, signInPage } from './pages.ts'
-import { codeBody, makeCode, mayGiveToken, outOfBand, type ProgramRequest, programQuery } from './program-code.ts'
+import { makeCode, mayGiveToken, outOfBand, type ProgramRequest, programQuery } from './program-code.ts'
 import { csrfToken, endSession, findSession, type LiveSession, sameText } from './session.ts'
 import { signIn } from './sign-in.ts'
-import { userSchema } from './user.ts'
-import { readUser, requireUser } from './user-routes.ts'
+import { requireUser } from './user-routes.ts'
 
-export const programRoutes = (dependencies: CodeDependencies): AnyRoute[] => [
+export const programRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
   showProgram(dependencies),
   answerProgram(dependencies),
-  exchangeSessionCode(dependencies),
 ]
 
 const pagePath = ({ consoleUrl }: MemberDependencies): string =>
@@ -190,32 +185,4 @@ const seeOther = (location: string, cookie?: string): Response =>
   new Response(null, {
     status: 303,
     headers: { location, 'cache-control': 'no-store', ...(cookie === undefined ? {} : { 'set-cookie': cookie }) },
-  })
-
-const exchangeSessionCode = (dependencies: CodeDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/auth/session/exchange-code',
-    tag: 'Sessions',
-    summary: "Turns a program's code into a session of the person who approved, to be sent as Bearer",
-    access: 'public',
-    body: z.strictObject(codeBody),
-    reply: z.object({
-      session: z.object({ id: z.uuid(), expires_at: z.iso.datetime() }),
-      session_token: z.string().describe('The secret of the session, shown once'),
-      user: userSchema,
-    }),
-    status: 201,
-    async handle({ body, requestId }, request) {
-      refuseForeignPage(request, dependencies)
-      const { approval, session } = await exchangeForSession(dependencies, body, requestId)
-      return {
-        reply: {
-          session: { id: session.id, expires_at: timestamp(session.expiresAt) },
-          session_token: session.secret,
-          user: await readUser(dependencies, approval.userId),
-        },
-        secretOf: session.id,
-      }
-    },
   })

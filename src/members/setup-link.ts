@@ -29,6 +29,16 @@ export async function makeSetupLink(options: {
   return `${consoleUrl}/setup#${secret}`
 }
 
+/** The first owner, while no owner can sign in by password yet: whom each start makes a link for. Null after that. */
+export async function ownerAwaitingSetup(ledger: Database): Promise<string | null> {
+  const [row] = await ledger.read<{ id: string }>(
+    `select id from users where role = 'owner' and status = 'active'
+       and not exists (select 1 from users where role = 'owner' and status = 'active' and password_hash is not null)
+     order by id limit 1`,
+  )
+  return row?.id ?? null
+}
+
 /** Whom a link is for. Throws `invalid_setup_link`. Looking does not use it up. */
 export async function setupLinkUser(ledger: Database, secret: string, now: number): Promise<string> {
   const failure = new Failure('invalid_setup_link', { param: 'secret' })
