@@ -38,11 +38,8 @@ export function failureResponse(
 ): Response {
   const failure = databaseFailed(thrown) ? new Failure('dependency_unavailable', { cause: thrown }) : asFailure(thrown)
   if (failure.status >= 500) {
-    const cause = failure.cause instanceof Error ? failure.cause : failure
-    log.error(
-      { request_id: requestId, code: failure.code, error: cause.message, stack: cause.stack },
-      'A request failed',
-    )
+    const { message, stack } = rootCause(failure)
+    log.error({ request_id: requestId, code: failure.code, error: message, stack }, 'A request failed')
   }
   const headers: Record<string, string> = {}
   if (mustNotRetry(failure.status, failure.code)) headers['x-should-retry'] = 'false'
@@ -51,6 +48,9 @@ export function failureResponse(
   if (allow !== undefined) headers.allow = allow.join(', ')
   return jsonResponse(failure.status, JSON.stringify(envelope(failure, requestId)), headers)
 }
+
+/** What failed first. Errors around it, such as those of a query builder, may quote the values that were sent. */
+const rootCause = (error: Error): Error => (error.cause instanceof Error ? rootCause(error.cause) : error)
 
 /** RFC 6750 section 3: without a credential there is no error code (contract section 5). */
 const challenge = ({ code }: Failure): string =>

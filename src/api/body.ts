@@ -86,7 +86,9 @@ export function validate<Output>(schema: z.ZodType<Output>, value: unknown): Out
   if (issue.code === 'unrecognized_keys') {
     throw new Failure('unknown_parameter', { param: dotted([...issue.path, issue.keys[0] ?? '']) })
   }
-  throw new Failure('invalid_parameter', { message: issue.message, param: dotted(issue.path) })
+  const missing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined')
+  const message = missing ? 'This is required' : issue.message
+  throw new Failure('invalid_parameter', { message, param: dotted(issue.path) })
 }
 
 const dotted = (path: readonly PropertyKey[]): string => path.map(String).join('.').slice(0, 256)

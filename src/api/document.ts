@@ -5,6 +5,7 @@
  */
 import { z } from 'zod'
 import { version } from '../version.ts'
+import { refusingUnknown } from './body.ts'
 import type { AnyRoute, GatewayRouteDescription } from './route.ts'
 
 export interface DocumentOptions {
@@ -91,17 +92,15 @@ function operationOf(route: AnyRoute, schemas: JsonObject): JsonObject {
       ...parametersOf('query', route.query, schemas),
       ...(route.method === 'POST' && !open ? [idempotencyKey] : []),
     ],
-    ...requestBodyOf(route.body, route.rawBody, schemas),
+    ...requestBodyOf(route.body && refusingUnknown(route.body), route.rawBody, schemas),
     responses: {
-      [route.status ?? 200]: answer('OK', { 'application/json': { schema: schemaOf(route.reply, 'output', schemas) } }),
+      [route.status ?? 200]: answer('OK', answerContent(route, schemas)),
       ...failures(open ? [422] : [401, 403, 422]),
     },
   }
 }
 
 function gatewayOperationOf(route: GatewayRouteDescription, schemas: JsonObject): JsonObject {
-  const content: JsonObject = { 'application/json': { schema: schemaOf(route.reply, 'output', schemas) } }
-  for (const type of route.alsoAnswers ?? []) content[type] = { schema: { type: 'string' } }
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
   return {
     operationId: operationId(route.method, route.path),
@@ -112,7 +111,7 @@ function gatewayOperationOf(route: GatewayRouteDescription, schemas: JsonObject)
     'x-policy-stages': [...route.policyStages],
     parameters: names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
     ...requestBodyOf(route.request, undefined, schemas),
-    responses: { 200: answer('OK', content), ...failures([400, 401, 403, 404, 502, 503]) },
+    responses: { 200: answer('OK', answerContent(route, schemas)), ...failures([400, 401, 403, 404, 502, 503]) },
   }
 }
 
@@ -159,6 +158,15 @@ function requestBodyOf(body: z.ZodType | undefined, rawBody: string | undefined,
   return { requestBody: { required: !body.safeParse({}).success, content: { 'application/json': { schema } } } }
 }
 
+function answerContent(
+  { reply, alsoAnswers = [] }: AnyRoute | GatewayRouteDescription,
+  schemas: JsonObject,
+): JsonObject {
+  const content: JsonObject = { 'application/json': { schema: schemaOf(reply, 'output', schemas) } }
+  for (const type of alsoAnswers) content[type] = { schema: { type: 'string' } }
+  return content
+}
+
 const answer = (description: string, content: JsonObject): JsonObject => ({
   description,
   headers: { 'x-request-id': { description: "The request's id", schema: { type: 'string' } } },
@@ -182,11 +190,22 @@ function failures(statuses: readonly number[]): JsonObject {
 
 /** The JSON Schema (2020-12, which OpenAPI 3.1 takes as it is) of a zod schema; what it shares goes into `schemas`. */
 function schemaOf(schema: z.ZodType, io: 'input' | 'output', schemas: JsonObject): JsonObject {
-  const made: JsonObject = JSON.parse(JSON.stringify(z.toJSONSchema(schema, { io, target: 'draft-2020-12' })))
+  const made: JsonObject = JSON.parse(
+    JSON.stringify(
+      z.toJSONSchema(schema, { io, target: 'draft-2020-12', override: io === 'output' ? leaveOpen : closed }),
+    ),
+  )
   const { $schema: _dialect, $defs, ...rest } = made
   for (const [name, definition] of Object.entries(isObject($defs) ? $defs : {})) schemas[name] = pointed(definition)
   const result = pointed(rest)
   return isObject(result) ? result : {}
+}
+
+const closed = () => undefined
+
+/** What is answered may gain members within a version, so a description must not forbid them. */
+function leaveOpen({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
 }
 
 /** Zod points at `#/$defs/Name`; in this document what is shared lies in `#/components/schemas/Name`. */

@@ -43,7 +43,7 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
   const requestIds = new WeakMap<Request, string>()
   const idOf = (request: Request): string => requestIds.get(request) ?? options.newId()
   const server = new Elysia({ normalize: false, strictPath: true })
-  const paths = new Map<string, Set<string>>()
+  const paths = new Map<string, PathMethods>()
   // Before the routes: Elysia's hooks reach only what is registered after them.
   server.onError(({ request, error, code }) => {
     const requestId = idOf(request)
@@ -53,7 +53,8 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
     return failureResponse(new Failure('method_not_allowed'), { requestId, log: options.log, allow })
   })
   const serve = (method: string, path: string, handle: Handle) => {
-    paths.set(path, (paths.get(path) ?? new Set()).add(method))
+    const { form, methods } = paths.get(path) ?? { form: pathForm(path), methods: [] }
+    paths.set(path, { form, methods: [...methods, method] })
     server.route(
       method,
       elysiaPath(path),
@@ -90,13 +91,18 @@ type Handle = (request: Request, params: unknown, requestId: string) => Promise<
 /** `/v1/tokens/{id}` as Elysia writes it: `/v1/tokens/:id`. */
 const elysiaPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
-function methodsOf(paths: ReadonlyMap<string, ReadonlySet<string>>, pathname: string): string[] {
-  const found = new Set<string>()
-  for (const [path, methods] of paths) {
-    const form = new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
-    if (form.test(pathname)) for (const method of methods) found.add(method)
-  }
-  return [...found].sort()
+interface PathMethods {
+  form: RegExp
+  methods: readonly string[]
+}
+
+const pathForm = (path: string): RegExp =>
+  new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
+
+/** The methods an address is served for; Elysia answers HEAD wherever it answers GET. */
+function methodsOf(paths: ReadonlyMap<string, PathMethods>, pathname: string): string[] {
+  const found = [...paths.values()].filter(({ form }) => form.test(pathname)).flatMap(({ methods }) => methods)
+  return [...new Set(found.includes('GET') ? [...found, 'HEAD'] : found)].sort()
 }
 
 /** Everything one route does with a request, from authentication to reply. */

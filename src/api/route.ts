@@ -42,6 +42,8 @@ export interface Route<Params = unknown, Query = unknown, Body = unknown, Reply 
   /** Bodies that are not one JSON object are left to the handler: it reads `request`. */
   rawBody?: string
   reply: z.ZodType<Reply>
+  /** Content types beside JSON in which it answers, such as `text/csv`; a `Response` carries them. */
+  alsoAnswers?: readonly string[]
   status?: 200 | 201 | 202
   /** Left out of `/v1/openapi.json`: between our own processes only. */
   internal?: true

@@ -175,7 +175,8 @@ async function appendToChain(
       if (brokenConstraint(error) !== 'check') throw error
       if (pendingId !== null && !(await isPending(ledger, pendingId))) return
       const grown = (await readChainHead(ledger, controlPlaneChain)).digest !== head.digest
-      if (!grown) throw new Failure('conflict', { cause: error })
+      // A guard among a ledger change's own statements; a change that the state has already made cannot be refused.
+      if (!grown) throw pendingId === null ? new Failure('conflict', { cause: error }) : error
       if (attempt === chainAttempts) throw new Failure('dependency_unavailable', { cause: error, retryAfter: 1 })
     }
   }

@@ -49,6 +49,7 @@ export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock 
       access: 'events:export',
       query: z.strictObject({ since: sinceSchema, format: z.enum(exportFormats) }),
       reply: z.object({ events: z.array(eventSchema) }),
+      alsoAnswers: ['text/csv'],
       async handle({ principal, query, signal }) {
         const since = sinceInstant(query.since, clock.now())
         const visibility = await visible(principal)

@@ -1,0 +1,248 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import { silentLog } from '../lib/log.ts'
+import type { Database } from '../store/open.ts'
+import { chainNext, chainStart, controlPlaneChain } from './chain.ts'
+import { createRecorder } from './change.ts'
+import { type Change, type Recorder, versionArgument } from './recorder.ts'
+import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './test-ledger.ts'
+
+let databases: TestDatabases
+let now = 0
+const clock: Clock = { now: () => now, monotonic: () => now }
+
+beforeAll(async () => {
+  databases = await openTestDatabases()
+})
+afterAll(() => databases.remove())
+beforeEach(async () => {
+  now = Date.parse('2026-01-01T00:00:00Z')
+  await emptyTestDatabases(databases)
+})
+
+const announced: { version: number; deny: readonly string[] }[] = []
+const recorderOn = ({ state, ledger }: { state: Database; ledger: Database }): Recorder =>
+  createRecorder({
+    state,
+    ledger,
+    announce: (head, deny) => void announced.push({ version: head.version, deny }),
+    clock,
+    log: silentLog,
+  })
+
+/** A change that makes a gateway in the state and a row of the same name in the ledger, with the version as its value. */
+function changeOf(name: string, more: Partial<Change> = {}): Change {
+  return {
+    event: testEvent({ event_type: 'catalog.created', details: { name } }),
+    state: [
+      {
+        sql: 'insert into gateways (id, name, version) values (?, ?, (select version from state_head))',
+        args: [name, name],
+      },
+    ],
+    ledger: [{ sql: 'insert into secrets (name, sealed, created_at) values (?, ?, 0)', args: [name, versionArgument] }],
+    ...more,
+  }
+}
+
+interface Found {
+  gateways: { id: string; version: number }[]
+  secrets: { name: string; sealed: string }[]
+  events: { seq: number; digest: string; body: string }[]
+  pending: unknown[]
+}
+
+const found = async (): Promise<Found> => ({
+  gateways: await databases.state.read('select id, version from gateways order by id'),
+  secrets: await databases.ledger.read('select name, sealed from secrets order by name'),
+  events: await databases.ledger.read('select seq, digest, body from events order by seq'),
+  pending: await databases.ledger.read('select event_id from pending_changes'),
+})
+
+/** State, ledger and events tell the same story, and the chain holds. */
+function expectAgreement({ gateways, secrets, events, pending }: Found): void {
+  expect(pending).toEqual([])
+  expect(secrets.map(({ name, sealed }) => ({ id: name, version: Number(sealed) }))).toEqual(gateways)
+  const recorded = events.map(({ body }) => JSON.parse(body))
+  const told = recorded.map(({ details, config_version }) => ({ id: details.name, version: config_version }))
+  expect(told.sort((one, other) => one.id.localeCompare(other.id))).toEqual(gateways)
+  let digest = chainStart(controlPlaneChain)
+  for (const [index, event] of events.entries()) {
+    digest = chainNext(digest, index + 1, event.body)
+    expect(event).toMatchObject({ seq: index + 1, digest })
+  }
+}
+
+class Crash extends Error {}
+
+/** Databases on which the process dies at a given operation: before it takes effect, or right after. */
+function dying({ state, ledger }: TestDatabases, at: number, before: boolean): { state: Database; ledger: Database } {
+  let operation = 0
+  const guarded = (database: Database): Database => {
+    const step = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+      operation += 1
+      if (operation > at || (operation === at && before)) throw new Crash()
+      const result = await work()
+      if (operation === at) throw new Crash()
+      return result
+    }
+    return {
+      ...database,
+      write: (statements) => step(() => database.write(statements)),
+      read: <Row>(sql: string, args?: (string | number | null)[]) => step(() => database.read<Row>(sql, args)),
+    }
+  }
+  return { state: guarded(state), ledger: guarded(ledger) }
+}
+
+describe('a change', () => {
+  test('is in the state, in the ledger and in the chain, each with the same version', async () => {
+    announced.length = 0
+    const { head } = await recorderOn(databases).change(changeOf('a', { deny: ['hash'] }))
+    const result = await found()
+    expectAgreement(result)
+    expect(result.gateways).toEqual([{ id: 'a', version: head.version }])
+    expect(head).toEqual({ ...head, history: 'history', nonce: expect.stringMatching(/^[0-9a-f]{32}$/) })
+    expect(announced).toEqual([{ version: head.version, deny: ['hash'] }])
+  })
+
+  test('whose guard does not hold leaves nothing anywhere', async () => {
+    const recorder = recorderOn(databases)
+    await recorder.change(changeOf('a'))
+    const before = await found()
+    const guard = { sql: 'select not exists (select 1 from gateways where id = ?)', args: ['a'] }
+    const refused = recorder.change(changeOf('b', { guard }))
+    expect(refused).rejects.toMatchObject({ code: 'conflict' })
+    await refused.catch(() => undefined)
+    expect(await found()).toEqual(before)
+  })
+
+  test('whose statement breaks a constraint leaves nothing anywhere and says so', async () => {
+    const recorder = recorderOn(databases)
+    await recorder.change(changeOf('a'))
+    const before = await found()
+    expect(await recorder.change(changeOf('a')).catch((error: unknown) => error)).toBeInstanceOf(Error)
+    expect(await found()).toEqual(before)
+  })
+
+  test('of the ledger alone raises no version and needs no pending row', async () => {
+    const head = await databases.state.read('select version from state_head')
+    await recorderOn(databases).change(changeOf('a', { state: [] }))
+    expect(await databases.state.read('select version from state_head')).toEqual(head)
+    const { secrets, events, pending } = await found()
+    expect(secrets).toHaveLength(1)
+    expect(events).toHaveLength(1)
+    expect(pending).toEqual([])
+  })
+
+  test('runs beside others without losing any or forking the chain, on two control planes', async () => {
+    const recorders = [recorderOn(databases), recorderOn(databases)]
+    const names = Array.from({ length: 24 }, (_, index) => `gateway-${String(index).padStart(2, '0')}`)
+    await Promise.all(names.map((name, index) => recorders[index % 2]?.change(changeOf(name))))
+    const result = await found()
+    expect(result.gateways.map(({ id }) => id)).toEqual(names)
+    expectAgreement(result)
+  })
+})
+
+describe('settling', () => {
+  test('brings event and state together wherever the process died', async () => {
+    for (let at = 1; at <= 8; at += 1) {
+      for (const before of [true, false]) {
+        await emptyTestDatabases(databases)
+        await recorderOn(dying(databases, at, before))
+          .change(changeOf('a'))
+          .catch(crashed)
+        now += 5000
+        await recorderOn(databases).settle()
+        expectAgreement(await found())
+      }
+    }
+  })
+
+  test('may itself die anywhere, any number of times', async () => {
+    const death = fc.record({ at: fc.integer({ min: 1, max: 9 }), before: fc.boolean() })
+    await fc.assert(
+      fc.asyncProperty(fc.array(death, { minLength: 1, maxLength: 4 }), death, async (deaths, settling) => {
+        await emptyTestDatabases(databases)
+        for (const [index, { at, before }] of deaths.entries()) {
+          await recorderOn(dying(databases, at, before))
+            .change(changeOf(`gateway-${index}`))
+            .catch(crashed)
+        }
+        now += 5000
+        await recorderOn(dying(databases, settling.at, settling.before))
+          .settle()
+          .catch(crashed)
+        await recorderOn(databases).settle()
+        expectAgreement(await found())
+      }),
+      { numRuns: 40 },
+    )
+  })
+
+  test('leaves a young pending change to its writer', async () => {
+    await recorderOn(dying(databases, 1, false))
+      .change(changeOf('a'))
+      .catch(crashed)
+    now += 4999
+    await recorderOn(databases).settle()
+    expect((await found()).pending).toHaveLength(1)
+  })
+
+  test('makes a writer fail that was only slow, and a writer that was faster is not repeated', async () => {
+    const settler = recorderOn(databases)
+    const slowAt = (operation: 'state' | 'ledger'): { state: Database; ledger: Database } => {
+      let writes = 0
+      const settledFirst = (database: Database, nth: number): Database => ({
+        ...database,
+        async write(statements) {
+          writes += 1
+          if (writes === nth) {
+            now += 6000
+            await settler.settle()
+          }
+          await database.write(statements)
+        },
+      })
+      if (operation === 'state') return { ...databases, state: settledFirst(databases.state, 1) }
+      return { ...databases, ledger: settledFirst(databases.ledger, 2) }
+    }
+    const late = await recorderOn(slowAt('state'))
+      .change(changeOf('late'))
+      .catch((error: unknown) => error)
+    expect(late).toBeInstanceOf(Failure)
+    expect(late).toMatchObject({ code: 'dependency_unavailable' })
+    expect((await found()).gateways).toEqual([])
+    await recorderOn(slowAt('ledger')).change(changeOf('settled'))
+    const result = await found()
+    expect(result.events).toHaveLength(1)
+    expectAgreement(result)
+  })
+
+  test('announces again what gateways must refuse', async () => {
+    announced.length = 0
+    await recorderOn(dying(databases, 2, false))
+      .change(changeOf('a', { deny: ['hash'] }))
+      .catch(crashed)
+    expect(announced).toEqual([])
+    now += 5000
+    await recorderOn(databases).settle()
+    expect(announced).toMatchObject([{ deny: ['hash'] }])
+  })
+})
+
+const crashed = (error: unknown): void => {
+  const causes = [error, error instanceof Error ? error.cause : null]
+  if (!causes.some((cause) => cause instanceof Crash)) throw error
+}
+
+test('events that change nothing are appended to the chain in order', async () => {
+  const events = [testEvent({ event_type: 'auth.refused' }), testEvent({ event_type: 'auth.signed_in' })]
+  await recorderOn(databases).append(events)
+  const recorded = (await found()).events
+  expect(recorded.map(({ body }) => JSON.parse(body))).toEqual(events)
+  expect(recorded.map(({ seq }) => seq)).toEqual([1, 2])
+})

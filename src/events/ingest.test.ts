@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { chainNext, chainStart } from './chain.ts'
+import type { Event } from './event.ts'
+import { nobody } from './event.ts'
+import { chainHead, ingestEvents, type ShippedEvent } from './ingest.ts'
+import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './test-ledger.ts'
+
+let databases: TestDatabases
+beforeAll(async () => {
+  databases = await openTestDatabases()
+})
+afterAll(() => databases.remove())
+beforeEach(() => emptyTestDatabases(databases))
+
+const gatewayId = '01900000-0000-7000-8000-000000000001'
+const chain = `${gatewayId}/01900000-0000-7000-8000-000000000002/0`
+const receivedAt = Date.parse('2026-01-01T00:10:00Z')
+
+const gatewayEvent = (change: Partial<Event> = {}): Event =>
+  testEvent({ event_attribution: { ...nobody, gateway_id: gatewayId, team_id: 'team', token_id: 'token' }, ...change })
+
+/** A lane's chain of events from its beginning. */
+function shipped(events: readonly Event[], named = chain): ShippedEvent[] {
+  let digest = chainStart(named)
+  return events.map((event, index) => {
+    const body = JSON.stringify(event)
+    digest = chainNext(digest, index + 1, body)
+    return { n: index + 1, digest, body }
+  })
+}
+
+const lane = (count: number): ShippedEvent[] => shipped(Array.from({ length: count }, () => gatewayEvent()))
+const ingest = (lines: readonly ShippedEvent[]) =>
+  ingestEvents(databases.ledger, { chain, gatewayId, lines, receivedAt })
+const stored = () =>
+  databases.ledger.read<ShippedEvent>('select seq as n, digest, body from events where chain = ? order by seq', [chain])
+const codeOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => 'accepted',
+    (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : String(error)),
+  )
+
+test('a chain that was never seen starts at 0 with its own digest', async () => {
+  expect(await chainHead(databases.ledger, chain)).toEqual({ seq: 0, digest: chainStart(chain) })
+  expect(await ingest([])).toEqual({ seq: 0, digest: chainStart(chain) })
+})
+
+describe('a batch', () => {
+  test('is stored byte for byte and answered with the head', async () => {
+    const lines = lane(3)
+    expect(await ingest(lines)).toEqual({ seq: 3, digest: lines[2]?.digest ?? '' })
+    expect(await stored()).toEqual(lines)
+    expect(await chainHead(databases.ledger, chain)).toEqual({ seq: 3, digest: lines[2]?.digest ?? '' })
+  })
+
+  test('fills the columns from the body, with a time in the future clamped to its receipt', async () => {
+    const body = gatewayEvent({
+      timestamp: '2030-01-01T00:00:00.000Z',
+      verdict: 'deny',
+      reason_code: 'invalid_api_token',
+    })
+    await ingest(shipped([body]))
+    const [row] = await databases.ledger.read('select * from events')
+    expect(row).toMatchObject({
+      event_id: body.event_id,
+      event_type: body.event_type,
+      timestamp: receivedAt,
+      request_id: body.request_id,
+      verdict: 'deny',
+      reason_code: 'invalid_api_token',
+      gateway_id: gatewayId,
+      team_id: 'team',
+      token_id: 'token',
+      received_at: receivedAt,
+    })
+    expect(JSON.parse(String((await stored())[0]?.body)).timestamp).toBe('2030-01-01T00:00:00.000Z')
+  })
+
+  test('that starts after the head is a gap, and so is one with a hole', async () => {
+    const lines = lane(4)
+    expect(await codeOf(ingest(lines.slice(1)))).toBe('chain_gap')
+    expect(await codeOf(ingest(lines.filter(({ n }) => n !== 2)))).toBe('chain_gap')
+    expect(await stored()).toEqual([])
+  })
+
+  test('with another content under a recorded number, or a digest that does not follow, is a fork', async () => {
+    const lines = lane(3)
+    await ingest(lines)
+    expect(await codeOf(ingest(lane(3)))).toBe('chain_fork')
+    expect(await codeOf(ingest(lane(4)))).toBe('chain_fork')
+    const [fourth] = shipped([gatewayEvent()])
+    expect(await codeOf(ingest([{ n: 4, digest: '00'.repeat(32), body: fourth?.body ?? '' }]))).toBe('chain_fork')
+    expect(await stored()).toEqual(lines)
+  })
+
+  test('is refused whole where one of its events is not a valid one of this gateway', async () => {
+    const refused: Event[] = [
+      gatewayEvent({ event_type: 'token.created' }),
+      gatewayEvent({ event_attribution: nobody }),
+      gatewayEvent({ event_attribution: { ...nobody, gateway_id: '01900000-0000-7000-8000-000000000009' } }),
+      gatewayEvent({ event_id: 'not an id' }),
+    ]
+    for (const event of refused) {
+      expect(await codeOf(ingest(shipped([gatewayEvent(), event])))).toBe('invalid_parameter')
+    }
+    expect(await codeOf(ingest([{ n: 1, digest: '', body: '{"event_id":' }]))).toBe('invalid_parameter')
+    expect(await stored()).toEqual([])
+  })
+
+  test('with an event id that another chain has recorded is a conflict', async () => {
+    const event = gatewayEvent()
+    await ingest(shipped([event]))
+    const other = `${gatewayId}/01900000-0000-7000-8000-000000000003/0`
+    const again = ingestEvents(databases.ledger, {
+      chain: other,
+      gatewayId,
+      lines: shipped([event], other),
+      receivedAt,
+    })
+    expect(await codeOf(again)).toBe('conflict')
+  })
+})
+
+test('however a lane repeats and overlaps its batches, each event is stored exactly once', async () => {
+  const total = 12
+  const cut = fc.tuple(fc.integer({ min: 0, max: total }), fc.integer({ min: 0, max: total }))
+  await fc.assert(
+    fc.asyncProperty(fc.array(cut, { maxLength: 12 }), async (cuts) => {
+      await emptyTestDatabases(databases)
+      const lines = lane(total)
+      let head = 0
+      for (const [one, other] of cuts) {
+        const [from, to] = [Math.min(one, other, head), Math.max(one, other)]
+        const answer = await ingest(lines.slice(from, to))
+        head = Math.max(head, to > from ? to : head)
+        expect(answer.seq).toBe(head)
+      }
+      expect(await ingest(lines)).toMatchObject({ seq: total })
+      expect(await stored()).toEqual(lines)
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('the same batch posted at once by two connections is stored once', async () => {
+  const lines = lane(50)
+  const heads = await Promise.all([ingest(lines), ingest(lines), ingest(lines.slice(0, 20))])
+  expect(Math.max(...heads.map(({ seq }) => seq))).toBe(50)
+  expect(await stored()).toEqual(lines)
+})

@@ -1,0 +1,278 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createAnswerStore } from '../api/idempotency.ts'
+import { mount } from '../api/mount.ts'
+import type { Clock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { silentLog } from '../lib/log.ts'
+import { permissionsOf } from '../tokens/permissions.ts'
+import { anonymous, type Principal } from '../tokens/principal.ts'
+import { createRecorder } from './change.ts'
+import { type Event, nobody } from './event.ts'
+import { exportEvents } from './export.ts'
+import { readEventPage } from './query.ts'
+import { eventRoutes } from './routes.ts'
+import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './test-ledger.ts'
+import type { Visibility } from './visibility.ts'
+
+const start = Date.parse('2026-01-01T00:00:00Z')
+let now = start
+const clock: Clock = { now: () => now, monotonic: () => now }
+let databases: TestDatabases
+let principal: Principal
+let server: { fetch(request: Request): Promise<Response> }
+
+const owner: Principal = {
+  ...anonymous,
+  kind: 'token',
+  name: 'token:owner',
+  roles: ['owner'],
+  permissions: permissionsOf(['owner']),
+}
+
+beforeAll(async () => {
+  databases = await openTestDatabases()
+  server = mount({
+    routes: eventRoutes({ ledger: databases.ledger, clock }),
+    authenticate: async () => principal,
+    answers: createAnswerStore({ ledger: databases.ledger, clock }),
+    clock,
+    newId,
+    log: silentLog,
+    baseUrl: 'http://localhost:7070',
+    gatewayUrl: 'http://localhost:7080',
+    gatewayRoutes: [],
+    ready: () => ({ ok: true }),
+    metrics: async () => '',
+  })
+})
+afterAll(() => databases.remove())
+beforeEach(async () => {
+  now = start
+  principal = owner
+  await emptyTestDatabases(databases)
+})
+
+const get = (path: string): Promise<Response> => server.fetch(new Request(`http://localhost${path}`))
+const record = (events: readonly Event[]) =>
+  createRecorder({ ...databases, announce: () => undefined, clock, log: silentLog }).append(events)
+
+/** An event `minutes` before the present. */
+const event = (minutes: number, change: Partial<Event> = {}): Event =>
+  testEvent({
+    timestamp: new Date(now - minutes * 60_000).toISOString(),
+    event_attribution: { ...nobody, team_id: 'team-a' },
+    ...change,
+  })
+
+interface Page {
+  events: Event[]
+  next_cursor: string | null
+}
+const page = async (query: string): Promise<Page> => JSON.parse(await (await get(`/v1/events?${query}`)).text())
+
+const errorOf = async (response: Response): Promise<unknown> => JSON.parse(await response.text()).error
+
+async function pages(query: string, between: () => Promise<void> = async () => undefined): Promise<Event[]> {
+  const all: Event[] = []
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const { events, next_cursor }: Page = await page(cursor === '' ? query : `${query}&cursor=${cursor}`)
+    all.push(...events)
+    cursor = next_cursor
+    await between()
+  }
+  return all
+}
+
+describe('GET /v1/events', () => {
+  test('gives the events as they were written, newest first', async () => {
+    const events = [event(3, { details: { z: 1, a: { deep: [1.5, null] } } }), event(2), event(1)]
+    await record(events)
+    expect(await page('since=5m')).toEqual({ events: events.toReversed(), next_cursor: null })
+  })
+
+  test('answers an empty page where nothing happened', async () => {
+    expect(await page('since=5m')).toEqual({ events: [], next_cursor: null })
+  })
+
+  test('includes the instant of since and nothing before it', async () => {
+    await record([event(6), event(5), event(4)])
+    expect((await page('since=5m')).events).toHaveLength(2)
+    expect((await page(`since=${new Date(now - 4 * 60_000).toISOString()}`)).events).toHaveLength(1)
+  })
+
+  test('finds an event that arrived long after it happened', async () => {
+    await record([event(100), event(1)])
+    now += 3_600_000
+    await record([event(61), event(200)])
+    expect((await page('since=65m')).events).toHaveLength(2)
+    expect((await page('since=1000m')).events).toHaveLength(4)
+  })
+
+  test('filters by type, gateway and verdict', async () => {
+    const gateway_id = '01900000-0000-7000-8000-000000000001'
+    await record([
+      event(3, { verdict: 'deny' }),
+      event(2, { event_type: 'decision' }),
+      event(1, { event_attribution: { ...nobody, team_id: 'team-a', gateway_id } }),
+    ])
+    expect((await page('since=1h&verdict=deny')).events).toMatchObject([{ verdict: 'deny' }])
+    expect((await page('since=1h&event_type=decision')).events).toMatchObject([{ event_type: 'decision' }])
+    expect((await page(`since=1h&gateway_id=${gateway_id}`)).events).toMatchObject([
+      { event_attribution: { gateway_id } },
+    ])
+    expect((await page('since=1h&verdict=deny&event_type=decision')).events).toEqual([])
+  })
+
+  test.each([
+    ['', 'since'],
+    ['since=yesterday', 'since'],
+    ['since=5m&limit=0', 'limit'],
+    ['since=5m&limit=101', 'limit'],
+    ['since=5m&limit=ten', 'limit'],
+    ['since=5m&verdict=blocked', 'verdict'],
+    ['since=5m&event_type=nothing.known', 'event_type'],
+    ['since=5m&gateway_id=one', 'gateway_id'],
+    ['since=5m&page=2', 'page'],
+    ['since=5m&since=6m', 'since'],
+    ['since=5m&cursor=nonsense', 'cursor'],
+  ])('refuses ?%s and names %s', async (query, param) => {
+    const response = await get(`/v1/events?${query}`)
+    expect(response.status).toBe(422)
+    expect(response.headers.get('x-should-retry')).toBe('false')
+    expect(await errorOf(response)).toMatchObject({ param })
+  })
+
+  test('refuses a cursor with other filters or another since', async () => {
+    await record([event(2), event(1)])
+    const { next_cursor } = await page('since=5m&limit=1')
+    for (const query of ['since=6m', 'since=5m&verdict=allow', 'since=5m&event_type=decision']) {
+      const response = await get(`/v1/events?${query}&cursor=${next_cursor}`)
+      expect(response.status).toBe(422)
+      expect(await errorOf(response)).toMatchObject({ code: 'invalid_cursor' })
+    }
+    expect((await page(`since=5m&limit=50&cursor=${next_cursor}`)).events).toHaveLength(1)
+  })
+
+  test('fixes the instant of a relative since in the cursor', async () => {
+    await record([event(5), event(4), event(3)])
+    const first = await page('since=5m&limit=2')
+    now += 600_000
+    expect((await page(`since=5m&limit=2&cursor=${first.next_cursor}`)).events).toHaveLength(1)
+  })
+
+  test('needs events:read, and names it', async () => {
+    principal = { ...owner, permissions: new Set() }
+    const response = await get('/v1/events?since=5m')
+    expect(response.status).toBe(403)
+    const error = await errorOf(response)
+    expect(error).toMatchObject({ code: 'permission_denied', type: 'access_denied' })
+    expect(error).toMatchObject({ message: expect.stringContaining('events:read') })
+  })
+
+  test('shows a token of a team that team only, and nobody’s events to no token', async () => {
+    const of = (team_id: string | null) => event(1, { event_attribution: { ...nobody, team_id } })
+    await record([of('team-a'), of('team-b'), of(null)])
+    const teams = async () => (await pages('since=5m')).map(({ event_attribution }) => event_attribution.team_id)
+    expect(await teams()).toEqual(['team-b', 'team-a'])
+    principal = { ...owner, teamId: 'team-a' }
+    expect(await teams()).toEqual(['team-a'])
+    principal = { ...owner, kind: 'session' }
+    expect(await teams()).toEqual([null, 'team-b', 'team-a'])
+  })
+
+  test('pages through everything once, whatever the page size and whatever arrives meanwhile', async () => {
+    const minutes = fc.integer({ min: 0, max: 20 })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(minutes, { maxLength: 30 }),
+        fc.integer({ min: 1, max: 7 }),
+        fc.constantFrom('', '&verdict=deny'),
+        async (times, limit, filter) => {
+          await emptyTestDatabases(databases)
+          const events = times.map((time) => event(time, { verdict: time % 2 === 0 ? 'deny' : 'allow' }))
+          await record(events)
+          const wanted = events.filter(
+            (one) => Date.parse(one.timestamp) >= now - 10 * 60_000 && (filter === '' || one.verdict === 'deny'),
+          )
+          const seen = await pages(`since=10m&limit=${limit}${filter}`, () => record([event(0)]))
+          expect(seen).toEqual(wanted.toReversed())
+        },
+      ),
+      { numRuns: 25 },
+    )
+  })
+})
+
+test('no page and no export sorts: rows come from an index in their order', async () => {
+  const asked: { sql: string; args: (string | number | null)[] }[] = []
+  const ledger = {
+    ...databases.ledger,
+    read: <Row>(sql: string, args: (string | number | null)[] = []) => {
+      asked.push({ sql, args })
+      return databases.ledger.read<Row>(sql, args)
+    },
+  }
+  await record([event(1)])
+  const sights: Visibility[] = [
+    { teams: 'every', withoutTeam: true },
+    { teams: 'every', withoutTeam: false },
+    { teams: ['team-a'], withoutTeam: false },
+    { teams: ['team-a', 'team-b'], withoutTeam: false },
+  ]
+  for (const visibility of sights) {
+    for (const filter of [{}, { verdict: 'deny' }, { event_type: 'decision' }, { gateway_id: 'g' }]) {
+      await readEventPage(ledger, {
+        filters: { since: '', ...filter },
+        since: 0,
+        limit: 2,
+        cursor: undefined,
+        visibility,
+      })
+    }
+    const signal = new AbortController().signal
+    await (await exportEvents(ledger, { since: 0, format: 'csv', visibility, signal })).text()
+  }
+  const plans = await Promise.all(
+    asked.map(({ sql, args }) => databases.ledger.read(`explain query plan ${sql}`, args)),
+  )
+  expect(asked.length).toBeGreaterThan(30)
+  expect(JSON.stringify(plans)).not.toContain('TEMP B-TREE')
+})
+
+describe('GET /v1/events/export', () => {
+  const exported = async (format: string, since = '1d'): Promise<string> =>
+    (await get(`/v1/events/export?since=${since}&format=${format}`)).text()
+
+  test('gives every event of the window as JSON, oldest first', async () => {
+    const events = Array.from({ length: 1203 }, (_, index) => event(1300 - index))
+    await record([event(3000), ...events])
+    expect(JSON.parse(await exported('json'))).toEqual({ events })
+  })
+
+  test('gives the columns of service.md as CSV, quoted, with formulas made harmless', async () => {
+    await record([event(1, { event_id: '01900000-0000-7000-8000-000000000001', request_id: '=1+1,"x"' })])
+    expect(await exported('csv')).toBe(
+      'event_id,timestamp,event_type,request_id,verdict,reason_code,config_version\r\n' +
+        `01900000-0000-7000-8000-000000000001,2025-12-31T23:59:00.000Z,gateway.request.outcome,"'=1+1,""x""",allow,ok,1\r\n`,
+    )
+  })
+
+  test('is well formed where nothing happened', async () => {
+    expect(JSON.parse(await exported('json'))).toEqual({ events: [] })
+    expect(await exported('csv')).toBe(
+      'event_id,timestamp,event_type,request_id,verdict,reason_code,config_version\r\n',
+    )
+  })
+
+  test('keeps to the same teams as the query', async () => {
+    await record([event(1), event(1, { event_attribution: nobody })])
+    principal = { ...owner, teamId: 'team-b' }
+    expect(JSON.parse(await exported('json'))).toEqual({ events: [] })
+  })
+
+  test.each(['since=1d', 'since=1d&format=xml', 'format=csv'])('refuses ?%s', async (query) => {
+    expect((await get(`/v1/events/export?${query}`)).status).toBe(422)
+  })
+})

@@ -1,0 +1,59 @@
+/** Both databases in a directory of their own, with this release's tables; only tests use it. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Database, openDatabase } from '../store/open.ts'
+import { type Event, nobody } from './event.ts'
+
+const migration = (name: string): Promise<string> =>
+  Bun.file(new URL(`../store/migrations/${name}`, import.meta.url)).text()
+
+export interface TestDatabases {
+  state: Database
+  ledger: Database
+  /** Closes both and removes the directory. */
+  remove(): void
+}
+
+export async function openTestDatabases(): Promise<TestDatabases> {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-events-'))
+  const state = await openDatabase(join(directory, 'state.db'), directory)
+  const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
+  await state.client.executeMultiple(await migration('state-0001.sql'))
+  await ledger.client.executeMultiple(await migration('ledger-0001.sql'))
+  await state.write([
+    {
+      sql: 'insert into state_head (id, version, nonce, history, reads_from, floor) values (1, 1, ?, ?, ?, 0)',
+      args: ['first', 'history', '0.2.0'],
+    },
+  ])
+  return {
+    state,
+    ledger,
+    remove() {
+      state.close()
+      ledger.close()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Empties every table that tests write to. */
+export async function emptyTestDatabases({ state, ledger }: TestDatabases): Promise<void> {
+  const empty = (table: string) => ({ sql: `delete from ${table}`, args: [] })
+  await state.write(['change_log', 'gateways'].map(empty))
+  await ledger.write(['pending_changes', 'events', 'chains', 'secrets', 'idempotency_keys'].map(empty))
+}
+
+/** An event as a gateway or the control plane might write it. */
+export const testEvent = (change: Partial<Event> = {}): Event => ({
+  event_id: Bun.randomUUIDv7(),
+  event_type: 'gateway.request.outcome',
+  request_id: 'request-1',
+  timestamp: '2026-01-01T00:00:00.000Z',
+  verdict: 'allow',
+  reason_code: 'ok',
+  config_version: 1,
+  event_attribution: nobody,
+  ...change,
+})

@@ -1,0 +1,22 @@
+import { expect, test } from 'bun:test'
+import { createLog } from './log.ts'
+
+test('a line is one JSON object with time, level, who wrote it, fields and words', () => {
+  const lines: string[] = []
+  const log = createLog({
+    level: 'info',
+    fields: { process: 'gateway' },
+    destination: { write: (line) => lines.push(line) },
+  })
+  log.info({ lane: 'a/b/0' }, 'A lane connected')
+  log.debug({}, 'Too fine to be kept')
+  expect(lines).toHaveLength(1)
+  expect(lines[0]?.endsWith('\n')).toBe(true)
+  expect(JSON.parse(lines[0] ?? '')).toEqual({
+    level: 'info',
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    process: 'gateway',
+    lane: 'a/b/0',
+    msg: 'A lane connected',
+  })
+})
