@@ -29,8 +29,17 @@ export interface Announcement {
   terminal: Terminal
 }
 
-/** Announces that all is ready. */
-export async function announce({ settings, plane, gatewayUrl, values, terminal }: Announcement): Promise<void> {
+/** Announces that all is ready. Where that fails, the token is kept in the data directory before the failure goes on. */
+export async function announce(announcement: Announcement): Promise<void> {
+  try {
+    await say(announcement)
+  } catch (error) {
+    keepToken(announcement)
+    throw error
+  }
+}
+
+async function say({ settings, plane, gatewayUrl, values, terminal }: Announcement): Promise<void> {
   const json = values.json === true
   const tokenFile = plane.admin_token === null ? null : tokenFileFor(settings.data, values, json, terminal)
   if (tokenFile !== null && plane.admin_token !== null) writeToken(tokenFile, plane.admin_token)
@@ -52,10 +61,11 @@ export async function announce({ settings, plane, gatewayUrl, values, terminal }
   await terminal.write(text({ settings, plane, gatewayUrl, tokenFile }))
 }
 
-/** Keeps a token of a first start that did not become ready: it is shown once, and this was the once. */
-export function keepToken(settings: Settings, token: string, terminal: Terminal): void {
+/** Keeps the token of a first start that ended before it was announced: it exists once, and this was the once. */
+export function keepToken({ settings, plane, terminal }: Pick<Announcement, 'settings' | 'plane' | 'terminal'>): void {
+  if (plane.admin_token === null) return
   const path = join(resolve(settings.data), 'admin-token')
-  writeToken(path, token)
+  writeToken(path, plane.admin_token)
   terminal.note(`The administrator token was written to ${path}`)
 }
 

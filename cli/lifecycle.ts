@@ -6,6 +6,8 @@
  * so a supervisor that is killed leaves nobody behind. A second signal ends the process at once.
  */
 import type { Settings } from '../src/config.ts'
+import { Failure } from '../src/failure.ts'
+import type { Log } from '../src/lib/log.ts'
 import { type ChildMessage, failedMessage } from './child-message.ts'
 import { startFailure } from './start-failure.ts'
 
@@ -18,13 +20,14 @@ export interface Serving {
 export interface Lifecycle {
   settings: Settings
   listen: 'control_plane_listen' | 'gateway_listen'
+  log: Log
   start(): Promise<Serving>
   /** Announces to a person; called only where there is no supervisor to tell. */
   announce(message: ChildMessage): Promise<void>
 }
 
 /** Runs to the end of the process. Throws where it could not start. */
-export async function serveUntilStopped({ settings, listen, start, announce }: Lifecycle): Promise<never> {
+export async function serveUntilStopped({ settings, listen, log, start, announce }: Lifecycle): Promise<never> {
   const supervised = process.send !== undefined
   const stopped = stopRequest(supervised)
   let serving: Serving
@@ -35,6 +38,8 @@ export async function serveUntilStopped({ settings, listen, start, announce }: L
   } catch (thrown) {
     const failure = startFailure(thrown, settings, listen)
     if (!supervised) throw failure
+    // The supervisor is told what happened; where that was a defect, the log is where its stack is found.
+    if (!(failure instanceof Failure)) log.error({ error: Bun.inspect(failure) }, 'This process could not start')
     await tellSupervisor(failedMessage(failure))
     process.exit(1)
   }

@@ -33,7 +33,8 @@ function refuseTokenFlag(rawArguments: readonly string[]): void {
 export async function main(rawArguments: readonly string[], terminal: Terminal): Promise<number> {
   try {
     refuseTokenFlag(rawArguments)
-    await dispatch(commands(terminal), rawArguments, terminal)
+    const asked = rawArguments.length === 1 && rawArguments[0] === '--version' ? ['version'] : rawArguments
+    await dispatch(commands(terminal), asked, terminal)
     return 0
   } catch (thrown) {
     return report(thrown, terminal)

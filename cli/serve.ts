@@ -21,6 +21,7 @@ export const controlPlaneCommand = (terminal: Terminal): Leaf =>
       const log = createLog('control-plane', settings.log_level)
       await serveUntilStopped({
         settings,
+        log,
         listen: 'control_plane_listen',
         async start() {
           await holdDatabases(settings.data)
@@ -86,6 +87,7 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
       const log = createLog('gateway', settings.log_level)
       await serveUntilStopped({
         settings,
+        log,
         listen: 'gateway_listen',
         async start() {
           const { gateway } = await import('../src/app.ts')

@@ -48,8 +48,9 @@ export function startFailure(thrown: unknown, settings: Settings, listen: Listen
 export function dataFailure(thrown: unknown, directory: string): unknown {
   const reason = Object.entries(directoryReasons).find(([known]) => codeOf(thrown).startsWith(known))?.[1]
   if (reason === undefined) return thrown
+  const path = thrown instanceof Error && 'path' in thrown && typeof thrown.path === 'string' ? ` (${thrown.path})` : ''
   return new Failure('data_unwritable', {
-    message: `The data directory ${resolve(directory)} (--data) cannot be written: ${reason}`,
+    message: `The data directory ${resolve(directory)} (--data) cannot be written: ${reason}${path}`,
     cause: thrown,
   })
 }

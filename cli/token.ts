@@ -63,8 +63,9 @@ const create = (terminal: Terminal): Leaf =>
         ...(expiry === undefined ? {} : { expires_in_seconds: daysInSeconds(expiry) }),
       }
       const made = await connect(flags, terminal).json({ method: 'POST', path: '/v1/tokens', body }, createdSchema)
+      if (flags.json) return terminal.write(`${JSON.stringify(made)}\n`)
+      await terminal.write(fields(made))
       terminal.note('The secret is shown only now: keep it where secrets are kept')
-      await terminal.write(flags.json ? `${JSON.stringify(made)}\n` : fields(made))
     },
   })
 

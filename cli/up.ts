@@ -27,12 +27,12 @@ export const up = (terminal: Terminal): Leaf =>
       const loaded = readSettings(values, terminal.environment).settings
       holdDirectory(loaded.data)
       const settings = settle(loaded)
-      const stopped = stopRequest()
       const children: Child[] = []
+      const stop = stopRequest(children)
       try {
-        const started = await Promise.race([start(settings, children, terminal), stopped.then(() => null)])
+        const started = await Promise.race([start(settings, children, terminal, stop), stop.asked.then(() => null)])
         if (started) await announce({ settings, ...started, values, terminal })
-        await stopped
+        await stop.asked
       } finally {
         await stopAll(children, settings.drain_seconds * 1000)
       }
@@ -70,11 +70,23 @@ function settle(loaded: Settings): Settings {
   }
 }
 
-function stopRequest(): Promise<void> {
-  const { promise, resolve: stop } = Promise.withResolvers<void>()
-  process.on('SIGTERM', () => stop())
-  process.on('SIGINT', () => stop())
-  return promise
+interface StopRequest {
+  asked: Promise<void>
+  wasAsked(): boolean
+}
+
+/** The first signal asks for a drain, a second one ends the children at once. */
+function stopRequest(children: readonly Child[]): StopRequest {
+  const { promise, resolve: ask } = Promise.withResolvers<void>()
+  let times = 0
+  const onSignal = () => {
+    times += 1
+    ask()
+    if (times > 1) for (const child of children) void child.stop(0)
+  }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+  return { asked: promise, wasAsked: () => times > 0 }
 }
 
 interface Started {
@@ -82,7 +94,13 @@ interface Started {
   gatewayUrl: string
 }
 
-async function start(settings: Settings, children: Child[], terminal: Terminal): Promise<Started> {
+/** Null where a stop was asked for before all was started. */
+async function start(
+  settings: Settings,
+  children: Child[],
+  terminal: Terminal,
+  stop: StopRequest,
+): Promise<Started | null> {
   const log = createLog('up', settings.log_level, process.stderr)
   const keep = (name: string, more: readonly string[], environment: Record<string, string | undefined>) => {
     const child = keepRunning({ name, command: [...self(), name, ...more], environment, clock: systemClock, log })
@@ -92,6 +110,10 @@ async function start(settings: Settings, children: Child[], terminal: Terminal):
   const { api_url: _, api_token: __, ...own } = settings
   const plane = await keep('control-plane', [], { ...withoutServiceVariables(), ...settingsEnvironment(own) })
   if (plane.ready !== 'control-plane') throw new Failure('process_failed')
+  if (stop.wasAsked()) {
+    keepToken({ settings, plane, terminal })
+    return null
+  }
   try {
     const gatewayEnvironment = {
       ...withoutSecrets(withoutServiceVariables()),
@@ -103,7 +125,7 @@ async function start(settings: Settings, children: Child[], terminal: Terminal):
     if (gateway.ready !== 'gateway') throw new Failure('process_failed')
     return { plane, gatewayUrl: settings.gateway_url ?? gateway.url }
   } catch (error) {
-    if (plane.admin_token !== null) keepToken(settings, plane.admin_token, terminal)
+    keepToken({ settings, plane, terminal })
     throw error
   }
 }

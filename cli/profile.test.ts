@@ -1,0 +1,79 @@
+import { afterAll, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ConnectionFlags, findConnection } from './profile.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'gatehouse-profile-'))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+const none: ConnectionFlags = { 'api-url': undefined, config: undefined, profile: undefined, region: undefined }
+const find = (flags: Partial<ConnectionFlags>, environment: Record<string, string> = {}) =>
+  findConnection({ ...none, ...flags }, { environment: { HOME: directory, ...environment } })
+
+function profileFile(name: string, content: string, mode = 0o600): string {
+  const path = join(directory, name)
+  writeFileSync(path, content)
+  chmodSync(path, mode)
+  return path
+}
+
+const yaml = `
+profile: work
+profiles:
+  work:
+    api_url: https://work.example
+    api_token: gth_work
+    region: eu
+    regions:
+      eu: { api_url: https://eu.work.example }
+      us: { api_url: https://us.work.example, api_token: gth_us }
+  home:
+    api_url: https://home.example/
+`
+const path = profileFile('profiles.yaml', yaml)
+
+test('without anything said, the control plane of up on this host is asked, without a token', () => {
+  expect(find({})).toEqual({ apiUrl: 'http://127.0.0.1:7070', apiToken: null })
+})
+
+test('the flag wins over the environment, the environment over the profile', () => {
+  const environment = { SERVICE_API_URL: 'https://env.example', SERVICE_API_TOKEN: 'gth_env' }
+  expect(find({ config: path, 'api-url': 'https://flag.example/' }, environment)).toEqual({
+    apiUrl: 'https://flag.example',
+    apiToken: 'gth_env',
+  })
+  expect(find({ config: path }, environment).apiUrl).toBe('https://env.example')
+})
+
+test('a profile gives its region, or the region that was named', () => {
+  expect(find({ config: path })).toEqual({ apiUrl: 'https://eu.work.example', apiToken: 'gth_work' })
+  expect(find({ config: path, region: 'us' })).toEqual({ apiUrl: 'https://us.work.example', apiToken: 'gth_us' })
+  expect(find({ config: path, profile: 'home' })).toEqual({ apiUrl: 'https://home.example', apiToken: null })
+})
+
+test("a profile file in the user's config directory is found", () => {
+  const home = join(directory, 'config')
+  mkdirSync(join(home, 'gatehouse'), { recursive: true })
+  profileFile('config/gatehouse/profiles.json', '{"profiles":{"default":{"api_url":"https://kept.example"}}}')
+  expect(find({}, { XDG_CONFIG_HOME: home }).apiUrl).toBe('https://kept.example')
+})
+
+test('what was named and is not there is refused, with what is', () => {
+  expect(() => find({ config: path, profile: 'play' })).toThrow('has no profile "play": it has work, home')
+  expect(() => find({ config: path, region: 'ap' })).toThrow('no region "ap": it has eu, us')
+  expect(() => find({ region: 'eu' })).toThrow('no region "eu"')
+  expect(() => find({ profile: 'work' })).toThrow('no profile file')
+  expect(() => find({ config: join(directory, 'none.yaml') })).toThrow('none.yaml cannot be read: ENOENT')
+})
+
+test('a file with a token that other users can read is refused', () => {
+  const open = profileFile('open.yaml', yaml, 0o644)
+  expect(() => find({ config: open })).toThrow('chmod 600')
+})
+
+test('an unknown field or an address that is none is refused without repeating values', () => {
+  const unknown = profileFile('unknown.json', '{"profiles":{"default":{"token":"gth_sesame"}}}')
+  expect(() => find({ config: unknown })).toThrow('profiles.default')
+  expect(() => find({ 'api-url': 'gth_sesame' })).toThrow('--api-url: Write an address')
+})

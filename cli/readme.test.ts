@@ -1,0 +1,25 @@
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { environmentName, flagName, secretSettings, settingNames, settingsSchema } from '../src/config.ts'
+import { commands } from './main.ts'
+import { recordingTerminal } from './recording-terminal.ts'
+
+const readme = (await Bun.file(join(import.meta.dir, '../README.md')).text()).replace(/ +/g, ' ')
+const defaults = settingsSchema.parse({})
+
+test('the README lists every setting as it is', () => {
+  const rows = settingNames.map((name) => {
+    const flag = secretSettings.has(name) ? 'none' : `\`${flagName(name)}\``
+    const standard = defaults[name] === undefined ? '' : `\`${defaults[name]}\` `
+    return `| \`${environmentName(name)}\` | ${flag} | ${standard}| ${settingsSchema.shape[name].description} |`
+  })
+  expect(rows.filter((row) => !readme.includes(row))).toEqual([])
+})
+
+test('the README names every command', async () => {
+  for (const [name, load] of Object.entries(commands(recordingTerminal()).commands)) {
+    const node = await load()
+    const paths = 'commands' in node ? Object.keys(node.commands).map((child) => `${name} ${child}`) : [name]
+    for (const path of paths) expect(readme).toContain(`\`${path}`)
+  }
+})
