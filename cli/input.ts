@@ -13,12 +13,12 @@ export interface Input {
 
 export const processInput: Input = {
   interactive: process.stdin.isTTY === true,
-  line: () => readLine(() => undefined),
+  line: readLine,
   async hiddenLine() {
-    if (process.stdin.isTTY !== true) return await readLine(() => undefined)
+    if (process.stdin.isTTY !== true) return await readLine()
     process.stdin.setRawMode(true)
     try {
-      return await readLine(endsTyping)
+      return await readLine()
     } finally {
       process.stdin.setRawMode(false)
       process.stderr.write('\n')
@@ -26,27 +26,37 @@ export const processInput: Input = {
   },
 }
 
-/** In raw mode the terminal no longer turns Ctrl-C into a signal. */
-function endsTyping(text: string): void {
-  if (text.includes('\u0003')) throw new Failure('usage', { message: 'Interrupted' })
-}
-
-/** In raw mode Ctrl-D comes as a character, too. */
+/** In raw mode Ctrl-C and Ctrl-D come as characters. */
+const interruption = '\u0003'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal sends
-const lineEnds = /[\r\n\u0004]/
+const lineEnds = /\r?\n|[\r\u0004]/
 
-async function readLine(inspect: (chunk: string) => void): Promise<string> {
+/** Reads up to the end of one line and leaves what follows it to the next call. */
+function readLine(): Promise<string> {
+  const { stdin } = process
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
   const decoder = new TextDecoder()
   let typed = ''
-  for await (const chunk of process.stdin) {
-    const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
-    inspect(text)
-    typed += text
-    const line = typed.split(lineEnds, 1)[0] ?? ''
-    if (line.length < typed.length) return edited(line)
+  const hear = (chunk: Uint8Array) => {
+    typed += decoder.decode(chunk, { stream: true })
+    const end = lineEnds.exec(typed)
+    if (typed.includes(interruption)) reject(new Failure('usage', { message: 'Interrupted' }))
+    else if (end) {
+      const rest = typed.slice(end.index + end[0].length)
+      if (rest !== '') stdin.unshift(Buffer.from(rest))
+      resolve(edited(typed.slice(0, end.index)))
+    }
   }
-  if (typed === '') throw new Failure('usage', { message: 'The input ended before anything was typed' })
-  return edited(typed)
+  const stop = () => {
+    if (typed === '') reject(new Failure('usage', { message: 'The input ended before anything was typed' }))
+    else resolve(edited(typed))
+  }
+  stdin.on('data', hear).once('end', stop)
+  stdin.resume()
+  return promise.finally(() => {
+    stdin.off('data', hear).off('end', stop)
+    stdin.pause()
+  })
 }
 
 /** Takes back what was deleted while typing without a terminal's own editing. */

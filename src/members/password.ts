@@ -31,8 +31,10 @@ let nobodysHash: Promise<string> | undefined
 
 /** Whether the password is the one of this hash. Takes as long where there is no hash, and then is false. */
 export async function verifyPassword(password: string, hash: string | null): Promise<boolean> {
+  // Awaited for everybody, or the first stranger of a process would take twice as long.
   nobodysHash ??= hashPassword(crypto.randomUUID())
-  const against = hash ?? (await nobodysHash)
+  const nobodys = await nobodysHash
+  const against = hash ?? nobodys
   // An overlong text would only make the answer slower; no stored password is that long.
   const text = password.length > passwordLength.maximum * 4 ? '-' : password.normalize('NFC')
   return (await Bun.password.verify(text, against)) && hash !== null

@@ -98,6 +98,7 @@ export async function temporaryControlPlane(baseUrl = testOrigin) {
     ...installation,
     dependencies,
     adminToken: installation.installation.adminToken ?? '',
+    fetch: server.fetch,
     call,
     addPerson,
     signInAs,
