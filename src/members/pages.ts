@@ -150,7 +150,7 @@ export const setupPage = (
   status,
   script: setupScript,
   content: `${alert(message)}<form method="post">
-<label>Setup code (what follows # in the link)<input type="password" name="secret" id="secret" autocomplete="off" required value="${escaped(values.secret)}"></label>
+<label>Setup code (what follows # in the link)<input name="secret" id="secret" autocomplete="off" spellcheck="false" required value="${escaped(values.secret)}"></label>
 <label>Your e-mail address<input type="email" name="email" autocomplete="username" required value="${escaped(values.email)}"></label>
 <label>Your name<input name="name" autocomplete="name" required value="${escaped(values.name)}"></label>
 <label>A new password, 12 characters or more<input type="password" name="password" autocomplete="new-password" minlength="12" required></label>
