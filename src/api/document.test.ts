@@ -8,7 +8,7 @@ import { eventRoutes } from '../events/routes.ts'
 import { openTestDatabases, type TestDatabases } from '../events/test-ledger.ts'
 import { systemClock } from '../lib/clock.ts'
 import { version } from '../version.ts'
-import { openApiDocument } from './document.ts'
+import { type OpenApiDocument, openApiDocument } from './document.ts'
 import { type AnyRoute, type GatewayRouteDescription, route } from './route.ts'
 
 const thingSchema = z.object({ id: z.uuid(), parts: z.array(z.string()) }).meta({ id: 'Thing' })
@@ -70,13 +70,15 @@ const gatewayRoutes: GatewayRouteDescription[] = [
   },
 ]
 
-let document: ReturnType<typeof openApiDocument>
+let events: AnyRoute[]
+let document: OpenApiDocument
 let text: string
 
 beforeAll(async () => {
   const databases: TestDatabases = await openTestDatabases()
+  events = eventRoutes({ ledger: databases.ledger, clock: systemClock })
   document = openApiDocument({
-    routes: [...routes, ...eventRoutes({ ledger: databases.ledger, clock: systemClock })],
+    routes: [...routes, ...events],
     gatewayRoutes,
     baseUrl: 'https://control.example.com',
     gatewayUrl: 'https://gateway.example.com',
@@ -104,6 +106,15 @@ describe('the document', () => {
     rmSync(directory, { recursive: true })
     expect(JSON.parse(lint.stdout.toString()).totals).toMatchObject({ errors: 0 })
   }, 30_000)
+
+  test('describes every public route and no other', () => {
+    const described = Object.entries(document.paths).flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
+    )
+    const served = [...routes.filter(({ internal }) => !internal), ...events, ...gatewayRoutes]
+    const expected = [...served.map(({ method, path }) => `${method} ${path}`), 'GET /v1/openapi.json']
+    expect(described.toSorted()).toEqual(expected.toSorted())
+  })
 
   test('says for each operation which permission it needs', () => {
     expect(document).toMatchObject({

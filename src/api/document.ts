@@ -19,8 +19,11 @@ export interface DocumentOptions {
 type Json = string | number | boolean | null | undefined | Json[] | { [name: string]: Json }
 type JsonObject = { [name: string]: Json }
 
+/** The parts that code looks at; the rest is as OpenAPI says. */
+export type OpenApiDocument = JsonObject & { paths: { [path: string]: JsonObject } }
+
 /** The whole document as a plain object. Throws where a schema cannot be shown. */
-export function openApiDocument({ routes, gatewayRoutes, baseUrl, gatewayUrl }: DocumentOptions): JsonObject {
+export function openApiDocument({ routes, gatewayRoutes, baseUrl, gatewayUrl }: DocumentOptions): OpenApiDocument {
   const shown = routes.filter((route) => !route.internal)
   const schemas: JsonObject = { Error: schemaOf(errorSchema, 'output', {}) }
   const paths: { [path: string]: JsonObject } = {}

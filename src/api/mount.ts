@@ -46,11 +46,8 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
   const paths = new Map<string, PathMethods>()
   // Before the routes: Elysia's hooks reach only what is registered after them.
   server.onError(({ request, error, code }) => {
-    const requestId = idOf(request)
-    if (code !== 'NOT_FOUND') return failureResponse(error, { requestId, log: options.log })
-    const allow = methodsOf(paths, new URL(request.url).pathname)
-    if (allow.length === 0) return failureResponse(new Failure('not_found'), { requestId, log: options.log })
-    return failureResponse(new Failure('method_not_allowed'), { requestId, log: options.log, allow })
+    const context = { requestId: idOf(request), log: options.log }
+    return code === 'NOT_FOUND' ? notServed(paths, request, context) : failureResponse(error, context)
   })
   const serve = (method: string, path: string, handle: Handle) => {
     const { form, methods } = paths.get(path) ?? { form: pathForm(path), methods: [] }
@@ -98,6 +95,16 @@ interface PathMethods {
 
 const pathForm = (path: string): RegExp =>
   new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
+
+function notServed(
+  paths: ReadonlyMap<string, PathMethods>,
+  request: Request,
+  context: { requestId: string; log: Log },
+): Response {
+  const allow = methodsOf(paths, new URL(request.url).pathname)
+  if (allow.length === 0) return failureResponse(new Failure('not_found'), context)
+  return failureResponse(new Failure('method_not_allowed'), { ...context, allow })
+}
 
 /** The methods an address is served for; Elysia answers HEAD wherever it answers GET. */
 function methodsOf(paths: ReadonlyMap<string, PathMethods>, pathname: string): string[] {

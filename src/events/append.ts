@@ -68,7 +68,7 @@ const insertEvents = `insert into events (chain, received_at, timestamp, seq, di
     request_id, verdict, reason_code, gateway_id, team_id, token_id)
   select ?, ?, min(?, value ->> 0), value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
     value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11
-  from json_each(?) order by key`
+  from json_each(?)`
 
 const columnsOf = ({ event, body, n, digest }: Chained): (string | number | null)[] => [
   Date.parse(event.timestamp),

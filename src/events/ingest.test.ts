@@ -34,7 +34,9 @@ const lane = (count: number): ShippedEvent[] => shipped(Array.from({ length: cou
 const ingest = (lines: readonly ShippedEvent[]) =>
   ingestEvents(databases.ledger, { chain, gatewayId, lines, receivedAt })
 const stored = () =>
-  databases.ledger.read<ShippedEvent>('select seq as n, digest, body from events where chain = ? order by seq', [chain])
+  databases.ledger.read<ShippedEvent>('select seq as n, digest, body from events where chain = ? order by position', [
+    chain,
+  ])
 const codeOf = (work: Promise<unknown>): Promise<string> =>
   work.then(
     () => 'accepted',

@@ -251,6 +251,29 @@ describe('GET /v1/events/export', () => {
     expect(JSON.parse(await exported('json'))).toEqual({ events })
   })
 
+  test('reads a page only when the reader has taken the one before, and ends with a reader that leaves', async () => {
+    await record(Array.from({ length: 5000 }, () => event(1)))
+    let read = 0
+    const ledger = {
+      ...databases.ledger,
+      async read<Row>(sql: string, args: (string | number | null)[] = []) {
+        const rows = await databases.ledger.read<Row>(sql, args)
+        if (sql.includes('select position, body')) read += rows.length
+        return rows
+      },
+    }
+    const visibility: Visibility = { teams: 'every', withoutTeam: true }
+    const signal = new AbortController().signal
+    const response = await exportEvents(ledger, { since: 0, format: 'json', visibility, signal })
+    const reader = response.body?.getReader()
+    await reader?.read()
+    await Bun.sleep(5)
+    expect(read).toBeLessThanOrEqual(1500)
+    await reader?.cancel()
+    await Bun.sleep(5)
+    expect(read).toBeLessThanOrEqual(1500)
+  })
+
   test('gives the columns of service.md as CSV, quoted, with formulas made harmless', async () => {
     await record([event(1, { event_id: '01900000-0000-7000-8000-000000000001', request_id: '=1+1,"x"' })])
     expect(await exported('csv')).toBe(
