@@ -1,16 +1,17 @@
 /**
  * Where an operator command finds the control plane and its token. The address: `--api-url`, SERVICE_API_URL, the
- * profile, the default of `up`. The token: SERVICE_API_TOKEN, the profile; never a flag.
+ * profile, the default of `up`. The token: SERVICE_API_TOKEN, the profile, the session kept by `auth login` for that
+ * address; never a flag.
  *
  * The profile file (`--config`, otherwise in the user's config directory) holds several installations by name and, for
  * each, its regions. Every command talks to one region. It may hold tokens, so it must be closed to other users.
  */
 import { existsSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { settingsSchema } from '../src/config.ts'
 import { Failure } from '../src/failure.ts'
+import { configDirectory, keptSession, sessionFile } from './session-file.ts'
 import { readStructuredFile } from './settings.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -57,10 +58,9 @@ export function findConnection(flags: ConnectionFlags, { environment }: Pick<Ter
   const apiUrl = flags['api-url'] ?? environment.SERVICE_API_URL ?? region?.api_url ?? profile?.api_url
   const parsed = address.safeParse(apiUrl === '' ? undefined : apiUrl)
   if (!parsed.success) throw new Failure('usage', { message: `--api-url: ${parsed.error.issues[0]?.message}` })
-  return {
-    apiUrl: (parsed.data ?? localControlPlane).replace(/\/+$/, ''),
-    apiToken: environment.SERVICE_API_TOKEN || region?.api_token || profile?.api_token || null,
-  }
+  const found = (parsed.data ?? localControlPlane).replace(/\/+$/, '')
+  const token = environment.SERVICE_API_TOKEN || region?.api_token || profile?.api_token
+  return { apiUrl: found, apiToken: token || keptSession(sessionFile(flags.config, environment), found) }
 }
 
 function readProfile(flags: ConnectionFlags, environment: Terminal['environment']): Profile | null {
@@ -87,7 +87,7 @@ function readProfile(flags: ConnectionFlags, environment: Terminal['environment'
 }
 
 function standardPath(environment: Terminal['environment']): string | null {
-  const directory = join(environment.XDG_CONFIG_HOME || join(environment.HOME || homedir(), '.config'), 'gatehouse')
+  const directory = configDirectory(environment)
   const names = ['profiles.yaml', 'profiles.toml', 'profiles.json']
   return names.map((name) => join(directory, name)).find((path) => existsSync(path)) ?? null
 }

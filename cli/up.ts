@@ -125,6 +125,8 @@ async function start(
     const gatewayEnvironment = {
       ...withoutSecrets(withoutServiceVariables()),
       ...settingsEnvironment({ ...own, master_key: undefined }),
+      // Bun lets 256 calls to providers run at once unless told otherwise before it starts; the rest would hang.
+      BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
       SERVICE_API_URL: localUrl(settings.control_plane_listen),
       SERVICE_API_TOKEN: plane.runtime_token,
     }

@@ -54,6 +54,12 @@ export const settingsSchema = z.strictObject({
     .string()
     .optional()
     .describe('32 bytes in base64 that seal provider keys (a secret); default: a file in data'),
+  session_idle_seconds: whole(60, 30 * 86_400)
+    .default(12 * 3600)
+    .describe("How long a person's session lives unused"),
+  session_lifetime_seconds: whole(60, 365 * 86_400)
+    .default(7 * 86_400)
+    .describe("How long a person's session lives at most"),
   drain_seconds: whole(0, 3600).default(30).describe('How long running requests may finish after SIGTERM'),
   max_staleness_seconds: whole(0, 86_400)
     .default(300)

@@ -49,12 +49,19 @@ export const failures = {
   missing_api_key: row(401, 'authentication_error', 'Send Authorization: Bearer <API token>'),
   invalid_api_token: row(401, 'authentication_error', 'The API token is not valid'),
   'tokens.expired': row(401, 'authentication_error', 'The API token has expired'),
+  invalid_credentials: row(401, 'authentication_error', 'The e-mail address or the password is wrong'),
+  sign_in_throttled: row(429, 'rate_limit_exceeded', 'Too many attempts to sign in: wait and try again'),
+  csrf_refused: row(403, 'access_denied', "Send the session's x-csrf-token, from a page of the console's own origin"),
   permission_denied: row(403, 'access_denied', 'The token lacks a permission that this needs'),
   access_denied: row(403, 'access_denied', 'The token may not do this'),
   'tokens.gateway_not_allowed': row(403, 'access_denied', 'The token is bound to another gateway'),
   'tokens.provider_not_allowed': row(403, 'access_denied', 'The token may not use the provider of this model'),
   'tokens.model_not_allowed': row(403, 'access_denied', 'The token may not use this model'),
   'tokens.purpose_not_allowed': row(403, 'access_denied', 'A token of this purpose may not call this route'),
+
+  // People and programs
+  invalid_code: row(422, 'invalid_request_error', 'The code is unknown, used, expired or not for this program'),
+  invalid_setup_link: row(422, 'invalid_request_error', 'The setup link is unknown, used or expired: make a new one'),
 
   // Tokens on the control plane
   token_scope_widened: row(422, 'invalid_request_error', 'A token can only be narrowed: make a new one instead'),

@@ -55,7 +55,14 @@ interface Row {
   secret_resource_id: string | null
 }
 
-export function createAnswerStore({ ledger, clock }: { ledger: Database; clock: Clock }): AnswerStore {
+export interface AnswerStoreOptions {
+  ledger: Database
+  clock: Clock
+  /** Keys the digests of bodies, some of which hold a password: a copy of the ledger is no help to guess it. */
+  key: Uint8Array
+}
+
+export function createAnswerStore({ ledger, clock, key }: AnswerStoreOptions): AnswerStore {
   let sweepAt = clock.monotonic()
   const sweep = async () => {
     if (clock.monotonic() < sweepAt) return
@@ -68,8 +75,13 @@ export function createAnswerStore({ ledger, clock }: { ledger: Database; clock: 
       },
     ])
   }
+  const keyed = (request: IdempotentRequest): IdempotentRequest => ({
+    ...request,
+    bodyHash: new Bun.CryptoHasher('sha256', key).update(`idempotency\0${request.bodyHash}`).digest('hex'),
+  })
   return {
-    async begin(request) {
+    async begin(unkeyed) {
+      const request = keyed(unkeyed)
       await sweep()
       const at = clock.now()
       const { rowsAffected } = await ledger.client.execute({ sql: claimKey, args: claimArguments(request, at) })

@@ -1,3 +1,4 @@
+/** The whole way of a call, rule by rule; long because each rule of contract section 2 has its test here. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases } from '../events/test-ledger.ts'
@@ -92,7 +93,7 @@ beforeAll(async () => {
       if (principal === undefined) throw new Failure('invalid_api_token')
       return principal
     },
-    answers: createAnswerStore({ ledger: databases.ledger, clock }),
+    answers: createAnswerStore({ ledger: databases.ledger, clock, key: new Uint8Array(32) }),
     clock,
     newId,
     log: { error: note, warn: note, info: note, debug: note },

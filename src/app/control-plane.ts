@@ -16,7 +16,11 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
+import { createSessionAuthenticator } from '../members/authenticate-session.ts'
+import { ownOrigins } from '../members/browser.ts'
 import { firstStart } from '../members/first-start.ts'
+import { memberRoutes } from '../members/routes.ts'
+import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
@@ -42,7 +46,7 @@ export interface ControlPlane {
   runtimeToken: string
   /** The administrator token, once (a secret). */
   adminToken: string | null
-  /** The one-time sign-in link; null as long as there is no console to sign in to. */
+  /** The one-time link by which the owner sets a password; null once there is one (a secret in its fragment). */
   setupUrl: string | null
   /** Stops accepting, finishes what runs, writes what is left. */
   drain(): Promise<void>
@@ -65,7 +69,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
       stateFile: store.stateFile,
       runtimeToken: installation.runtimeToken,
       adminToken: installation.adminToken,
-      setupUrl: null,
+      setupUrl: await setupUrl(parts),
       async drain() {
         await served.drain()
         store.close()
@@ -88,6 +92,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
   const addresses = {
     base: settings.base_url ?? '',
     gateway: settings.gateway_url ?? localUrl(settings.gateway_listen),
+    console: settings.console_url ?? '',
   }
   const lanes = createFleet({
     state,
@@ -113,17 +118,37 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
   const { shared, lanes, addresses, lastUse } = parts
   const { state, ledger } = shared
   const metrics = createControlPlaneMetrics()
+  const callers = new WeakMap<Request, string>()
   const server = Bun.serve({
     ...listenOn(settings.control_plane_listen),
     idleTimeout: 255,
-    fetch: (request) => api.fetch(request),
+    fetch(request, { requestIP }) {
+      callers.set(request, requestIP(request)?.address ?? 'unknown')
+      return api.fetch(request)
+    },
   })
   addresses.base ||= localUrl(settings.control_plane_listen, server.port)
+  addresses.console ||= `${addresses.base}/console`
+  const origins = () => ownOrigins(addresses.base, addresses.console)
+  const bySession = createSessionAuthenticator({ ledger, clock, settings, origins })
+  const byToken = createAuthenticator({ state, ledger, clock, lastUse })
   let draining = false
   const api = mount({
-    routes: [...tokenRoutes({ ...shared, fleet: lanes.fleet }), ...eventRoutes({ ledger, clock }), ...lanes.routes],
-    authenticate: createAuthenticator({ state, ledger, clock, lastUse }),
-    answers: createAnswerStore({ ledger, clock }),
+    routes: [
+      ...tokenRoutes({ ...shared, fleet: lanes.fleet }),
+      ...memberRoutes({
+        ...shared,
+        fleet: lanes.fleet,
+        settings,
+        baseUrl: () => addresses.base,
+        consoleUrl: () => addresses.console,
+        addressOf: (request) => callers.get(request) ?? 'unknown',
+      }),
+      ...eventRoutes({ ledger, clock }),
+      ...lanes.routes,
+    ],
+    authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
+    answers: createAnswerStore({ ledger, clock, key: shared.masterKey }),
     clock,
     newId,
     log,
@@ -144,6 +169,12 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
       await housekeep(parts, log)
     },
   }
+}
+
+/** A new link on each start, until an owner has a password. */
+async function setupUrl({ shared, addresses }: Parts): Promise<string | null> {
+  const userId = await ownerAwaitingSetup(shared.ledger)
+  return userId === null ? null : await makeSetupLink({ ...shared, userId, consoleUrl: addresses.console })
 }
 
 type Store = Awaited<ReturnType<typeof openStore>>

@@ -35,7 +35,7 @@ beforeAll(async () => {
   server = mount({
     routes: eventRoutes({ ledger: databases.ledger, clock }),
     authenticate: async () => principal,
-    answers: createAnswerStore({ ledger: databases.ledger, clock }),
+    answers: createAnswerStore({ ledger: databases.ledger, clock, key: new Uint8Array(32) }),
     clock,
     newId,
     log: silentLog,

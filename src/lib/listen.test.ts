@@ -1,7 +1,5 @@
 import { expect, test } from 'bun:test'
-import { settingsSchema } from '../src/config.ts'
 import { localUrl, reserveAddress, splitAddress } from './listen.ts'
-import { startFailure } from './start-failure.ts'
 
 test('port 0 becomes a port that can be listened at', () => {
   const first = reserveAddress('127.0.0.1:0')
@@ -15,20 +13,6 @@ test('port 0 becomes a port that can be listened at', () => {
   const again = reserveAddress(first.address)
   again.release()
   expect(again.address).toBe(first.address)
-})
-
-test('an address that is taken is told apart, with its flag', () => {
-  const holder = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } })
-  const settings = settingsSchema.parse({ gateway_listen: `127.0.0.1:${holder.port}` })
-  let thrown: unknown = null
-  try {
-    reserveAddress(settings.gateway_listen)
-  } catch (error) {
-    thrown = startFailure(error, settings, 'gateway_listen')
-  }
-  holder.stop(true)
-  const message = `Cannot listen at 127.0.0.1:${holder.port} (--gateway-listen): another process listens there`
-  expect(thrown).toMatchObject({ code: 'address_in_use', message })
 })
 
 test('what listens everywhere is reached over loopback', () => {

@@ -19,12 +19,14 @@ export const users = sqliteTable('users', {
   status: text('status').notNull(),
   passwordHash: text('password_hash'),
   createdAt: integer('created_at').notNull(),
+  version: integer('version').notNull().default(1),
 })
 
 export const teams = sqliteTable('teams', {
   id: text('id').primaryKey(),
   name: text('name').notNull().unique(),
   createdAt: integer('created_at').notNull(),
+  version: integer('version').notNull().default(1),
 })
 
 export const memberships = sqliteTable(
@@ -150,3 +152,42 @@ export const idempotencyKeys = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.principal, table.idempotencyKey] })],
 )
+
+export const userSessions = sqliteTable('user_sessions', {
+  id: text('id').primaryKey(),
+  hash: text('hash').notNull().unique(),
+  userId: text('user_id').notNull(),
+  kind: text('kind').notNull(),
+  program: text('program'),
+  createdAt: integer('created_at').notNull(),
+  lastUsedAt: integer('last_used_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+})
+
+export const programCodes = sqliteTable('program_codes', {
+  hash: text('hash').primaryKey(),
+  userId: text('user_id').notNull(),
+  clientId: text('client_id').notNull(),
+  redirectUri: text('redirect_uri').notNull(),
+  codeChallenge: text('code_challenge').notNull(),
+  tokenName: text('token_name'),
+  expiresAt: integer('expires_at').notNull(),
+  usedAt: integer('used_at'),
+  gaveKind: text('gave_kind'),
+  gaveId: text('gave_id'),
+  replayedAt: integer('replayed_at'),
+})
+
+export const signInAttempts = sqliteTable('sign_in_attempts', {
+  key: text('key').primaryKey(),
+  attempts: integer('attempts').notNull(),
+  blockedUntil: integer('blocked_until').notNull(),
+  lastAt: integer('last_at').notNull(),
+})
+
+export const setupLinks = sqliteTable('setup_links', {
+  hash: text('hash').primaryKey(),
+  userId: text('user_id').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  usedAt: integer('used_at'),
+})

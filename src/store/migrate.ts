@@ -6,6 +6,7 @@
  */
 import { Failure } from '../failure.ts'
 import ledger0001 from './migrations/ledger-0001.sql' with { type: 'text' }
+import ledger0002 from './migrations/ledger-0002.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import type { Database } from './open.ts'
@@ -19,7 +20,10 @@ export const stateMigrations: readonly Migration[] = [
   { name: 'state-0001', sql: state0001 },
   { name: 'state-0002', sql: state0002 },
 ]
-export const ledgerMigrations: readonly Migration[] = [{ name: 'ledger-0001', sql: ledger0001 }]
+export const ledgerMigrations: readonly Migration[] = [
+  { name: 'ledger-0001', sql: ledger0001 },
+  { name: 'ledger-0002', sql: ledger0002 },
+]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */
 export const migrateState = (database: Database): Promise<void> => migrate(database, stateMigrations)

@@ -3,9 +3,9 @@
  * when read. The conditions of budgets and requests are not among them until usage is counted.
  */
 import { z } from 'zod'
+import { readCursor, writeCursor } from '../api/cursor.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
-import { readCursor, writeCursor } from './cursor.ts'
 import { tokenStatus } from './governed.ts'
 import type { Principal } from './principal.ts'
 import { tokenResourceName } from './record.ts'

@@ -4,8 +4,8 @@
  * belongs to; it is not secret, it only cannot be used with other filters.
  */
 import { z } from 'zod'
+import { readCursor, writeCursor } from '../api/cursor.ts'
 import type { Database, Statement } from '../store/open.ts'
-import { readCursor, writeCursor } from './cursor.ts'
 import { keyClasses, purposes } from './governed.ts'
 import type { Principal } from './principal.ts'
 import { tokenStatuses } from './record.ts'

@@ -25,7 +25,7 @@ export function temporaryApi(made: TemporaryInstallation) {
   const api = mount({
     routes: tokenRoutes(made.deps),
     authenticate: createAuthenticator({ state, ledger, clock: made.clock }),
-    answers: createAnswerStore({ ledger, clock: made.clock }),
+    answers: createAnswerStore({ ledger, clock: made.clock, key: new Uint8Array(32) }),
     clock: made.clock,
     newId: made.deps.newId,
     log: silentLog,

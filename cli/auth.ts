@@ -1,0 +1,123 @@
+/** `auth login|logout|status`: the session that commands use where SERVICE_API_TOKEN is not set. */
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { Failure } from '../src/failure.ts'
+import { createApi } from './api.ts'
+import { command, type Group, type Leaf } from './command.ts'
+import { type Input, processInput } from './input.ts'
+import { type ConnectionFlags, findConnection } from './profile.ts'
+import { recordFlags } from './record.ts'
+import { ApiRefusal } from './report.ts'
+import { forgetSession, keepSession, keptSession, sessionFile } from './session-file.ts'
+import { signInByCode, signInByListener } from './sign-in.ts'
+import { printable } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+export const auth = (terminal: Terminal, input: Input = processInput): Group => ({
+  about: 'Sign in and out',
+  commands: {
+    login: async () => login(terminal, input),
+    logout: async () => logout(terminal),
+    status: async () => status(terminal),
+  },
+})
+
+const login = (terminal: Terminal, input: Input): Leaf =>
+  command({
+    about: 'Sign in by a page in the browser; the session is kept for later commands',
+    args: {
+      headless: { type: 'boolean', description: 'No browser on this host: type the code that the page shows' },
+      'console-url': {
+        type: 'string',
+        description: "The console's address (default: api-url/console)",
+        valueHint: 'URL',
+      },
+      ...recordFlags,
+    },
+    async run(flags) {
+      const { apiUrl, apiToken } = findConnection(flags, terminal)
+      const path = sessionFile(flags.config, terminal.environment)
+      const approval = {
+        consoleUrl: (flags['console-url'] ?? `${apiUrl}/console`).replace(/\/+$/, ''),
+        api: createApi({ apiUrl, apiToken: null }, fetch),
+        randomBytes,
+        show: (url: string) => terminal.note(`Open this page to sign in:\n\n  ${url}\n`),
+      }
+      const given = flags.headless
+        ? await signInByCode(approval, () => {
+            terminal.note('Then type the code it shows:')
+            return input.line()
+          })
+        : await signInByListener(approval)
+      const before = keptSession(path, apiUrl)
+      keepSession(path, apiUrl, given.session_token)
+      if (apiToken !== null && apiToken !== before) {
+        terminal.note('Another token is set (SERVICE_API_TOKEN, or in the profile) and goes before this session')
+      }
+      const { user, session } = given
+      await terminal.write(
+        flags.json
+          ? `${JSON.stringify({ user, session })}\n`
+          : `Signed in at ${apiUrl} as ${printable(user.email)} (${printable(user.role)})\n`,
+      )
+    },
+  })
+
+const logout = (terminal: Terminal): Leaf =>
+  command({
+    about: 'End the kept session, here and at the control plane',
+    args: recordFlags,
+    async run(flags) {
+      const { apiUrl } = findConnection(flags, terminal)
+      const path = sessionFile(flags.config, terminal.environment)
+      const token = keptSession(path, apiUrl)
+      if (token === null) throw new Failure('missing_api_key', { message: `No session is kept for ${apiUrl}` })
+      await endSession(apiUrl, token)
+      forgetSession(path, apiUrl)
+      await terminal.write(flags.json ? `${JSON.stringify({ signed_out: true })}\n` : `Signed out at ${apiUrl}\n`)
+    },
+  })
+
+/** A session that has ended already is as good as ended now. */
+async function endSession(apiUrl: string, apiToken: string): Promise<void> {
+  try {
+    const api = createApi({ apiUrl, apiToken }, fetch)
+    await api.json({ method: 'POST', path: '/v1/auth/logout' }, z.looseObject({}))
+  } catch (error) {
+    if (!(error instanceof ApiRefusal) || error.status !== 401) throw error
+  }
+}
+
+const callerSchema = z.looseObject({
+  kind: z.string(),
+  user: z.looseObject({ email: z.string(), name: z.string() }).nullable(),
+  token_id: z.string().nullable(),
+  roles: z.array(z.string()),
+  session: z.looseObject({ expires_at: z.string() }).nullable(),
+})
+
+const status = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Say who commands act as; fails where nobody is signed in',
+    args: recordFlags,
+    async run(flags) {
+      const { apiUrl, apiToken } = requireCredential(flags, terminal)
+      const api = createApi({ apiUrl, apiToken }, fetch)
+      const caller = await api.json({ path: '/v1/auth/session' }, callerSchema)
+      if (flags.json) return await terminal.write(`${JSON.stringify(caller)}\n`)
+      const roles = caller.roles.join(', ')
+      const who =
+        caller.user === null
+          ? `API token ${caller.token_id ?? '-'}`
+          : `${caller.user.name} <${caller.user.email}>, until ${caller.session?.expires_at ?? '-'}`
+      await terminal.write(`${printable(`${who}, ${roles}, at ${apiUrl}`)}\n`)
+    },
+  })
+
+function requireCredential(flags: ConnectionFlags, terminal: Terminal) {
+  const connection = findConnection(flags, terminal)
+  if (connection.apiToken !== null) return connection
+  throw new Failure('missing_api_key', {
+    message: `Not signed in at ${connection.apiUrl}: use ${terminal.name} auth login, or set SERVICE_API_TOKEN`,
+  })
+}

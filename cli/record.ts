@@ -1,0 +1,54 @@
+/** What the commands about records share: the call, and how a record or a page is shown. */
+import { z } from 'zod'
+import { type Api, createApi } from './api.ts'
+import { type ConnectionFlags, connectionFlags, findConnection } from './profile.ts'
+import { columns, printable } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+export const recordFlags = {
+  json: { type: 'boolean', description: 'Print the answer as JSON' },
+  ...connectionFlags,
+} as const
+
+export const pageFlags = {
+  limit: { type: 'string', description: 'How many a page, 1 to 100 (default 100)', valueHint: 'N' },
+  cursor: { type: 'string', description: 'Where the last page ended' },
+} as const
+
+export const recordSchema = z.looseObject({ id: z.string() })
+
+export const connect = (flags: ConnectionFlags, terminal: Terminal): Api =>
+  createApi(findConnection(flags, terminal), fetch)
+
+/** Prints one record: as JSON, or as lines of `name  value` without what is empty. */
+export async function showRecord(
+  record: Readonly<Record<string, unknown>>,
+  json: boolean | undefined,
+  terminal: Terminal,
+): Promise<void> {
+  const lines = Object.entries(record)
+    .filter(([, value]) => value !== null && value !== undefined)
+    .map(([name, value]) => [name, printable(typeof value === 'object' ? JSON.stringify(value) : String(value))])
+  await terminal.write(json ? `${JSON.stringify(record)}\n` : columns(lines))
+}
+
+/** Prints one page of records as a table of the named fields, or the answer as JSON. */
+export async function showPage(
+  page: z.infer<typeof pageSchema>,
+  {
+    of,
+    fields,
+    json,
+    terminal,
+  }: { of: string; fields: readonly string[]; json: boolean | undefined; terminal: Terminal },
+): Promise<void> {
+  if (json) return await terminal.write(`${JSON.stringify(page)}\n`)
+  const records = z.array(z.looseObject({})).parse(page[of])
+  if (records.length === 0) return await terminal.write(`No ${of} found\n`)
+  const rows = records.map((record) => fields.map((field) => printable(String(record[field] ?? '-'))))
+  await terminal.write(columns([fields.map((field) => field.toUpperCase().replaceAll('_', ' ')), ...rows]))
+  if (page.next_cursor !== null) terminal.note(`More: add --cursor ${page.next_cursor}`)
+}
+
+/** A page of whatever records. */
+export const pageSchema = z.looseObject({ next_cursor: z.string().nullable() })

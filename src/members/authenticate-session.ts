@@ -1,0 +1,80 @@
+/**
+ * Who makes a call, where it carries the session of a person: `Authorization: Bearer gths_…` of a program, or the
+ * cookie of a browser. An Authorization header decides alone; the cookie counts only without one.
+ *
+ * A cookie is sent by the browser whoever asks it to, so a write with one must show two things more: that it comes from
+ * a page of ours, and the session's CSRF token. A Bearer credential is never sent by itself and needs neither.
+ */
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Database } from '../store/open.ts'
+import { permissionsOf } from '../tokens/permissions.ts'
+import type { Principal } from '../tokens/principal.ts'
+import { isFromOurPage, readSessionCookie } from './browser.ts'
+import { csrfToken, findSession, type LiveSession, type SessionSettings, sameText } from './session.ts'
+
+export interface SessionAuthenticatorOptions {
+  ledger: Database
+  clock: Clock
+  settings: SessionSettings
+  /** The origins our pages are served from. */
+  origins(): readonly string[]
+}
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** The Bearer credential of a request (RFC 6750 section 2.1), or null. */
+export const bearerOf = (request: Request): string | null =>
+  /^Bearer +([^\s]+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1] ?? null
+
+/** The live session a request carries, whichever way; `known` is true where it carries one that has ended. */
+export async function sessionOf(
+  request: Request,
+  { ledger, clock, settings }: Pick<SessionAuthenticatorOptions, 'ledger' | 'clock' | 'settings'>,
+): Promise<{ session: LiveSession | null; known: boolean; secret: string | null }> {
+  const hasHeader = request.headers.has('authorization')
+  const secret = hasHeader ? bearerOf(request) : readSessionCookie(request)
+  if (secret === null) return { session: null, known: false, secret: null }
+  const kind = hasHeader ? 'program' : 'browser'
+  return { ...(await findSession({ ledger, secret, kind, settings, clock })), secret }
+}
+
+/**
+ * Makes the function that turns a request into its Principal: null where it carries no session of a person (the caller
+ * asks the next authenticator then). Throws `invalid_api_token` for a Bearer session that has ended, `csrf_refused` for
+ * a write that a browser may have been tricked into.
+ */
+export function createSessionAuthenticator(
+  options: SessionAuthenticatorOptions,
+): (request: Request) => Promise<Principal | null> {
+  return async (request) => {
+    const { session, known, secret } = await sessionOf(request, options)
+    if (session === null || secret === null) {
+      if (known && request.headers.has('authorization')) {
+        throw new Failure('invalid_api_token', { message: 'The session has ended: sign in again' })
+      }
+      return null
+    }
+    if (session.kind === 'browser') assertNotForged(request, secret, options.origins())
+    return sessionPrincipal(session)
+  }
+}
+
+function assertNotForged(request: Request, secret: string, origins: readonly string[]): void {
+  if (safeMethods.has(request.method)) return
+  const given = request.headers.get('x-csrf-token') ?? ''
+  if (!isFromOurPage(request, origins) || !sameText(given, csrfToken(secret))) throw new Failure('csrf_refused')
+}
+
+/** A person as the caller of a route. */
+export const sessionPrincipal = ({ user_id, role }: Pick<LiveSession, 'user_id' | 'role'>): Principal => ({
+  kind: 'session',
+  name: `user:${user_id}`,
+  tokenId: null,
+  userId: user_id,
+  teamId: null,
+  gatewayId: null,
+  instanceId: null,
+  roles: [role],
+  permissions: permissionsOf([role]),
+})

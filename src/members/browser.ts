@@ -1,0 +1,49 @@
+/** What a browser sends and keeps: the session cookie (RFC 6265), and where a request came from. */
+
+export const sessionCookie = 'gatehouse_session'
+
+/**
+ * The value of the session cookie, or null. Two cookies of the name are none: one of them was planted, by a
+ * neighbouring host or over plain HTTP, and there is no saying which.
+ */
+export function readSessionCookie(request: Request): string | null {
+  const values = (request.headers.get('cookie') ?? '')
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${sessionCookie}=`))
+    .map((pair) => pair.slice(sessionCookie.length + 1))
+  const [value] = values
+  return values.length === 1 && value !== undefined ? value : null
+}
+
+/** Whether an address is this host itself: the only place where plain HTTP keeps a secret. */
+export function isLoopback(url: string): boolean {
+  const { hostname } = new URL(url)
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+}
+
+const attributes = (baseUrl: string): string => `HttpOnly; SameSite=Lax; Path=/${isLoopback(baseUrl) ? '' : '; Secure'}`
+
+/** `Set-Cookie` for a new session. */
+export const keepSession = (secret: string, seconds: number, baseUrl: string): string =>
+  `${sessionCookie}=${secret}; Max-Age=${seconds}; ${attributes(baseUrl)}`
+
+/** `Set-Cookie` that makes the browser forget. */
+export const forgetSession = (baseUrl: string): string => `${sessionCookie}=; Max-Age=0; ${attributes(baseUrl)}`
+
+/**
+ * Whether a request comes from a page of ours. Browsers say so in Sec-Fetch-Site (W3C Fetch Metadata), which no script
+ * can set; those that do not send it, or a console on an origin of its own, are known by Origin (RFC 6454). A request
+ * with neither does not come from a page.
+ */
+export function isFromOurPage(request: Request, origins: readonly string[]): boolean {
+  if (request.headers.get('sec-fetch-site') === 'same-origin') return true
+  const origin = request.headers.get('origin')
+  return origin !== null && origins.includes(origin)
+}
+
+/** The origins our pages are served from. */
+export const ownOrigins = (baseUrl: string, consoleUrl: string): string[] => [
+  new URL(baseUrl).origin,
+  new URL(consoleUrl).origin,
+]

@@ -1,0 +1,69 @@
+/** Events of people: who did it, to whom, and what changed; never a password or another secret. */
+import { brokenConstraint } from '../events/append.ts'
+import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import type { Event, EventType } from '../events/event.ts'
+import type { Recorder } from '../events/recorder.ts'
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Database, Statement } from '../store/open.ts'
+import type { Principal } from '../tokens/principal.ts'
+
+export interface MemberEventOptions {
+  type: EventType
+  /** The reason of a refusal; absent: allowed. */
+  refused?: string
+  principal: Principal
+  requestId: string
+  sessionId?: string | null
+  /** The team it is about; what is about people only is for owners and admins to see. */
+  teamId?: string | null
+  details: Record<string, unknown>
+}
+
+export async function memberEvent(
+  { state, clock, newId }: { state: Database; clock: Clock; newId: NewId },
+  { type, refused, principal, requestId, sessionId = null, teamId = null, details }: MemberEventOptions,
+): Promise<Event> {
+  const [head] = await state.read<{ version: number }>('select version from state_head')
+  const event = controlPlaneEvent({
+    type,
+    verdict: refused === undefined ? 'allow' : 'deny',
+    reason: refused ?? 'ok',
+    principal,
+    requestId,
+    details,
+    teamId,
+    configVersion: head?.version ?? 0,
+    clock,
+    newId,
+  })
+  return { ...event, event_attribution: { ...event.event_attribution, session_id: sessionId } }
+}
+
+/** The fields whose values differ, each with what it was and what it is. */
+export function changesOf<Row extends object>(before: Row, after: Row, fields: readonly (keyof Row & string)[]) {
+  return Object.fromEntries(
+    fields
+      .filter((field) => before[field] !== after[field])
+      .map((field) => [field, { from: before[field], to: after[field] }]),
+  )
+}
+
+/**
+ * Records a change of the ledger alone. Throws `conflict`, with the message and field given, where a guard or a
+ * constraint does not hold; then nothing has changed.
+ */
+export async function recordChange(
+  recorder: Recorder,
+  { event, ledger }: { event: Event; ledger: readonly Statement[] },
+  conflict: { message?: string; param?: string } = {},
+): Promise<void> {
+  try {
+    await recorder.change({ event, state: [], ledger })
+  } catch (error) {
+    const guardBroke = error instanceof Failure && error.code === 'conflict'
+    if (guardBroke || brokenConstraint(error) !== null) throw new Failure('conflict', { ...conflict, cause: error })
+    throw error
+  }
+}
