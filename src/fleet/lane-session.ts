@@ -121,6 +121,9 @@ export class LaneSession {
     heard()
     try {
       const session = await this.#session.ensure()
+      // Opening takes the lane over, from our own former stream too: what still goes out by that one's id would be
+      // answered as fenced. Nothing is sent until the hello brings the new id.
+      this.#streamId = null
       const body = await this.#options.client.stream(session, this.#options.lane, stream.signal)
       const take = (data: string) => {
         const message = streamMessageSchema.parse(JSON.parse(data))
@@ -235,13 +238,14 @@ export class LaneSession {
   async #beat(): Promise<void> {
     const { client, lane, outbox, view, clock } = this.#options
     const { token } = this.#session
-    if (this.#streamId === null || token === null || this.#stopped) return
+    const streamId = this.#streamId
+    if (streamId === null || token === null || this.#stopped) return
     const sent = instant(clock)
     const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
     try {
       const { fresh, head } = await client.beat(token, {
         lane,
-        stream_id: this.#streamId,
+        stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
         nonce: view.head?.nonce ?? '',
       })
@@ -253,7 +257,7 @@ export class LaneSession {
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)
-      if (failure.code === 'lane_fenced') this.#fenced()
+      if (failure.code === 'lane_fenced' && streamId === this.#streamId) this.#fenced()
       else this.#options.log.debug({ code: failure.code }, 'A beat was not answered')
     }
   }
@@ -275,8 +279,17 @@ export class LaneSession {
   }
 
   async #post(lines: string) {
-    if (this.#streamId === null) throw new Failure('dependency_unavailable')
-    return this.#options.client.events(await this.#session.ensure(), this.#options.lane, this.#streamId, lines)
+    const session = await this.#session.ensure()
+    const streamId = this.#streamId
+    if (streamId === null) throw new Failure('dependency_unavailable')
+    try {
+      return await this.#options.client.events(session, this.#options.lane, streamId, lines)
+    } catch (error) {
+      const failure = asFailure(error)
+      // Fenced by our own next stream, not by another process.
+      const outlived = failure.code === 'lane_fenced' && streamId !== this.#streamId
+      throw outlived ? new Failure('dependency_unavailable', { cause: failure }) : failure
+    }
   }
 
   #broken(failure: Failure): void {

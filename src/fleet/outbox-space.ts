@@ -185,9 +185,11 @@ export class OutboxSpace {
     return this.#spares.reduce((free, { size }) => free + size - 2 * closingBytes, rest) - this.reserved
   }
 
+  /** Whether the limit leaves room for one more segment, beside one that is being allocated. */
   #hasRoom(): boolean {
-    this.prune(this.acknowledged, this.#segmentBytes)
-    return this.bytes + this.#segmentBytes <= this.#options.limitBytes
+    const wanted = this.#allocating ? 2 * this.#segmentBytes : this.#segmentBytes
+    this.prune(this.acknowledged, wanted)
+    return this.bytes + wanted <= this.#options.limitBytes
   }
 
   #allocate(beyondLimit: boolean): void {
