@@ -122,8 +122,9 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
   const server = Bun.serve({
     ...listenOn(settings.control_plane_listen),
     idleTimeout: 255,
-    fetch(request, { requestIP }) {
-      callers.set(request, requestIP(request)?.address ?? 'unknown')
+    development: false,
+    fetch(request, server) {
+      callers.set(request, server.requestIP(request)?.address ?? 'unknown')
       return api.fetch(request)
     },
   })

@@ -62,6 +62,7 @@ export async function gateway({
   })
   const server = Bun.serve({
     ...listenOn(settings.gateway_listen),
+    development: false,
     // The gateway's own limit comes first and answers in the caller's dialect.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch: (request, server) => handler.fetch(request, server),
