@@ -1,7 +1,7 @@
 /**
  * What a start says (contract section 1): where everything is and, on the first start of an installation, the
- * administrator token, once. The token is printed only where a person reads or a program asked for JSON; otherwise it
- * goes to a file, so that it does not end in a container's log.
+ * administrator token and the link that sets the owner's password, once. Both are printed only where a person reads or
+ * a program asked for JSON; otherwise they go to files, so that they do not end in a container's log.
  */
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -42,7 +42,7 @@ export async function announce(announcement: Announcement): Promise<void> {
 async function say({ settings, plane, gatewayUrl, values, terminal }: Announcement): Promise<void> {
   const json = values.json === true
   const tokenFile = plane.admin_token === null ? null : tokenFileFor(settings.data, values, json, terminal)
-  if (tokenFile !== null && plane.admin_token !== null) writeToken(tokenFile, plane.admin_token)
+  if (tokenFile !== null && plane.admin_token !== null) writeSecret(tokenFile, plane.admin_token)
   const consoleUrl = settings.console_url ?? `${plane.base_url}/console`
   if (json) {
     const first = plane.admin_token === null ? {} : { setup_url: plane.setup_url }
@@ -58,14 +58,17 @@ async function say({ settings, plane, gatewayUrl, values, terminal }: Announceme
     )
     return
   }
-  await terminal.write(text({ settings, plane, gatewayUrl, tokenFile }))
+  const setupFile =
+    terminal.interactive || plane.admin_token === null ? null : join(resolve(settings.data), 'setup-link')
+  if (setupFile !== null && plane.setup_url !== null) writeSecret(setupFile, plane.setup_url)
+  await terminal.write(text({ settings, plane, gatewayUrl, tokenFile, setupFile }))
 }
 
 /** Keeps the token of a first start that ended before it was announced: it exists once, and this was the once. */
 export function keepToken({ settings, plane, terminal }: Pick<Announcement, 'settings' | 'plane' | 'terminal'>): void {
   if (plane.admin_token === null) return
   const path = join(resolve(settings.data), 'admin-token')
-  writeToken(path, plane.admin_token)
+  writeSecret(path, plane.admin_token)
   terminal.note(`The administrator token was written to ${path}`)
 }
 
@@ -75,8 +78,8 @@ function tokenFileFor(data: string, values: Announcement['values'], json: boolea
   return json || terminal.interactive ? null : join(resolve(data), 'admin-token')
 }
 
-function writeToken(path: string, token: string): void {
-  writeFileSync(path, `${token}\n`, { mode: 0o600 })
+function writeSecret(path: string, secret: string): void {
+  writeFileSync(path, `${secret}\n`, { mode: 0o600 })
   chmodSync(path, 0o600)
 }
 
@@ -85,9 +88,10 @@ interface Text {
   plane: ControlPlaneReady
   gatewayUrl: string | null
   tokenFile: string | null
+  setupFile: string | null
 }
 
-function text({ settings, plane, gatewayUrl, tokenFile }: Text): string {
+function text({ settings, plane, gatewayUrl, tokenFile, setupFile }: Text): string {
   const places = [
     ['  control plane', plane.base_url],
     ...(gatewayUrl === null ? [] : [['  gateway', gatewayUrl]]),
@@ -100,7 +104,13 @@ function text({ settings, plane, gatewayUrl, tokenFile }: Text): string {
         ? `The administrator token, shown only now:\n\n  ${plane.admin_token}\n`
         : `The administrator token is in ${tokenFile}\n`,
     )
-    if (plane.setup_url !== null) parts.push(`Sign in to the console within 15 minutes:\n\n  ${plane.setup_url}\n`)
+    if (plane.setup_url !== null) {
+      parts.push(
+        setupFile === null
+          ? `To sign in, set the owner's password within 15 minutes:\n\n  ${plane.setup_url}\n`
+          : `To sign in, set the owner's password within 15 minutes by the link in ${setupFile}\n`,
+      )
+    }
     const bearer = tokenFile === null ? plane.admin_token : `$(cat ${shellQuoted(tokenFile)})`
     if (gatewayUrl !== null) parts.push(`A first governed request:\n\n  ${curl(gatewayUrl, bearer)}\n`)
   }

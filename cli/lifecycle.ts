@@ -7,9 +7,11 @@
  */
 import type { Settings } from '../src/config.ts'
 import { Failure } from '../src/failure.ts'
+import { systemClock } from '../src/lib/clock.ts'
 import type { Log } from '../src/lib/log.ts'
 import { type ChildMessage, failedMessage } from './child-message.ts'
 import { startFailure } from './start-failure.ts'
+import { stopSignal } from './stop-signal.ts'
 
 export interface Serving {
   /** Resolves, with what to announce, once the process can do its work. */
@@ -59,12 +61,7 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
 
 function stopRequest(supervised: boolean): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
-  let asked = false
-  const stop = () => {
-    if (asked) process.exit(1)
-    asked = true
-    resolve()
-  }
+  const stop = stopSignal(systemClock, resolve, () => process.exit(1))
   process.on('SIGTERM', stop)
   process.on('SIGINT', supervised ? () => undefined : stop)
   if (supervised) process.on('disconnect', () => resolve())

@@ -39,6 +39,8 @@ export interface ChildOptions {
 export interface Child {
   /** What the child said when it first became ready; rejects where it never did. */
   ready: Promise<Exclude<ChildMessage, { ready: false }>>
+  /** Does not start it again when it ends. */
+  retire(): void
   /** Asks it to drain, kills it when `milliseconds` have passed; resolves when it is gone and stays gone. */
   stop(milliseconds: number): Promise<void>
 }
@@ -75,11 +77,15 @@ export function keepRunning(options: ChildOptions): Child {
   }
 
   const done = restart()
+  const retire = () => {
+    stopped = true
+    stopping.resolve()
+  }
   return {
     ready: ready.promise,
+    retire,
     async stop(milliseconds) {
-      stopped = true
-      stopping.resolve()
+      retire()
       await current?.stop(milliseconds)
       await done
     },

@@ -17,6 +17,7 @@ import { announce, firstStartFlags, keepToken } from './first-start.ts'
 import { recordingTime } from './lifecycle.ts'
 import { readSettings, settingFlags } from './settings.ts'
 import { dataFailure, startFailure } from './start-failure.ts'
+import { stopSignal } from './stop-signal.ts'
 import { type Child, keepRunning } from './supervisor.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -82,18 +83,27 @@ interface StopRequest {
   wasAsked(): boolean
 }
 
-/** The first signal asks for a drain, a second one ends the children at once. */
+/**
+ * The first signal asks for a drain, a second one ends the children at once. Whoever signals the whole process group
+ * ends the children too: none of them comes back.
+ */
 function stopRequest(children: readonly Child[]): StopRequest {
   const { promise, resolve: ask } = Promise.withResolvers<void>()
-  let times = 0
-  const onSignal = () => {
-    times += 1
-    ask()
-    if (times > 1) for (const child of children) void child.stop(0)
-  }
+  let wasAsked = false
+  const onSignal = stopSignal(
+    systemClock,
+    () => {
+      wasAsked = true
+      for (const child of children) child.retire()
+      ask()
+    },
+    () => {
+      for (const child of children) void child.stop(0)
+    },
+  )
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
-  return { asked: promise, wasAsked: () => times > 0 }
+  return { asked: promise, wasAsked: () => wasAsked }
 }
 
 interface Started {

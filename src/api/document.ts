@@ -78,6 +78,7 @@ const descriptionOperation: JsonObject = {
   operationId: 'getOpenapiJson',
   tags: ['Description'],
   summary: 'This document',
+  'x-permission': null,
   security: [],
   responses: { '200': { description: 'OK', content: { 'application/json': { schema: { type: 'object' } } } } },
 }

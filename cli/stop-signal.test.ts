@@ -1,0 +1,19 @@
+import { expect, test } from 'bun:test'
+import { stopSignal } from './stop-signal.ts'
+
+test('signals of one request ask once, a later one insists', () => {
+  let now = 0
+  const said: string[] = []
+  const signal = stopSignal(
+    { now: () => now, monotonic: () => now },
+    () => said.push('asked'),
+    () => said.push('insisted'),
+  )
+  signal()
+  now = 900
+  signal()
+  expect(said).toEqual(['asked'])
+  now = 1001
+  signal()
+  expect(said).toEqual(['asked', 'insisted'])
+})
