@@ -1,4 +1,4 @@
-/** What a process that serves says to the supervisor of `up`, over the channel between them and nowhere else. */
+/** What a process that serves and the supervisor of `up` say to each other, over the channel between them and nowhere else. */
 import { z } from 'zod'
 import { asFailure, Failure, type FailureCode, failures } from '../src/failure.ts'
 
@@ -17,6 +17,9 @@ const gatewayReady = z.object({ ready: z.literal('gateway'), url: z.string() })
 const failed = z.object({ ready: z.literal(false), code: z.string(), message: z.string() })
 
 export const childMessageSchema = z.union([controlPlaneReady, gatewayReady, failed])
+
+/** The supervisor's one message: what the child said when it became ready has reached whom it is for. */
+export const announcedMessage = 'announced'
 
 export type ControlPlaneReady = z.infer<typeof controlPlaneReady>
 export type GatewayReady = z.infer<typeof gatewayReady>

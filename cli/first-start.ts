@@ -3,7 +3,7 @@
  * administrator token and the link that sets the owner's password, once. Both are printed only where a person reads or
  * a program asked for JSON; otherwise they go to files, so that they do not end in a container's log.
  */
-import { chmodSync, writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Settings } from '../src/config.ts'
 import { version } from '../src/version.ts'
@@ -78,9 +78,11 @@ function tokenFileFor(data: string, values: Announcement['values'], json: boolea
   return json || terminal.interactive ? null : join(resolve(data), 'admin-token')
 }
 
+/** By a new file in its place: what stood there may be readable by others, or be a link to somewhere else. */
 function writeSecret(path: string, secret: string): void {
-  writeFileSync(path, `${secret}\n`, { mode: 0o600 })
-  chmodSync(path, 0o600)
+  const fresh = `${path}.${process.pid}.new`
+  writeFileSync(fresh, `${secret}\n`, { mode: 0o600, flag: 'wx' })
+  renameSync(fresh, path)
 }
 
 interface Text {

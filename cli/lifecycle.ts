@@ -9,13 +9,15 @@ import type { Settings } from '../src/config.ts'
 import { Failure } from '../src/failure.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import type { Log } from '../src/lib/log.ts'
-import { type ChildMessage, failedMessage } from './child-message.ts'
+import { announcedMessage, type ChildMessage, failedMessage } from './child-message.ts'
 import { startFailure } from './start-failure.ts'
 import { stopSignal } from './stop-signal.ts'
 
 export interface Serving {
   /** Resolves, with what to announce, once the process can do its work. */
   ready: Promise<ChildMessage>
+  /** Called once what became ready has been announced to whom it is for. */
+  announced?(): Promise<void>
   drain(): Promise<void>
 }
 
@@ -45,7 +47,15 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   try {
     serving = await start()
     const message = await Promise.race([serving.ready, stopped.then(() => null)])
-    if (message !== null) await (supervised ? tellSupervisor(message) : announce(message))
+    if (message !== null && supervised) {
+      process.on('message', (said) => {
+        if (said === announcedMessage) void serving.announced?.()
+      })
+      await tellSupervisor(message)
+    } else if (message !== null) {
+      await announce(message)
+      await serving.announced?.()
+    }
   } catch (thrown) {
     const failure = startFailure(thrown, settings, listen)
     if (!supervised) throw failure

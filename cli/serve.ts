@@ -36,7 +36,7 @@ export const controlPlaneCommand = (terminal: Terminal): Leaf =>
             admin_token: plane.adminToken,
             setup_url: plane.setupUrl,
           } as const)
-          return { ready, drain: () => plane.drain() }
+          return { ready, announced: () => plane.shown(), drain: () => plane.drain() }
         },
         async announce(message) {
           if (message.ready !== 'control-plane') return

@@ -7,7 +7,7 @@
 import { Failure, type FailureCode } from '../src/failure.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import type { Log } from '../src/lib/log.ts'
-import { type ChildMessage, childMessageSchema, failureOf } from './child-message.ts'
+import { announcedMessage, type ChildMessage, childMessageSchema, failureOf } from './child-message.ts'
 
 const firstDelay = 100
 const longestDelay = 5_000
@@ -39,6 +39,8 @@ export interface ChildOptions {
 export interface Child {
   /** What the child said when it first became ready; rejects where it never did. */
   ready: Promise<Exclude<ChildMessage, { ready: false }>>
+  /** Tells it, now and after each restart, that what it said has reached whom it is for. */
+  announced(): void
   /** Does not start it again when it ends. */
   retire(): void
   /** Asks it to drain, kills it when `milliseconds` have passed; resolves when it is gone and stays gone. */
@@ -49,6 +51,7 @@ export function keepRunning(options: ChildOptions): Child {
   const ready = Promise.withResolvers<Exclude<ChildMessage, { ready: false }>>()
   const stopping = Promise.withResolvers<void>()
   let stopped = false
+  let announced = false
   let current: Run | null = null
 
   async function restart(): Promise<void> {
@@ -58,6 +61,7 @@ export function keepRunning(options: ChildOptions): Child {
       const run = startChild(options, (message) => {
         wasReady = true
         ready.resolve(message)
+        if (announced) current?.tell(announcedMessage)
       })
       current = run
       const { readyFor, failure, exit } = await run.ended
@@ -83,6 +87,10 @@ export function keepRunning(options: ChildOptions): Child {
   }
   return {
     ready: ready.promise,
+    announced() {
+      announced = true
+      current?.tell(announcedMessage)
+    },
     retire,
     async stop(milliseconds) {
       retire()
@@ -102,6 +110,7 @@ interface Ended {
 
 interface Run {
   ended: Promise<Ended>
+  tell(message: string): void
   stop(milliseconds: number): Promise<void>
 }
 
@@ -141,6 +150,9 @@ function startChild(
   })
   return {
     ended,
+    tell(message) {
+      if (child.exitCode === null && child.signalCode === null) child.send(message)
+    },
     async stop(milliseconds) {
       child.kill('SIGTERM')
       const late = await Promise.race([ended.then(() => false), Bun.sleep(milliseconds).then(() => true)])

@@ -33,7 +33,10 @@ export const up = (terminal: Terminal): Leaf =>
       const stop = stopRequest(children)
       try {
         const started = await Promise.race([start(settings, children, terminal, stop), stop.asked.then(() => null)])
-        if (started) await announce({ settings, ...started, values, terminal })
+        if (started) {
+          await announce({ settings, ...started, values, terminal })
+          for (const child of children) child.announced()
+        }
         await stop.asked
       } finally {
         await stopAll(children, settings.drain_seconds * 1000)

@@ -46,8 +46,10 @@ export interface ControlPlane {
   runtimeToken: string
   /** The administrator token, once (a secret). */
   adminToken: string | null
-  /** The one-time link by which the owner sets a password; null once there is one (a secret in its fragment). */
+  /** The one-time link by which the owner sets a password, beside the administrator token (a secret in its fragment). */
   setupUrl: string | null
+  /** To be called once the administrator token is with whom it is for; until then each start gives it again. */
+  shown(): Promise<void>
   /** Stops accepting, finishes what runs, writes what is left. */
   drain(): Promise<void>
 }
@@ -63,13 +65,13 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
     await housekeep(parts, options.log)
     await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
     const served = serve(options, parts)
-    await installation.shown()
     return {
       baseUrl: parts.addresses.base,
       stateFile: store.stateFile,
       runtimeToken: installation.runtimeToken,
       adminToken: installation.adminToken,
       setupUrl: await setupUrl(parts),
+      shown: () => installation.shown(),
       async drain() {
         await served.drain()
         store.close()
@@ -172,9 +174,8 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
   }
 }
 
-/** A new link on each start, until an owner has a password. */
-async function setupUrl({ shared, addresses }: Parts): Promise<string | null> {
-  const userId = await ownerAwaitingSetup(shared.ledger)
+async function setupUrl({ shared, addresses, installation }: Parts): Promise<string | null> {
+  const userId = installation.adminToken === null ? null : await ownerAwaitingSetup(shared.ledger)
   return userId === null ? null : await makeSetupLink({ ...shared, userId, consoleUrl: addresses.console })
 }
 

@@ -66,6 +66,28 @@ test('both listeners say that they are alive, ready, and of which version', asyn
   }
 })
 
+test('a first start that was killed before it said anything leaves the token to the next one', async () => {
+  const directory = temporaryDirectory()
+  const data = join(directory, 'data')
+  try {
+    const listen = ['--control-plane-listen', '127.0.0.1:0', '--gateway-listen', '127.0.0.1:0']
+    const killed = Bun.spawn([await executable(), 'up', '--json', '--data', data, ...listen], {
+      env: cleanEnvironment(),
+      stdout: 'pipe',
+      stderr: 'ignore',
+    })
+    await until('there is something to lose', () => existsSync(join(data, 'ledger.db')))
+    const family = [killed.pid, ...descendantsOf(killed.pid)]
+    for (const pid of family) signal(pid, 'SIGKILL')
+    expect(await new Response(killed.stdout).text()).toBe('')
+    await until('all are gone', () => !family.some(isAlive))
+    await using next = await startGatehouse({ dataDirectory: data })
+    expect((await api(next, '/v1/tokens')).status).toBe(200)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+})
+
 test('a second start on the same directory keeps what was there and prints no token', async () => {
   const directory = temporaryDirectory()
   try {
