@@ -67,6 +67,7 @@ export class LaneSession {
     this.#shipper = new Shipper({
       outbox: options.outbox,
       random: options.random,
+      clock: options.clock,
       lingerMs: options.lingerMs,
       post: (lines) => this.#post(lines),
       onBroken: (failure) => this.#broken(failure),

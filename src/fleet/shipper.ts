@@ -2,9 +2,13 @@
  * Ships a lane's events to the control plane: in order, in batches, from the head of its chain that the ledger names.
  * Digests are computed here, over the exact bytes. What is lost or repeated on the way does no harm: the reply is the
  * ledger's head, and shipping goes on behind it.
+ *
+ * A batch costs the control plane a request and a transaction, however small it is. So news after a quiet time goes at
+ * once, and while there is a lot of it batches follow each other at a pace that lets them fill; a full one never waits.
  */
 import { chainNext } from '../events/chain.ts'
 import { asFailure, type Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
 import { backoff } from './backoff.ts'
 import type { Outbox } from './outbox.ts'
 import type { OutboxReader } from './outbox-reader.ts'
@@ -24,23 +28,30 @@ export interface ShipperOptions {
   /** Called after a failure that is tried again. */
   onFailure(failure: Failure): void
   random: () => number
+  clock: Pick<Clock, 'monotonic'>
   /** How long news wait for more. */
   lingerMs: number
 }
+
+/** Batches that are not full begin at least so far apart. */
+const paceMs = 50
 
 export class Shipper {
   readonly #options: ShipperOptions
   readonly #reader: OutboxReader
   #head: ChainHead | null = null
   #timer: Timer | null = null
+  #dueAt = 0
   #shipping = false
   #attempt = 0
   #stopped = false
+  /** When the last batch went, monotonic. */
+  #sentAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ShipperOptions) {
     this.#options = options
     this.#reader = options.outbox.reader()
-    options.outbox.onNews(() => this.#soon(options.lingerMs))
+    options.outbox.onNews(() => this.#soon(this.#pause()))
   }
 
   /** Goes on behind this head, which the control plane has just named. */
@@ -62,8 +73,21 @@ export class Shipper {
     this.#reader.close()
   }
 
+  /** How long to wait before what there is now goes, in milliseconds. */
+  #pause(): number {
+    const { outbox, lingerMs, clock } = this.#options
+    if (this.#head !== null && outbox.lastEvent - this.#head.seq >= eventBatchLimit) return 0
+    return Math.max(lingerMs, this.#sentAt + paceMs - clock.monotonic())
+  }
+
   #soon(milliseconds: number): void {
-    if (this.#stopped || this.#shipping || this.#head === null || this.#timer !== null) return
+    if (this.#stopped || this.#shipping || this.#head === null) return
+    const dueAt = this.#options.clock.monotonic() + milliseconds
+    if (this.#timer !== null) {
+      if (this.#dueAt <= dueAt) return
+      clearTimeout(this.#timer)
+    }
+    this.#dueAt = dueAt
     this.#timer = setTimeout(() => {
       this.#timer = null
       void this.#ship()
@@ -74,7 +98,8 @@ export class Shipper {
     const head = this.#head
     if (head === null || this.#stopped) return
     this.#shipping = true
-    let wait = 0
+    this.#sentAt = this.#options.clock.monotonic()
+    let wait: number | null = null
     try {
       const lines = this.#lines(head)
       if (lines.length > 0) {
@@ -88,7 +113,7 @@ export class Shipper {
       wait = this.#failed(asFailure(error), head)
     }
     this.#shipping = false
-    if (!this.done) this.#soon(wait)
+    if (!this.done) this.#soon(wait ?? this.#pause())
   }
 
   #lines(head: ChainHead): string[] {
