@@ -279,7 +279,7 @@ export class LaneSession {
       })
   }
 
-  async #post(lines: string) {
+  async #post(lines: Buffer<ArrayBuffer>) {
     const session = await this.#session.ensure()
     const streamId = this.#streamId
     if (streamId === null) throw new Failure('dependency_unavailable')

@@ -12,7 +12,8 @@ import type { Clock } from '../lib/clock.ts'
 import { backoff } from './backoff.ts'
 import type { Outbox } from './outbox.ts'
 import type { OutboxReader } from './outbox-reader.ts'
-import { eventBatchLimit, eventLine } from './wire.ts'
+import { eventBody } from './outbox-record.ts'
+import { eventBatchLimit, eventLineHead } from './wire.ts'
 
 export interface ChainHead {
   seq: number
@@ -22,7 +23,7 @@ export interface ChainHead {
 export interface ShipperOptions {
   outbox: Outbox
   /** Posts NDJSON; gives the ledger's head of the chain. */
-  post(lines: string): Promise<ChainHead>
+  post(lines: Buffer<ArrayBuffer>): Promise<ChainHead>
   /** Called where shipping cannot go on from the head it has: it stops until `resume`. */
   onBroken(failure: Failure): void
   /** Called after a failure that is tried again. */
@@ -33,6 +34,8 @@ export interface ShipperOptions {
   lingerMs: number
 }
 
+/** More than a line has around its body. */
+const aroundBody = 128
 /** Batches that are not full begin at least so far apart. */
 const paceMs = 50
 
@@ -102,8 +105,8 @@ export class Shipper {
     let wait: number | null = null
     try {
       const lines = this.#lines(head)
-      if (lines.length > 0) {
-        const reply = await this.#options.post(lines.join('\n'))
+      if (lines !== null) {
+        const reply = await this.#options.post(lines)
         this.#attempt = 0
         // A hello that came in the meantime knows better.
         if (this.#head === head) this.#head = reply
@@ -116,12 +119,21 @@ export class Shipper {
     if (!this.done) this.#soon(wait ?? this.#pause())
   }
 
-  #lines(head: ChainHead): string[] {
+  /** The next batch, or null where there is no news; bodies are copied from the outbox and never made text. */
+  #lines(head: ChainHead): Buffer<ArrayBuffer> | null {
+    const events = this.#reader.read(head.seq, eventBatchLimit)
+    if (events.length === 0) return null
+    const bytes = Buffer.allocUnsafe(events.reduce((sum, { record }) => sum + record.length + aroundBody, 0))
     let { digest } = head
-    return this.#reader.read(head.seq, eventBatchLimit).map(({ n, body }) => {
+    let at = 0
+    for (const { n, record } of events) {
+      const body = eventBody(record)
       digest = chainNext(digest, n, body)
-      return eventLine(n, digest, body)
-    })
+      at += bytes.write(eventLineHead(n, digest), at, 'latin1')
+      at += body.copy(bytes, at)
+      at += bytes.write('}\n', at, 'latin1')
+    }
+    return bytes.subarray(0, at)
   }
 
   #failed(failure: Failure, head: ChainHead): number {
