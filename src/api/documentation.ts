@@ -39,11 +39,12 @@ const newerScalarConfig = {
 
 /** The page and its script, as paths to serve. */
 export function documentationPage(): { path: string; respond(): Promise<Response> | Response }[] {
-  const page = pageText()
+  let page: Promise<string> | null = null
   return [
     {
       path: pagePath,
       async respond() {
+        page ??= pageText()
         const text = await page
         const [, inlineScript = ''] = /<script\s+id="api-reference"[^>]*>([^<]*)<\/script>/.exec(text) ?? []
         return new Response(text, {

@@ -65,8 +65,12 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
 
   for (const route of options.routes) serve(route.method, route.path, callOf(options, route))
   for (const path of healthPaths) serve('GET', path, () => healthResponse(path, options))
-  const document = JSON.stringify(openApiDocument(options))
-  serve('GET', '/v1/openapi.json', () => jsonResponse(200, document))
+  // Made when it is first asked for: of all that a start would do for it, nothing is needed to be ready.
+  let document: string | null = null
+  serve('GET', '/v1/openapi.json', () => {
+    document ??= JSON.stringify(openApiDocument(options))
+    return jsonResponse(200, document)
+  })
   for (const { path, respond } of documentationPage()) serve('GET', path, respond)
 
   return {

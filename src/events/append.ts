@@ -55,7 +55,10 @@ export function appendStatements(options: {
       sql: 'insert into guards (holds) select 0 where coalesce((select digest from chains where chain = ?), ?) <> ?',
       args: [chain, chainStart(chain), head.digest],
     },
-    { sql: insertEvents, args: [chain, receivedAt, receivedAt, JSON.stringify(events.map(columnsOf))] },
+    ...chunks(events).map((some) => ({
+      sql: insertEvents + some.map(() => placeholders).join(),
+      args: some.flatMap((event) => columnsOf(chain, receivedAt, event)),
+    })),
     {
       sql: `insert into chains (chain, seq, digest, updated_at) values (?, ?, ?, ?)
         on conflict (chain) do update set seq = excluded.seq, digest = excluded.digest, updated_at = excluded.updated_at`,
@@ -65,13 +68,28 @@ export function appendStatements(options: {
 }
 
 const insertEvents = `insert into events (chain, received_at, timestamp, seq, digest, body, event_id, event_type,
-    request_id, verdict, reason_code, gateway_id, team_id, token_id)
-  select ?, ?, min(?, value ->> 0), value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
-    value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11
-  from json_each(?)`
+  request_id, verdict, reason_code, gateway_id, team_id, token_id) values `
+const placeholders = `(${Array(14).fill('?').join()})`
 
-const columnsOf = ({ event, body, n, digest }: Chained): (string | number | null)[] => [
-  Date.parse(event.timestamp),
+/**
+ * Rows of one statement: as many as pay for its preparation, and far fewer than the values it may have (32 766). Plain
+ * values cost less than one JSON text that SQLite would take apart again for each column.
+ */
+const chunkRows = 100
+
+const chunks = (events: readonly Chained[]): (readonly Chained[])[] =>
+  Array.from({ length: Math.ceil(events.length / chunkRows) }, (_, index) =>
+    events.slice(index * chunkRows, (index + 1) * chunkRows),
+  )
+
+const columnsOf = (
+  chain: string,
+  receivedAt: number,
+  { event, body, n, digest }: Chained,
+): (string | number | null)[] => [
+  chain,
+  receivedAt,
+  Math.min(receivedAt, Date.parse(event.timestamp)),
   n,
   digest,
   body,

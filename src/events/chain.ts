@@ -10,13 +10,12 @@ export const chainStart = (chain: string): string =>
 
 /** The digest after event number `n` with this body. */
 export function chainNext(previous: string, n: number, body: string | Uint8Array): string {
-  const number = new Uint8Array(8)
-  new DataView(number.buffer).setBigUint64(0, BigInt(n))
-  return new Bun.CryptoHasher('sha256')
-    .update(Buffer.from(previous, 'hex'))
-    .update(number)
-    .update(new Bun.CryptoHasher('sha256').update(body).digest())
-    .digest('hex')
+  const link = Buffer.allocUnsafe(72)
+  link.write(previous, 0, 'hex')
+  link.writeUInt32BE(Math.floor(n / 2 ** 32), 32)
+  link.writeUInt32BE(n % 2 ** 32, 36)
+  Bun.SHA256.hash(body, link.subarray(40))
+  return Bun.SHA256.hash(link, 'hex')
 }
 
 /** The control plane's own chain; a gateway lane's chain is named by its lane. */

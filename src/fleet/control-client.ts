@@ -31,7 +31,12 @@ export interface ControlClient {
   /** The body of the change stream. */
   stream(session: string, lane: number, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
   beat(session: string, body: Beat): Promise<BeatReply>
-  events(session: string, lane: number, streamId: string, lines: string): Promise<{ seq: number; digest: string }>
+  events(
+    session: string,
+    lane: number,
+    streamId: string,
+    lines: Buffer<ArrayBuffer>,
+  ): Promise<{ seq: number; digest: string }>
 }
 
 /**
@@ -47,7 +52,13 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
       param: 'api_url',
     })
   }
-  const post = async (call: string, token: string, body: string, timeout: number, headers: Record<string, string>) => {
+  const post = async (
+    call: string,
+    token: string,
+    body: string | Buffer<ArrayBuffer>,
+    timeout: number,
+    headers: Record<string, string>,
+  ) => {
     const response = await reach(() =>
       fetch(`${origin}${path}/${call}`, {
         method: 'POST',

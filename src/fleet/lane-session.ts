@@ -67,6 +67,7 @@ export class LaneSession {
     this.#shipper = new Shipper({
       outbox: options.outbox,
       random: options.random,
+      clock: options.clock,
       lingerMs: options.lingerMs,
       post: (lines) => this.#post(lines),
       onBroken: (failure) => this.#broken(failure),
@@ -278,7 +279,7 @@ export class LaneSession {
       })
   }
 
-  async #post(lines: string) {
+  async #post(lines: Buffer<ArrayBuffer>) {
     const session = await this.#session.ensure()
     const streamId = this.#streamId
     if (streamId === null) throw new Failure('dependency_unavailable')

@@ -1,18 +1,19 @@
 /** Reads committed events of an outbox in order, for shipping. */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { Failure } from '../failure.ts'
-import {
-  decodeRecord,
-  type EventRecord,
-  eventNumber,
-  parseEventRecord,
-  recordBytes,
-  recordKinds,
-} from './outbox-record.ts'
+import { decodeRecord, eventNumber, recordBytes, recordKinds } from './outbox-record.ts'
 import type { Segment } from './outbox-segment.ts'
 
 const chunkBytes = 256 * 1024
 const damaged = 'The outbox is damaged'
+
+/** An event as it is shipped. */
+export interface CommittedEvent {
+  /** Its number in the lane's chain. */
+  n: number
+  /** Its record (`eventBody`, `parseEventRecord`), to be used before the next read. */
+  record: Buffer
+}
 
 export class OutboxReader {
   readonly #segments: readonly Segment[]
@@ -33,10 +34,10 @@ export class OutboxReader {
    * At most `limit` events from number `after` + 1 on; fewer, but not none, where they are many bytes, and none where
    * there is no news. Throws `chain_gap` where that event is no longer kept.
    */
-  read(after: number, limit: number): EventRecord[] {
+  read(after: number, limit: number): CommittedEvent[] {
     if (after >= this.#last()) return []
     if (this.#n !== after) this.#seek(after)
-    const events: EventRecord[] = []
+    const events: CommittedEvent[] = []
     while (events.length === 0 && this.#n < this.#last()) this.#readChunk(after, limit, events)
     return events
   }
@@ -63,7 +64,7 @@ export class OutboxReader {
     this.#n = segment.before
   }
 
-  #readChunk(after: number, limit: number, events: EventRecord[]): void {
+  #readChunk(after: number, limit: number, events: CommittedEvent[]): void {
     const segment = this.#segment
     if (segment === null || this.#fd === null) throw new RangeError('The reader was closed')
     const available = Math.min(chunkBytes, segment.committed - this.#offset)
@@ -81,7 +82,7 @@ export class OutboxReader {
       if (record.kind !== recordKinds.event) continue
       if (eventNumber(record.json) !== this.#n + 1) throw new Failure('dependency_unavailable', { message: damaged })
       this.#n++
-      if (this.#n > after) events.push(parseEventRecord(record.json))
+      if (this.#n > after) events.push({ n: this.#n, record: record.json })
     }
     this.#offset += at
     if (at === 0) this.#next(segment)

@@ -118,8 +118,12 @@ const recordHead = z.object({ n: z.number().int(), closes: z.string().nullable()
 export function parseEventRecord(json: Buffer): EventRecord {
   const body = json.indexOf(beforeBody)
   const head = recordHead.parse(JSON.parse(`${json.toString('utf8', 0, body - 1)}}`))
-  return { ...head, body: json.toString('utf8', body + beforeBody.length, json.length - 1) }
+  return { ...head, body: eventBody(json).toString() }
 }
+
+/** The bytes of an event record's body, without copying or reading them. */
+export const eventBody = (json: Buffer): Buffer =>
+  json.subarray(json.indexOf(beforeBody) + beforeBody.length, json.length - 1)
 
 /** The number of an event record, read without parsing it. */
 export const eventNumber = (json: Buffer): number => Number(json.toString('latin1', 5, json.indexOf(',')))

@@ -8,6 +8,7 @@ import { systemClock, timestamp } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { Outbox, type OutboxOptions } from './outbox.ts'
+import { parseEventRecord } from './outbox-record.ts'
 import { listSegments, segmentPath, systemWrite, type Write } from './outbox-segment.ts'
 
 const directories: string[] = []
@@ -62,7 +63,10 @@ function contents(outbox: Outbox): { n: number; event: Event; closes: string | n
   for (;;) {
     const events = reader.read(all.length, 7)
     if (events.length === 0) break
-    for (const { n, body, closes } of events) all.push({ n, closes, event: JSON.parse(body) })
+    for (const { record } of events) {
+      const { n, body, closes } = parseEventRecord(record)
+      all.push({ n, closes, event: JSON.parse(body) })
+    }
   }
   reader.close()
   return all

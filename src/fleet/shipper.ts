@@ -2,13 +2,18 @@
  * Ships a lane's events to the control plane: in order, in batches, from the head of its chain that the ledger names.
  * Digests are computed here, over the exact bytes. What is lost or repeated on the way does no harm: the reply is the
  * ledger's head, and shipping goes on behind it.
+ *
+ * A batch costs the control plane a request and a transaction, however small it is. So news after a quiet time goes at
+ * once, and while there is a lot of it batches follow each other at a pace that lets them fill; a full one never waits.
  */
 import { chainNext } from '../events/chain.ts'
 import { asFailure, type Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
 import { backoff } from './backoff.ts'
 import type { Outbox } from './outbox.ts'
 import type { OutboxReader } from './outbox-reader.ts'
-import { eventBatchLimit, eventLine } from './wire.ts'
+import { eventBody } from './outbox-record.ts'
+import { eventBatchLimit, eventLineHead } from './wire.ts'
 
 export interface ChainHead {
   seq: number
@@ -18,29 +23,38 @@ export interface ChainHead {
 export interface ShipperOptions {
   outbox: Outbox
   /** Posts NDJSON; gives the ledger's head of the chain. */
-  post(lines: string): Promise<ChainHead>
+  post(lines: Buffer<ArrayBuffer>): Promise<ChainHead>
   /** Called where shipping cannot go on from the head it has: it stops until `resume`. */
   onBroken(failure: Failure): void
   /** Called after a failure that is tried again. */
   onFailure(failure: Failure): void
   random: () => number
+  clock: Pick<Clock, 'monotonic'>
   /** How long news wait for more. */
   lingerMs: number
 }
+
+/** More than a line has around its body. */
+const aroundBody = 128
+/** Batches that are not full begin at least so far apart. */
+const paceMs = 50
 
 export class Shipper {
   readonly #options: ShipperOptions
   readonly #reader: OutboxReader
   #head: ChainHead | null = null
   #timer: Timer | null = null
+  #dueAt = 0
   #shipping = false
   #attempt = 0
   #stopped = false
+  /** When the last batch went, monotonic. */
+  #sentAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ShipperOptions) {
     this.#options = options
     this.#reader = options.outbox.reader()
-    options.outbox.onNews(() => this.#soon(options.lingerMs))
+    options.outbox.onNews(() => this.#soon(this.#pause()))
   }
 
   /** Goes on behind this head, which the control plane has just named. */
@@ -62,8 +76,21 @@ export class Shipper {
     this.#reader.close()
   }
 
+  /** How long to wait before what there is now goes, in milliseconds. */
+  #pause(): number {
+    const { outbox, lingerMs, clock } = this.#options
+    if (this.#head !== null && outbox.lastEvent - this.#head.seq >= eventBatchLimit) return 0
+    return Math.max(lingerMs, this.#sentAt + paceMs - clock.monotonic())
+  }
+
   #soon(milliseconds: number): void {
-    if (this.#stopped || this.#shipping || this.#head === null || this.#timer !== null) return
+    if (this.#stopped || this.#shipping || this.#head === null) return
+    const dueAt = this.#options.clock.monotonic() + milliseconds
+    if (this.#timer !== null) {
+      if (this.#dueAt <= dueAt) return
+      clearTimeout(this.#timer)
+    }
+    this.#dueAt = dueAt
     this.#timer = setTimeout(() => {
       this.#timer = null
       void this.#ship()
@@ -74,11 +101,12 @@ export class Shipper {
     const head = this.#head
     if (head === null || this.#stopped) return
     this.#shipping = true
-    let wait = 0
+    this.#sentAt = this.#options.clock.monotonic()
+    let wait: number | null = null
     try {
       const lines = this.#lines(head)
-      if (lines.length > 0) {
-        const reply = await this.#options.post(lines.join('\n'))
+      if (lines !== null) {
+        const reply = await this.#options.post(lines)
         this.#attempt = 0
         // A hello that came in the meantime knows better.
         if (this.#head === head) this.#head = reply
@@ -88,15 +116,24 @@ export class Shipper {
       wait = this.#failed(asFailure(error), head)
     }
     this.#shipping = false
-    if (!this.done) this.#soon(wait)
+    if (!this.done) this.#soon(wait ?? this.#pause())
   }
 
-  #lines(head: ChainHead): string[] {
+  /** The next batch, or null where there is no news; bodies are copied from the outbox and never made text. */
+  #lines(head: ChainHead): Buffer<ArrayBuffer> | null {
+    const events = this.#reader.read(head.seq, eventBatchLimit)
+    if (events.length === 0) return null
+    const bytes = Buffer.allocUnsafe(events.reduce((sum, { record }) => sum + record.length + aroundBody, 0))
     let { digest } = head
-    return this.#reader.read(head.seq, eventBatchLimit).map(({ n, body }) => {
+    let at = 0
+    for (const { n, record } of events) {
+      const body = eventBody(record)
       digest = chainNext(digest, n, body)
-      return eventLine(n, digest, body)
-    })
+      at += bytes.write(eventLineHead(n, digest), at, 'latin1')
+      at += body.copy(bytes, at)
+      at += bytes.write('}\n', at, 'latin1')
+    }
+    return bytes.subarray(0, at)
   }
 
   #failed(failure: Failure, head: ChainHead): number {
