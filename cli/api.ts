@@ -11,6 +11,8 @@ export interface ApiRequest {
   path: string
   query?: Readonly<Record<string, string | undefined>>
   body?: unknown
+  /** Beside those that every call has. */
+  headers?: Readonly<Record<string, string>>
 }
 
 export interface Api {
@@ -26,10 +28,16 @@ const envelopeSchema = z.object({
 })
 
 export function createApi({ apiUrl, apiToken }: Connection, fetch: typeof globalThis.fetch): Api {
-  async function response({ method = 'GET', path, query = {}, body }: ApiRequest): Promise<Response> {
+  async function response({
+    method = 'GET',
+    path,
+    query = {},
+    body,
+    headers: own = {},
+  }: ApiRequest): Promise<Response> {
     const url = new URL(apiUrl + path)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value)
-    const headers = new Headers({ accept: 'application/json', 'user-agent': `gatehouse/${version}` })
+    const headers = new Headers({ ...own, accept: 'application/json', 'user-agent': `gatehouse/${version}` })
     if (apiToken !== null) headers.set('authorization', `Bearer ${apiToken}`)
     if (body !== undefined) headers.set('content-type', 'application/json')
     let answer: Response

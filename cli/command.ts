@@ -37,18 +37,44 @@ export function command<const Definitions extends ArgsDef>(definition: {
   about: string
   args: Definitions
   hidden?: ArgsDef
+  /** Flags that may be given several times; their values come as the lines of one text. */
+  repeatable?: readonly string[]
   run(values: Values<Definitions> & Readonly<Record<string, string | boolean | undefined>>): Promise<void>
 }): Leaf {
-  const { about, args, hidden = {}, run } = definition
+  const { about, args, hidden = {}, repeatable = [], run } = definition
   return {
     about,
     args,
     async run(rawArguments) {
       const accepted = { ...args, ...hidden }
-      checkArguments(rawArguments, accepted)
-      await run(parse(rawArguments, accepted) as Parameters<typeof run>[0])
+      const gathered = gatherRepeated(rawArguments, repeatable)
+      checkArguments(gathered, accepted)
+      await run(parse(gathered, accepted) as Parameters<typeof run>[0])
     },
   }
+}
+
+/** Makes one flag of several of the same name; `=` keeps a value that begins with a dash. */
+function gatherRepeated(rawArguments: readonly string[], repeatable: readonly string[]): string[] {
+  const values = new Map<string, string[]>()
+  const others: string[] = []
+  for (let index = 0; index < rawArguments.length; index++) {
+    const argument = rawArguments[index] ?? ''
+    if (argument === '--') {
+      others.push(...rawArguments.slice(index))
+      break
+    }
+    const written = flagPart(argument)
+    const next = rawArguments[index + 1]
+    const separate = argument === written && next !== undefined && next !== '' && !next.startsWith('--')
+    const value = separate ? next : argument.slice(written.length + 1)
+    if (!repeatable.some((name) => written === `--${name}`) || value === '') others.push(argument)
+    else {
+      values.set(written, [...(values.get(written) ?? []), value])
+      if (separate) index += 1
+    }
+  }
+  return [...[...values].map(([flag, given]) => `${flag}=${given.join('\n')}`), ...others]
 }
 
 /** Runs the command that the arguments name, or prints its help. */

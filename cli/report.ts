@@ -19,9 +19,11 @@ export class ApiRefusal extends Error {
 
 /** What a person does next, by code; codes of an API may be any text. */
 const advice: Readonly<Record<string, string>> = {
-  missing_api_key: 'Set SERVICE_API_TOKEN to an API token of this installation',
+  missing_api_key: 'Sign in with auth login, or set SERVICE_API_TOKEN to an API token of this installation',
   invalid_api_token: 'Set SERVICE_API_TOKEN to a valid API token of this installation',
   'tokens.expired': 'Make a new token and set SERVICE_API_TOKEN to it',
+  token_already_rotated: 'Look at the token: rotated_to_id names the one that replaced it',
+  version_mismatch: 'Read the token again and repeat the command with its version',
   permission_denied: 'Use a token whose roles hold the permission, for example an administrator token',
   not_found: 'Check the id: a list command shows those there are',
   api_unreachable: 'Check that it runs, and that --api-url or SERVICE_API_URL names it',

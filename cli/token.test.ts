@@ -1,8 +1,10 @@
 import { afterAll, expect, test } from 'bun:test'
 import { main } from './main.ts'
 import { recordingTerminal } from './recording-terminal.ts'
+import { token } from './token.ts'
 
 const requests: { method: string; target: string; body: unknown }[] = []
+const ifMatches: (string | null)[] = []
 const record = {
   id: '0190b6f0-0000-7000-8000-000000000001',
   name: 'ci',
@@ -12,6 +14,7 @@ const record = {
   expires_at: null,
   bindings: { team_id: 't' },
 }
+const alert = { condition: 'expiring', at: '2026-01-01T00:00:00.000Z', token_id: record.id, name: 'ci' }
 const server = Bun.serve({
   port: 0,
   hostname: '127.0.0.1',
@@ -19,6 +22,13 @@ const server = Bun.serve({
     const { pathname, search } = new URL(request.url)
     const text = await request.text()
     requests.push({ method: request.method, target: pathname + search, body: text === '' ? null : JSON.parse(text) })
+    ifMatches.push(request.headers.get('if-match'))
+    if (pathname === '/v1/tokens/validate') {
+      const valid = text.includes('gth_value')
+      return Response.json(valid ? { valid, token_id: record.id } : { valid, reason: 'revoked' })
+    }
+    if (pathname === '/v1/tokens/alerts') return Response.json({ alerts: [alert], next_cursor: null })
+    if (pathname.endsWith('/emergency-revoke')) return Response.json({ ...record, proof_event_id: 'proof' })
     if (request.method === 'POST') return Response.json({ ...record, token_value: 'gth_value' }, { status: 201 })
     if (pathname === '/v1/tokens') return Response.json({ tokens: [record], next_cursor: 'more' })
     return Response.json(request.method === 'DELETE' ? { ...record, status: 'revoked' } : record)
@@ -28,6 +38,7 @@ afterAll(() => server.stop(true))
 
 async function run(...rawArguments: string[]) {
   requests.length = 0
+  ifMatches.length = 0
   const terminal = recordingTerminal({ environment: { SERVICE_API_URL: server.url.origin } })
   const exitCode = await main(['token', ...rawArguments], terminal)
   return { exitCode, out: terminal.written(), notes: terminal.noted() }
@@ -55,7 +66,8 @@ test('create sends what its flags say, in the words of the API, and prints the s
     expires_in_seconds: 2_592_000,
   }
   expect(requests).toEqual([{ method: 'POST', target: '/v1/tokens', body }])
-  expect(out).toMatch(/^token_value +gth_value$/m)
+  expect(out).toBe('gth_value\n')
+  expect(notes).toMatch(/^purpose +gateway_runtime$/m)
   expect(notes).not.toContain('gth_value')
 })
 
@@ -70,6 +82,19 @@ test.each([
   [['create', '--name', 'ci', '--purpose', 'gateway_runtime']],
   [['create', '--name', 'ci', '--purpose', 'general', '--expires-in', '30']],
   [['create', '--name', 'ci', '--purpose', 'general', '--expires-in', '0d']],
+  [['create', '--name', 'ci', '--purpose', 'general', '--key-class', 'throwaway']],
+  [['create', '--name', 'ci', '--purpose', 'general', '--max-budget', '1e3']],
+  [['create', '--name', 'ci', '--purpose', 'general', '--max-requests', '0']],
+  [['create', '--name', 'ci', '--purpose', 'general', '--metadata', 'no-value']],
+  [['create', '--name', 'ci', '--purpose', 'general', '--model', 'a,,b']],
+  [['create', '--name', 'ci', '--purpose', 'general', '--expires-in', '1d', '--expires-at', '2030-01-01T00:00:00Z']],
+  [['rotate', record.id]],
+  [['rotate', record.id, '--grace', 'soon']],
+  [['update', record.id]],
+  [['update', record.id, '--name', 'x', '--if-version', 'latest']],
+  [['emergency-revoke', record.id, '--yes']],
+  [['emergency-revoke', record.id, '--explanation', 'leaked']],
+  [['list', '--key-class', 'throwaway']],
   [['list', '--purpose', 'nonsense']],
   [['get']],
   [['delete', record.id]],
@@ -108,4 +133,88 @@ test('delete names the flag it wants, and revokes with it', async () => {
   expect(exitCode).toBe(0)
   expect(requests).toEqual([{ method: 'DELETE', target: `/v1/tokens/${record.id}`, body: null }])
   expect(out).toMatch(/^status +revoked$/m)
+})
+
+const limits = [
+  ...['--provider', 'openai', '--model', 'gpt-4o,gpt-4o-mini', '--model', 'o3*', '--gateway-id', 'g', '--team-id', 't'],
+  ...['--max-budget', '2.50', '--max-requests', '100', '--rate-limit-rpm', '10', '--rate-limit-tpm', '1000'],
+  ...['--metadata', 'cost=a,b', '--metadata', 'note=x=y', '--expires-in', '12h'],
+]
+const limitFields = {
+  bindings: { gateway_id: 'g', team_id: 't', provider: 'openai', model_filter: ['gpt-4o', 'gpt-4o-mini', 'o3*'] },
+  max_budget: 2.5,
+  max_requests: 100,
+  rate_limit_rpm: 10,
+  rate_limit_tpm: 1000,
+  metadata: { cost: 'a,b', note: 'x=y' },
+  expires_in_seconds: 43_200,
+}
+
+test('create, clone and update take the same limits', async () => {
+  await run('create', '--name', 'ci', '--purpose', 'general', '--key-class', 'disposable', ...limits)
+  const made = { name: 'ci', purpose: 'general', key_class: 'disposable' }
+  expect(requests).toEqual([{ method: 'POST', target: '/v1/tokens', body: { ...made, ...limitFields } }])
+  const cloned = await run('clone', record.id, '--reason', 'for the night', ...limits)
+  const body = { reason: 'for the night', ...limitFields }
+  expect(requests).toEqual([{ method: 'POST', target: `/v1/tokens/${record.id}/clone`, body }])
+  expect(cloned.out).toBe('gth_value\n')
+  const updated = await run('update', record.id, '--name', 'new', '--if-version', '7', ...limits)
+  const change = { name: 'new', ...limitFields }
+  expect(requests).toEqual([{ method: 'PATCH', target: `/v1/tokens/${record.id}`, body: change }])
+  expect(ifMatches).toEqual(['"7"'])
+  expect(updated.out).toMatch(/^name +ci$/m)
+})
+
+test('a clone without limits sends none, and an update without a version names none', async () => {
+  await run('clone', record.id)
+  expect(requests[0]?.body).toEqual({})
+  await run('update', record.id, '--expires-at', '2030-01-01T00:00:00Z')
+  expect(requests[0]?.body).toEqual({ expires_at: '2030-01-01T00:00:00Z' })
+  expect(ifMatches).toEqual([null])
+})
+
+test('rotate takes a grace period, or wants to hear that there is none', async () => {
+  const graceful = await run('rotate', record.id, '--grace', '15m')
+  const target = `/v1/tokens/${record.id}/rotate`
+  expect(requests).toEqual([{ method: 'POST', target, body: { grace_period_seconds: 900 } }])
+  expect(graceful.out).toBe('gth_value\n')
+  expect(graceful.notes).not.toContain('gth_value')
+  const atOnce = await run('rotate', record.id, '--yes', '--json')
+  expect(requests).toEqual([{ method: 'POST', target, body: {} }])
+  expect(JSON.parse(atOnce.out)).toMatchObject({ token_value: 'gth_value' })
+})
+
+test('emergency-revoke sends why and shows the proof', async () => {
+  const { out } = await run('emergency-revoke', record.id, '--explanation', 'It was in a log', '--yes')
+  const target = `/v1/tokens/${record.id}/emergency-revoke`
+  expect(requests).toEqual([{ method: 'POST', target, body: { explanation: 'It was in a log' } }])
+  expect(out).toMatch(/^proof_event_id +proof$/m)
+})
+
+test('list passes every filter on, and alerts are a table', async () => {
+  await run('list', '--key-class', 'virtual', '--team-id', 't', '--gateway-id', 'g', '--cursor', 'c')
+  expect(requests[0]?.target).toBe('/v1/tokens?key_class=virtual&team_id=t&gateway_id=g&cursor=c')
+  const { out } = await run('alerts')
+  expect(out.split('\n')[1]?.split(/ {2,}/)).toEqual(['expiring', alert.at, record.id, 'ci'])
+  expect(JSON.parse((await run('alerts', '--json')).out)).toEqual({ alerts: [alert], next_cursor: null })
+})
+
+test('validate reads the secret unseen, says what it is, and fails where it is not usable', async () => {
+  const validate = async (secret: string) => {
+    const terminal = recordingTerminal({ environment: { SERVICE_API_URL: server.url.origin } })
+    const line = () => Promise.resolve(secret)
+    const group = token(terminal, { interactive: false, line, hiddenLine: line })
+    const command = await group.commands.validate?.()
+    if (!command || 'commands' in command) throw new Error('There is no such command')
+    const error = await command.run(['--json']).catch((thrown: unknown) => thrown)
+    return { error, out: JSON.parse(terminal.written()), notes: terminal.noted() }
+  }
+  expect(await validate('gth_value')).toEqual({
+    error: undefined,
+    out: { valid: true, token_id: record.id },
+    notes: '',
+  })
+  const refused = await validate('gth_other')
+  expect(refused.error).toBeInstanceOf(Error)
+  expect(refused.out).toEqual({ valid: false, reason: 'revoked' })
 })

@@ -1,42 +1,33 @@
-/** `token create|list|get|delete` (service.md, Token management). */
+/** `token …`: making and reading tokens (service.md, Token management); what changes them is in `token-change.ts`. */
 import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
-import { createApi } from './api.ts'
 import { command, type Group, type Leaf } from './command.ts'
-import { type ConnectionFlags, connectionFlags, findConnection } from './profile.ts'
-import { columns, printable } from './table.ts'
+import { type Input, processInput } from './input.ts'
+import { connect, pageFlags, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
 import type { Terminal } from './terminal.ts'
+import { clone, emergencyRevoke, revoke, rotate, update } from './token-change.ts'
+import { madeSchema, showMade, tokenIdArgument, tokenPath } from './token-record.ts'
+import { given, readScope, repeatableScopeFlags, scopeFlags } from './token-scope.ts'
 
 const purposes = ['general', 'gateway-runtime', 'integration'] as const
+const keyClasses = ['durable', 'virtual', 'disposable'] as const
+const columnsOfList = ['id', 'name', 'purpose', 'status', 'token_prefix', 'expires_at']
 
-const recordSchema = z.looseObject({
-  id: z.string(),
-  name: z.string(),
-  token_prefix: z.string().optional(),
-  purpose: z.string(),
-  status: z.string().optional(),
-  expires_at: z.string().nullish(),
-  last_used_at: z.string().nullish(),
-})
-type TokenRecord = z.infer<typeof recordSchema>
-
-const createdSchema = recordSchema.extend({ token_value: z.string() })
-const pageSchema = z.looseObject({ tokens: z.array(recordSchema), next_cursor: z.string().nullable() })
-
-const jsonFlag = { json: { type: 'boolean', description: 'Print the answer as JSON' } } as const
-const tokenIdArgument = { token_id: { type: 'positional', description: "The token's id" } } as const
-
-export const token = (terminal: Terminal): Group => ({
-  about: 'Make, look at and revoke API tokens',
+export const token = (terminal: Terminal, input: Input = processInput): Group => ({
+  about: 'Make, look at, change and revoke API tokens',
   commands: {
     create: async () => create(terminal),
     list: async () => list(terminal),
     get: async () => get(terminal),
+    update: async () => update(terminal),
+    rotate: async () => rotate(terminal),
+    clone: async () => clone(terminal),
     delete: async () => revoke(terminal),
+    'emergency-revoke': async () => emergencyRevoke(terminal),
+    alerts: async () => alerts(terminal),
+    validate: async () => validate(terminal, input),
   },
 })
-
-const connect = (flags: ConnectionFlags, terminal: Terminal) => createApi(findConnection(flags, terminal), fetch)
 
 const create = (terminal: Terminal): Leaf =>
   command({
@@ -44,112 +35,87 @@ const create = (terminal: Terminal): Leaf =>
     args: {
       name: { type: 'string', required: true, description: 'What to recognise it by' },
       purpose: { type: 'string', required: true, description: 'What it is for', valueHint: purposes.join('|') },
-      'gateway-id': { type: 'string', description: 'The gateway it is bound to', valueHint: 'UUID' },
-      'team-id': { type: 'string', description: 'The team it is bound to', valueHint: 'UUID' },
-      'expires-in': { type: 'string', description: 'Days until it expires', valueHint: 'Nd' },
-      ...jsonFlag,
-      ...connectionFlags,
+      'key-class': { type: 'string', description: 'How it is meant to be used', valueHint: keyClasses.join('|') },
+      ...scopeFlags,
+      ...recordFlags,
     },
+    repeatable: repeatableScopeFlags,
     async run(flags) {
-      const bindings = {
-        ...(flags['gateway-id'] === undefined ? {} : { gateway_id: flags['gateway-id'] }),
-        ...(flags['team-id'] === undefined ? {} : { team_id: flags['team-id'] }),
-      }
-      const expiry = flags['expires-in']
-      const body = {
+      const body = given({
         name: flags.name,
         purpose: purposeInApi(flags.purpose),
-        ...(Object.keys(bindings).length === 0 ? {} : { bindings }),
-        ...(expiry === undefined ? {} : { expires_in_seconds: daysInSeconds(expiry) }),
-      }
-      const made = await connect(flags, terminal).json({ method: 'POST', path: '/v1/tokens', body }, createdSchema)
-      if (flags.json) return terminal.write(`${JSON.stringify(made)}\n`)
-      await terminal.write(fields(made))
-      terminal.note('The secret is shown only now: keep it where secrets are kept')
+        key_class: flags['key-class'] && oneOf(keyClasses, '--key-class', flags['key-class']),
+        ...readScope(flags),
+      })
+      const request = { method: 'POST', path: '/v1/tokens', body } as const
+      await showMade(await connect(flags, terminal).json(request, madeSchema), flags.json, terminal)
     },
   })
 
 const list = (terminal: Terminal): Leaf =>
   command({
-    about: 'List tokens',
+    about: 'List tokens, newest first',
     args: {
       purpose: { type: 'string', description: 'Only tokens for this', valueHint: purposes.join('|') },
       status: { type: 'string', description: 'Only tokens in this state, for example active' },
-      limit: { type: 'string', description: 'Tokens a page, 1 to 100 (default 100)', valueHint: 'N' },
-      cursor: { type: 'string', description: 'Where the last page ended' },
-      ...jsonFlag,
-      ...connectionFlags,
+      'key-class': { type: 'string', description: 'Only tokens of this class', valueHint: keyClasses.join('|') },
+      'team-id': { type: 'string', description: 'Only tokens of this team', valueHint: 'UUID' },
+      'gateway-id': { type: 'string', description: 'Only tokens bound to this gateway', valueHint: 'UUID' },
+      ...pageFlags,
+      ...recordFlags,
     },
     async run(flags) {
-      const { status, limit, cursor } = flags
-      const purpose = flags.purpose === undefined ? undefined : purposeInApi(flags.purpose)
-      const query = { purpose, status, limit, cursor }
+      const { status, limit, cursor, json } = flags
+      const purpose = flags.purpose && purposeInApi(flags.purpose)
+      const key_class = flags['key-class'] && oneOf(keyClasses, '--key-class', flags['key-class'])
+      const ids = { team_id: flags['team-id'], gateway_id: flags['gateway-id'] }
+      const query = { purpose, status, key_class, ...ids, limit, cursor }
       const page = await connect(flags, terminal).json({ path: '/v1/tokens', query }, pageSchema)
-      if (flags.json) return terminal.write(`${JSON.stringify(page)}\n`)
-      if (page.tokens.length === 0) return terminal.write('No tokens found\n')
-      await terminal.write(columns([['ID', 'NAME', 'PURPOSE', 'STATUS', 'PREFIX', 'EXPIRES'], ...page.tokens.map(row)]))
-      if (page.next_cursor !== null) terminal.note(`More: add --cursor ${page.next_cursor}`)
+      await showPage(page, { of: 'tokens', fields: columnsOfList, json, terminal })
     },
   })
 
 const get = (terminal: Terminal): Leaf =>
   command({
     about: 'Show one token, without its secret',
-    args: { ...tokenIdArgument, ...jsonFlag, ...connectionFlags },
+    args: { ...tokenIdArgument, ...recordFlags },
     async run(flags) {
       const record = await connect(flags, terminal).json({ path: tokenPath(flags.token_id) }, recordSchema)
-      await terminal.write(flags.json ? `${JSON.stringify(record)}\n` : fields(record))
+      await showRecord(record, flags.json, terminal)
     },
   })
 
-const revoke = (terminal: Terminal): Leaf =>
+const alerts = (terminal: Terminal): Leaf =>
   command({
-    about: 'Revoke a token',
-    args: {
-      ...tokenIdArgument,
-      yes: { type: 'boolean', description: 'Really revoke it; there is no way back' },
-      ...jsonFlag,
-      ...connectionFlags,
-    },
+    about: 'List tokens to look at: expiring, expired, due for rotation, revoked in emergency',
+    args: { ...pageFlags, ...recordFlags },
     async run(flags) {
-      if (!flags.yes) {
-        throw new Failure('usage', { message: 'Revoking cannot be undone: repeat the command with --yes' })
-      }
-      const request = { method: 'DELETE', path: tokenPath(flags.token_id) } as const
-      const record = await connect(flags, terminal).json(request, recordSchema)
-      await terminal.write(flags.json ? `${JSON.stringify(record)}\n` : fields(record))
+      const { limit, cursor, json } = flags
+      const request = { path: '/v1/tokens/alerts', query: { limit, cursor } }
+      const page = await connect(flags, terminal).json(request, pageSchema)
+      await showPage(page, { of: 'alerts', fields: ['condition', 'at', 'token_id', 'name'], json, terminal })
     },
   })
 
-const tokenPath = (id: string): string => `/v1/tokens/${encodeURIComponent(id)}`
+const validationSchema = z.looseObject({ valid: z.boolean(), token_id: z.string().optional() })
 
-function purposeInApi(purpose: string): string {
-  if (!purposes.some((known) => known === purpose)) {
-    throw new Failure('usage', { message: `--purpose is one of ${purposes.join(', ')}` })
-  }
-  return purpose.replaceAll('-', '_')
-}
+const validate = (terminal: Terminal, input: Input): Leaf =>
+  command({
+    about: 'Say whether the secret on stdin is one of a usable token; fails where it is not',
+    args: recordFlags,
+    async run(flags) {
+      if (input.interactive) terminal.note('The secret (it is not shown):')
+      const body = { token: (await input.hiddenLine()).trim() }
+      const request = { method: 'POST', path: '/v1/tokens/validate', body } as const
+      const answer = await connect(flags, terminal).json(request, validationSchema)
+      await showRecord(answer, flags.json, terminal)
+      if (!answer.valid) throw new Failure('token_not_active', { message: 'The secret is not one of a usable token' })
+    },
+  })
 
-function daysInSeconds(text: string): number {
-  const days = /^([1-9]\d{0,4})d$/.exec(text)?.[1]
-  if (days === undefined) throw new Failure('usage', { message: '--expires-in takes whole days, for example 30d' })
-  return Number(days) * 24 * 60 * 60
-}
+const purposeInApi = (purpose: string): string => oneOf(purposes, '--purpose', purpose).replaceAll('-', '_')
 
-const row = (record: TokenRecord): string[] =>
-  [
-    record.id,
-    record.name,
-    record.purpose,
-    record.status ?? '-',
-    record.token_prefix ?? '-',
-    record.expires_at ?? '-',
-  ].map(printable)
-
-/** A record as lines of `name  value`; what has no value is left out, what has parts is shown as JSON. */
-function fields(record: Readonly<Record<string, unknown>>): string {
-  const lines = Object.entries(record)
-    .filter(([, value]) => value !== null && value !== undefined)
-    .map(([name, value]) => [name, printable(typeof value === 'object' ? JSON.stringify(value) : String(value))])
-  return columns(lines)
+function oneOf(known: readonly string[], flag: string, value: string): string {
+  if (known.includes(value)) return value
+  throw new Failure('usage', { message: `${flag} is one of ${known.join(', ')}` })
 }
