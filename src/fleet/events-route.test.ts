@@ -21,6 +21,18 @@ test('a body is taken as it stands in its line, to the byte', () => {
   )
 })
 
+test('whatever characters a caller puts into an event, its line is taken', () => {
+  const text = fc.string({
+    unit: fc.oneof(fc.constantFrom('\u2028', '\u2029', '\u0085', '\r'), fc.string({ unit: 'grapheme' })),
+  })
+  fc.assert(
+    fc.property(text, (model) => {
+      const body = JSON.stringify({ details: { model } })
+      expect(parseLines(encode(eventLine(1, digest, body)))).toEqual([{ n: 1, digest, body }])
+    }),
+  )
+})
+
 test('refuses what is not of the form, too much of it, and what is not UTF-8', () => {
   const refused = expect.objectContaining({ code: 'invalid_parameter' })
   const line = eventLine(1, digest, '{}')

@@ -8,7 +8,8 @@ import type { LaneRegistry } from './lane-registry.ts'
 import { eventBatchLimit, eventsReplySchema, laneHeader, streamIdHeader } from './wire.ts'
 
 const mostBytes = 4 * 1024 * 1024
-const lineForm = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(\{.*\})\}$/
+/** With `s`, because JSON leaves U+2028 and U+2029 as they are and `.` would stop at them. */
+const lineForm = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(\{.*\})\}$/s
 
 export function eventsRoute({ options, registry }: { options: FleetOptions; registry: LaneRegistry }): AnyRoute {
   return route({

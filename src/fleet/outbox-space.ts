@@ -105,6 +105,8 @@ export class OutboxSpace {
       writtenAt: this.#options.clock.now(),
     }
     this.segments.push(segment)
+    // The former one may be synced to its end already: the next sync is what closes it.
+    if (former !== undefined) this.#unsynced.add(former)
     this.#unsynced.add(segment)
     return segment
   }
@@ -125,10 +127,6 @@ export class OutboxSpace {
     this.#unsynced.add(segment)
   }
 
-  get synced(): boolean {
-    return this.#unsynced.size === 0
-  }
-
   /** Brings everything written so far to the disk, off the thread; former segments are closed then. */
   sync(): Promise<void> {
     this.#syncing ??= this.#syncAll().finally(() => {
@@ -141,8 +139,14 @@ export class OutboxSpace {
     for (const segment of [...this.#unsynced]) {
       this.#unsynced.delete(segment)
       if (segment.fd === null) continue
-      await syncData(segment.fd)
-      if (segment !== this.current && segment.fd !== null) {
+      try {
+        await syncData(segment.fd)
+      } catch (error) {
+        this.#unsynced.add(segment)
+        throw error
+      }
+      // What was written to it meanwhile is still to be synced.
+      if (segment !== this.current && segment.fd !== null && !this.#unsynced.has(segment)) {
         closeSync(segment.fd)
         segment.fd = null
       }

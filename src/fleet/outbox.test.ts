@@ -205,6 +205,18 @@ describe('an outbox', () => {
     expect(start(directory).recovered).toMatchObject({ interrupted: 0, dropped: null })
   })
 
+  test('lets go of a segment that was brought to the disk before the next one began', async () => {
+    const directory = emptyDirectory()
+    const outbox = start(directory, { segmentBytes: 32 * 1024 })
+    for (let count = 0; count < 10; count++) {
+      await outbox.refuse([event({ text: 'x'.repeat(3500) })])
+      await Bun.sleep(125)
+    }
+    expect(listSegments(directory)).toHaveLength(2)
+    outbox.shipped(outbox.lastEvent)
+    expect(listSegments(directory)).toHaveLength(1)
+  })
+
   test('keeps acknowledged segments as long as it was told to, and ships again from any kept event', async () => {
     const outbox = start(emptyDirectory(), { keepMs: 3_600_000 })
     for (let count = 0; count < 100; count++) await outbox.refuse([event({ text: 'x'.repeat(3500), count })])
