@@ -13,7 +13,7 @@ import { backoff } from './backoff.ts'
 import type { Outbox } from './outbox.ts'
 import type { OutboxReader } from './outbox-reader.ts'
 import { eventBody } from './outbox-record.ts'
-import { eventBatchLimit, eventLineHead } from './wire.ts'
+import { eventLineHead } from './wire.ts'
 
 export interface ChainHead {
   seq: number
@@ -36,6 +36,8 @@ export interface ShipperOptions {
 
 /** More than a line has around its body. */
 const aroundBody = 128
+/** A full batch: few enough that the control plane takes it in within a few milliseconds (protocols section 7). */
+const batchEvents = 128
 /** Batches that are not full begin at least so far apart. */
 const paceMs = 50
 
@@ -79,7 +81,7 @@ export class Shipper {
   /** How long to wait before what there is now goes, in milliseconds. */
   #pause(): number {
     const { outbox, lingerMs, clock } = this.#options
-    if (this.#head !== null && outbox.lastEvent - this.#head.seq >= eventBatchLimit) return 0
+    if (this.#head !== null && outbox.lastEvent - this.#head.seq >= batchEvents) return 0
     return Math.max(lingerMs, this.#sentAt + paceMs - clock.monotonic())
   }
 
@@ -121,7 +123,7 @@ export class Shipper {
 
   /** The next batch, or null where there is no news; bodies are copied from the outbox and never made text. */
   #lines(head: ChainHead): Buffer<ArrayBuffer> | null {
-    const events = this.#reader.read(head.seq, eventBatchLimit)
+    const events = this.#reader.read(head.seq, batchEvents)
     if (events.length === 0) return null
     const bytes = Buffer.allocUnsafe(events.reduce((sum, { record }) => sum + record.length + aroundBody, 0))
     let { digest } = head
