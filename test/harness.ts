@@ -81,6 +81,14 @@ export async function startGatehouse(options: StartOptions = {}): Promise<Gateho
   })
   running.add(child.pid)
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)]
+  const stop = async () => {
+    const family = [child.pid, ...descendantsOf(child.pid)]
+    for (const pid of family) signal(pid, 'SIGKILL')
+    await child.exited
+    await until('all processes have ended', () => !family.some(isAlive))
+    running.delete(child.pid)
+    if (!options.dataDirectory) rmSync(join(dataDirectory, '..'), { recursive: true, force: true })
+  }
   const ready = await eventually(
     () => {
       const line = stdout()
@@ -90,16 +98,11 @@ export async function startGatehouse(options: StartOptions = {}): Promise<Gateho
       throw new Error(`up is not ready (exit code ${child.exitCode})\nstdout: ${stdout()}\nstderr: ${stderr()}`)
     },
     { withinMs: 20_000, everyMs: 2 },
-  )
+  ).catch(async (error) => {
+    await stop()
+    throw error
+  })
   const startUpMs = performance.now() - startedAt
-  const stop = async () => {
-    const family = [child.pid, ...descendantsOf(child.pid)]
-    for (const pid of family) signal(pid, 'SIGKILL')
-    await child.exited
-    await until('all processes have ended', () => !family.some(isAlive))
-    running.delete(child.pid)
-    if (!options.dataDirectory) rmSync(join(dataDirectory, '..'), { recursive: true, force: true })
-  }
   return {
     baseUrl: ready.base_url,
     gatewayUrl: ready.gateway_url,

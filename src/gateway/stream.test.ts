@@ -60,6 +60,15 @@ const begin = async () => {
 }
 const outcome = () => running.lane.journal.outcomes()[0]
 
+test('a stream that ends before its first whole frame is an error answer of its own, not a stream', async () => {
+  const headers = { 'content-type': 'text/event-stream' }
+  const broken = await startTestGateway(() => new Response('data: {"choices":[{"in', { headers }))
+  const answer = await broken.chat(streamed)
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([502, 'application/json'])
+  expect(await answer.json()).toMatchObject({ error: { code: 'upstream_provider_error' } })
+  await broken.stop()
+})
+
 test('frames are passed at once, whole, as the bytes that came', async () => {
   const reader = await begin()
   const first = ': keep-alive\r\n\r\ndata: {"choices":[{"index":0,"delta":{"content":"Hé"}}],"x":1.0}\r\n\r\n'

@@ -27,8 +27,8 @@ const maxFrameBytes = 16 * 1024 * 1024
 const lingerMilliseconds = 1000
 
 /**
- * Makes the streaming answer as soon as the provider has sent its first bytes; until then a failure is still an answer
- * of its own. From here on the relay ends the exchange.
+ * Makes the streaming answer as soon as the provider has sent its first whole frame; until then a failure is still an
+ * answer of its own. From here on the relay ends the exchange.
  */
 export async function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const relay = new Relay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
@@ -54,7 +54,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #reader: ByteReader
   readonly #splitter = new SseSplitter(maxFrameBytes)
   #outlet: Outlet | null = null
-  #first: Uint8Array | null = null
+  #first: SseFrame[] | null = null
   #received = 0
   /** Nothing more is passed on: the end is on its way, or the caller is gone. */
   #ended = false
@@ -65,11 +65,13 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#reader = reader
   }
 
-  /** Waits for the provider's first bytes; false where none came. */
+  /** Waits for the provider's first whole frame; false where none came. */
   async begin(): Promise<boolean> {
-    const chunk = await this.#read()
-    if (chunk === 'broken' || chunk === 'ended' || this.#exchange.cut !== null) return false
-    this.#first = chunk
+    while (this.#first === null) {
+      const frames = await this.#frames()
+      if (typeof frames === 'string' || this.#exchange.cut !== null) return false
+      if (frames.length > 0) this.#first = frames
+    }
     // While the caller does not read, no read of the provider is there to be rejected by the abort.
     this.#exchange.onCut = () => {
       if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
@@ -84,15 +86,11 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   async pull(): Promise<void> {
     let passed = false
     while (!passed && !this.#ended) {
-      const chunk = this.#first ?? (await this.#read())
+      const frames = this.#first ?? (await this.#frames())
       this.#first = null
       if (this.#ended) return
-      if (chunk === 'broken') return this.#fail('provider.interrupted')
-      if (chunk === 'ended') return this.#finishWithout()
-      this.#received += chunk.length
-      if (this.#received > this.#gateway.settings.answer_limit_bytes) return this.#fail('provider.answer_too_large')
-      const frames = this.#split(chunk)
-      if (frames === null) return this.#fail('provider.invalid_answer')
+      if (frames === 'ended') return this.#finishWithout()
+      if (typeof frames === 'string') return this.#fail(frames)
       passed = await this.#pass(frames)
     }
   }
@@ -115,12 +113,18 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     }
   }
 
-  #split(chunk: Uint8Array): SseFrame[] | null {
+  /** The frames that the next bytes complete, possibly none; or why there are no more. */
+  async #frames(): Promise<SseFrame[] | 'ended' | ReasonCode> {
+    const chunk = await this.#read()
+    if (chunk === 'broken') return 'provider.interrupted'
+    if (chunk === 'ended') return 'ended'
+    this.#received += chunk.length
+    if (this.#received > this.#gateway.settings.answer_limit_bytes) return 'provider.answer_too_large'
     try {
       return this.#splitter.push(chunk)
     } catch {
       // Longer than any frame may be: not an event stream.
-      return null
+      return 'provider.invalid_answer'
     }
   }
 
