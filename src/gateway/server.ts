@@ -95,7 +95,9 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       if (governed === undefined && !isAboutItself(path)) {
         return failureAnswer(chat, new Failure('not_found'), requestId, null)
       }
-      if (request.method !== wanted) {
+      // RFC 9110 section 9.1: what answers GET answers HEAD; the server leaves the body out.
+      const isHead = request.method === 'HEAD' && governed === undefined
+      if (request.method !== wanted && !isHead) {
         const failed = failureAnswer(chat, new Failure('method_not_allowed'), requestId, null)
         failed.headers.set('allow', wanted)
         return failed

@@ -19,6 +19,11 @@ afterAll(() => running.stop())
 const get = (path: string, secret = running.secret) =>
   fetch(`${running.url}${path}`, { headers: { authorization: `Bearer ${secret}` } })
 
+test('what the process says about itself can be asked for by HEAD', async () => {
+  const answer = await fetch(`${running.url}/healthz`, { method: 'HEAD' })
+  expect([answer.status, await answer.text()]).toEqual([200, ''])
+})
+
 test('GET /v1/models lists what the token may use, in the form both clients read', async () => {
   const response = await get('/v1/models')
   expect(response.headers.get('x-service-verdict')).toBe('ALLOW')
