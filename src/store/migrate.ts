@@ -7,6 +7,7 @@
 import { Failure } from '../failure.ts'
 import ledger0001 from './migrations/ledger-0001.sql' with { type: 'text' }
 import ledger0002 from './migrations/ledger-0002.sql' with { type: 'text' }
+import ledger0003 from './migrations/ledger-0003.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import type { Database } from './open.ts'
@@ -23,6 +24,7 @@ export const stateMigrations: readonly Migration[] = [
 export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0001', sql: ledger0001 },
   { name: 'ledger-0002', sql: ledger0002 },
+  { name: 'ledger-0003', sql: ledger0003 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */
