@@ -8,7 +8,7 @@
  * Whatever is thrown on the way becomes an answer in one place (`answer.ts`).
  */
 import { Elysia } from 'elysia'
-import { Failure } from '../failure.ts'
+import { asFailure, Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -211,8 +211,10 @@ async function answerOnce(
   try {
     answer = await handle()
   } catch (error) {
-    // The handler's failure is the answer; a key that could not be freed frees itself after a minute.
-    await claim.release().catch((failed: unknown) => log.warn({ error: String(failed) }, 'A key was not freed'))
+    // What failed on our side may have been done all the same: its key stays taken for a minute, so that a repeat does
+    // not do it twice. Any other failure has changed nothing; a key that could not be freed frees itself.
+    if (asFailure(error).status < 500)
+      await claim.release().catch((failed: unknown) => log.warn({ error: String(failed) }, 'A key was not freed'))
     throw error
   }
   if (answer instanceof Response) {

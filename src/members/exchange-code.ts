@@ -125,6 +125,6 @@ async function endGiven(dependencies: MemberDependencies, given: Given, requestI
 
 /** In nobody's name: whoever presented the code again is unknown. */
 async function revokeGiven(dependencies: MemberDependencies, tokenId: string, requestId: string): Promise<void> {
-  const actor = { principal: { ...anonymous, name: 'system:code-replay' }, requestId }
-  await (await revokeToken(dependencies, actor, tokenId)).propagation
+  const actor = { principal: { ...anonymous, name: 'system:code-replay', roles: ['owner' as const] }, requestId }
+  await (await revokeToken(dependencies, actor, tokenId)).propagation()
 }

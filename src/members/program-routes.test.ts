@@ -211,6 +211,20 @@ test('a code of somebody disabled meanwhile is worth nothing', async () => {
   expect((await exchange(code)).status).toBe(422)
 })
 
+test('a code approved before the password was changed is worth nothing', async () => {
+  const code = await approved(ann)
+  const body = { current_password: testPassword, new_password: testPassword.toUpperCase() }
+  const changed = await plane.call('POST', '/v1/auth/password', {
+    cookie: ann.cookie,
+    headers: plane.fromPage(ann),
+    body,
+  })
+  expect(changed.status).toBe(200)
+  expect((await exchange(code)).status).toBe(422)
+  const back = { current_password: testPassword.toUpperCase(), new_password: testPassword }
+  await plane.call('POST', '/v1/auth/password', { cookie: ann.cookie, headers: plane.fromPage(ann), body: back })
+})
+
 test('a code gives a general token, bound to the person, with the name that was approved', async () => {
   const code = await approved(ann, { token_name: 'laptop' })
   const given = await exchangeForToken(code)

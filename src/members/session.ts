@@ -124,11 +124,11 @@ export const endSession = (id: string, userId: string): Statement => ({
   args: [id, userId],
 })
 
-/** Ends all sessions of a person, but the one named. */
-export const endSessionsOf = (userId: string, exceptId: string | null = null): Statement => ({
-  sql: 'delete from user_sessions where user_id = ? and id is not ?',
-  args: [userId, exceptId],
-})
+/** Ends all sessions of a person, but the one named, and the codes that would still give a program a new one. */
+export const endSessionsOf = (userId: string, exceptId: string | null = null): Statement[] => [
+  { sql: 'delete from user_sessions where user_id = ? and id is not ?', args: [userId, exceptId] },
+  { sql: 'update program_codes set expires_at = 0 where user_id = ? and used_at is null', args: [userId] },
+]
 
 export const sweepSessions = (settings: SessionSettings, now: number): Statement => ({
   sql: 'delete from user_sessions where expires_at <= ? or last_used_at <= ?',

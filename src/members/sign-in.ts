@@ -119,5 +119,5 @@ export const passwordStatements = (userId: string, passwordHash: string, exceptS
     sql: 'update users set password_hash = ?, version = version + 1 where id = ?',
     args: [passwordHash, userId],
   },
-  endSessionsOf(userId, exceptSessionId),
+  ...endSessionsOf(userId, exceptSessionId),
 ]

@@ -163,3 +163,57 @@ test('who is not there is not found', async () => {
     expect((await plane.call('GET', path, { token: plane.adminToken })).status).toBe(404)
   }
 })
+
+test('an administrator token bound to a team or a person changes no people', async () => {
+  const team = await plane.call('POST', '/v1/teams', { token: plane.adminToken, body: { name: 'Bound' } })
+  const minted = await plane.call('POST', '/v1/tokens', {
+    token: plane.adminToken,
+    body: { name: 'bound', purpose: 'general', roles: ['admin'], bindings: { team_id: team.json.id } },
+  })
+  const bound = minted.json.token_value
+  const refused = [
+    await add({ role: 'admin', password: testPassword }, bound),
+    await plane.call('POST', '/v1/teams', { token: bound, body: { name: 'Another' } }),
+    await plane.call('PATCH', `/v1/users/${(await add({})).json.id}`, { token: bound, body: { name: 'Renamed' } }),
+  ]
+  expect(refused.map(({ status, json }) => [status, json.error.code])).toEqual(
+    refused.map(() => [403, 'permission_denied']),
+  )
+})
+
+test('an administrator token bound to a team makes no identity for a gateway', async () => {
+  const team = await plane.call('POST', '/v1/teams', { token: plane.adminToken, body: { name: 'Gateways' } })
+  const bindings = { team_id: team.json.id }
+  const minted = await plane.call('POST', '/v1/tokens', {
+    token: plane.adminToken,
+    body: { name: 'bound', purpose: 'general', roles: ['admin'], bindings },
+  })
+  const body = { name: 'g', purpose: 'gateway_runtime', bindings: { ...bindings, gateway_id: plane.gatewayId } }
+  const refused = await plane.call('POST', '/v1/tokens', { token: minted.json.token_value, body })
+  expect([refused.status, refused.json.error.code]).toEqual([403, 'permission_denied'])
+  expect((await plane.call('POST', '/v1/tokens', { token: plane.adminToken, body })).status).toBe(201)
+})
+
+test("a session does not replace its own person's password without the present one", async () => {
+  const email = anyEmail()
+  await plane.addPerson(email, 'admin')
+  const admin = await plane.signInAs(email)
+  const answer = await plane.call('PATCH', `/v1/users/${admin.userId}`, {
+    cookie: admin.cookie,
+    headers: plane.fromPage(admin),
+    body: { password: 'a stolen session would like this' },
+  })
+  expect([answer.status, answer.json.error.param]).toEqual([403, 'password'])
+})
+
+test('a member sees their own tokens and nobody else’s', async () => {
+  const email = anyEmail()
+  const id = await plane.addPerson(email)
+  const own = await plane.call('POST', '/v1/tokens', {
+    token: plane.adminToken,
+    body: { name: 'own', purpose: 'general', bindings: { user_id: id } },
+  })
+  const member = await plane.signInAs(email)
+  const page = await plane.call('GET', '/v1/tokens', { cookie: member.cookie })
+  expect(page.json.tokens.map((token: { id: string }) => token.id)).toEqual([own.json.id])
+})

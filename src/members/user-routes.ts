@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import type { Statement } from '../store/open.ts'
+import type { Principal } from '../tokens/principal.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { changesOf, memberEvent, recordChange } from './member-event.ts'
 import { cutPage, entityTag, pageQuery, requireVersion, startOf } from './page.ts'
@@ -126,6 +127,7 @@ const updateUser = (dependencies: MemberDependencies): AnyRoute =>
       const before = await requireUser(dependencies, id)
       requireVersion(headers, before.version)
       assertMayChange(principal, before.role, body.role ?? before.role)
+      assertNotOwnPassword(principal, id, body.password)
       const after = await changed(before, body)
       const changes = changesOf(before, after, ['name', 'role', 'status'])
       const newPassword = body.password !== undefined
@@ -141,6 +143,15 @@ const updateUser = (dependencies: MemberDependencies): AnyRoute =>
       return await answer(dependencies, id)
     },
   })
+
+/** One's own password is changed by who knows the present one: a stolen session must not become a lasting one. */
+function assertNotOwnPassword({ kind, userId }: Principal, id: string, password: string | undefined): void {
+  if (kind !== 'session' || userId !== id || password === undefined) return
+  throw new Failure('permission_denied', {
+    param: 'password',
+    message: 'Change your own password by POST /v1/auth/password, with the present one',
+  })
+}
 
 async function changed(before: UserRow, changes: z.infer<typeof userChanges>): Promise<UserRow> {
   const { password, name = before.name, role = before.role, status = before.status } = changes
@@ -162,7 +173,7 @@ function updateStatements(before: UserRow, after: UserRow, newPassword: boolean)
     },
     ...(losesOwner(before, after) ? [otherOwnerGuard(id)] : []),
     update,
-    ...(newPassword || after.status === 'disabled' ? [endSessionsOf(id)] : []),
+    ...(newPassword || after.status === 'disabled' ? endSessionsOf(id) : []),
   ]
 }
 

@@ -37,7 +37,7 @@ const update = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
         updateToken(deps, actor, id, call.body, ifMatch),
       )
       const updated = await toRecord(token)
-      return { reply: { ...updated, propagation: await propagation }, headers: etag(updated) }
+      return { reply: { ...updated, propagation: await propagation() }, headers: etag(updated) }
     },
   })
 
@@ -60,7 +60,7 @@ const rotate = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
         rotateToken(deps, actor, id, grace),
       )
       const made = await toRecord(token)
-      const reply = { ...made, token_value: secret, propagation: await propagation }
+      const reply = { ...made, token_value: secret, propagation: await propagation() }
       return { reply, secretOf: token.id, headers: etag(made) }
     },
   })
@@ -112,7 +112,7 @@ const emergencyRevoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute 
         explanation,
       )
       const revoked = await toRecord(token)
-      const reply = { ...revoked, proof_event_id: eventId, propagation: await propagation }
+      const reply = { ...revoked, proof_event_id: eventId, propagation: await propagation() }
       return { reply, headers: etag(revoked) }
     },
   })

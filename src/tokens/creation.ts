@@ -104,6 +104,9 @@ const boundsOfCreator: readonly ScopeField[] = [
 export async function checkGrant(principal: Principal, scope: TokenScope, ledger: Database): Promise<void> {
   const beyond = (param: string) =>
     new Failure('permission_denied', { param, message: `${param} goes beyond what the caller may give` })
+  // A gateway's identity opens every provider key of that gateway, whatever team it is for.
+  const bound = principal.kind === 'token' && (principal.teamId !== null || principal.userId !== null)
+  if (bound && scope.roles.includes('runtime')) throw beyond('purpose')
   const roles = scope.roles.filter((role) => role !== 'runtime')
   if (!rolesWithin(principal.roles, roles)) throw beyond('roles')
   if (!(await mayActForTeam(principal, scope, ledger))) throw beyond('bindings.team_id')

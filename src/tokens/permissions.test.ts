@@ -17,7 +17,7 @@ test('only owner and admin may make tokens; an operator may revoke them, an audi
     roles.filter((role) => permissionsOf([role]).has(permission))
   expect(holders('tokens:write')).toEqual(['owner', 'admin'])
   expect(holders('tokens:revoke')).toEqual(['owner', 'admin', 'operator'])
-  expect(holders('tokens:read')).toEqual(['owner', 'admin', 'operator', 'auditor'])
+  expect(holders('tokens:read')).toEqual(['owner', 'admin', 'operator', 'auditor', 'member'])
   expect(holders('events:export')).toEqual(['owner', 'admin', 'auditor'])
   expect(holders('gateway:invoke')).toEqual(['owner', 'admin', 'operator', 'member'])
 })

@@ -41,7 +41,8 @@ const granted: Record<Role, readonly Permission[]> = {
     'mcp:invoke',
   ],
   auditor: [...reads, 'events:export'],
-  member: ['gateway:invoke', 'mcp:invoke'],
+  // What a member reads is their own: `visibility.ts` here and in events.
+  member: ['gateway:invoke', 'mcp:invoke', 'tokens:read', 'events:read'],
   runtime: ['runtime:connect'],
 }
 

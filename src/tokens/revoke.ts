@@ -10,13 +10,14 @@ import { requireToken } from './visibility.ts'
 
 export interface Revoked {
   token: StoredToken
-  propagation: Promise<Propagation>
+  /** Waits for the gateways and says who has it; nothing waits, or can fail, before it is asked. */
+  propagation: () => Promise<Propagation>
 }
 
 /** Revokes a token; one that is revoked already stays as it is. Throws `not_found`. */
 export async function revokeToken(deps: TokenDependencies, actor: Actor, id: string): Promise<Revoked> {
   const token = await requireToken(deps.ledger, actor.principal, id)
-  if (token.revokedAt !== null) return { token, propagation: deps.fleet.propagation(token.version) }
+  if (token.revokedAt !== null) return { token, propagation: () => deps.fleet.propagation(token.version) }
   const revocation = { by: actor.principal.name, emergency: false, explanation: null }
   try {
     return await recordRevocation(deps, actor, token, revocation)
@@ -25,7 +26,7 @@ export async function revokeToken(deps: TokenDependencies, actor: Actor, id: str
     // Somebody else revoked it meanwhile; the state knows, even if that one has not finished writing to the ledger.
     const { revokedAt, version } = await requireStateRow(deps.state, id)
     if (revokedAt === null) throw error
-    return { token: { ...token, revokedAt, version }, propagation: deps.fleet.propagation(version) }
+    return { token: { ...token, revokedAt, version }, propagation: () => deps.fleet.propagation(version) }
   }
 }
 
@@ -74,7 +75,7 @@ async function recordRevocation(deps: TokenDependencies, actor: Actor, token: St
   })
   return {
     token: { ...token, revokedAt: now, revocation, version: head.version },
-    propagation: deps.fleet.propagation(head.version),
+    propagation: () => deps.fleet.propagation(head.version),
     eventId: event.event_id,
   }
 }

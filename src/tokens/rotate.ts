@@ -18,7 +18,8 @@ import { findToken, requireStateRow, type StoredToken } from './stored-token.ts'
 import { requireToken } from './visibility.ts'
 
 export interface RotatedToken extends MadeToken {
-  propagation: Promise<Propagation>
+  /** Waits for the gateways and says who has it; nothing waits, or can fail, before it is asked. */
+  propagation: () => Promise<Propagation>
 }
 
 /** Throws `not_found`, `token_already_rotated` (with `rotated_to_id`), `token_not_active`, `permission_denied`. */
@@ -88,6 +89,6 @@ async function rotate(
   return {
     token: { ...minted.token, version: head.version },
     secret: minted.secret,
-    propagation: deps.fleet.propagation(head.version),
+    propagation: () => deps.fleet.propagation(head.version),
   }
 }

@@ -96,7 +96,7 @@ const revoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     async handle(call) {
       const { token, propagation } = await revokeToken(deps, actorOf(call), call.params.id)
       const revoked = await toRecord(token)
-      return { reply: { ...revoked, propagation: await propagation }, headers: etag(revoked) }
+      return { reply: { ...revoked, propagation: await propagation() }, headers: etag(revoked) }
     },
   })
 

@@ -18,7 +18,8 @@ import { requireToken } from './visibility.ts'
 
 export interface Updated {
   token: StoredToken
-  propagation: Promise<Propagation>
+  /** Waits for the gateways and says who has it; nothing waits, or can fail, before it is asked. */
+  propagation: () => Promise<Propagation>
 }
 
 /**
@@ -94,7 +95,7 @@ async function write(
     // A new name takes no right away; only for what does, gateways hold the token back until they have read it.
     deny: Bun.deepEquals(scopeColumns(token), scopeColumns(scope)) ? [] : [only.hash],
   })
-  return { token: { ...changed, version: head.version }, propagation: deps.fleet.propagation(head.version) }
+  return { token: { ...changed, version: head.version }, propagation: () => deps.fleet.propagation(head.version) }
 }
 
 /** What an event says of an update: each changed limit with both values; of metadata only that it changed. */

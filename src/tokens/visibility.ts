@@ -1,14 +1,20 @@
 /**
- * Which tokens a caller sees and may act on: a team's token those of its team, a user's token those of the user's teams
+ * Which tokens a caller sees and may act on: a member the member's own; beyond that a team's token those of its team, a user's token those of the user's teams
  * and the user's own; what is bound to neither, and a session, all. What is not seen is answered as if it did not exist.
  */
 import { Failure } from '../failure.ts'
 import type { Database, Statement } from '../store/open.ts'
+import type { Role } from './permissions.ts'
 import type { Principal } from './principal.ts'
 import { openToken, type StoredToken } from './stored-token.ts'
 
+/** The roles that read tokens of others; without one of them a caller sees only what is the caller's own. */
+const readsOthers = new Set<Role>(['owner', 'admin', 'operator', 'auditor'])
+
 /** A condition on the ledger's `tokens`. */
-export function visibleTokens({ kind, teamId, userId }: Principal): Statement {
+export function visibleTokens(principal: Principal): Statement {
+  const { kind, teamId, userId, tokenId, roles } = principal
+  if (!roles.some((role) => readsOthers.has(role))) return { sql: '(user_id = ? or id = ?)', args: [userId, tokenId] }
   if (teamId !== null) return { sql: 'team_id = ?', args: [teamId] }
   if (kind === 'session' || userId === null) return { sql: '1', args: [] }
   return {
