@@ -217,3 +217,13 @@ test('a member sees their own tokens and nobody else’s', async () => {
   const page = await plane.call('GET', '/v1/tokens', { cookie: member.cookie })
   expect(page.json.tokens.map((token: { id: string }) => token.id)).toEqual([own.json.id])
 })
+
+test('disabling a person revokes the tokens that are bound to them', async () => {
+  const id = await plane.addPerson(anyEmail(), 'admin')
+  const body = { name: 'theirs', purpose: 'general', roles: ['admin'], bindings: { user_id: id } }
+  const made = await plane.call('POST', '/v1/tokens', { token: plane.adminToken, body })
+  expect((await change(id, { status: 'disabled' })).status).toBe(200)
+  expect((await plane.call('GET', '/v1/tokens', { token: made.json.token_value })).status).toBe(401)
+  const record = await plane.call('GET', `/v1/tokens/${made.json.id}`, { token: plane.adminToken })
+  expect(record.json.status).toBe('revoked')
+})

@@ -3,7 +3,9 @@ import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import type { Statement } from '../store/open.ts'
+import type { Actor } from '../tokens/minting.ts'
 import type { Principal } from '../tokens/principal.ts'
+import { revokeToken } from '../tokens/revoke.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { changesOf, memberEvent, recordChange } from './member-event.ts'
 import { cutPage, entityTag, pageQuery, requireVersion, startOf } from './page.ts'
@@ -118,7 +120,7 @@ const updateUser = (dependencies: MemberDependencies): AnyRoute =>
     method: 'PATCH',
     path: '/v1/users/{id}',
     tag: 'People',
-    summary: 'Changes a person; a new password and disabling end their sessions',
+    summary: 'Changes a person; a new password ends their sessions, disabling also their tokens',
     access: 'members:write',
     params: idParams,
     body: userChanges,
@@ -140,9 +142,20 @@ const updateUser = (dependencies: MemberDependencies): AnyRoute =>
         details: { user_id: id, changes: newPassword ? { ...changes, password: 'replaced' } : changes },
       })
       await recordChange(dependencies.recorder, { event, ledger: updateStatements(before, after, newPassword) })
+      if (after.status === 'disabled') await revokeTokensOf(dependencies, { principal, requestId }, id)
       return await answer(dependencies, id)
     },
   })
+
+/** A person's tokens end with their access. One already revoked is left out, so a repeat finishes what was interrupted. */
+async function revokeTokensOf(dependencies: MemberDependencies, actor: Actor, userId: string): Promise<void> {
+  const inForce = await dependencies.ledger.read<{ id: string }>(
+    'select id from tokens where user_id = ? and revoked_at is null',
+    [userId],
+  )
+  const system = { ...actor, principal: { ...actor.principal, teamId: null, userId: null } }
+  for (const { id } of inForce) await (await revokeToken(dependencies, system, id)).propagation()
+}
 
 /** One's own password is changed by who knows the present one: a stolen session must not become a lasting one. */
 function assertNotOwnPassword({ kind, userId }: Principal, id: string, password: string | undefined): void {
