@@ -48,6 +48,7 @@ export const eventTypes = [
   'auth.code_exchanged',
   'auth.code_replayed',
   'fleet.enrolled',
+  'fleet.event_quarantined',
 ] as const
 export type EventType = (typeof eventTypes)[number]
 

@@ -5,7 +5,7 @@
  */
 import type { Database } from '../store/open.ts'
 import type { Event } from './event.ts'
-import { firstPositionSince, seenBy } from './query.ts'
+import { firstPositionSince, seenBy, shownBody } from './query.ts'
 import type { Visibility } from './visibility.ts'
 
 export const exportFormats = ['csv', 'json'] as const
@@ -62,7 +62,7 @@ async function* readBodies(
   let next = first
   while (next <= last && !signal.aborted) {
     const rows = await ledger.read<{ position: number; body: string }>(
-      `select position, body from events where position between ? and ? and +timestamp >= ? and ${seen.sql}
+      `select position, ${shownBody} from events where position between ? and ? and +timestamp >= ? and ${seen.sql}
         order by position limit ${pageSize}`,
       [next, last, since, ...seen.args],
     )

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { newId } from '../lib/ids.ts'
+import { silentLog } from '../lib/log.ts'
 import { chainNext, chainStart } from './chain.ts'
-import type { Event } from './event.ts'
-import { nobody } from './event.ts'
+import { type Event, eventSchema, nobody } from './event.ts'
 import { chainHead, ingestEvents, type ShippedEvent } from './ingest.ts'
+import { readEventPage } from './query.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './test-ledger.ts'
 
 let databases: TestDatabases
@@ -21,18 +23,31 @@ const gatewayEvent = (change: Partial<Event> = {}): Event =>
   testEvent({ event_attribution: { ...nobody, gateway_id: gatewayId, team_id: 'team', token_id: 'token' }, ...change })
 
 /** A lane's chain of events from its beginning. */
-function shipped(events: readonly Event[], named = chain): ShippedEvent[] {
+const shipped = (events: readonly Event[], named = chain): ShippedEvent[] =>
+  shippedBodies(
+    events.map((event) => JSON.stringify(event)),
+    named,
+  )
+
+function shippedBodies(bodies: readonly string[], named = chain): ShippedEvent[] {
   let digest = chainStart(named)
-  return events.map((event, index) => {
-    const body = JSON.stringify(event)
+  return bodies.map((body, index) => {
     digest = chainNext(digest, index + 1, body)
     return { n: index + 1, digest, body }
   })
 }
 
 const lane = (count: number): ShippedEvent[] => shipped(Array.from({ length: count }, () => gatewayEvent()))
-const ingest = (lines: readonly ShippedEvent[]) =>
-  ingestEvents(databases.ledger, { chain, gatewayId, lines, receivedAt })
+const batch = { chain, gatewayId, receivedAt, newId, log: silentLog }
+const ingest = (lines: readonly ShippedEvent[]) => ingestEvents(databases.ledger, { ...batch, lines })
+const shown = () =>
+  readEventPage(databases.ledger, {
+    filters: { since: '7d' },
+    since: 0,
+    limit: 100,
+    cursor: undefined,
+    visibility: { teams: 'every', withoutTeam: true },
+  })
 const stored = () =>
   databases.ledger.read<ShippedEvent>('select seq as n, digest, body from events where chain = ? order by position', [
     chain,
@@ -96,31 +111,43 @@ describe('a batch', () => {
     expect(await stored()).toEqual(lines)
   })
 
-  test('is refused whole where one of its events is not a valid one of this gateway', async () => {
-    const refused: Event[] = [
-      gatewayEvent({ event_type: 'token.created' }),
-      gatewayEvent({ event_attribution: nobody }),
-      gatewayEvent({ event_attribution: { ...nobody, gateway_id: '01900000-0000-7000-8000-000000000009' } }),
-      gatewayEvent({ event_id: 'not an id' }),
+  test('keeps what cannot be understood at its place in the chain, shown as put aside', async () => {
+    const unclear: string[] = [
+      JSON.stringify(gatewayEvent({ event_type: 'token.created' })),
+      JSON.stringify(gatewayEvent({ event_type: 'fleet.event_quarantined' })),
+      JSON.stringify(gatewayEvent({ event_attribution: { ...nobody, gateway_id: '' } })),
+      JSON.stringify(gatewayEvent({ event_attribution: { ...nobody, gateway_id: newId(), team_id: 'team' } })),
+      JSON.stringify(gatewayEvent({ event_id: 'not an id' })),
+      '{"event_id":}',
     ]
-    for (const event of refused) {
-      expect(await codeOf(ingest(shipped([gatewayEvent(), event])))).toBe('invalid_parameter')
-    }
-    expect(await codeOf(ingest([{ n: 1, digest: '', body: '{"event_id":' }]))).toBe('invalid_parameter')
-    expect(await stored()).toEqual([])
+    const good = gatewayEvent()
+    const lines = shippedBodies([...unclear, JSON.stringify(good)])
+    expect(await ingest(lines)).toMatchObject({ seq: 7 })
+    expect(await ingest(lines)).toMatchObject({ seq: 7 })
+    expect(await stored()).toEqual(lines)
+    const { events } = await shown()
+    expect(events.map((event) => eventSchema.parse(event).event_type)).toEqual([
+      'gateway.request.outcome',
+      ...unclear.map(() => 'fleet.event_quarantined' as const),
+    ])
+    expect(events.at(-1)).toMatchObject({
+      reason_code: 'event.not_valid',
+      timestamp: '2026-01-01T00:10:00.000Z',
+      event_attribution: { ...nobody, gateway_id: gatewayId },
+      details: { chain, seq: 1, bytes: Buffer.byteLength(unclear[0] ?? '') },
+    })
   })
 
-  test('with an event id that another chain has recorded is a conflict', async () => {
+  test('keeps an event whose id is recorded already, in this chain or another, without recording it twice', async () => {
     const event = gatewayEvent()
-    await ingest(shipped([event]))
     const other = `${gatewayId}/01900000-0000-7000-8000-000000000003/0`
-    const again = ingestEvents(databases.ledger, {
-      chain: other,
-      gatewayId,
-      lines: shipped([event], other),
-      receivedAt,
-    })
-    expect(await codeOf(again)).toBe('conflict')
+    await ingest(shipped([event]))
+    const twice = gatewayEvent()
+    const lines = shipped([event, twice, twice], other)
+    const head = await ingestEvents(databases.ledger, { ...batch, chain: other, lines })
+    expect(head).toEqual({ seq: 3, digest: lines[2]?.digest ?? '' })
+    const { events } = await shown()
+    expect(events.map(({ reason_code }) => reason_code)).toEqual(['event.repeated_id', 'ok', 'event.repeated_id', 'ok'])
   })
 })
 

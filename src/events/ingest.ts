@@ -1,14 +1,18 @@
 /**
  * Takes a gateway lane's events into the ledger, each exactly once and in the order of the lane's chain (protocols
  * section 6). A batch that was taken already, in whole or in part, is accepted again: the answer is always the head, from
- * which the lane goes on. A body is stored as it came; nothing in it is trusted that the poster could forge: it must be a
- * valid event of a type that gateways may post, under the poster's own gateway id.
+ * which the lane goes on. A body is stored as it came; nothing in it is trusted that the poster could forge: what is not a
+ * valid event of a type that gateways may post, under the poster's own gateway id and an event id of its own, keeps its
+ * place in the chain as quarantined (quarantine.ts).
  */
 import { Failure } from '../failure.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
 import type { Database } from '../store/open.ts'
 import { appendStatements, brokenConstraint, type Chained, type ChainHead, readChainHead } from './append.ts'
 import { chainNext } from './chain.ts'
 import { eventSchema, isGatewayEventType } from './event.ts'
+import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
 
 /** One event as a lane ships it: its number, the chain's digest after it, its exact text. */
 export interface ShippedEvent {
@@ -25,6 +29,8 @@ export interface Batch {
   lines: readonly ShippedEvent[]
   /** Milliseconds since the epoch. */
   receivedAt: number
+  newId: NewId
+  log: Log
 }
 
 const attempts = 5
@@ -34,11 +40,11 @@ export const chainHead = (ledger: Database, chain: string): Promise<ChainHead> =
 
 /**
  * Appends a batch and gives the chain's head. Throws `chain_gap` where events before these are missing, `chain_fork`
- * where a number is recorded with another content or a digest does not follow, `invalid_parameter` for what is no event.
+ * where a number is recorded with another content or a digest does not follow.
  */
 export async function ingestEvents(ledger: Database, batch: Batch): Promise<ChainHead> {
   requireConsecutive(batch.lines)
-  const chained = batch.lines.map((line) => readLine(line, batch.gatewayId))
+  let chained = batch.lines.map((line) => readLine(line, batch))
   for (let attempt = 1; ; attempt += 1) {
     const head = await readChainHead(ledger, batch.chain)
     await requireSameHistory(ledger, batch, head)
@@ -48,14 +54,13 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
     if (last === undefined) return head
     try {
       await ledger.write(appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt }))
+      reportQuarantined(batch, fresh)
       return { seq: last.n, digest: last.digest }
     } catch (error) {
       const broken = brokenConstraint(error)
-      if (broken === 'unique') {
-        throw new Failure('conflict', { message: 'An event id is already recorded elsewhere', cause: error })
-      }
-      // The chain grew between reading its head and writing: look again.
-      if (broken !== 'check' || attempt === attempts) throw error
+      if ((broken !== 'check' && broken !== 'unique') || attempt === attempts) throw error
+      if (broken === 'unique') chained = await quarantineRepeated(ledger, batch, fresh)
+      // Otherwise the chain grew between reading its head and writing: look again.
     }
   }
 }
@@ -67,32 +72,48 @@ function requireConsecutive(lines: readonly ShippedEvent[]): void {
   }
 }
 
-function readLine({ n, digest, body }: ShippedEvent, gatewayId: string): Chained {
-  const param = `events.${n}`
-  let value: unknown
+function readLine(line: ShippedEvent, batch: Batch): Chained {
+  const { n, digest, body } = line
+  const parsed = eventSchema.safeParse(parseJson(body))
+  const mine =
+    parsed.success &&
+    isGatewayEventType(parsed.data.event_type) &&
+    parsed.data.event_attribution.gateway_id === batch.gatewayId
+  return mine ? { event: parsed.data, body, n, digest } : quarantine(line, batch, 'event.not_valid')
+}
+
+const quarantine = (line: ShippedEvent, { gatewayId, receivedAt, newId }: Batch, reason: QuarantineReason): Chained =>
+  quarantined(line, { reason, gatewayId, receivedAt, newId })
+
+function parseJson(body: string): unknown {
   try {
-    value = JSON.parse(body)
+    return JSON.parse(body)
   } catch {
-    // The parser's message quotes the text; the number says enough.
-    throw new Failure('invalid_parameter', { message: 'The event is not valid JSON', param })
+    // No JSON, so no event either; the schema says so of this as of anything else.
+    return undefined
   }
-  const parsed = eventSchema.safeParse(value)
-  if (!parsed.success) {
-    const path = parsed.error.issues[0]?.path.map(String) ?? []
-    throw new Failure('invalid_parameter', { message: 'The event lacks a form', param: [param, ...path].join('.') })
+}
+
+/** Puts those events aside whose id is recorded already, or stands in the batch twice. */
+async function quarantineRepeated(ledger: Database, batch: Batch, events: readonly Chained[]): Promise<Chained[]> {
+  const rows = await ledger.read<{ event_id: string }>(
+    'select event_id from events where event_id in (select value from json_each(?))',
+    [JSON.stringify(events.map(({ event }) => event.event_id))],
+  )
+  const taken = new Set(rows.map(({ event_id }) => event_id))
+  return events.map((each) => {
+    const { event_id: id } = each.event
+    if (taken.has(id)) return quarantine(each, batch, 'event.repeated_id')
+    taken.add(id)
+    return each
+  })
+}
+
+function reportQuarantined({ chain, log }: Batch, events: readonly Chained[]): void {
+  for (const { n, event } of events) {
+    if (event.event_type !== quarantinedType) continue
+    log.error({ chain, n, reason: event.reason_code }, 'An event of a gateway was put aside: it cannot be understood')
   }
-  const event = parsed.data
-  if (!isGatewayEventType(event.event_type)) {
-    throw new Failure('invalid_parameter', {
-      message: 'A gateway may not post this type',
-      param: `${param}.event_type`,
-    })
-  }
-  if (event.event_attribution.gateway_id !== gatewayId) {
-    const field = `${param}.event_attribution.gateway_id`
-    throw new Failure('invalid_parameter', { message: "This is another gateway's event", param: field })
-  }
-  return { event, body, n, digest }
 }
 
 /** What was shipped before must be what is recorded. Rows that retention has removed can no longer be compared. */

@@ -10,6 +10,7 @@ import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { Event } from './event.ts'
+import { quarantinedType } from './quarantine.ts'
 import type { Visibility } from './visibility.ts'
 
 export interface EventFilters {
@@ -24,6 +25,19 @@ export interface EventPage {
   events: Event[]
   next_cursor: string | null
 }
+
+/**
+ * The text an event is shown by: its body, but for one that was kept without being understood (ingest.ts), of which the
+ * columns tell.
+ */
+export const shownBody = `case event_type when '${quarantinedType}' then json_object('event_id', event_id,
+    'event_type', event_type, 'request_id', null,
+    'timestamp', strftime('%Y-%m-%dT%H:%M:%fZ', timestamp / 1000.0, 'unixepoch'),
+    'verdict', verdict, 'reason_code', reason_code, 'config_version', 0,
+    'event_attribution', json_object('token_id', null, 'team_id', null, 'user_id', null, 'gateway_id', gateway_id,
+      'oauth_client_id', null, 'session_id', null, 'key_class', null),
+    'details', json_object('chain', chain, 'seq', seq, 'bytes', length(cast(body as blob))))
+  else body end as body`
 
 const clockDisagreementMilliseconds = 60_000
 
@@ -69,7 +83,7 @@ function pageQuery(
   }
   const conditions = where.map(({ sql }) => sql).join(' and ')
   return {
-    sql: `select position, body from events where ${conditions} order by position desc limit ?`,
+    sql: `select position, ${shownBody} from events where ${conditions} order by position desc limit ?`,
     args: [...where.flatMap(({ args }) => args), limit + 1],
   }
 }

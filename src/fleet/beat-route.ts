@@ -1,4 +1,5 @@
 /** The beat of a lane (protocols section 4, rule 3): what it has acknowledged, and whether its news are fresh. */
+import type { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
@@ -8,7 +9,7 @@ import type { Lane, LaneRegistry } from './lane-registry.ts'
 import type { RuntimeTokens } from './runtime-token.ts'
 import type { StateHead } from './state-head.ts'
 import { sessionOf } from './stream-route.ts'
-import { beatReplySchema, beatRequestSchema, laneName } from './wire.ts'
+import { beatReplySchema, beatRequestSchema, type Head, laneName } from './wire.ts'
 
 export interface BeatDependencies {
   options: FleetOptions
@@ -31,8 +32,8 @@ export function beatRoute({ options, registry, stateHead, tokens, endToken }: Be
     internal: true,
     async handle({ principal, body }) {
       const lane = await heldLane(registry, principal, body.lane, body.stream_id)
-      registry.beat(lane, body.acknowledged_version)
       const { head, fresh } = await stateHead.recent()
+      registry.beat(lane, acknowledges(body, head) ? body.acknowledged_version : 0)
       if (!(await tokens.active(lane.tokenId, head.version))) {
         await endToken(lane.tokenId)
         throw new Failure('invalid_api_token')
@@ -42,6 +43,15 @@ export function beatRoute({ options, registry, stateHead, tokens, endToken }: Be
       return { reply: { head, fresh: fresh && !ahead, now: timestamp(options.clock.now()) } }
     },
   })
+}
+
+/**
+ * Whether what a lane says it has is of what this primary has said: a primary restored from an older copy gives the same
+ * versions to other changes, which an acknowledgement from before does not cover.
+ */
+function acknowledges(beat: z.infer<typeof beatRequestSchema>, head: Head): boolean {
+  if (beat.history !== head.history || beat.acknowledged_version > head.version) return false
+  return beat.acknowledged_version < head.version || beat.nonce === head.nonce
 }
 
 /**
@@ -73,7 +83,8 @@ export async function heldLane(
     tokenId,
     streamId,
     stream: null,
-    acknowledgedVersion: row.acknowledged_version,
+    // Its beat says it again, and that is held against the primary as it is now.
+    acknowledgedVersion: 0,
     lastBeatAt: row.last_beat_at,
   }
   return registry.get(name) ?? registry.adopt(lane)

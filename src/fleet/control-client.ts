@@ -20,6 +20,7 @@ export interface Beat {
   lane: number
   stream_id: string
   acknowledged_version: number
+  history: string
   nonce: string
 }
 

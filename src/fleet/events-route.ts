@@ -32,6 +32,8 @@ export function eventsRoute({ options, registry }: { options: FleetOptions; regi
         gatewayId: lane.gatewayId,
         lines: parseLines(bytes),
         receivedAt: options.clock.now(),
+        newId: options.newId,
+        log: options.log,
       })
       return { reply: { seq, digest } }
     },

@@ -54,6 +54,8 @@ export class LaneSession {
   #stream: AbortController | null = null
   /** What is or will be acknowledged when the records on their way are committed. */
   #promised: StatePosition | null
+  /** The head of the last version that was promised, by whose nonce the control plane knows that it is its own. */
+  #promisedHead: Head | null = null
   #behind: Promise<void> | null = null
   #beatAgain = false
   #beating = false
@@ -153,7 +155,10 @@ export class LaneSession {
     this.connected = true
     this.#options.onTime(Date.parse(now))
     this.#shipper.resume(events)
-    this.#catchUp(head).catch((error: unknown) => this.#reconnect(error))
+    // A primary that is behind what was acknowledged was restored from an older copy: its versions are new ones.
+    const known = this.#promised
+    const restored = known?.history === head.history && known.version > head.version
+    this.#catchUp(head, restored).catch((error: unknown) => this.#reconnect(error))
   }
 
   /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
@@ -164,7 +169,10 @@ export class LaneSession {
     if (hashes.length > 0) this.#options.onDenied(hashes)
     const before = this.#promised
     const follows = before?.history === position.history && before.version + 1 === position.version
-    if (follows) this.#promised = position
+    if (follows) {
+      this.#promised = position
+      this.#promisedHead = head
+    }
     try {
       await outbox.deny(position, hashes, follows ? position : before)
     } catch (error) {
@@ -176,7 +184,7 @@ export class LaneSession {
   }
 
   /** Reads the state until it is at this head, then acknowledges it. */
-  async #catchUp(head: Head): Promise<void> {
+  async #catchUp(head: Head, restored = false): Promise<void> {
     const { outbox, view } = this.#options
     let lag = leastLagMs
     for (;;) {
@@ -190,8 +198,10 @@ export class LaneSession {
     this.#askForKeys()
     const position = positionOf(head)
     const known = this.#promised
-    if (known?.history === position.history && known.version >= position.version) return
+    if (known?.history === position.history && known.version === position.version) this.#promisedHead = head
+    if (!restored && known?.history === position.history && known.version >= position.version) return
     this.#promised = position
+    this.#promisedHead = head
     try {
       await outbox.deny(position, [], position)
     } catch (error) {
@@ -248,7 +258,8 @@ export class LaneSession {
         lane,
         stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
-        nonce: view.head?.nonce ?? '',
+        history: view.head?.history ?? '',
+        nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
       })
       if (!this.#knows(head)) this.#catchUpBehind(head)
       else if (fresh) {
@@ -331,5 +342,8 @@ export class LaneSession {
     this.#stream?.abort()
   }
 }
+
+const isAt = (head: Head | null, position: StatePosition | null): boolean =>
+  head !== null && head.history === position?.history && head.version === position.version
 
 const positionOf = ({ history, version: at }: Head): StatePosition => ({ history, version: at })

@@ -46,6 +46,7 @@ export interface StateView {
 
 /** Whether the gateway may decide, and as what. */
 export interface Standing {
+  /** Empty until the first bootstrap has told it. */
   readonly gatewayId: string
   readonly gatewayUrl: string
   /** Names the token's resource in what a caller is told: `vrn:gatehouse:<organization id>:token/<id>`. */

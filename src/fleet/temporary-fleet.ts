@@ -121,6 +121,12 @@ export class TemporaryFleet {
     return port
   }
 
+  get url(): string {
+    return `http://127.0.0.1:${this.#server?.port ?? 1}`
+  }
+
+  readonly runtimeToken = runtimeToken
+
   async lane(name: string, options: Partial<LaneOptions> = {}): Promise<LaneRuntime> {
     const lane = await startLane({
       settings: {
@@ -131,7 +137,7 @@ export class TemporaryFleet {
       },
       stateFile: this.stateFile,
       dataDirectory: join(this.directory, name),
-      apiUrl: `http://127.0.0.1:${this.#server?.port ?? 1}`,
+      apiUrl: this.url,
       apiToken: runtimeToken,
       fetch,
       clock: systemClock,

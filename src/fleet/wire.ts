@@ -70,7 +70,8 @@ export const beatRequestSchema = z.strictObject({
   lane: z.number().int(),
   stream_id: z.uuid(),
   acknowledged_version: z.number().int().describe('All denials up to this version are durable on the lane'),
-  nonce: z.string().describe('The nonce of the head that the lane reads'),
+  history: z.string().describe('The history that the acknowledged version is of'),
+  nonce: z.string().describe("The nonce of the acknowledged version's head; empty where the lane does not know it"),
 })
 export const beatReplySchema = z.object({
   head: headSchema,

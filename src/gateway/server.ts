@@ -123,6 +123,10 @@ async function govern(
   { route, family, dialect, stages }: GovernedRoute,
   { draining, ...arrival }: Arrival,
 ): Promise<Response> {
+  // Before its first bootstrap a gateway does not know who it is, and an event of nobody's could not be taken in.
+  if (gateway.lane.standing.gatewayId === '') {
+    return failureAnswer(dialect, new Failure('not_ready'), arrival.requestId, 'error')
+  }
   const exchange = beginExchange({ ...arrival, route, family, dialect }, gateway)
   gateway.running.add(exchange)
   try {

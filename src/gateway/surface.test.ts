@@ -101,3 +101,15 @@ test('the described routes are the served ones', async () => {
     expect([path, response.status]).toEqual([path, 401])
   }
 })
+
+test('a gateway that does not know yet who it is refuses without recording an event of nobody', async () => {
+  const { journal, standing } = running.lane
+  const { gatewayId } = standing
+  const before = journal.outcomes().length
+  standing.gatewayId = ''
+  const answer = await running.chat(question, { secret: 'unknown' })
+  standing.gatewayId = gatewayId
+  expect(answer.status).toBe(503)
+  expect(await answer.json()).toMatchObject({ error: { code: 'not_ready' } })
+  expect(journal.outcomes()).toHaveLength(before)
+})

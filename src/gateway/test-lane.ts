@@ -6,7 +6,7 @@
 import { type Settings, settingsSchema } from '../config.ts'
 import type { Event } from '../events/event.ts'
 import { Failure, type FailureCode } from '../failure.ts'
-import type { CatalogModel, Journal, StateView } from '../fleet/lane.ts'
+import type { CatalogModel, Journal, Standing, StateView } from '../fleet/lane.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { hashSecret, makeSecret } from '../tokens/secret.ts'
@@ -58,6 +58,8 @@ export class TestJournal implements Journal {
 
 export interface TestLane extends GatewayLane {
   readonly journal: TestJournal
+  /** Its gateway id may be emptied, as it is before a first bootstrap. */
+  readonly standing: Standing & { gatewayId: string }
   readonly tokens: Map<string, GovernedToken>
   readonly denials: Set<string>
   readonly catalog: CatalogModel[]
