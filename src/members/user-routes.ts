@@ -133,15 +133,16 @@ const updateUser = (dependencies: MemberDependencies): AnyRoute =>
       const after = await changed(before, body)
       const changes = changesOf(before, after, ['name', 'role', 'status'])
       const newPassword = body.password !== undefined
-      if (Object.keys(changes).length === 0 && !newPassword) return await answer(dependencies, id)
-      if (losesOwner(before, after)) await requireOtherOwner(dependencies, id)
-      const event = await memberEvent(dependencies, {
-        type: 'member.updated',
-        principal,
-        requestId,
-        details: { user_id: id, changes: newPassword ? { ...changes, password: 'replaced' } : changes },
-      })
-      await recordChange(dependencies.recorder, { event, ledger: updateStatements(before, after, newPassword) })
+      if (Object.keys(changes).length > 0 || newPassword) {
+        if (losesOwner(before, after)) await requireOtherOwner(dependencies, id)
+        const event = await memberEvent(dependencies, {
+          type: 'member.updated',
+          principal,
+          requestId,
+          details: { user_id: id, changes: newPassword ? { ...changes, password: 'replaced' } : changes },
+        })
+        await recordChange(dependencies.recorder, { event, ledger: updateStatements(before, after, newPassword) })
+      }
       if (after.status === 'disabled') await revokeTokensOf(dependencies, { principal, requestId }, id)
       return await answer(dependencies, id)
     },
