@@ -2,7 +2,8 @@
  * `Idempotency-Key` (contract section 2): the first answer of a key is kept for 24 hours and given again. A key is
  * claimed by one statement before the handler runs, so of two simultaneous requests one runs and one gets 409.
  *
- * Only an answer of success is kept: a request that failed has changed nothing and may run again. An answer with a
+ * Only an answer of success is kept: a request that was refused has changed nothing and may run again; one that failed
+ * on our side may have been done, and its key stays taken for a minute. An answer with a
  * secret is not kept at all, only the id of what it made. A claim whose process died is taken over after a minute by the
  * same request; what the dead one did before it died may then be done twice, which a key cannot prevent across two
  * databases.

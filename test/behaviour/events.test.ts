@@ -194,11 +194,13 @@ test('the export gives every event of the window, oldest first, in the form of t
   }
 })
 
-test('a token without events:read reads nothing', async () => {
-  const refused = await api(gatehouse, '/v1/events?since=5m', { token })
+test('a member that is bound to no team sees no event, and may not export', async () => {
+  const seen = await api(gatehouse, '/v1/events?since=5m', { token })
+  expect([seen.status, seen.body]).toEqual([200, { events: [], next_cursor: null }])
+  const refused = await api(gatehouse, '/v1/events/export?since=5m&format=csv', { token })
   const { error } = expectAnswer(refused, 403, errorAnswer)
   expect(error.code).toBe('permission_denied')
-  expect(error.message).toContain('events:read')
+  expect(error.message).toContain('events:export')
 })
 
 test('a denial before the token is known is recorded too', async () => {
