@@ -205,6 +205,24 @@ describe('an outbox', () => {
     expect(start(directory).recovered).toMatchObject({ interrupted: 0, dropped: null })
   })
 
+  test('writes the end of an exchange as soon as it can where it could not', async () => {
+    let full = false
+    const write: Write = (...args) => {
+      if (full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+      return systemWrite(...args)
+    }
+    const outbox = start(emptyDirectory(), { write })
+    await outbox.open('running', event({}, 'running'))
+    full = true
+    const ends = [event(), event(), event(), event({}, 'running')]
+    expect(await failureOf(outbox.close('running', ends))).toMatchObject({ code: 'event_outbox_full' })
+    expect(outbox.openExchanges).toBe(1)
+    full = false
+    for (let tries = 0; tries < 200 && outbox.lastEvent === 0; tries++) await Bun.sleep(10)
+    expect(outbox.openExchanges).toBe(0)
+    expect(ids(contents(outbox))).toEqual(ends.map((each) => each.event_id))
+  })
+
   test('lets go of a segment that was brought to the disk before the next one began', async () => {
     const directory = emptyDirectory()
     const outbox = start(directory, { segmentBytes: 32 * 1024 })

@@ -13,6 +13,7 @@ import { mkdirSync } from 'node:fs'
 import type { Event } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import { eventJson } from './event-size.ts'
+import { FailedCloses } from './failed-closes.ts'
 import type { Journal } from './lane.ts'
 import { type Batch, eventSize, newBatch, recordSize, together } from './outbox-batch.ts'
 import { OutboxReader } from './outbox-reader.ts'
@@ -58,6 +59,7 @@ export class Outbox implements Journal {
   #syncTimer: Timer | null = null
   #closed = false
   readonly #listeners: (() => void)[] = []
+  readonly #failedCloses = new FailedCloses((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
   /** What recovery found, for the log. */
   readonly recovered: Pick<RecoveredOutbox, 'dropped' | 'closed' | 'bootId'> & { interrupted: number }
 
@@ -137,7 +139,8 @@ export class Outbox implements Journal {
   close(exchangeId: string, events: readonly Event[]): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
-      return this.#close(
+      this.#failedCloses.forget(exchangeId)
+      return this.#closeOrRetry(
         exchangeId,
         events.map((event) => eventJson(event, eventBytes)),
       )
@@ -203,10 +206,12 @@ export class Outbox implements Journal {
   /** Writes the closing mark, brings all to the disk and closes the files. Exchanges still open stay so. */
   async end(): Promise<void> {
     if (this.#closed) return
+    this.#failedCloses.retry()
     this.#makeRoom(recordBytes)
     this.#append(recordKinds.closed, JSON.stringify({ boot_id: this.#options.bootId }))
     this.#closed = true
     const failure = this.#commit()
+    this.#failedCloses.stop()
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer)
     // The first may be one that was already running when the mark was written.
     await this.#space.sync()
@@ -233,13 +238,25 @@ export class Outbox implements Journal {
     })
   }
 
+  /** As `#close`; what cannot be written is tried again, whatever the caller is told. */
+  async #closeOrRetry(exchangeId: string, bodies: readonly string[]): Promise<void> {
+    try {
+      await this.#close(exchangeId, bodies)
+    } catch (error) {
+      if (this.#open.has(exchangeId) && bodies.length > 0 && !this.#closed) this.#failedCloses.add(exchangeId, bodies)
+      throw asOutboxFull(error)
+    }
+  }
+
   /** `bodies` are the events' JSON, the outcome last. */
   #close(exchangeId: string, bodies: readonly string[]): Promise<void> {
     const segment = this.#open.get(exchangeId)
     if (segment === undefined) throw new Failure('internal', { message: 'An exchange was closed that is not open' })
     if (bodies.length === 0) throw new Failure('internal', { message: 'An exchange was closed without an outcome' })
     if (bodies.length > 2) this.#space.ensure((bodies.length - 2) * recordBytes, this.#written, true)
-    else this.#makeRoom(bodies.reduce((bytes, body) => bytes + eventSize(body), 0))
+    // Room for all of them before any is appended: a commit between them could fail alone.
+    const bytes = bodies.reduce((sum, body) => sum + eventSize(body), 0)
+    if (bytes <= this.#buffer.length) this.#makeRoom(bytes)
     const last = bodies.length - 1
     const batches = bodies.map((body, index) => this.#appendEvent(index === last ? exchangeId : null, body))
     this.#open.delete(exchangeId)
