@@ -84,6 +84,7 @@ export const failures = {
   lane_fenced: row(409, 'invalid_request_error', 'Another process has taken over this lane'),
   chain_fork: row(409, 'invalid_request_error', 'An event with this number is already recorded with another content'),
   chain_gap: row(409, 'invalid_request_error', 'Events before these are missing: send from the announced head'),
+  chain_lost: row(409, 'invalid_request_error', 'Events before these are no longer kept on this gateway'),
   session_expired: row(401, 'authentication_error', 'The session credential has expired: bootstrap again'),
 
   // The command line (the status is what the same mistake would be over HTTP)

@@ -8,6 +8,8 @@ import type { Database } from '../store/open.ts'
 import type { StreamMessage } from './wire.ts'
 
 export const flushEveryMs = 1000
+/** The longest `max_staleness` there is. */
+const forgetAfterMs = 86_400_000
 
 /** The open stream of a lane. */
 export interface LaneStream {
@@ -51,7 +53,10 @@ export class LaneRegistry {
     this.#ledger = ledger
     this.#clock = clock
     this.#log = log
-    this.#timer = setInterval(() => this.#flush(), flushEveryMs)
+    this.#timer = setInterval(() => {
+      this.#forget()
+      this.#flush()
+    }, flushEveryMs)
     this.#timer.unref()
   }
 
@@ -137,6 +142,14 @@ export class LaneRegistry {
     clearInterval(this.#timer)
     for (const { stream } of this.#lanes.values()) stream?.end()
     await this.#write()
+  }
+
+  /** Instances come and go; one that has been silent for longer than any may serve is not looked at for ever. */
+  #forget(): void {
+    const before = this.#clock.now() - forgetAfterMs
+    for (const [name, { stream, lastBeatAt }] of this.#lanes) {
+      if (stream === null && lastBeatAt < before) this.#lanes.delete(name)
+    }
   }
 
   #flush(): void {

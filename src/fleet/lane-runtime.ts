@@ -279,7 +279,12 @@ class RunningLane implements LaneRuntime {
     const { wall } = this.#freshness
     if (wall === null || wall - this.#freshKeptAt < everyMs) return
     this.#freshKeptAt = wall
-    this.#files.keepFresh(wall)
+    try {
+      this.#files.keepFresh(wall)
+    } catch (error) {
+      // Only a restart without a control plane needs it, and that then serves for less long.
+      this.#options.log.warn({ error: String(error) }, 'The last fresh instant could not be kept')
+    }
   }
 
   #retire(failure: Failure): void {

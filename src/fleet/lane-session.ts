@@ -306,7 +306,7 @@ export class LaneSession {
 
   #broken(failure: Failure): void {
     if (failure.code === 'lane_fenced') this.#fenced()
-    else if (failure.code === 'chain_fork') this.#retired(failure)
+    else if (failure.code === 'chain_fork' || failure.code === 'chain_lost') this.#retired(failure)
     else this.#reconnect(failure)
   }
 

@@ -83,7 +83,7 @@ export interface LaneRuntime {
   readonly view: StateView
   readonly standing: Standing
   readonly counters: LaneCounters
-  /** The gateway's own time, corrected by the offset learned from the control plane and never going back. */
+  /** The gateway's own time: monotonic between hellos, each of which brings the control plane's. */
   now(): number
   /** Whether requests can be decided; `reason` in words where not. */
   ready(): { ok: boolean; reason?: string }

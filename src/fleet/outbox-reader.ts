@@ -32,7 +32,7 @@ export class OutboxReader {
 
   /**
    * At most `limit` events from number `after` + 1 on; fewer, but not none, where they are many bytes, and none where
-   * there is no news. Throws `chain_gap` where that event is no longer kept.
+   * there is no news. Throws `chain_lost` where that event is no longer kept.
    */
   read(after: number, limit: number): CommittedEvent[] {
     if (after >= this.#last()) return []
@@ -52,7 +52,8 @@ export class OutboxReader {
   #seek(after: number): void {
     this.close()
     const segment = this.#segments.find(({ before, last }) => before <= after && after < last)
-    if (segment === undefined) throw new Failure('chain_gap')
+    if (segment === undefined)
+      throw new Failure('chain_lost', { message: `Event ${after + 1} of this chain is no longer kept` })
     this.#enter(segment)
   }
 

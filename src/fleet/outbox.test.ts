@@ -103,6 +103,24 @@ describe('an outbox', () => {
     expect(writes).toBe(1)
   })
 
+  test('does not find again what stood in a batch that failed, whatever followed it', async () => {
+    const directory = emptyDirectory()
+    let torn = false
+    const write: Write = (...args) => {
+      const written = systemWrite(...args)
+      if (!torn) return written
+      torn = false
+      throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+    }
+    const outbox = start(directory, { write })
+    const [first, lost, alsoLost, last] = [event(), event(), event(), event()]
+    await outbox.refuse([first])
+    torn = true
+    expect(await failureOf(outbox.refuse([lost, alsoLost]))).toMatchObject({ code: 'event_outbox_full' })
+    await outbox.refuse([last])
+    expect(ids(contents(start(directory)))).toEqual([first.event_id, last.event_id])
+  })
+
   test('goes on where a write was partial', async () => {
     const directory = emptyDirectory()
     const partial: Write = (fd, bytes, offset, length, position) =>

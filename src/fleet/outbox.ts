@@ -31,7 +31,7 @@ import {
 } from './outbox-record.ts'
 import { type RecoveredOutbox, recoverOutbox } from './outbox-recovery.ts'
 import type { Segment } from './outbox-segment.ts'
-import { writeWhole } from './outbox-segment.ts'
+import { writeWhole, writeZeros } from './outbox-segment.ts'
 import { asOutboxFull, OutboxSpace, type SpaceOptions } from './outbox-space.ts'
 
 const batchBytes = 128 * 1024
@@ -309,6 +309,7 @@ export class Outbox implements Journal {
       this.#seq = this.#committedSeq
       this.#n = this.#committedN
       for (const undo of batch.undo.reverse()) undo()
+      this.#eraseTorn(segment, segment.fd, length)
       const failure = asOutboxFull(error)
       batch.reject(failure)
       return failure
@@ -323,6 +324,16 @@ export class Outbox implements Journal {
     batch.resolve()
     if (news) for (const listener of this.#listeners) listener()
     return null
+  }
+
+  /** What a failed write left behind must not be read as what follows the next, shorter batch. */
+  #eraseTorn(segment: Segment, fd: number, length: number): void {
+    try {
+      writeZeros(this.#options.write, fd, segment.committed, segment.committed + length)
+    } catch (error) {
+      // The disk takes nothing now: the next batch writes over it, and recovery stops at what does not follow.
+      this.#options.log.warn({ error: String(error) }, 'A torn batch could not be erased')
+    }
   }
 
   /** Goes on in the next segment, which begins by saying what came before. */

@@ -139,7 +139,11 @@ export class Shipper {
   }
 
   #failed(failure: Failure, head: ChainHead): number {
-    const broken = failure.code === 'chain_gap' || failure.code === 'chain_fork' || failure.code === 'lane_fenced'
+    const broken =
+      failure.code === 'chain_gap' ||
+      failure.code === 'chain_lost' ||
+      failure.code === 'chain_fork' ||
+      failure.code === 'lane_fenced'
     if (broken) {
       if (this.#head === head) this.#head = null
       this.#options.onBroken(failure)
