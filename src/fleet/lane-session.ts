@@ -8,6 +8,8 @@
  *
  * Freshness comes from the lane's own beats only: as of the moment one was sent, if the control plane had just read the
  * primary and this lane knows all denials up to the version it answered.
+ *
+ * Longer than most: what one connection knows is one state; what stands alone is in files of its own.
  */
 import { asFailure, Failure } from '../failure.ts'
 import type { Log } from '../lib/log.ts'

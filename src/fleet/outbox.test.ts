@@ -1,3 +1,4 @@
+/** The journal through full disks, torn writes and crashes at any byte; long because each rule has its test here. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

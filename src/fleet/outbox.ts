@@ -8,6 +8,8 @@
  *
  * On start, recovery (outbox-recovery.ts) restores the chain's number, denials and the acknowledged version, and
  * exchanges without an outcome get the one that their open record holds.
+ *
+ * Longer than most: appending, committing and taking back share one state, and apart they would only hand it around.
  */
 import { mkdirSync } from 'node:fs'
 import type { Event } from '../events/event.ts'
