@@ -68,6 +68,45 @@ export const failures = {
   token_not_active: row(409, 'invalid_request_error', 'The token is not active'),
   token_already_rotated: row(409, 'invalid_request_error', 'The token has already been rotated'),
 
+  // Policies (contract section 7)
+  content_policy_violation: row(400, 'invalid_request_error', 'A policy blocked this'),
+  policy_denied: row(403, 'access_denied', 'A policy denied this request'),
+  policy_rate_limited: row(429, 'rate_limit_exceeded', 'A policy limits how often this may be asked'),
+  'policy.incompatible_active_chain': row(
+    400,
+    'invalid_request_error',
+    'An active policy has a stage that this route does not support: send the request to another route, or narrow the policy to families that have the stage',
+  ),
+  'policy.escalated': row(403, 'access_denied', 'A person has to decide about this request'),
+  pattern_unbounded: row(422, 'invalid_request_error', 'A pattern for streams must have a bounded length'),
+
+  // Usage (contract section 8)
+  'tokens.budget_exhausted': row(402, 'cost_budget_exceeded', 'The budget of the token is used up'),
+  'tokens.request_limit_exhausted': row(403, 'access_denied', 'The requests of the token are used up'),
+  'tokens.model_unpriced': row(
+    403,
+    'access_denied',
+    'The model has no price, so the budget of the token cannot be kept',
+  ),
+  'tokens.cost_unbounded': row(
+    403,
+    'access_denied',
+    'The cost of this has no bound, so the budget of the token cannot be kept',
+  ),
+  usage_authorization_budget_exceeded: row(402, 'payment_required', 'A budget cannot pay for this request'),
+  usage_authorization_request_limit_exceeded: row(429, 'insufficient_quota', 'The token has used all its requests'),
+  usage_authorization_rate_limited: row(
+    503,
+    'service_unavailable',
+    'An access policy limits requests or tokens a minute',
+  ),
+  consumer_group_rate_limit_exceeded: row(
+    429,
+    'rate_limit_exceeded',
+    'A consumer group limits requests or tokens a minute',
+  ),
+  usage_authority_unavailable: row(503, 'service_unavailable', 'The usage ledger does not answer: retry shortly'),
+
   // The gateway
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
   client_left: row(499, 'invalid_request_error', 'The caller left before its answer was complete'),
@@ -100,7 +139,17 @@ export const failures = {
 
 export type FailureCode = keyof typeof failures
 
+/** What a policy decided, as bodies and frames tell it at their top level (contract section 7). */
+export interface Verdictan {
+  /** In upper case. */
+  verdict: string
+  reason_code: string
+  escalation?: { id: string; status: 'queued' }
+}
+
 export interface FailureDetails {
+  /** Set where a policy decided. */
+  verdictan?: Verdictan
   /** Replaces the table's message; must never hold a secret, a body or a value that was sent. */
   message?: string
   /** The field that is at fault, as the caller wrote it: `bindings.team_id`. */
@@ -120,6 +169,7 @@ export class Failure extends Error {
   readonly param: string | null
   readonly retryAfter: number | null
   readonly extra: Record<string, string | number | boolean | null>
+  readonly verdictan: Verdictan | null
 
   constructor(code: FailureCode, details: FailureDetails = {}) {
     const { status, type, message } = failures[code]
@@ -130,6 +180,7 @@ export class Failure extends Error {
     this.param = details.param ?? null
     this.retryAfter = details.retryAfter ?? null
     this.extra = details.extra ?? {}
+    this.verdictan = details.verdictan ?? null
   }
 }
 
@@ -141,6 +192,7 @@ export const asFailure = (thrown: unknown): Failure =>
 export const envelope = (failure: Failure, requestId: string) => ({
   error: { message: failure.message, type: failure.type, param: failure.param, code: failure.code, ...failure.extra },
   request_id: requestId,
+  ...(failure.verdictan === null ? {} : { verdictan: failure.verdictan }),
 })
 
 const retryableClientErrors = new Set([408, 409, 429])

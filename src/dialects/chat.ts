@@ -11,13 +11,25 @@ const encoder = new TextEncoder()
 export const chat: Dialect = {
   family: 'chat',
   route: 'POST /v1/chat/completions',
+  policyStages: ['pre_request', 'post_request', 'pre_response'],
+  requestForm: 'json',
+  strictRequestId: false,
 
   read(body) {
     const { model, messages, stream } = body
     if (typeof model !== 'string' || model === '') {
       throw new Failure('invalid_parameter', { message: 'model must be a non-empty string', param: 'model' })
     }
-    return { model, stream: stream === true, inputEstimate: estimateTokens(textLength(messages)) }
+    return {
+      model,
+      stream: stream === true,
+      inputEstimate: estimateTokens(textLength(messages)),
+      outputLimit: null,
+      choices: 1,
+      beyondBody: false,
+      unbounded: null,
+      sessionId: null,
+    }
   },
 
   readAnswer: (body) =>
@@ -25,24 +37,33 @@ export const chat: Dialect = {
       ? { usage: readUsage(body.usage), textLength: choicesLength(body.choices, 'message') }
       : { usage: null, textLength: 0 },
 
-  readFrame(data) {
-    if (data === done) return { terminal: true, textLength: 0, usage: null, error: null }
-    const chunk = parsed(data)
-    if (!isObject(chunk)) return { terminal: false, textLength: 0, usage: null, error: null }
-    return {
-      terminal: false,
-      textLength: choicesLength(chunk.choices, 'delta'),
-      usage: readUsage(chunk.usage),
-      error: errorCode(chunk.error),
-    }
-  },
+  requestText: () => [],
+  answerText: () => [],
+  providerError: () => null,
+  escalation: () => null,
+
+  reader: () => ({
+    frame({ data }) {
+      if (data === done) return { terminal: true, textLength: 0, usage: null, error: null, ours: false }
+      const chunk = parsed(data)
+      if (!isObject(chunk)) return { terminal: false, textLength: 0, usage: null, error: null, ours: false }
+      return {
+        terminal: false,
+        textLength: choicesLength(chunk.choices, 'delta'),
+        usage: readUsage(chunk.usage),
+        error: errorCode(chunk.error),
+        ours: false,
+      }
+    },
+    open: () => null,
+    delta: () => new Uint8Array(0),
+    errorFrames: (failure, requestId) =>
+      encoder.encode(`data: ${JSON.stringify(envelope(failure, requestId))}\n\ndata: ${done}\n\n`),
+    endFrames: () => encoder.encode(`data: ${done}\n\n`),
+    escalationFrames: () => new Uint8Array(0),
+  }),
 
   errorBody: envelope,
-
-  errorFrames: (failure, requestId) =>
-    encoder.encode(`data: ${JSON.stringify(envelope(failure, requestId))}\n\ndata: ${done}\n\n`),
-
-  endFrames: encoder.encode(`data: ${done}\n\n`),
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
@@ -113,6 +134,7 @@ function readUsage(usage: unknown): Usage | null {
     inputTokens: count(usage.prompt_tokens),
     outputTokens: count(usage.completion_tokens),
     cachedInputTokens: isObject(input) ? count(input.cached_tokens) : null,
+    cacheWriteTokens: null,
     reasoningTokens: isObject(output) ? count(output.reasoning_tokens) : null,
   }
   return read.inputTokens === null && read.outputTokens === null ? null : read

@@ -1,9 +1,9 @@
 /**
  * A dialect is one wire language that applications speak to the gateway: how to read the few fields the gateway acts
- * on, how to follow an answer as it passes, and how to say an error. Everything else in a body is passed on as bytes.
- * Adding one is a file and a line in `index.ts`.
+ * on, where its text stands, how to follow an answer as it passes, and how to say an error. Everything else in a body is
+ * passed on as bytes. Adding one is a file and a line in `index.ts`.
  */
-import type { Failure } from '../failure.ts'
+import type { Failure, Verdictan } from '../failure.ts'
 
 export type Family =
   | 'chat'
@@ -15,12 +15,24 @@ export type Family =
   | 'completions'
   | 'moderations'
 
+export type PolicyStage = 'pre_request' | 'post_request' | 'pre_response'
+
 /** The fields of a request that the gateway acts on. */
 export interface RequestFacts {
   model: string
   stream: boolean
   /** The input in tokens, estimated from its text, for events of answers that report no usage. */
   inputEstimate: number
+  /** The most output tokens that the caller allows for each choice; null where it does not say, or there are none. */
+  outputLimit: number | null
+  /** How many answers are asked for: `n`. */
+  choices: number
+  /** The input is more than the body holds (`previous_response_id`, remote files): a model's window bounds it. */
+  beyondBody: boolean
+  /** The member whose cost has no bound (protocols section 2, rule 20); null where there is none. */
+  unbounded: string | null
+  /** `session_id` of the body; null where the family has none or it was left out. */
+  sessionId: string | null
 }
 
 /** Token counts as the provider reported them; null where it did not. Input includes what was cached. */
@@ -28,8 +40,22 @@ export interface Usage {
   inputTokens: number | null
   outputTokens: number | null
   cachedInputTokens: number | null
+  cacheWriteTokens: number | null
   reasoningTokens: number | null
 }
+
+/** A text inside a parsed body, which a policy may read and replace. */
+export interface TextSlot {
+  /** The outermost member it stands in: `messages`. Only members that were changed are written anew. */
+  readonly member: string
+  readonly kind: TextKind
+  /** Whose words they are, where the dialect says: `system`, `user`, `assistant`, `tool`. */
+  readonly role: string | null
+  readonly text: string
+  replace(text: string): void
+}
+
+export type TextKind = 'content' | 'reasoning' | 'refusal' | 'tool_arguments' | 'tool_result'
 
 /** What one SSE frame means to the gateway. */
 export interface FrameFacts {
@@ -37,9 +63,54 @@ export interface FrameFacts {
   terminal: boolean
   /** Characters of generated text in it, for estimates. */
   textLength: number
+  /** The last cumulative figure of the stream so far. */
   usage: Usage | null
   /** The frame is the provider's own error; its code for the event. */
   error: string | null
+  /** The frame is there only because the gateway asked for usage: the caller must not see it. */
+  ours: boolean
+}
+
+/** A piece of generated text in a frame. Pieces of one channel, joined in order, are one text. */
+export interface StreamPiece {
+  /** One choice and field: `0/content`, `0/tool/1/arguments`. */
+  readonly channel: string
+  readonly kind: TextKind
+  readonly text: string
+  /** The whole of the channel's text once more (`response.output_text.done`), not a part that follows. */
+  readonly whole: boolean
+  replace(text: string): void
+}
+
+/** A frame opened for inspection. */
+export interface FrameText {
+  readonly pieces: readonly StreamPiece[]
+  /** Channels of which nothing more follows after this frame. */
+  readonly ends: readonly string[]
+  /** The frame's bytes with what was replaced. */
+  bytes(): Uint8Array
+}
+
+export interface SseFrameText {
+  /** The frame's `event:` field. */
+  readonly event: string | null
+  readonly data: string
+}
+
+/** Follows one streamed answer, frame by frame. */
+export interface StreamReader {
+  /** Called for each frame in order. */
+  frame(frame: SseFrameText): FrameFacts
+  /** Opens a frame for inspection; null where no text can be in it. Called after `frame`, only where policies ask. */
+  open(frame: SseFrameText): FrameText | null
+  /** A frame of ours that adds text to a channel, for text that was held back until its channel ended. */
+  delta(channel: string, text: string): Uint8Array
+  /** The bytes that end a stream which fails after it began. */
+  errorFrames(failure: Failure, requestId: string): Uint8Array
+  /** The bytes that end a stream after the provider itself sent an error frame. */
+  endFrames(): Uint8Array
+  /** The bytes that say an escalation and end the stream; `begun` where frames have been passed on before. */
+  escalationFrames(verdictan: Verdictan, requestId: string): Uint8Array
 }
 
 /** What a whole answer means to the gateway. */
@@ -53,18 +124,25 @@ export interface Dialect {
   family: Family
   /** `POST /v1/chat/completions` */
   route: string
+  policyStages: readonly PolicyStage[]
+  requestForm: 'json' | 'multipart'
+  /** Whether an `x-request-id` that has not the form of one is refused, as on messages, instead of replaced. */
+  strictRequestId: boolean
   /** Reads a parsed body. Throws `invalid_parameter` naming the field where the gateway cannot act without it. */
-  read(body: Record<string, unknown>): RequestFacts
+  read(body: Readonly<Record<string, unknown>>): RequestFacts
+  /** The texts of a request's parsed body, in order. */
+  requestText(body: Record<string, unknown>): readonly TextSlot[]
   /** Reads a whole JSON answer. `body` is what the provider sent, parsed. */
   readAnswer(body: unknown): AnswerFacts
-  /** Reads one SSE frame's data; called for each frame in order. */
-  readFrame(data: string): FrameFacts
+  /** The texts of a whole JSON answer. */
+  answerText(body: unknown): readonly TextSlot[]
+  reader(): StreamReader
   /** The body of an error answer in this language. */
   errorBody(failure: Failure, requestId: string): unknown
-  /** The bytes that end a stream which fails after it began. */
-  errorFrames(failure: Failure, requestId: string): Uint8Array
-  /** The bytes that end a stream after the provider itself sent an error frame. */
-  readonly endFrames: Uint8Array
+  /** A provider's error body in this language, where it came in another; null to pass it as it came. */
+  providerError(status: number, body: unknown, requestId: string): unknown
+  /** The body of an answer that waits for a person's decision; null where the family has none and answers 403. */
+  escalation(facts: RequestFacts, verdictan: Verdictan, exchangeId: string): unknown
 }
 
 /** About how many tokens a text of this length makes: four characters each, as providers' own advice has it. */

@@ -29,6 +29,18 @@ export const eventTypes = [
   'token.revoked',
   'token.emergency_revoked',
   'token.exhausted',
+  'policy.created',
+  'policy.updated',
+  'policy.deleted',
+  'policy.ordered',
+  'escalation.queued',
+  'escalation.claimed',
+  'escalation.unclaimed',
+  'escalation.resolved',
+  'escalation.expired',
+  'usage.lease_lost',
+  'usage.released',
+  'usage.bound_violated',
   'catalog.created',
   'catalog.updated',
   'catalog.deleted',
@@ -101,6 +113,10 @@ export const eventSchema = z.object({
   prompt_redacted: z.string().optional(),
   prompt_hash: z.string().optional(),
   event_cost_attribution: costAttributionSchema.optional(),
+  settlements: z
+    .array(z.object({ account: z.string(), amount: z.number().int().min(0) }))
+    .optional()
+    .describe('What the exchange used of each limit: requests, or nano-dollars'),
 })
 
 export type Event = z.infer<typeof eventSchema>

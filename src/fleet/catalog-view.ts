@@ -80,6 +80,10 @@ const compileModel = (row: ModelRow): CatalogModel => ({
   id: row.id,
   providerId: row.provider_id,
   upstreamModel: row.upstream_model ?? row.id,
+  families: null,
+  price: null,
+  maxOutputTokens: null,
+  fallbacks: [],
   createdAt: row.created_at,
 })
 

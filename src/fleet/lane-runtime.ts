@@ -14,6 +14,8 @@ import type { NewId } from '../lib/ids.ts'
 import { lockDirectory } from '../lib/lock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Fetch } from '../providers/provider.ts'
+import type { Allowances } from '../usage/allowance.ts'
+import { unlimited } from '../usage/unlimited.ts'
 import { controlClient } from './control-client.ts'
 import { Freshness } from './freshness.ts'
 import type { LaneCounters, LaneRuntime, Standing } from './lane.ts'
@@ -78,6 +80,7 @@ class RunningLane implements LaneRuntime {
   readonly view: FileStateView
   readonly standing: Standing
   readonly counters: LaneCounters
+  readonly allowances: Allowances = unlimited
   readonly #options: LaneOptions
   readonly #files: LaneFiles
   readonly #freshness: Freshness

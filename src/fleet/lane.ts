@@ -2,9 +2,15 @@
  * What a gateway's hot path sees of the fleet: three things that answer from memory or one local read, and never
  * wait for a network. `outbox.ts`, `state-view.ts` and `lane-session.ts` stand behind them.
  */
+
+import type { Family } from '../dialects/dialect.ts'
 import type { Event } from '../events/event.ts'
+import type { PolicySet } from '../policies/chain.ts'
+import type { Price } from '../providers/price.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
+import type { Allowances } from '../usage/allowance.ts'
+import type { LimitSet } from '../usage/limits.ts'
 
 /** The journal of one lane (protocols section 3). All writes of one tick are one write to the file. */
 export interface Journal {
@@ -27,7 +33,21 @@ export interface CatalogModel {
   id: string
   providerId: string
   upstreamModel: string
+  /** The families it serves; null where all that its provider's kind does. */
+  families: readonly Family[] | null
+  /** The operator's own price; null where the embedded table's holds. */
+  price: Price | null
+  maxOutputTokens: number | null
+  /** Ids of the models that are tried after it, in order. */
+  fallbacks: readonly string[]
   createdAt: number
+}
+
+/** What the gateway's own record says of it. */
+export interface GatewayRecord {
+  /** `user:<id>`, `team:<id>` or `organization`; null where the token decides. */
+  spendOwner: string | null
+  promptCaching: boolean
 }
 
 /** The state that decisions are made by, as of `version`. */
@@ -42,6 +62,11 @@ export interface StateView {
   provider(id: string): Provider | null
   /** Providers in the order they were made. */
   providers(): readonly Provider[]
+  /** The policies of this gateway, compiled. */
+  readonly policies: PolicySet
+  /** Budgets, consumer groups and access policies, by id and by whom they hold. */
+  readonly limits: LimitSet
+  readonly gateway: GatewayRecord
 }
 
 /** Whether the gateway may decide, and as what. */
@@ -82,6 +107,7 @@ export interface LaneRuntime {
   readonly journal: Journal
   readonly view: StateView
   readonly standing: Standing
+  readonly allowances: Allowances
   readonly counters: LaneCounters
   /** The gateway's own time: monotonic between hellos, each of which brings the control plane's. */
   now(): number

@@ -14,11 +14,13 @@ import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { LRUCache } from 'lru-cache'
 import { Failure } from '../failure.ts'
+import { noPolicies, type PolicySet } from '../policies/chain.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
+import { type LimitSet, noLimits } from '../usage/limits.ts'
 import { version as productVersion } from '../version.ts'
 import { type Catalog, type DataKeys, emptyCatalog, readCatalog } from './catalog-view.ts'
 import { compileToken, tokenColumns } from './governed-row.ts'
-import type { CatalogModel, StateView } from './lane.ts'
+import type { CatalogModel, GatewayRecord, StateView } from './lane.ts'
 import type { StatePosition } from './outbox-record.ts'
 import type { Head } from './wire.ts'
 
@@ -103,6 +105,18 @@ export class FileStateView implements StateView {
 
   providers() {
     return this.#catalog.providerList
+  }
+
+  get policies(): PolicySet {
+    return noPolicies
+  }
+
+  get limits(): LimitSet {
+    return noLimits
+  }
+
+  get gateway(): GatewayRecord {
+    return { spendOwner: null, promptCaching: false }
   }
 
   /** Refuses tokens until the state read is at `position`. */

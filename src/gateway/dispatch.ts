@@ -1,12 +1,9 @@
 /** Sends the request to its provider: the caller's bytes as they came, but for the model's name where it is an alias. */
 import { Failure } from '../failure.ts'
-import { replaceValue } from '../lib/json-members.ts'
+import { editBody } from './body-edits.ts'
 import { type Attempt, type Exchange, type Gateway, given } from './exchange.ts'
 import { headersToProvider } from './headers.ts'
 import { endAttempt } from './record.ts'
-
-const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { provider, kind, upstreamModel } = given(exchange.model)
@@ -17,7 +14,7 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
     model: upstreamModel,
     stream: given(exchange.facts).stream,
     body: bodyToSend(exchange),
-    contentType: 'application/json',
+    contentType: exchange.contentType,
     headers: headersToProvider(exchange.request.headers),
     signal: exchange.abort.signal,
   }
@@ -54,7 +51,7 @@ function beginAttempt(exchange: Exchange, { clock, newId }: Gateway): Attempt {
 function bodyToSend(exchange: Exchange): Uint8Array {
   const body = given(exchange.body)
   const { id, upstreamModel } = given(exchange.model)
-  if (id === upstreamModel) return body
-  const edited = replaceValue(decoder.decode(body), given(exchange.modelSpan), JSON.stringify(upstreamModel))
-  return encoder.encode(edited)
+  const edits = new Map(exchange.edits)
+  if (id !== upstreamModel) edits.set('model', JSON.stringify(upstreamModel))
+  return edits.size === 0 ? body : editBody(body, given(exchange.members), edits)
 }

@@ -3,16 +3,18 @@
  * makes it richer, or throws a Failure; `stages.ts` is the order.
  */
 import type { Settings } from '../config.ts'
-import type { Dialect, RequestFacts, Usage } from '../dialects/dialect.ts'
+import type { Dialect, RequestFacts, StreamReader, Usage } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
 import { Failure } from '../failure.ts'
-import type { Journal, Standing, StateView } from '../fleet/lane.ts'
+import type { CatalogModel, Journal, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { Span } from '../lib/json-members.ts'
+import type { JsonMembers } from '../lib/json-members.ts'
 import type { Log } from '../lib/log.ts'
+import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
+import type { Allowances, Reservation } from '../usage/allowance.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
 
@@ -23,6 +25,8 @@ export interface ResolvedModel {
   /** The name the provider knows it by. */
   upstreamModel: string
   provider: Provider
+  /** The catalog's record; null for a model that the catalog does not list. */
+  listed: CatalogModel | null
   kind: ProviderKind
 }
 
@@ -92,17 +96,35 @@ export interface Exchange {
   /** SHA-256 of the secret that was shown, by which the token is looked at again. */
   tokenHash: string | null
   token: GovernedToken | null
+  /** The body as it came, or as a policy rewrote it; set before the stages where a frame brought it. */
   body: Uint8Array | null
-  /** Where the value of `model` stands in the body's text. */
-  modelSpan: Span | null
+  /** The caller's Content-Type, which a body that is no JSON needs to be read. */
+  contentType: string
+  /** Where the outermost members stand in the body's text; null where the body is no JSON. */
+  members: JsonMembers | null
+  /** The body parsed; its texts are what policies read. */
+  parsed: Record<string, unknown> | null
+  /** Members to be written anew when the body is sent: JSON text, or null to leave the member out. */
+  readonly edits: Map<string, string | null>
+  sessionId: string | null
   facts: RequestFacts | null
   promptHash: string | null
+  /** The path that is or will be tried; the first of `paths` until one fails. */
   model: ResolvedModel | null
+  /** The models that may answer, the one that was asked for first, then its fallbacks (contract section 6, Paths). */
+  paths: readonly ResolvedModel[]
+  chain: PolicyChain | null
+  readonly policyResults: PolicyResult[]
+  /** The strongest verdict so far. */
+  verdict: Verdict
+  reservation: Reservation | null
   /** Whether the open record stands in the outbox: from then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
   /** The provider's answer: held here so that it is not collected while its body still streams. */
   upstream: Response | null
+  /** Follows the answer's frames; null where it is no stream. */
+  reader: StreamReader | null
   usage: Usage | null
   /** Characters of generated text that were passed on, for estimates. */
   relayedText: number
@@ -125,7 +147,12 @@ export interface Exchange {
 
 /** What a gateway runs on: everything the stages need that is not the exchange's own. */
 export interface Gateway {
-  readonly lane: { readonly journal: Journal; readonly view: StateView; readonly standing: Standing }
+  readonly lane: {
+    readonly journal: Journal
+    readonly view: StateView
+    readonly standing: Standing
+    readonly allowances: Allowances
+  }
   readonly settings: Settings
   readonly fetch: Fetch
   readonly clock: Clock
@@ -142,6 +169,8 @@ export interface Beginning {
   route: string
   family: string
   dialect: Dialect
+  /** What a frame brought; null where the request itself holds it. */
+  body?: Uint8Array | null
 }
 
 /** An exchange of which nothing is known yet but that it was asked for. */
@@ -159,14 +188,24 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   abort: new AbortController(),
   tokenHash: null,
   token: null,
-  body: null,
-  modelSpan: null,
+  body: beginning.body ?? null,
+  contentType: beginning.request.headers.get('content-type') ?? '',
+  members: null,
+  parsed: null,
+  edits: new Map(),
+  sessionId: null,
   facts: null,
   promptHash: null,
   model: null,
+  paths: [],
+  chain: null,
+  policyResults: [],
+  verdict: 'allow',
+  reservation: null,
   opened: false,
   attempts: [],
   upstream: null,
+  reader: null,
   usage: null,
   relayedText: 0,
   firstTokenMs: null,

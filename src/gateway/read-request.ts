@@ -13,15 +13,16 @@ const maxDepth = 64
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export async function readRequest(exchange: Exchange, { settings }: Gateway): Promise<void> {
-  const bytes = await readBody(exchange.request, settings.body_limit_bytes)
+  const bytes = exchange.body ?? (await readBody(exchange.request, settings.body_limit_bytes))
   const text = decode(bytes)
-  const { names, spans, repeated } = membersOf(text)
+  const members = membersOf(text)
   const body = parse(text)
-  if (repeated) {
+  if (members.repeated) {
     throw new Failure('invalid_json', { message: 'The request body names one of its members twice' })
   }
   exchange.body = bytes
-  exchange.modelSpan = spans[names.indexOf('model')] ?? null
+  exchange.members = members
+  exchange.parsed = body
   exchange.facts = exchange.dialect.read(body)
 }
 

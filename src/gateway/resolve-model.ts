@@ -5,7 +5,7 @@
 
 import type { Family } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
-import type { StateView } from '../fleet/lane.ts'
+import type { CatalogModel, StateView } from '../fleet/lane.ts'
 import { providerKinds } from '../providers/index.ts'
 import type { Provider } from '../providers/provider.ts'
 import { modelAllowed } from '../tokens/governed.ts'
@@ -21,11 +21,12 @@ export function resolveModel(exchange: Exchange, { lane }: Gateway): void {
   }
   if (!modelAllowed(token.modelFilter, id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
   exchange.model = model
+  exchange.paths = [model]
 }
 
 function findModel(view: StateView, id: string, family: Family): ResolvedModel | null {
   const listed = view.model(id)
-  if (listed !== null) return resolved(id, listed.upstreamModel, view.provider(listed.providerId), family)
+  if (listed !== null) return resolved(id, listed.upstreamModel, view.provider(listed.providerId), family, listed)
   for (const provider of view.providers()) {
     const model = provider.allowUnlistedModels ? resolved(id, id, provider, family) : null
     if (model !== null) return model
@@ -34,8 +35,14 @@ function findModel(view: StateView, id: string, family: Family): ResolvedModel |
 }
 
 /** Null where the gateway may not use the provider, does not know its kind, or the kind does not serve the family. */
-function resolved(id: string, upstreamModel: string, provider: Provider | null, family: Family): ResolvedModel | null {
+function resolved(
+  id: string,
+  upstreamModel: string,
+  provider: Provider | null,
+  family: Family,
+  listed: CatalogModel | null = null,
+): ResolvedModel | null {
   const kind = provider === null ? undefined : providerKinds.get(provider.kind)
   if (provider === null || kind === undefined || !kind.families.includes(family)) return null
-  return { id, upstreamModel, provider, kind }
+  return { id, upstreamModel, provider, kind, listed }
 }

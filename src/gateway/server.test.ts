@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
-import { testGatewayId, testProvider } from './test-lane.ts'
+import { testGatewayId, testModel, testProvider } from './test-lane.ts'
 
 let running: TestGateway
 let answer: () => Response = () => Response.json(completion)
@@ -89,7 +89,9 @@ describe('who may call', () => {
   })
 
   test('purpose, permission and bindings deny with their own codes', async () => {
-    running.lane.catalog.push({ id: 'listed', providerId: 'provider-upstream', upstreamModel: 'listed', createdAt: 0 })
+    running.lane.catalog.push(
+      testModel({ id: 'listed', providerId: 'provider-upstream', upstreamModel: 'listed', createdAt: 0 }),
+    )
     const cases = [
       {
         members: { purpose: 'gateway_runtime' as const, roles: ['runtime' as const] },
@@ -175,12 +177,14 @@ describe('what may be sent', () => {
   })
 
   test('a model alias changes its own value and no other byte', async () => {
-    running.lane.catalog.push({
-      id: 'alias',
-      providerId: 'provider-upstream',
-      upstreamModel: 'real-model',
-      createdAt: 0,
-    })
+    running.lane.catalog.push(
+      testModel({
+        id: 'alias',
+        providerId: 'provider-upstream',
+        upstreamModel: 'real-model',
+        createdAt: 0,
+      }),
+    )
     await running.chat('{"a":1.0, "model" : "alias","messages":[]}')
     expect(running.seen[0]?.body).toBe('{"a":1.0, "model" : "real-model","messages":[]}')
   })

@@ -13,6 +13,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Fetch } from '../providers/provider.ts'
+import type { Allowances } from '../usage/allowance.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
 import { type Beginning, beginExchange, type Connection, type Gateway } from './exchange.ts'
@@ -27,6 +28,7 @@ export interface GatewayLane {
   readonly journal: Journal
   readonly view: StateView
   readonly standing: Standing
+  readonly allowances: Allowances
   ready(): { ok: boolean; reason?: string }
   /** Gauges for `/metrics`, read when it is asked for. */
   readonly counters: LaneCounters

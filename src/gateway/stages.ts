@@ -6,11 +6,16 @@
 import { admitToken } from './admit-token.ts'
 import { passAnswer } from './answer.ts'
 import { authenticate } from './authenticate.ts'
+import { considerRequest } from './consider-request.ts'
 import { dispatch } from './dispatch.ts'
 import type { Exchange, Gateway } from './exchange.ts'
+import { fitChain } from './fit-chain.ts'
+import { limitRate } from './limit-rate.ts'
+import { matchSession } from './match-session.ts'
 import { answerModels } from './models.ts'
 import { openRecord } from './open-record.ts'
 import { readRequest } from './read-request.ts'
+import { reserveUsage } from './reserve-usage.ts'
 import { resolveModel } from './resolve-model.ts'
 
 export type Stage = (exchange: Exchange, gateway: Gateway) => Promise<void> | void
@@ -19,8 +24,13 @@ export type Stage = (exchange: Exchange, gateway: Gateway) => Promise<void> | vo
 export const inferenceStages: readonly Stage[] = [
   authenticate,
   readRequest,
+  matchSession,
   admitToken,
   resolveModel,
+  fitChain,
+  limitRate,
+  considerRequest,
+  reserveUsage,
   openRecord,
   dispatch,
   passAnswer,

@@ -17,7 +17,7 @@ import { Failure } from '../failure.ts'
 import { type SseFrame, SseSplitter } from '../lib/sse.ts'
 import type { ByteReader } from './bounded.ts'
 import { callerLeft } from './caller.ts'
-import type { Exchange, Gateway, ReasonCode } from './exchange.ts'
+import { type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
 import { headersToCaller } from './headers.ts'
 import { logUnrecorded, settle } from './record.ts'
 import { unusable } from './unusable.ts'
@@ -31,6 +31,7 @@ const lingerMilliseconds = 1000
  * answer of its own. From here on the relay ends the exchange.
  */
 export async function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  exchange.reader = exchange.dialect.reader()
   const relay = new Relay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
   if (!(await relay.begin())) {
     if (exchange.cut !== null) throw exchange.cut.failure
@@ -152,7 +153,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   #notice({ data }: SseFrame): FrameFacts | null {
     if (data === null) return null
     const exchange = this.#exchange
-    const facts = exchange.dialect.readFrame(data)
+    const facts = given(exchange.reader).frame({ event: null, data })
     if (facts.usage !== null) exchange.usage = facts.usage
     exchange.relayedText += facts.textLength
     if (facts.textLength > 0 && exchange.firstTokenMs === null) {
@@ -169,7 +170,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
         : ({ verdict: 'error', reason: 'provider.error', status: 200 } as const)
     await this.#close(settle(this.#exchange, this.#gateway, outcome), () => {
       this.#enqueue(last)
-      if (error !== null) this.#enqueue(this.#exchange.dialect.endFrames)
+      if (error !== null) this.#enqueue(given(this.#exchange.reader).endFrames())
     })
     void this.#linger()
   }
@@ -190,7 +191,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const failure = cut?.failure ?? new Failure('upstream_provider_error')
     const settled = settle(exchange, this.#gateway, { verdict: 'error', reason: cut?.reason ?? reason, status: 200 })
     exchange.abort.abort()
-    await this.#close(settled, () => this.#enqueue(exchange.dialect.errorFrames(failure, exchange.requestId)))
+    await this.#close(settled, () => this.#enqueue(given(exchange.reader).errorFrames(failure, exchange.requestId)))
   }
 
   /** Waits for the outcome, passes the end on and closes. Where it was not recorded the answer stays without an end. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { gatewayRouteDescriptions } from './routes.ts'
 import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
-import { testProvider } from './test-lane.ts'
+import { testModel, testProvider } from './test-lane.ts'
 
 let running: TestGateway
 beforeAll(async () => {
@@ -10,9 +10,9 @@ beforeAll(async () => {
     testProvider({ id: 'sim', name: 'simulator', kind: 'simulator', allowUnlistedModels: false }),
   )
   for (const id of ['simulator/echo', 'simulator/lorem']) {
-    running.lane.catalog.push({ id, providerId: 'sim', upstreamModel: id, createdAt: 1_700_000_000_000 })
+    running.lane.catalog.push(testModel({ id, providerId: 'sim', upstreamModel: id, createdAt: 1_700_000_000_000 }))
   }
-  running.lane.catalog.push({ id: 'orphan', providerId: 'gone', upstreamModel: 'orphan', createdAt: 0 })
+  running.lane.catalog.push(testModel({ id: 'orphan', providerId: 'gone', upstreamModel: 'orphan', createdAt: 0 }))
 })
 afterAll(() => running.stop())
 

@@ -7,9 +7,12 @@ import { type Settings, settingsSchema } from '../config.ts'
 import type { Event } from '../events/event.ts'
 import { Failure, type FailureCode } from '../failure.ts'
 import type { CatalogModel, Journal, Standing, StateView } from '../fleet/lane.ts'
+import { noPolicies } from '../policies/chain.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { hashSecret, makeSecret } from '../tokens/secret.ts'
+import { noLimits } from '../usage/limits.ts'
+import { unlimited } from '../usage/unlimited.ts'
 import type { GatewayLane } from './server.ts'
 
 export const testGatewayId = '01990000-0000-7000-8000-000000000001'
@@ -88,10 +91,14 @@ export function createTestLane(): TestLane {
     models: () => catalog,
     provider: (id) => upstreams.find((provider) => provider.id === id) ?? null,
     providers: () => upstreams,
+    policies: noPolicies,
+    limits: noLimits,
+    gateway: { spendOwner: null, promptCaching: false },
   }
   const lane: TestLane = {
     journal: new TestJournal(),
     view,
+    allowances: unlimited,
     tokens,
     denials,
     catalog,
@@ -143,6 +150,13 @@ const testToken = (members: Partial<GovernedToken>): GovernedToken => ({
   ownerKind: 'team',
   ownerId: 'team-default',
   eventTeamId: 'team-default',
+  policyIds: [],
+  accessPolicyIds: [],
+  budgetId: null,
+  metadataTrust: 'none',
+  rateLimitRpm: null,
+  rateLimitTpm: null,
+  accounts: [],
   expiresAt: null,
   rotatedAt: null,
   revokedAt: null,
@@ -162,3 +176,14 @@ export const testProvider = (members: Partial<Provider> = {}): Provider => ({
 })
 
 export const testSettings = (members: Partial<Settings> = {}): Settings => ({ ...settingsSchema.parse({}), ...members })
+
+export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'id'>): CatalogModel => ({
+  providerId: 'provider-upstream',
+  upstreamModel: members.id,
+  families: null,
+  price: null,
+  maxOutputTokens: null,
+  fallbacks: [],
+  createdAt: 0,
+  ...members,
+})

@@ -8,8 +8,15 @@ import { Failure } from '../failure.ts'
 import ledger0001 from './migrations/ledger-0001.sql' with { type: 'text' }
 import ledger0002 from './migrations/ledger-0002.sql' with { type: 'text' }
 import ledger0003 from './migrations/ledger-0003.sql' with { type: 'text' }
+import ledger0004 from './migrations/ledger-0004.sql' with { type: 'text' }
+import ledger0005 from './migrations/ledger-0005.sql' with { type: 'text' }
+import ledger0006 from './migrations/ledger-0006.sql' with { type: 'text' }
+import ledger0007 from './migrations/ledger-0007.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
+import state0003 from './migrations/state-0003.sql' with { type: 'text' }
+import state0004 from './migrations/state-0004.sql' with { type: 'text' }
+import state0005 from './migrations/state-0005.sql' with { type: 'text' }
 import type { Database } from './open.ts'
 
 export interface Migration {
@@ -20,11 +27,18 @@ export interface Migration {
 export const stateMigrations: readonly Migration[] = [
   { name: 'state-0001', sql: state0001 },
   { name: 'state-0002', sql: state0002 },
+  { name: 'state-0003', sql: state0003 },
+  { name: 'state-0004', sql: state0004 },
+  { name: 'state-0005', sql: state0005 },
 ]
 export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0001', sql: ledger0001 },
   { name: 'ledger-0002', sql: ledger0002 },
   { name: 'ledger-0003', sql: ledger0003 },
+  { name: 'ledger-0004', sql: ledger0004 },
+  { name: 'ledger-0005', sql: ledger0005 },
+  { name: 'ledger-0006', sql: ledger0006 },
+  { name: 'ledger-0007', sql: ledger0007 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */

@@ -30,12 +30,29 @@ export interface GovernedToken {
   ownerId: string
   /** The team whose readers see this token's events (contract section 3, owner). */
   eventTeamId: string | null
+  policyIds: readonly string[]
+  accessPolicyIds: readonly string[]
+  budgetId: string | null
+  metadataTrust: 'none' | 'caller'
+  rateLimitRpm: number | null
+  rateLimitTpm: number | null
+  /** The limits that a request draws on, its own first (protocols section 2, rule 1). */
+  accounts: readonly TokenAccount[]
   /** Milliseconds since the epoch; null where it never comes. */
   expiresAt: number | null
   /** The instant from which a rotated token is refused: now, or the end of its grace period. */
   rotatedAt: number | null
   revokedAt: number | null
   version: number
+}
+
+/** The limits of a token as accounts; a clone's list holds its source's too, a rotation's is its predecessor's. */
+export interface TokenAccount {
+  /** The id of the token that the account was made with. */
+  id: string
+  maxRequests: number | null
+  /** Nano-dollars. */
+  maxBudget: number | null
 }
 
 export type TokenStatus = 'active' | 'revoked' | 'expired' | 'rotated' | 'budget_exhausted' | 'request_exhausted'

@@ -1,0 +1,1 @@
+-- Usage: what each lane was granted, returned and settled of each account.

@@ -1,0 +1,1 @@
+-- Lists and counts of tokens.

@@ -1,0 +1,1 @@
+-- Names and notes of the catalog that no gateway decides by.

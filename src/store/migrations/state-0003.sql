@@ -1,0 +1,1 @@
+-- What policies hold: gateways decide by them.

@@ -1,0 +1,1 @@
+-- Limits beside a token's own: budgets, consumer groups, access policies.

@@ -1,0 +1,1 @@
+-- The accounts of tokens: which limits a request draws on.

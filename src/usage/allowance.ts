@@ -1,0 +1,59 @@
+/**
+ * What a request asks of the limits it draws on, and what it gets (protocols section 2). An account is one limit: a
+ * token's requests, a token's money, a budget's window. Amounts are requests, or nano-dollars.
+ */
+
+/** Names an account: `token/<id>/requests`, `token/<id>/money`, `budget/<id>`. */
+export type AccountName = string
+
+export interface Demand {
+  account: AccountName
+  want: number
+  /** The least with which the request can still be served; equal to `want` where it cannot be lowered. */
+  min: number
+}
+
+export interface Held {
+  /** The account as it is booked, a budget's window start included. */
+  account: AccountName
+  amount: number
+}
+
+/** Why a limit refuses: it is used up; the rest is held by requests that run; or part of it is out of reach. */
+export type RefusalCause = 'exhausted' | 'held' | 'unknown'
+
+export class UsageRefused extends Error {
+  override readonly name = 'UsageRefused'
+  readonly account: AccountName
+  readonly reason: RefusalCause
+  /** Whole seconds after which it makes sense to try again. */
+  readonly retryAfter: number | null
+
+  constructor(account: AccountName, reason: RefusalCause, retryAfter: number | null = null) {
+    super(`${account}: ${reason}`)
+    this.account = account
+    this.reason = reason
+    this.retryAfter = retryAfter
+  }
+}
+
+export interface Reservation {
+  readonly held: readonly Held[]
+  /** Holds more, for a dearer attempt; false where it cannot be had at once. */
+  extend(more: readonly Held[]): boolean
+  /**
+   * Books what was used of each account and gives the rest back to the lane's balance; to be called in the tick in
+   * which the outcome is written, whose `settlements` are what it returns. Once only.
+   */
+  settle(used: readonly Held[]): readonly Held[]
+  /** Gives everything back: nothing was opened. */
+  release(): void
+}
+
+export interface Allowances {
+  /**
+   * Reserves on all accounts or on none; at once where the lane's balances suffice. Throws or rejects with
+   * `UsageRefused`. An empty list gives a reservation that holds nothing.
+   */
+  reserve(demands: readonly Demand[], signal: AbortSignal): Reservation | Promise<Reservation>
+}

@@ -1,0 +1,6 @@
+/** Allowances of a lane on which nothing is limited, for tests. */
+import type { Allowances, Reservation } from './allowance.ts'
+
+const nothing: Reservation = { held: [], extend: () => true, settle: () => [], release() {} }
+
+export const unlimited: Allowances = { reserve: () => nothing }
