@@ -31,7 +31,10 @@ const lingerMilliseconds = 1000
  * answer of its own. From here on the relay ends the exchange.
  */
 export async function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
-  exchange.reader = exchange.dialect.reader()
+  const { model } = given(exchange.facts)
+  const usageAdded = exchange.edits.has('stream_options')
+  exchange.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded })
+  exchange.inspection = exchange.beginInspection?.(exchange.reader) ?? null
   const relay = new Relay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
   if (!(await relay.begin())) {
     if (exchange.cut !== null) throw exchange.cut.failure
@@ -150,10 +153,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     return run !== null
   }
 
-  #notice({ data }: SseFrame): FrameFacts | null {
+  #notice({ event, data }: SseFrame): FrameFacts | null {
     if (data === null) return null
     const exchange = this.#exchange
-    const facts = given(exchange.reader).frame({ event: null, data })
+    const facts = given(exchange.reader).frame({ event, data })
     if (facts.usage !== null) exchange.usage = facts.usage
     exchange.relayedText += facts.textLength
     if (facts.textLength > 0 && exchange.firstTokenMs === null) {
