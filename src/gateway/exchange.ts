@@ -165,6 +165,8 @@ export interface Gateway {
   readonly log: Log
   readonly meter: Meter
   readonly running: Running
+  /** It stops: what is new is refused, what runs may finish. */
+  draining: boolean
 }
 
 export interface Beginning {
