@@ -27,6 +27,8 @@ export const failures = {
   // The request itself
   invalid_json: row(400, 'invalid_request_error', 'The request body is not valid JSON: send a JSON object in UTF-8'),
   json_too_deep: row(400, 'invalid_request_error', 'The JSON body is nested more than 64 levels deep'),
+  invalid_form: row(400, 'invalid_request_error', 'The request body is not a valid form: send multipart/form-data'),
+  invalid_encoding: row(400, 'invalid_request_error', 'The body is not encoded as its Content-Encoding says'),
   invalid_request_id: row(400, 'invalid_request_error', 'x-request-id must match [A-Za-z0-9._:-]{1,128}'),
   bad_request: row(400, 'invalid_request_error', 'The request could not be understood'),
   not_found: row(404, 'invalid_request_error', 'There is nothing at this path: see /v1/openapi.json'),
@@ -34,6 +36,7 @@ export const failures = {
   gone: row(410, 'invalid_request_error', 'This route is retired'),
   conflict: row(409, 'invalid_request_error', 'The change conflicts with the present state: read it again and retry'),
   version_mismatch: row(412, 'invalid_request_error', 'The record has changed since it was read: read it and retry'),
+  request_timeout: row(408, 'invalid_request_error', 'The request body did not arrive in time'),
   request_too_large: row(413, 'invalid_request_error', 'The request body is larger than the limit'),
   headers_too_large: row(431, 'invalid_request_error', 'The request headers are larger than 32 KiB'),
   upgrade_required: row(426, 'invalid_request_error', 'This path is for WebSocket: send an upgrade with GET'),
