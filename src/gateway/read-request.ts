@@ -3,9 +3,9 @@
  * large, not of the type that the route takes, not UTF-8, not a JSON object or form, nested too deep, or ambiguous
  * because a member is given twice.
  */
+import { type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { type JsonMembers, jsonMembers } from '../lib/json-members.ts'
-import { isObject, type JsonObject, parseJson } from '../lib/json-value.ts'
 import { boundaryOf, type FormParts, formParts } from '../lib/multipart.ts'
 import type { Exchange, Gateway } from './exchange.ts'
 import { readBody } from './read-body.ts'
@@ -44,8 +44,8 @@ function formBoundary({ contentType }: Exchange): string {
 function readJson(exchange: Exchange, bytes: Uint8Array, type: string): void {
   const text = decode(bytes, 'invalid_json')
   const members = membersOf(text)
-  const body = parseJson(text)
-  if (!isObject(body)) throw new Failure('invalid_json')
+  const body = parseObject(text)
+  if (body === null) throw new Failure('invalid_json')
   if (members.repeated) {
     throw new Failure('invalid_json', { message: 'The request body names one of its members twice' })
   }

@@ -11,8 +11,8 @@
  * The cache key is an HMAC under the installation's key of the session, or where there is none of what requests with a
  * common prefix share: the model, the instructions and the tools. It tells the provider nothing of either.
  */
+import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
-import { isObject, type JsonObject } from '../lib/json-value.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 
 export function translateMembers(exchange: Exchange, gateway: Gateway): void {
