@@ -23,6 +23,7 @@ import { modelsPath } from './models.ts'
 import { failureAnswer } from './refuse.ts'
 import { labelAnswer, requestIdOf } from './request-id.ts'
 import { createRunning } from './running.ts'
+import { socketTarget } from './socket-paths.ts'
 import { discoveryStages, inferenceStages } from './stages.ts'
 
 /** The part of a lane that the gateway itself uses. */
@@ -61,13 +62,6 @@ const inferenceRoutes: ReadonlyMap<string, GovernedRoute> = new Map(
   ]),
 )
 
-/** Where a WebSocket is dialled, and the path whose requests its frames are (contract section 6). */
-const socketPaths: ReadonlyMap<string, string> = new Map([
-  ['/v1/chat/completions/ws', '/v1/chat/completions'],
-  ['/v1/responses/ws', '/v1/responses'],
-  ['/v1/responses', '/v1/responses'],
-])
-
 const discovery: GovernedRoute = {
   route: `GET ${modelsPath}`,
   family: 'models',
@@ -92,8 +86,8 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     fetch(request, server) {
       const path = pathOf(request.url)
       const requestId = requestIdOf(request, newId)
-      const socketPath = request.method === 'GET' ? socketPaths.get(path) : undefined
-      if (socketPath !== undefined) return upgradeRequired(requestId)
+      const frames = inferenceRoutes.get(socketTarget(path, request) ?? '')
+      if (frames !== undefined) return upgradeRequired(frames.dialect, requestId)
       const route = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
       if (route === undefined) return answerUngoverned(itself, request, path, requestId)
       const allowed = route === discovery ? 'GET' : 'POST'
@@ -122,8 +116,8 @@ function answerUngoverned(itself: AboutItself, request: Request, path: string, r
 }
 
 /** RFC 9110 section 15.5.22: the path is there, for another protocol. */
-function upgradeRequired(requestId: string): Response {
-  const refused = failureAnswer(chat, new Failure('upgrade_required'), requestId, null)
+function upgradeRequired(dialect: Dialect, requestId: string): Response {
+  const refused = failureAnswer(dialect, new Failure('upgrade_required'), requestId, null)
   refused.headers.set('upgrade', 'websocket')
   return refused
 }
