@@ -38,7 +38,9 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #reader: ByteReader
-  #held: Uint8Array | 'ended' | null = null
+  #held: Uint8Array | null = null
+  /** The provider has nothing more. */
+  #drained = false
   #outlet: Outlet | null = null
   #received = 0
   #ended = false
@@ -52,8 +54,9 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
   /** Waits for the first piece, or the end of an answer without any; gives why neither came. */
   async begin(): Promise<ReasonCode | null> {
     const first = await this.#read()
-    if (first instanceof Uint8Array || first === 'ended') this.#held = first
-    else return first
+    if (typeof first === 'string') return first
+    this.#held = first
+    this.#drained = first === null
     // While the caller does not read, no read of the provider is there to be rejected by the abort.
     this.#exchange.onCut = () => {
       if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
@@ -66,13 +69,12 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   async pull(): Promise<void> {
-    const next = this.#held === 'ended' ? 'ended' : await this.#read()
+    const next = this.#drained ? null : await this.#read()
     if (this.#ended) return
-    if (next === 'ended') return await this.#finish()
+    if (next === null) return await this.#finish()
     if (typeof next === 'string') return await this.#fail(next)
-    const held = this.#held
+    if (this.#held !== null) this.#outlet?.enqueue(this.#held)
     this.#held = next
-    if (held instanceof Uint8Array) this.#outlet?.enqueue(held)
   }
 
   cancel(): void {
@@ -80,12 +82,13 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
     callerLeft(this.#exchange, this.#gateway)
   }
 
-  async #read(): Promise<Uint8Array | 'ended' | ReasonCode> {
+  /** The next piece; null at the end, or why there is none. */
+  async #read(): Promise<Uint8Array | null | ReasonCode> {
     const exchange = this.#exchange
     exchange.waitingSince = this.#gateway.clock.monotonic()
     try {
       const { done, value } = await this.#reader.read()
-      if (done) return 'ended'
+      if (done) return null
       this.#received += value.length
       // Of a transcript the bytes are its text; of sound nothing is.
       if (exchange.dialect.family === 'transcriptions') exchange.relayedText += value.length
@@ -107,7 +110,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
       return this.#breakOff()
     }
     if (this.#ended) return
-    if (this.#held instanceof Uint8Array) this.#outlet?.enqueue(this.#held)
+    if (this.#held !== null) this.#outlet?.enqueue(this.#held)
     this.#outlet?.close()
     this.#end()
   }
