@@ -67,6 +67,10 @@ export const settingsSchema = z.strictObject({
   body_limit_bytes: whole(1024, 64 * mebibyte)
     .default(10 * mebibyte)
     .describe('The largest JSON body a gateway accepts'),
+  upload_limit_bytes: whole(1024, 1024 * mebibyte)
+    .default(25 * mebibyte)
+    .describe('The largest file that a form may bring, as audio to transcribe'),
+  body_timeout_seconds: whole(1, 3600).default(60).describe('How long the body of a request may take to arrive'),
   answer_limit_bytes: whole(1024, 1024 * mebibyte)
     .default(64 * mebibyte)
     .describe('The largest answer of a provider that is passed on'),

@@ -9,12 +9,12 @@ import { Failure } from '../failure.ts'
 import type { CatalogModel, Journal, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { JsonMembers } from '../lib/json-members.ts'
 import type { Log } from '../lib/log.ts'
 import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
+import type { BodyMembers } from './body-edits.ts'
 import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
@@ -99,15 +99,17 @@ export interface Exchange {
   token: GovernedToken | null
   /** The body as it came, or as a policy rewrote it; set before the stages where a frame brought it. */
   body: Uint8Array | null
-  /** The caller's Content-Type, which a body that is no JSON needs to be read. */
+  /** The body's Content-Type, the caller's own; JSON where it sent none. */
   contentType: string
-  /** Where the outermost members stand in the body's text; null where the body is no JSON. */
-  members: JsonMembers | null
-  /** The body parsed; its texts are what policies read. */
+  /** Where the outermost members, or a form's fields, stand in the body's text. */
+  members: BodyMembers | null
+  /** The body parsed, a form as its fields; its texts are what policies read. */
   parsed: Record<string, unknown> | null
   /** Members to be written anew when the body is sent: JSON text, or null to leave the member out. */
   readonly edits: Map<string, string | null>
   sessionId: string | null
+  /** What the gateway did to the request beyond its verdicts, in stable words, as `details.notes` of the event. */
+  readonly notes: string[]
   facts: RequestFacts | null
   promptHash: string | null
   /** The path that is or will be tried; the first of `paths` until one fails. */
@@ -165,6 +167,8 @@ export interface Gateway {
   readonly log: Log
   readonly meter: Meter
   readonly running: Running
+  /** It stops: what is new is refused, what runs may finish. */
+  draining: boolean
 }
 
 export interface Beginning {
@@ -199,6 +203,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   parsed: null,
   edits: new Map(),
   sessionId: null,
+  notes: [],
   facts: null,
   promptHash: null,
   model: null,

@@ -56,6 +56,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     first_token_ms: exchange.firstTokenMs,
     attempts: exchange.attempts.length,
     stream: facts?.stream ?? false,
+    ...(exchange.notes.length === 0 ? {} : { notes: exchange.notes }),
   }
   if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
   const cost = costAttribution(exchange, reason)
@@ -96,7 +97,7 @@ const baseEvent = (
   exchange_id: exchange.id,
 })
 
-function attribution({ token }: Exchange, gatewayId: string): Attribution {
+function attribution({ token, sessionId }: Exchange, gatewayId: string): Attribution {
   if (token === null) return { ...nobody, gateway_id: gatewayId }
   return {
     token_id: token.id,
@@ -104,7 +105,7 @@ function attribution({ token }: Exchange, gatewayId: string): Attribution {
     user_id: token.userId,
     gateway_id: gatewayId,
     oauth_client_id: null,
-    session_id: null,
+    session_id: sessionId,
     key_class: token.keyClass,
   }
 }
