@@ -15,6 +15,7 @@ import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
 import type { BodyMembers } from './body-edits.ts'
+import type { Circuits } from './circuit.ts'
 import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
@@ -92,8 +93,11 @@ export interface Exchange {
   readonly request: Request
   /** The server that holds the caller's connection; null where there is none, as in tests. */
   readonly connection: Connection | null
-  /** One for each exchange, aborted by the caller's leaving, a deadline or a drain; always passed upstream. */
-  readonly abort: AbortController
+  /**
+   * Always passed upstream, aborted by the caller's leaving, a deadline or a drain. Another try to get an answer has
+   * another one, since the former call is let go of by it.
+   */
+  abort: AbortController
   /** SHA-256 of the secret that was shown, by which the token is looked at again. */
   tokenHash: string | null
   token: GovernedToken | null
@@ -169,6 +173,7 @@ export interface Gateway {
   readonly running: Running
   /** It stops: what is new is refused, what runs may finish. */
   draining: boolean
+  readonly circuits: Circuits
 }
 
 export interface Beginning {
