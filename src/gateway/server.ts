@@ -12,6 +12,7 @@ import type { Journal, LaneCounters, Standing, StateView } from '../fleet/lane.t
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
@@ -78,7 +79,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
   const meter = createMeter()
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
-  const gateway: Gateway = { lane, settings, fetch, clock, newId, log, meter, running }
+  const gateway: Gateway = { lane, prices: new PriceBook(), settings, fetch, clock, newId, log, meter, running }
   let draining = false
 
   const metrics = () => meter.text(running.size, lane.counters)
