@@ -3,9 +3,10 @@ create table limit_names (
   id text primary key,
   kind text not null,
   name text not null,
-  created_at integer not null,
-  unique (kind, name)
+  created_at integer not null
 );
+create index limit_names_kind on limit_names (kind, id);
+create index limit_names_name on limit_names (kind, name);
 
 -- Requests or tokens a minute as slots: how many each lane holds of each limit, and how many came back from lanes that
 -- are gone, each with the instant from which it may be used again (protocols section 2, rule 21).
