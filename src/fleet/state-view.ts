@@ -21,6 +21,7 @@ import { version as productVersion } from '../version.ts'
 import { type Catalog, type DataKeys, emptyCatalog, readCatalog } from './catalog-view.ts'
 import { compileToken, tokenColumns } from './governed-row.ts'
 import type { CatalogModel, GatewayRecord, StateView } from './lane.ts'
+import { readLimits } from './limits-view.ts'
 import type { StatePosition } from './outbox-record.ts'
 import type { Head } from './wire.ts'
 
@@ -44,6 +45,7 @@ export class FileStateView implements StateView {
   #opened: Opened | null = null
   #head: Head | null = null
   #catalog: Catalog = emptyCatalog
+  #limits: LimitSet = noLimits
   #keys: DataKeys = {}
   #gatewayId: string | null = null
   /** Settles when the refresh that runs has ended, however it ended: one runs at a time. */
@@ -112,7 +114,7 @@ export class FileStateView implements StateView {
   }
 
   get limits(): LimitSet {
-    return noLimits
+    return this.#limits
   }
 
   get gateway(): GatewayRecord {
@@ -202,7 +204,9 @@ export class FileStateView implements StateView {
   }
 
   #readCatalog(database: Database): void {
-    if (this.#gatewayId !== null) this.#catalog = readCatalog(database, this.#gatewayId, this.#keys)
+    if (this.#gatewayId === null) return
+    this.#catalog = readCatalog(database, this.#gatewayId, this.#keys)
+    this.#limits = readLimits(database)
   }
 
   /** Whether one head comes after another, or is it, in one history. */

@@ -12,6 +12,7 @@ import type { Journal, LaneCounters, Standing, StateView } from '../fleet/lane.t
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
@@ -76,6 +77,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
     lane,
+    prices: new PriceBook(),
     settings,
     fetch,
     clock,

@@ -191,3 +191,21 @@ export const setupLinks = sqliteTable('setup_links', {
   expiresAt: integer('expires_at').notNull(),
   usedAt: integer('used_at'),
 })
+
+export const limitNames = sqliteTable('limit_names', {
+  id: text('id').primaryKey(),
+  kind: text('kind').notNull(),
+  name: text('name').notNull(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const rateHoldings = sqliteTable(
+  'rate_holdings',
+  {
+    account: text('account').notNull(),
+    lane: text('lane').notNull(),
+    slots: integer('slots').notNull(),
+    beatAt: integer('beat_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.account, table.lane] })],
+)
