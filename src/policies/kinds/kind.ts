@@ -26,6 +26,8 @@ export interface Match {
   end: number
   /** What it is, in upper case: `EMAIL`. The text `[EMAIL]` takes its place where it is redacted. */
   label: string
+  /** Which entry of the config found it, never the text itself: `terms[3]`. */
+  entry?: string
   /** What takes its place where the action is `rewrite`. */
   replacement?: string
 }
