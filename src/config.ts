@@ -75,6 +75,16 @@ export const settingsSchema = z.strictObject({
     .describe("How long a provider may take until its answer's headers"),
   idle_timeout_seconds: whole(1, 3600).default(120).describe('How long a provider may be silent within an answer'),
   total_timeout_seconds: whole(1, 86_400).default(1800).describe('How long one answer of a provider may take in all'),
+  stream_hold_bytes: whole(4096, 64 * mebibyte)
+    .default(4 * mebibyte)
+    .describe('The most of a streamed answer that is held back until a policy has seen the whole of it'),
+  webhook_addresses: z
+    .enum(['outside', 'any'])
+    .default('outside')
+    .describe('Where webhook policies may call: outside, or loopback, link-local and private addresses too'),
+  escalation_expiry_seconds: whole(60, 30 * 86_400)
+    .default(86_400)
+    .describe('How long a request waits for a person before it counts as refused'),
   outbox_segment_bytes: whole(256 * 1024, 256 * mebibyte)
     .default(4 * mebibyte)
     .describe("The size of one segment file of a gateway's outbox"),
