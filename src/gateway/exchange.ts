@@ -15,6 +15,7 @@ import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
+import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
 
@@ -125,6 +126,10 @@ export interface Exchange {
   upstream: Response | null
   /** Follows the answer's frames; null where it is no stream. */
   reader: StreamReader | null
+  /** Set by the chain, before dispatch, where a policy of it looks at streamed answers. */
+  beginInspection: BeginInspection | null
+  /** What a streamed answer goes through before the caller; null where nothing looks at it. */
+  inspection: StreamInspection | null
   usage: Usage | null
   /** Characters of generated text that were passed on, for estimates. */
   relayedText: number
@@ -206,6 +211,8 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   attempts: [],
   upstream: null,
   reader: null,
+  beginInspection: null,
+  inspection: null,
   usage: null,
   relayedText: 0,
   firstTokenMs: null,
