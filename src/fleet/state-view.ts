@@ -14,15 +14,16 @@ import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { LRUCache } from 'lru-cache'
 import { Failure } from '../failure.ts'
-import { noPolicies, type PolicySet } from '../policies/chain.ts'
+import type { PolicySet } from '../policies/chain.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { type LimitSet, noLimits } from '../usage/limits.ts'
 import { version as productVersion } from '../version.ts'
 import { type Catalog, type DataKeys, emptyCatalog, readCatalog } from './catalog-view.ts'
 import { compileToken, tokenColumns } from './governed-row.ts'
-import type { CatalogModel, GatewayRecord, StateView } from './lane.ts'
+import type { CatalogModel, GatewayRecord, Grant, StateView } from './lane.ts'
 import { readLimits } from './limits-view.ts'
 import type { StatePosition } from './outbox-record.ts'
+import { PolicyView, readGrant } from './policy-view.ts'
 import type { Head } from './wire.ts'
 
 const tokensInMemory = 100_000
@@ -46,6 +47,7 @@ export class FileStateView implements StateView {
   #head: Head | null = null
   #catalog: Catalog = emptyCatalog
   #limits: LimitSet = noLimits
+  readonly #policies = new PolicyView()
   #keys: DataKeys = {}
   #gatewayId: string | null = null
   /** Settles when the refresh that runs has ended, however it ended: one runs at a time. */
@@ -110,7 +112,11 @@ export class FileStateView implements StateView {
   }
 
   get policies(): PolicySet {
-    return noPolicies
+    return this.#policies.set
+  }
+
+  grant(tokenId: string, digest: string, now: number): Grant | null {
+    return this.#reading(({ database }) => readGrant(database, tokenId, digest, now))
   }
 
   get limits(): LimitSet {
@@ -204,6 +210,7 @@ export class FileStateView implements StateView {
   }
 
   #readCatalog(database: Database): void {
+    this.#policies.read(database, this.#head === null)
     if (this.#gatewayId === null) return
     this.#catalog = readCatalog(database, this.#gatewayId, this.#keys)
     this.#limits = readLimits(database)

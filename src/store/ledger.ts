@@ -209,3 +209,48 @@ export const rateHoldings = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.account, table.lane] })],
 )
+export const policies = sqliteTable('policies', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  createdAt: integer('created_at').notNull(),
+  createdBy: text('created_by').notNull(),
+  version: integer('version').notNull(),
+  deletedAt: integer('deleted_at'),
+})
+
+export const escalationArrivals = sqliteTable('escalation_arrivals', {
+  eventId: text('event_id').primaryKey(),
+  body: text('body').notNull(),
+  receivedAt: integer('received_at').notNull(),
+})
+
+export const escalations = sqliteTable('escalations', {
+  id: text('id').primaryKey(),
+  state: text('state').notNull(),
+  tokenId: text('token_id').notNull(),
+  userId: text('user_id'),
+  teamId: text('team_id'),
+  gatewayId: text('gateway_id'),
+  policyId: text('policy_id').notNull(),
+  reasonCode: text('reason_code').notNull(),
+  digest: text('digest').notNull(),
+  request: text('request').notNull(),
+  attempts: integer('attempts').notNull(),
+  queuedAt: integer('queued_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  lastAttemptAt: integer('last_attempt_at').notNull(),
+  claimedBy: text('claimed_by'),
+  claimedAt: integer('claimed_at'),
+  resolution: text('resolution'),
+  note: text('note'),
+  resolvedBy: text('resolved_by'),
+  resolvedAt: integer('resolved_at'),
+  grantId: text('grant_id'),
+  grantExpiresAt: integer('grant_expires_at'),
+  version: integer('version').notNull(),
+})
+
+export const escalationAttempts = sqliteTable('escalation_attempts', {
+  id: text('id').primaryKey(),
+  escalationId: text('escalation_id').notNull(),
+})

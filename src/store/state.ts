@@ -118,3 +118,27 @@ export const accessPolicies = sqliteTable('access_policies', {
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
 })
+
+export const policies = sqliteTable('policies', {
+  id: text('id').primaryKey(),
+  kind: text('kind').notNull(),
+  stages: text('stages').notNull(),
+  config: text('config').notNull(),
+  condition: text('condition'),
+  targets: text('targets').notNull(),
+  position: integer('position').notNull(),
+  mode: text('mode').notNull(),
+  whenBroken: text('when_broken').notNull(),
+  enabled: integer('enabled').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const grants = sqliteTable('grants', {
+  id: text('id').primaryKey(),
+  tokenId: text('token_id').notNull(),
+  digest: text('digest').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
