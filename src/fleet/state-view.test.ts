@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { seal } from '../lib/seal.ts'
 import { FileStateView } from './state-view.ts'
 
-const schema = readFileSync(join(import.meta.dir, '..', 'store', 'migrations', 'state-0001.sql'), 'utf8')
+const schema = ['state-0001.sql', 'state-0005.sql']
+  .map((name) => readFileSync(join(import.meta.dir, '..', 'store', 'migrations', name), 'utf8'))
+  .join('\n')
 const dataKey = Buffer.alloc(32, 7)
 const keys = { p1: dataKey.toString('base64') }
 

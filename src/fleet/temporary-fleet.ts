@@ -55,7 +55,7 @@ export class TemporaryFleet {
   private constructor() {
     this.#state = new Sqlite(this.stateFile, { create: true })
     this.#state.run('pragma journal_mode = wal')
-    this.#state.run(migration('state-0001.sql'))
+    for (const name of ['state-0001.sql', 'state-0005.sql']) this.#state.run(migration(name))
     this.#state.run("insert or replace into state_head values (1, 1, ?, ?, '0.2.0', 0)", [newId(), this.history])
     this.#state.run('insert into gateways (id, name, version) values (?, ?, 1)', [this.gatewayId, 'local'])
     const credentials = seal(dataKey, JSON.stringify({ api_key: 'upstream-key', headers: {} }), this.providerId)
@@ -71,7 +71,9 @@ export class TemporaryFleet {
 
   async #begin(): Promise<void> {
     this.#ledger = await openDatabase(join(this.directory, 'ledger.db'), this.directory)
-    await this.ledger.client.executeMultiple(migration('ledger-0001.sql'))
+    for (const name of ['ledger-0001.sql', 'ledger-0004.sql']) {
+      await this.ledger.client.executeMultiple(migration(name))
+    }
     const secret = (name: string, value: string) => ({
       sql: 'insert into secrets (name, sealed, created_at) values (?, ?, 1)',
       args: [name, seal(masterKey, value, name)],
