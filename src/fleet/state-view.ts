@@ -156,6 +156,7 @@ export class FileStateView implements StateView {
     for (;;) {
       const page = this.#reading(({ database }) => this.#readPage(database))
       for (const hash of page.changed) this.#tokens.delete(hash)
+      this.#forgetTokensOf(page.limited)
       if (page.next === null) {
         this.#settle(page.head)
         return page.head
@@ -180,9 +181,9 @@ export class FileStateView implements StateView {
       if (!same || this.#tokens.size === 0) {
         this.#tokens.clear()
         if (this.#head?.nonce !== head.nonce) this.#readCatalog(database)
-        return { head, changed: [], next: null }
+        return { head, changed: [], limited: [], next: null }
       }
-      if (this.#head?.version === head.version) return { head, changed: [], next: null }
+      if (this.#head?.version === head.version) return { head, changed: [], limited: [], next: null }
       const from = this.#pageFrom ?? { version: this.version, id: '\uffff' }
       const rows = database
         .query<{ id: string; hash: string; version: number }, [number, string, number]>(
@@ -192,8 +193,18 @@ export class FileStateView implements StateView {
       const last = rows.at(-1)
       const next = rows.length < pageRows || last === undefined ? null : { version: last.version, id: last.id }
       if (next === null) this.#readCatalog(database)
-      return { head, changed: rows.map(({ hash }) => hash), next }
+      const limited = next === null ? readLimited(database, this.version) : []
+      return { head, changed: rows.map(({ hash }) => hash), limited, next }
     })()
+  }
+
+  /** A clone holds the limits of its source, whose change leaves the clone's own row as it is. */
+  #forgetTokensOf(accounts: readonly string[]): void {
+    if (accounts.length === 0) return
+    const changed = new Set(accounts)
+    for (const [hash, token] of [...this.#tokens.entries()]) {
+      if (token.accounts.some(({ id }) => changed.has(id))) this.#tokens.delete(hash)
+    }
   }
 
   #readHead(database: Database): Head {
@@ -249,6 +260,12 @@ export class FileStateView implements StateView {
     }
   }
 }
+
+const readLimited = (database: Database, since: number): string[] =>
+  database
+    .query<{ id: string }, [number]>('select id from accounts where version > ?')
+    .all(since)
+    .map(({ id }) => id)
 
 function openReadOnly(file: string): Opened {
   const inode = inodeOf(file)

@@ -142,3 +142,11 @@ export const grants = sqliteTable('grants', {
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
 })
+
+export const accounts = sqliteTable('accounts', {
+  id: text('id').primaryKey(),
+  maxRequests: integer('max_requests'),
+  maxBudget: integer('max_budget'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
