@@ -41,7 +41,8 @@ class ChatReader implements StreamReader {
     if (isGiven(chunk.error)) {
       return { terminal: true, textLength: 0, usage: this.#usage, error: errorCode(chunk.error), ours: false }
     }
-    this.#head ??= chunk
+    // A first chunk may have nothing but what a filter says of the prompt, and no name of its own.
+    if (this.#head === null && textOf(chunk.id)) this.#head = chunk
     for (const [position, choice] of objectsOf(chunk.choices).entries()) {
       const index = indexOf(choice, position)
       if (typeof choice.finish_reason === 'string') this.#openChoices.delete(index)

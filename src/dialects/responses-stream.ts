@@ -108,7 +108,8 @@ class ResponsesReader implements StreamReader {
   /** A text that is done, whole (`response.output_text.done`), and whatever else an event may say. */
   #openOther(opened: OpenFrame, event: JsonObject, stem: string): void {
     const channel = channelOf(event, stem)
-    for (const found of textsIn(event, { kind: kindOfStem(stem) })) {
+    const except = soundStems.has(stem) ? 'delta' : ''
+    for (const found of textsIn(event, { kind: kindOfStem(stem), except })) {
       const isText = wholeTexts.has(found.place)
       opened.add(found, isText ? channel : `${channel}/${found.place}`, true)
     }

@@ -6,7 +6,11 @@ import type { Family } from '../dialects/dialect.ts'
 import type { Provider, ProviderKind } from './provider.ts'
 
 const defaultBase = 'https://api.openai.com/v1'
-const paths: Partial<Record<Family, string>> = { chat: '/chat/completions' }
+const paths: Partial<Record<Family, string>> = {
+  chat: '/chat/completions',
+  responses: '/responses',
+  messages: '/messages',
+}
 
 interface Address {
   base: string
@@ -18,7 +22,7 @@ const addresses = new WeakMap<Provider, Address>()
 
 export const openai: ProviderKind = {
   kind: 'openai',
-  families: ['chat'],
+  families: ['chat', 'responses', 'messages'],
   send(provider, call, fetch) {
     let address = addresses.get(provider)
     if (!address) {
