@@ -95,13 +95,16 @@ class MessagesReader implements StreamReader {
     if (this.#type === 'error' || isObject(event.error)) opened.ends.push(...this.#end(null))
     else if (this.#type === 'message_start' && isObject(event.message)) {
       opened.ends.push(...this.#end(null))
+      addAround(opened, event, 'message')
+      addAround(opened, event.message, 'content')
       for (const [index, block] of objectsOf(event.message.content).entries()) this.#addBlock(opened, block, index)
     } else if (this.#type === 'content_block_start' && isObject(event.content_block)) {
       const before = this.#blocks.get(indexOf(event))
       if (before !== undefined) opened.ends.push(...this.#end(before))
+      addAround(opened, event, 'content_block')
       this.#addBlock(opened, event.content_block, indexOf(event))
     } else {
-      for (const found of textsIn(event)) opened.add(found, `event/${found.place}`, true)
+      addAround(opened, event)
       if (this.#type === 'content_block_stop') opened.ends.push(...this.#end(this.#block(indexOf(event))))
       if (this.#type === 'message_stop') opened.ends.push(...this.#end(null))
     }
@@ -131,6 +134,7 @@ class MessagesReader implements StreamReader {
       delta.signature = ''
       return true
     })
+    addAround(opened, event, 'delta')
     for (const found of textsIn(delta)) {
       const channel = `${block.name}/${found.place}`
       const continued = !found.alone && type !== 'citations_delta'
@@ -212,6 +216,11 @@ class MessagesReader implements StreamReader {
 }
 
 export const messagesReader = (start: StreamStart): StreamReader => new MessagesReader(start)
+
+/** Texts that stand beside the ones that are streamed, whole. */
+function addAround(opened: OpenFrame, holder: JsonObject, ...except: readonly string[]): void {
+  for (const found of textsIn(holder, { except: new Set(except) })) opened.add(found, `event/${found.place}`, true)
+}
 
 /** Notes what was passed on of a text: what came, perhaps late, or something else. */
 function passOn(channel: Channel, text: string): void {
