@@ -72,8 +72,8 @@ export interface Script {
   prepare?: (exchange: Exchange) => void
 }
 
-/** Relays one scripted stream as a gateway does, and gives what the caller got. */
-export async function relayed(dialect: Dialect, { chunks, inspect, open = false, prepare }: Script) {
+/** An exchange that has been read and opened, and the gateway it runs in. */
+export async function prepared(dialect: Dialect, { stream }: { stream: boolean }) {
   const lane = createTestLane()
   const settings = testSettings({})
   const running = createRunning(settings, systemClock, () => undefined)
@@ -82,11 +82,17 @@ export async function relayed(dialect: Dialect, { chunks, inspect, open = false,
   const request = new Request('http://localhost/', { method: 'POST' })
   const beginning = { request, connection: null, requestId: 'request-1', route: dialect.route, family: dialect.family }
   const exchange = beginExchange({ ...beginning, dialect }, gateway)
-  exchange.facts = dialect.read({ model: 'm', stream: true })
-  exchange.beginInspection = inspect ?? null
-  prepare?.(exchange)
+  exchange.facts = dialect.read({ model: 'm', stream })
   exchange.opened = true
   await lane.journal.open(exchange.id, interruptedEvent(exchange, gateway))
+  return { exchange, gateway, lane }
+}
+
+/** Relays one scripted stream as a gateway does, and gives what the caller got. */
+export async function relayed(dialect: Dialect, { chunks, inspect, open = false, prepare }: Script) {
+  const { exchange, gateway, lane } = await prepared(dialect, { stream: true })
+  exchange.beginInspection = inspect ?? null
+  prepare?.(exchange)
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       for (const chunk of chunks) controller.enqueue(new TextEncoder().encode(chunk))
