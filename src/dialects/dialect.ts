@@ -32,11 +32,19 @@ export interface RequestFacts {
   beyondBody: boolean
   /** The member whose cost has no bound (protocols section 2, rule 20); null where there is none. */
   unbounded: string | null
+  /**
+   * The most uses of tools that the provider runs and charges for itself, where they have a maximum; each may take the
+   * model's window once more. Absent where there are none.
+   */
+  toolUses?: number
   /** `session_id` of the body; null where the family has none or it was left out. */
   sessionId: string | null
 }
 
-/** Token counts as the provider reported them; null where it did not. Input includes what was cached. */
+/**
+ * Token counts as the provider reported them; null where it did not, or has not yet. Input includes what was read from
+ * a cache and written to one.
+ */
 export interface Usage {
   inputTokens: number | null
   outputTokens: number | null
