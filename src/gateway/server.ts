@@ -21,7 +21,7 @@ import { type GovernedRoute, govern } from './govern.ts'
 import { createMeter } from './meter.ts'
 import { modelsPath } from './models.ts'
 import { failureAnswer } from './refuse.ts'
-import { labelAnswer, requestIdOf } from './request-id.ts'
+import { requestIdOf } from './request-id.ts'
 import { createRunning } from './running.ts'
 import { socketTarget } from './socket-paths.ts'
 import { discoveryStages, inferenceStages } from './stages.ts'
@@ -107,8 +107,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
 /** What answers for the process itself, and every path where nothing is. */
 function answerUngoverned(itself: AboutItself, request: Request, path: string, requestId: string) {
   if (!isAboutItself(path)) {
-    const dialect = dialectOf(path)
-    return labelAnswer(failureAnswer(dialect, new Failure('not_found'), requestId, null), dialect, requestId)
+    return failureAnswer(dialectOf(path), new Failure('not_found'), requestId, null)
   }
   // RFC 9110 section 9.1: what answers GET answers HEAD; the server leaves the body out.
   if (request.method === 'GET' || request.method === 'HEAD') return answerAboutItself(itself, path, requestId)
@@ -125,7 +124,7 @@ function upgradeRequired(dialect: Dialect, requestId: string): Response {
 function methodNotAllowed(dialect: Dialect, allowed: string, requestId: string): Response {
   const refused = failureAnswer(dialect, new Failure('method_not_allowed'), requestId, null)
   refused.headers.set('allow', allowed)
-  return labelAnswer(refused, dialect, requestId)
+  return refused
 }
 
 /** Below a family's path whoever asks speaks its language, although nothing is there. */
