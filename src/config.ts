@@ -79,6 +79,24 @@ export const settingsSchema = z.strictObject({
     .describe("How long a provider may take until its answer's headers"),
   idle_timeout_seconds: whole(1, 3600).default(120).describe('How long a provider may be silent within an answer'),
   total_timeout_seconds: whole(1, 86_400).default(1800).describe('How long one answer of a provider may take in all'),
+  path_retries: whole(0, 5).default(1).describe('How often a path that failed is tried again before the next one is'),
+  retry_wait_seconds: whole(0, 60)
+    .default(2)
+    .describe('The longest wait before a path is tried again; a provider that asks for a longer one is not'),
+  circuit_failures: whole(0, 1000)
+    .default(5)
+    .describe('Failures in a row after which a path is passed over while there is another; 0 is never'),
+  circuit_open_seconds: whole(1, 3600).default(30).describe('How long it is passed over before it is tried again'),
+  stream_hold_bytes: whole(4096, 64 * mebibyte)
+    .default(4 * mebibyte)
+    .describe('The most of a streamed answer that is held back until a policy has seen the whole of it'),
+  webhook_addresses: z
+    .enum(['outside', 'any'])
+    .default('outside')
+    .describe('Where webhook policies may call: outside, or loopback, link-local and private addresses too'),
+  escalation_expiry_seconds: whole(60, 30 * 86_400)
+    .default(86_400)
+    .describe('How long a request waits for a person before it counts as refused'),
   outbox_segment_bytes: whole(256 * 1024, 256 * mebibyte)
     .default(4 * mebibyte)
     .describe("The size of one segment file of a gateway's outbox"),

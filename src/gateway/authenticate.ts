@@ -3,6 +3,8 @@ import { Failure } from '../failure.ts'
 import { type GovernedToken, tokenStatus } from '../tokens/governed.ts'
 import { hashSecret, secretKind } from '../tokens/secret.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
+import { refuseDepleted } from './refuse-depleted.ts'
+import { resourceName } from './resource-name.ts'
 
 const bearer = /^bearer +(\S+) *$/i
 
@@ -16,6 +18,7 @@ export function authenticate(exchange: Exchange, gateway: Gateway): void {
   if (secretKind(secret) !== 'token') throw new Failure('invalid_api_token')
   exchange.tokenHash = hashSecret(secret)
   lookAtToken(exchange, gateway)
+  refuseDepleted(exchange, gateway)
 }
 
 /** Routes that Anthropic's clients call with `x-api-key`. */
@@ -40,7 +43,7 @@ export function lookAtToken(exchange: Exchange, { lane, clock }: Gateway): void 
   const token = lookUp(lane.view.token, hash, lane.view)
   if (token === null) throw new Failure('invalid_api_token')
   exchange.token = token
-  const resource = `vrn:gatehouse:${lane.standing.organizationId}:token/${token.id}`
+  const resource = resourceName(token.id, lane.standing)
   const status = tokenStatus(token, clock.now())
   if (status === 'expired') throw new Failure('tokens.expired', { message: `${resource} has expired` })
   if (status !== 'active') throw new Failure('invalid_api_token', { message: `${resource} has been ${status}` })

@@ -11,10 +11,12 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
+import type { ModelTerms, PriceBook } from '../providers/price-book.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
 import type { BodyMembers } from './body-edits.ts'
+import type { Circuits } from './circuit.ts'
 import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
@@ -44,6 +46,14 @@ export interface Attempt {
   latencyMs: number | null
   status: number | null
   reason: ReasonCode
+  /** What the provider reported for a call that was not the last one; absent where it reported nothing. */
+  usage?: Usage | null
+}
+
+/** What a path costs, as of the admission. */
+export interface PricedPath {
+  model: ResolvedModel
+  terms: ModelTerms
 }
 
 /** Stable words of what became of an exchange, beside the codes of failures. */
@@ -92,8 +102,11 @@ export interface Exchange {
   readonly request: Request
   /** The server that holds the caller's connection; null where there is none, as in tests. */
   readonly connection: Connection | null
-  /** One for each exchange, aborted by the caller's leaving, a deadline or a drain; always passed upstream. */
-  readonly abort: AbortController
+  /**
+   * Always passed upstream, aborted by the caller's leaving, a deadline or a drain. Another try to get an answer has
+   * another one, since the former call is let go of by it.
+   */
+  abort: AbortController
   /** SHA-256 of the secret that was shown, by which the token is looked at again. */
   tokenHash: string | null
   token: GovernedToken | null
@@ -121,6 +134,14 @@ export interface Exchange {
   /** The strongest verdict so far. */
   verdict: Verdict
   reservation: Reservation | null
+  /** What the paths cost; empty until usage is reserved. */
+  priced: readonly PricedPath[]
+  /** Who pays: `user:<id>`, `team:<id>` or `organization`. */
+  spendOwner: string | null
+  /** To what the limit of the output was lowered, because a budget could not pay more; null where it was not. */
+  maxOutputTokens: number | null
+  /** Bytes of the body, which is let go when it has been sent. */
+  bodyLength: number
   /** Whether the open record stands in the outbox: from then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
@@ -160,6 +181,7 @@ export interface Gateway {
     readonly standing: Standing
     readonly allowances: Allowances
   }
+  readonly prices: PriceBook
   readonly settings: Settings
   readonly fetch: Fetch
   readonly clock: Clock
@@ -169,6 +191,7 @@ export interface Gateway {
   readonly running: Running
   /** It stops: what is new is refused, what runs may finish. */
   draining: boolean
+  readonly circuits: Circuits
 }
 
 export interface Beginning {
@@ -212,6 +235,10 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   policyResults: [],
   verdict: 'allow',
   reservation: null,
+  priced: [],
+  spendOwner: null,
+  maxOutputTokens: null,
+  bodyLength: 0,
   opened: false,
   attempts: [],
   upstream: null,

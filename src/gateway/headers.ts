@@ -65,6 +65,9 @@ export function headersToCaller(exchange: Exchange, upstream: Response, now: num
     const value = upstream.headers.get(name)
     if (value !== null) headers[name] = value
   }
+  if (exchange.maxOutputTokens !== null) {
+    headers['x-service-max-output-tokens'] = String(exchange.maxOutputTokens)
+  }
   if (failed) {
     headers['x-service-error-source'] = 'upstream'
     if (mustNotRetry(upstream.status, null)) headers['x-should-retry'] = 'false'

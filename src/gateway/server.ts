@@ -12,10 +12,12 @@ import type { Journal, LaneCounters, Standing, StateView } from '../fleet/lane.t
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
+import { Circuits } from './circuit.ts'
 import type { Connection, Gateway } from './exchange.ts'
 import { type GovernedRoute, govern } from './govern.ts'
 import { createMeter } from './meter.ts'
@@ -73,7 +75,19 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
   const meter = createMeter()
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
-  const gateway: Gateway = { lane, settings, fetch, clock, newId, log, meter, running, draining: false }
+  const gateway: Gateway = {
+    lane,
+    prices: new PriceBook(),
+    settings,
+    fetch,
+    clock,
+    newId,
+    log,
+    meter,
+    running,
+    circuits: new Circuits(settings),
+    draining: false,
+  }
 
   const metrics = () => meter.text(running.size, lane.counters)
   const itself: AboutItself = {

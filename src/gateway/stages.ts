@@ -4,7 +4,6 @@
  * A stage that waits for nothing returns nothing, so that the common path is not cut into turns of the event loop.
  */
 import { admitToken } from './admit-token.ts'
-import { passAnswer } from './answer.ts'
 import { authenticate } from './authenticate.ts'
 import { considerRequest } from './consider-request.ts'
 import { dispatch } from './dispatch.ts'
@@ -35,7 +34,6 @@ export const inferenceStages: readonly Stage[] = [
   reserveUsage,
   openRecord,
   dispatch,
-  passAnswer,
 ]
 
 /** Model discovery calls no provider; who may see what is decided by the same stages. */
