@@ -81,7 +81,7 @@ const updateBody = z.strictObject({
   families: fields.families.nullable().optional(),
   price: fields.price.nullable().optional(),
   max_output_tokens: fields.max_output_tokens.nullable().optional(),
-  fallbacks: fields.fallbacks.optional(),
+  fallbacks: fields.fallbacks.nullable().optional(),
 })
 
 const modelSchema = z.object({
@@ -237,8 +237,9 @@ async function deleteModel(deps: CatalogDependencies, call: CatalogCall, before:
 async function checkReferences(
   { state }: CatalogDependencies,
   id: string,
-  { provider_id: providerId, families: wanted, fallbacks = [] }: ModelFields & { provider_id: string },
+  { provider_id: providerId, families: wanted, fallbacks: named }: ModelFields & { provider_id: string },
 ): Promise<Statement[]> {
+  const fallbacks = named ?? []
   const present = 'select kind from providers where id = ? and deleted = 0'
   const [provider] = await state.read<{ kind: string }>(present, [providerId])
   if (provider === undefined) throw wrong('provider_id', 'There is no such provider')
@@ -263,7 +264,7 @@ function columns(given: Omit<ModelFields, 'provider_id'>) {
     ...(served === undefined ? {} : { families: jsonOrNull(served) }),
     ...(price === undefined ? {} : { price: jsonOrNull(price) }),
     ...(max_output_tokens === undefined ? {} : { maxOutputTokens: max_output_tokens }),
-    ...(fallbacks === undefined ? {} : { fallbacks: fallbacks.length === 0 ? null : JSON.stringify(fallbacks) }),
+    ...(fallbacks === undefined ? {} : { fallbacks: jsonOrNull(fallbacks) }),
   }
 }
 
