@@ -1,3 +1,7 @@
+/**
+ * The catalog by its API, on real files: every field of contract section 6, what each refuses, and that no credential ever
+ * comes out. Long because the three kinds of records are held to the same promises side by side.
+ */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
