@@ -70,6 +70,7 @@ export const settingsSchema = z.strictObject({
   answer_limit_bytes: whole(1024, 1024 * mebibyte)
     .default(64 * mebibyte)
     .describe('The largest answer of a provider that is passed on'),
+  connect_timeout_seconds: whole(1, 600).default(10).describe('How long a connection to a provider may take'),
   first_byte_timeout_seconds: whole(1, 3600)
     .default(120)
     .describe("How long a provider may take until its answer's headers"),
