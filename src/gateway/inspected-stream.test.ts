@@ -230,7 +230,14 @@ test('the verdict and reason of the policies are the outcome’s', async () => {
     chunks: [chunk('a'), done],
     prepare(exchange) {
       exchange.verdict = 'redact'
-      const result = { policy_id: 'p', kind: 'pii', stage: 'pre_request', latency_ms: 0, targets: [] } as const
+      const result = {
+        policy_id: 'p',
+        kind: 'pii',
+        stage: 'pre_request',
+        latency_ms: 0,
+        targets: [],
+        mode: 'enforce',
+      } as const
       exchange.policyResults.push({ ...result, verdict: 'redact', reason_code: 'pii.email' })
     },
   })

@@ -5,6 +5,8 @@ import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import type { SseFrame } from '../lib/sse.ts'
+import { PriceBook } from '../providers/price-book.ts'
+import { Circuits } from './circuit.ts'
 import { beginExchange, type Exchange, type Gateway } from './exchange.ts'
 import type { BeginInspection, Inspected, StreamInspection } from './inspected-stream.ts'
 import { createMeter } from './meter.ts'
@@ -78,7 +80,19 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
   const settings = testSettings({})
   const running = createRunning(settings, systemClock, () => undefined)
   const meter = createMeter()
-  const gateway: Gateway = { lane, settings, fetch, clock: systemClock, newId, log: silentLog, meter, running }
+  const gateway: Gateway = {
+    lane,
+    prices: new PriceBook(),
+    settings,
+    fetch,
+    clock: systemClock,
+    newId,
+    log: silentLog,
+    meter,
+    running,
+    circuits: new Circuits(settings),
+    draining: false,
+  }
   const request = new Request('http://localhost/', { method: 'POST' })
   const beginning = { request, connection: null, requestId: 'request-1', route: dialect.route, family: dialect.family }
   const exchange = beginExchange({ ...beginning, dialect }, gateway)
