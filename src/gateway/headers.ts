@@ -35,7 +35,7 @@ export function headersToCaller(exchange: Exchange, upstream: Response, now: num
   const failed = upstream.status >= 400
   const headers: Record<string, string> = {
     'x-request-id': exchange.requestId,
-    'x-service-verdict': failed ? 'ERROR' : 'ALLOW',
+    'x-service-verdict': failed ? 'ERROR' : exchange.verdict.toUpperCase(),
   }
   for (const name of toCaller) {
     const value = upstream.headers.get(name)

@@ -7,7 +7,9 @@
 import { estimateTokens } from '../dialects/dialect.ts'
 import { type Attribution, type CostAttribution, type Event, nobody, type Verdict } from '../events/event.ts'
 import { timestamp } from '../lib/clock.ts'
+import { decisionEvents, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
+import { keepGrant, settleGrant } from './use-grant.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
 export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
@@ -16,7 +18,11 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   exchange.waitingSince = null
   const events: Event[] = []
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
-  events.push(outcomeEvent(exchange, gateway, outcome))
+  const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
+  events.push(...decisionEvents(exchange, gateway, frame))
+  const last = outcomeEvent(exchange, gateway, outcome)
+  settleGrant(exchange, last)
+  events.push(last)
   const { journal } = gateway.lane
   exchange.settled = exchange.opened ? journal.close(exchange.id, events) : journal.refuse(events)
   gateway.meter.finished(exchange, outcome, gateway.clock.monotonic())
@@ -41,8 +47,11 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
 }
 
 /** The outcome that a restart writes for an exchange whose own never came. */
-export const interruptedEvent = (exchange: Exchange, gateway: Gateway): Event =>
-  outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
+export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
+  const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
+  keepGrant(exchange, event)
+  return event
+}
 
 function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, status }: Outcome): Event {
   const { facts, model } = exchange
@@ -56,6 +65,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     first_token_ms: exchange.firstTokenMs,
     attempts: exchange.attempts.length,
     stream: facts?.stream ?? false,
+    ...(exchange.policyResults.length === 0 ? {} : { policy_results: exchange.policyResults }),
   }
   if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
   const cost = costAttribution(exchange, reason)
