@@ -67,6 +67,10 @@ export const settingsSchema = z.strictObject({
   body_limit_bytes: whole(1024, 64 * mebibyte)
     .default(10 * mebibyte)
     .describe('The largest JSON body a gateway accepts'),
+  upload_limit_bytes: whole(1024, 1024 * mebibyte)
+    .default(25 * mebibyte)
+    .describe('The largest file that a form may bring, as audio to transcribe'),
+  body_timeout_seconds: whole(1, 3600).default(60).describe('How long the body of a request may take to arrive'),
   answer_limit_bytes: whole(1024, 1024 * mebibyte)
     .default(64 * mebibyte)
     .describe('The largest answer of a provider that is passed on'),
@@ -75,6 +79,14 @@ export const settingsSchema = z.strictObject({
     .describe("How long a provider may take until its answer's headers"),
   idle_timeout_seconds: whole(1, 3600).default(120).describe('How long a provider may be silent within an answer'),
   total_timeout_seconds: whole(1, 86_400).default(1800).describe('How long one answer of a provider may take in all'),
+  path_retries: whole(0, 5).default(1).describe('How often a path that failed is tried again before the next one is'),
+  retry_wait_seconds: whole(0, 60)
+    .default(2)
+    .describe('The longest wait before a path is tried again; a provider that asks for a longer one is not'),
+  circuit_failures: whole(0, 1000)
+    .default(5)
+    .describe('Failures in a row after which a path is passed over while there is another; 0 is never'),
+  circuit_open_seconds: whole(1, 3600).default(30).describe('How long it is passed over before it is tried again'),
   stream_hold_bytes: whole(4096, 64 * mebibyte)
     .default(4 * mebibyte)
     .describe('The most of a streamed answer that is held back until a policy has seen the whole of it'),

@@ -17,7 +17,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   dialects: ['failure.ts', 'lib'],
   policies: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'dialects'],
   usage: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
-  providers: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens/principal.ts'],
+  providers: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens/principal.ts', 'dialects/json-value.ts'],
   api: ['failure.ts', 'version.ts', 'lib', 'tokens/permissions.ts', 'tokens/principal.ts', 'store'],
   events: ['store', 'failure.ts', 'lib', 'api', 'tokens/permissions.ts', 'tokens/principal.ts'],
   tokens: ['store', 'failure.ts', 'lib', 'api', 'events', 'fleet/wire.ts'],

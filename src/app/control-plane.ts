@@ -29,6 +29,7 @@ import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { createLastUse } from '../tokens/last-use.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
+import { limitRoutes } from '../usage/limit-routes.ts'
 
 export interface ControlPlaneOptions {
   settings: Settings
@@ -147,6 +148,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
         consoleUrl: () => addresses.console,
         addressOf: (request) => callers.get(request) ?? 'unknown',
       }),
+      ...limitRoutes(shared),
       ...eventRoutes({ ledger, clock }),
       ...lanes.routes,
     ],

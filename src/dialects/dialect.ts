@@ -51,6 +51,15 @@ export interface Usage {
   cachedInputTokens: number | null
   cacheWriteTokens: number | null
   reasoningTokens: number | null
+  /** Those of the cache writes that are kept for an hour, where the provider tells them apart. */
+  cacheWriteHourTokens?: number | null
+  /** Audio among the input and the output, where the provider tells it apart. */
+  audioInputTokens?: number | null
+  audioOutputTokens?: number | null
+  /** Audio that was listened to, where it is billed by time. */
+  audioSeconds?: number | null
+  /** Uses of tools that the provider ran and bills by the use. */
+  toolUses?: number | null
 }
 
 /**
@@ -171,6 +180,11 @@ export interface Dialect {
   read(body: Readonly<Record<string, unknown>>): RequestFacts
   /** The texts of a request's parsed body, in order. */
   requestText(body: Record<string, unknown>): readonly TextSlot[]
+  /**
+   * Types of whole answers that are no JSON, as the beginning of a Content-Type: audio, subtitles. They are passed on in
+   * pieces, unread. Absent where every whole answer is JSON.
+   */
+  plainAnswers?: readonly string[]
   /** Reads a whole JSON answer. `body` is what the provider sent, parsed. */
   readAnswer(body: unknown): AnswerFacts
   /** The texts of a whole JSON answer. */

@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { z } from 'zod'
 import { unseal } from '../lib/seal.ts'
+import { compilePriceText } from '../providers/price-record.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { CatalogModel } from './lane.ts'
 
@@ -30,12 +31,15 @@ interface ProviderRow {
   base_url: string | null
   sealed_credentials: string | null
   allow_unlisted_models: number
+  default_price: string | null
 }
 
 interface ModelRow {
   id: string
   provider_id: string
   upstream_model: string | null
+  price: string | null
+  max_output_tokens: number | null
   created_at: number
 }
 
@@ -56,14 +60,16 @@ export function readCatalog(database: Database, gatewayId: string, keys: DataKey
   const usable = idsSchema.parse(JSON.parse(gateway?.providers ?? 'null'))
   const rows = database
     .query<ProviderRow, []>(
-      'select id, name, kind, base_url, sealed_credentials, allow_unlisted_models from providers where deleted = 0 order by position, id',
+      'select id, name, kind, base_url, sealed_credentials, allow_unlisted_models, default_price from providers where deleted = 0 order by position, id',
     )
     .all()
     .filter(({ id }) => usable === null || usable.includes(id))
   const providerList = rows.flatMap((row) => openProvider(row, keys) ?? [])
   const providers = new Map(providerList.map((provider) => [provider.id, provider]))
   const modelList = database
-    .query<ModelRow, []>('select id, provider_id, upstream_model, created_at from models where deleted = 0 order by id')
+    .query<ModelRow, []>(
+      'select id, provider_id, upstream_model, price, max_output_tokens, created_at from models where deleted = 0 order by id',
+    )
     .all()
     .filter((row) => providers.has(row.provider_id))
     .map(compileModel)
@@ -81,8 +87,8 @@ const compileModel = (row: ModelRow): CatalogModel => ({
   providerId: row.provider_id,
   upstreamModel: row.upstream_model ?? row.id,
   families: null,
-  price: null,
-  maxOutputTokens: null,
+  price: compilePriceText(row.price, 'operator'),
+  maxOutputTokens: row.max_output_tokens,
   fallbacks: [],
   createdAt: row.created_at,
 })
@@ -99,6 +105,7 @@ function openProvider(row: ProviderRow, keys: DataKeys): Provider | null {
     apiKey: credentials.api_key ?? null,
     headers: credentials.headers ?? {},
     allowUnlistedModels: row.allow_unlisted_models === 1,
+    defaultPrice: compilePriceText(row.default_price, 'provider'),
   }
 }
 

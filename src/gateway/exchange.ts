@@ -9,14 +9,16 @@ import { Failure } from '../failure.ts'
 import type { CatalogModel, Journal, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { JsonMembers } from '../lib/json-members.ts'
 import type { Log } from '../lib/log.ts'
 import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
 import type { PolicyContext } from '../policies/context.ts'
 import type { Placeholders } from '../policies/redaction.ts'
+import type { ModelTerms, PriceBook } from '../providers/price-book.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
+import type { BodyMembers } from './body-edits.ts'
+import type { Circuits } from './circuit.ts'
 import type { EscalationNotice } from './decisions.ts'
 import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
 import type { Meter } from './meter.ts'
@@ -47,6 +49,14 @@ export interface Attempt {
   latencyMs: number | null
   status: number | null
   reason: ReasonCode
+  /** What the provider reported for a call that was not the last one; absent where it reported nothing. */
+  usage?: Usage | null
+}
+
+/** What a path costs, as of the admission. */
+export interface PricedPath {
+  model: ResolvedModel
+  terms: ModelTerms
 }
 
 /** Stable words of what became of an exchange, beside the codes of failures. */
@@ -95,22 +105,27 @@ export interface Exchange {
   readonly request: Request
   /** The server that holds the caller's connection; null where there is none, as in tests. */
   readonly connection: Connection | null
-  /** One for each exchange, aborted by the caller's leaving, a deadline or a drain; always passed upstream. */
-  readonly abort: AbortController
+  /**
+   * Always passed upstream, aborted by the caller's leaving, a deadline or a drain. Another try to get an answer has
+   * another one, since the former call is let go of by it.
+   */
+  abort: AbortController
   /** SHA-256 of the secret that was shown, by which the token is looked at again. */
   tokenHash: string | null
   token: GovernedToken | null
   /** The body as it came, or as a policy rewrote it; set before the stages where a frame brought it. */
   body: Uint8Array | null
-  /** The caller's Content-Type, which a body that is no JSON needs to be read. */
+  /** The body's Content-Type, the caller's own; JSON where it sent none. */
   contentType: string
-  /** Where the outermost members stand in the body's text; null where the body is no JSON. */
-  members: JsonMembers | null
-  /** The body parsed; its texts are what policies read. */
+  /** Where the outermost members, or a form's fields, stand in the body's text. */
+  members: BodyMembers | null
+  /** The body parsed, a form as its fields; its texts are what policies read. */
   parsed: Record<string, unknown> | null
   /** Members to be written anew when the body is sent: JSON text, or null to leave the member out. */
   readonly edits: Map<string, string | null>
   sessionId: string | null
+  /** What the gateway did to the request beyond its verdicts, in stable words, as `details.notes` of the event. */
+  readonly notes: string[]
   facts: RequestFacts | null
   promptHash: string | null
   /** The path that is or will be tried; the first of `paths` until one fails. */
@@ -130,6 +145,14 @@ export interface Exchange {
   /** The strongest verdict so far. */
   verdict: Verdict
   reservation: Reservation | null
+  /** What the paths cost; empty until usage is reserved. */
+  priced: readonly PricedPath[]
+  /** Who pays: `user:<id>`, `team:<id>` or `organization`. */
+  spendOwner: string | null
+  /** To what the limit of the output was lowered, because a budget could not pay more; null where it was not. */
+  maxOutputTokens: number | null
+  /** Bytes of the body, which is let go when it has been sent. */
+  bodyLength: number
   /** Whether the open record stands in the outbox: from then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
@@ -169,6 +192,7 @@ export interface Gateway {
     readonly standing: Standing
     readonly allowances: Allowances
   }
+  readonly prices: PriceBook
   readonly settings: Settings
   readonly fetch: Fetch
   readonly clock: Clock
@@ -176,6 +200,9 @@ export interface Gateway {
   readonly log: Log
   readonly meter: Meter
   readonly running: Running
+  /** It stops: what is new is refused, what runs may finish. */
+  draining: boolean
+  readonly circuits: Circuits
 }
 
 export interface Beginning {
@@ -210,6 +237,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   parsed: null,
   edits: new Map(),
   sessionId: null,
+  notes: [],
   facts: null,
   promptHash: null,
   model: null,
@@ -222,6 +250,10 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   grant: null,
   verdict: 'allow',
   reservation: null,
+  priced: [],
+  spendOwner: null,
+  maxOutputTokens: null,
+  bodyLength: 0,
   opened: false,
   attempts: [],
   upstream: null,

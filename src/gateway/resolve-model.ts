@@ -1,6 +1,11 @@
 /**
- * Which provider answers for the model that was asked for: the one the catalog names, else the first provider that
- * serves models the catalog does not list; and whether the token may use both (contract section 6).
+ * Which models may answer: the one that was asked for, then its fallbacks in the order of the catalog's record (contract
+ * section 6). A model that the catalog lists is its provider's; one that it does not list is the first provider's that
+ * takes such models and that the token may use.
+ *
+ * The model that was asked for has to be known and allowed: 404 `model_not_found`, 403 `tokens.provider_not_allowed`,
+ * `tokens.model_not_allowed`. A fallback that this gateway, the token or the family cannot use is passed over; the
+ * fallbacks of fallbacks are not followed, so that a circle among records means nothing.
  */
 
 import type { Family } from '../dialects/dialect.ts'
@@ -8,31 +13,56 @@ import { Failure } from '../failure.ts'
 import type { CatalogModel, StateView } from '../fleet/lane.ts'
 import { providerKinds } from '../providers/index.ts'
 import type { Provider } from '../providers/provider.ts'
-import { modelAllowed } from '../tokens/governed.ts'
+import { type GovernedToken, modelAllowed } from '../tokens/governed.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 
 export function resolveModel(exchange: Exchange, { lane }: Gateway): void {
   const { model: id } = given(exchange.facts)
   const token = given(exchange.token)
-  const model = findModel(lane.view, id, exchange.dialect.family)
+  const { family } = exchange.dialect
+  const model = findModel(lane.view, id, family, token)
   if (model === null) throw new Failure('model_not_found', { param: 'model' })
-  if (token.provider !== null && token.provider !== model.provider.name) {
-    throw new Failure('tokens.provider_not_allowed', { param: 'model' })
-  }
+  if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   if (!modelAllowed(token.modelFilter, id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
   exchange.model = model
-  exchange.paths = [model]
+  const fallbacks = model.listed?.fallbacks ?? []
+  exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(lane.view, model, family, token)]
 }
 
-function findModel(view: StateView, id: string, family: Family): ResolvedModel | null {
+function findModel(view: StateView, id: string, family: Family, token: GovernedToken): ResolvedModel | null {
   const listed = view.model(id)
-  if (listed !== null) return resolved(id, listed.upstreamModel, view.provider(listed.providerId), family, listed)
+  if (listed !== null) return resolveListed(view, listed, family)
+  let first: ResolvedModel | null = null
   for (const provider of view.providers()) {
-    const model = provider.allowUnlistedModels ? resolved(id, id, provider, family) : null
-    if (model !== null) return model
+    if (!provider.allowUnlistedModels) continue
+    const model = resolved(id, id, provider, family, null)
+    if (model === null) continue
+    if (providerAllowed(token, provider)) return model
+    first ??= model
   }
-  return null
+  return first
 }
+
+function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, token: GovernedToken): ResolvedModel[] {
+  const found: ResolvedModel[] = []
+  const seen = new Set([primary.id])
+  for (const id of primary.listed?.fallbacks ?? []) {
+    if (seen.has(id) || !modelAllowed(token.modelFilter, id)) continue
+    seen.add(id)
+    const listed = view.model(id)
+    const model = listed === null ? null : resolveListed(view, listed, family)
+    if (model !== null && providerAllowed(token, model.provider)) found.push(model)
+  }
+  return found
+}
+
+function resolveListed(view: StateView, listed: CatalogModel, family: Family): ResolvedModel | null {
+  if (listed.families !== null && !listed.families.includes(family)) return null
+  return resolved(listed.id, listed.upstreamModel, view.provider(listed.providerId), family, listed)
+}
+
+const providerAllowed = (token: GovernedToken, { name }: Provider): boolean =>
+  token.provider === null || token.provider === name
 
 /** Null where the gateway may not use the provider, does not know its kind, or the kind does not serve the family. */
 function resolved(
@@ -40,7 +70,7 @@ function resolved(
   upstreamModel: string,
   provider: Provider | null,
   family: Family,
-  listed: CatalogModel | null = null,
+  listed: CatalogModel | null,
 ): ResolvedModel | null {
   const kind = provider === null ? undefined : providerKinds.get(provider.kind)
   if (provider === null || kind === undefined || !kind.families.includes(family)) return null

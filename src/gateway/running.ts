@@ -3,12 +3,15 @@
  * deadlines. One sweep every few milliseconds serves all of them, where a timer and a listener for each request would
  * cost more than the rest of its admission; it stops while nothing runs.
  *
- * Three deadlines (contract section 2): the provider's first byte, its silence within an answer, the answer in all.
+ * Three deadlines (contract section 2): the provider's first byte, its silence within an answer, the answer in all. The
+ * first ends a call, after which another path may be tried; the others end the exchange, once its answer has begun.
  */
 import type { Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
+import { deadlinesOf } from './deadlines.ts'
 import { cut, type Exchange } from './exchange.ts'
+import { endAttempt } from './record.ts'
 
 const sweepMilliseconds = 10
 
@@ -31,14 +34,13 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
   }
   const sweep = () => {
     if (exchanges.size === 0) return stopSweeping()
-    const now = clock.monotonic()
     for (const exchange of exchanges) {
       // Until then the server's own limit holds for a body that does not come.
       if (!exchange.watched && exchange.facts !== null) {
         exchange.watched = true
         watch(exchange)
       }
-      checkDeadlines(exchange, settings, now)
+      checkDeadlines(exchange, settings, clock)
     }
   }
   const whenEmpty = (milliseconds: number) =>
@@ -77,14 +79,31 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
 /** A cut exchange only has to write its outcome; a disk that takes longer than this will not take it at all. */
 const cutGraceMilliseconds = 2000
 
-function checkDeadlines(exchange: Exchange, settings: Settings, now: number): void {
+function checkDeadlines(exchange: Exchange, settings: Settings, clock: Clock): void {
+  const [first] = exchange.attempts
   const attempt = exchange.attempts.at(-1)
-  if (attempt === undefined || exchange.settled !== null) return
+  if (first === undefined || attempt === undefined || exchange.settled !== null) return
+  const now = clock.monotonic()
+  const deadlines = deadlinesOf(exchange.model?.provider ?? null, settings)
   const answering = attempt.firstByteMs !== null
-  const patience = 1000 * (answering ? settings.idle_timeout_seconds : settings.first_byte_timeout_seconds)
-  const silent = exchange.waitingSince !== null && now - exchange.waitingSince > patience
-  const tooLong = now - attempt.startedMonotonic > 1000 * settings.total_timeout_seconds
-  if (!silent && !tooLong) return
+  if (now - first.startedMonotonic > deadlines.total) {
+    cutLate(exchange, answering)
+    return
+  }
+  if (exchange.waitingSince === null || attempt.latencyMs !== null) return
+  if (now - exchange.waitingSince <= (answering ? deadlines.idle : deadlines.firstByte)) return
+  const begun = answering && (exchange.reader === null || exchange.streaming)
+  if (begun) cutLate(exchange, answering)
+  else endLate(exchange, clock)
+}
+
+/** Nothing was passed on: this call is over, and another path may answer. */
+function endLate(exchange: Exchange, clock: Clock): void {
+  endAttempt(exchange, { clock }, 'provider.timeout')
+  exchange.abort.abort()
+}
+
+function cutLate(exchange: Exchange, answering: boolean): void {
   const message = answering ? 'The provider did not finish its answer in time' : 'The provider did not answer in time'
   cut(exchange, 'provider.timeout', new Failure('provider_primary_path_error', { message }))
 }

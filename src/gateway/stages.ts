@@ -4,7 +4,6 @@
  * A stage that waits for nothing returns nothing, so that the common path is not cut into turns of the event loop.
  */
 import { admitToken } from './admit-token.ts'
-import { passAnswer } from './answer.ts'
 import { authenticate } from './authenticate.ts'
 import { considerRequest } from './consider-request.ts'
 import { dispatch } from './dispatch.ts'
@@ -17,6 +16,7 @@ import { openRecord } from './open-record.ts'
 import { readRequest } from './read-request.ts'
 import { reserveUsage } from './reserve-usage.ts'
 import { resolveModel } from './resolve-model.ts'
+import { translateMembers } from './translate-members.ts'
 
 export type Stage = (exchange: Exchange, gateway: Gateway) => Promise<void> | void
 
@@ -27,13 +27,13 @@ export const inferenceStages: readonly Stage[] = [
   matchSession,
   admitToken,
   resolveModel,
+  translateMembers,
   fitChain,
   limitRate,
   considerRequest,
   reserveUsage,
   openRecord,
   dispatch,
-  passAnswer,
 ]
 
 /** Model discovery calls no provider; who may see what is decided by the same stages. */

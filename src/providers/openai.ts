@@ -3,50 +3,42 @@
  * clients' `OPENAI_BASE_URL`, which includes `/v1`; a base that is only an origin gets it, a trailing slash is ignored.
  */
 import type { Family } from '../dialects/dialect.ts'
-import type { Provider, ProviderKind } from './provider.ts'
+import { addressBook, baseParts, operatorHeaders, post } from './post.ts'
+import type { ProviderKind } from './provider.ts'
 
 const defaultBase = 'https://api.openai.com/v1'
-const paths: Partial<Record<Family, string>> = { chat: '/chat/completions' }
 
-interface Address {
-  base: string
-  headers: Readonly<Record<string, string>>
-}
+/** Where OpenAI serves each family, after the base. */
+export const openaiPaths = {
+  chat: '/chat/completions',
+  responses: '/responses',
+  embeddings: '/embeddings',
+  transcriptions: '/audio/transcriptions',
+  speech: '/audio/speech',
+  completions: '/completions',
+  moderations: '/moderations',
+} as const satisfies Partial<Record<Family, string>>
 
-/** What is the same for every call; a changed provider is a new object. */
-const addresses = new WeakMap<Provider, Address>()
+export type OpenaiFamily = keyof typeof openaiPaths
+
+export const isOpenaiFamily = (family: Family): family is OpenaiFamily => Object.hasOwn(openaiPaths, family)
+
+const addressOf = addressBook((provider) => ({
+  base: baseOf(provider.baseUrl ?? defaultBase),
+  headers: operatorHeaders(provider, provider.apiKey === null ? {} : { authorization: `Bearer ${provider.apiKey}` }),
+}))
 
 export const openai: ProviderKind = {
   kind: 'openai',
-  families: ['chat'],
+  families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
   send(provider, call, fetch) {
-    let address = addresses.get(provider)
-    if (!address) {
-      address = addressOf(provider)
-      addresses.set(provider, address)
-    }
-    return fetch(address.base + (paths[call.family] ?? ''), {
-      method: 'POST',
-      headers: { ...call.headers, 'content-type': call.contentType, ...address.headers },
-      body: call.body,
-      signal: call.signal,
-      // A redirect could carry the credential elsewhere; the gateway has its own deadlines.
-      redirect: 'manual',
-      timeout: false,
-    })
+    const { base, headers } = addressOf(provider)
+    return post(base + (isOpenaiFamily(call.family) ? openaiPaths[call.family] : ''), headers, call, fetch)
   },
-}
-
-function addressOf(provider: Provider): Address {
-  const headers: Record<string, string> = { 'accept-encoding': 'identity' }
-  if (provider.apiKey !== null) headers.authorization = `Bearer ${provider.apiKey}`
-  for (const [name, value] of Object.entries(provider.headers)) headers[name.toLowerCase()] = value
-  return { base: baseOf(provider.baseUrl ?? defaultBase), headers }
 }
 
 /** `http://host` and `http://host/v1/` both become `http://host/v1`; other paths stay as they are. */
 export function baseOf(url: string): string {
-  const { origin, pathname } = new URL(url)
-  const path = pathname.replace(/\/+$/, '')
+  const { origin, path } = baseParts(url)
   return origin + (path === '' ? '/v1' : path)
 }

@@ -1,17 +1,61 @@
-/** What a model costs, in nano-dollars a token: integers throughout, since money is never a float in arithmetic. */
+/**
+ * What a model costs, as exact integers: picodollars (10⁻¹² dollars) a token or character, so that a price of up to six
+ * decimals of a dollar a million tokens is carried whole, and nano-dollars where the unit is larger. Money itself is
+ * counted in nano-dollars, and rounded up to the next one once for each request (`usage/cost.ts`).
+ */
 
-/** One tier: it holds for requests whose input has at least this many tokens. */
+/** One tier, in picodollars a token: it holds for requests whose input has at least this many tokens. */
 export interface PriceTier {
   fromInputTokens: number
   input: number
   output: number
+  /** Reasoning among the output. */
+  reasoning: number
   cachedInput: number
+  /** Written to a cache for minutes, instead of `input`. */
   cacheWrite: number
+  /** Written to a cache for an hour, instead of `input`. */
+  cacheWriteHour: number
+  /** Audio among the input and the output. */
+  audioInput: number
+  audioOutput: number
 }
 
 export interface Price {
   /** In ascending order of `fromInputTokens`; the first is from 0. */
   tiers: readonly PriceTier[]
-  /** Where it comes from: `operator`, or the embedded table and its date. */
+  /** Audio that is listened to, in nano-dollars an hour; null where it is billed by tokens. */
+  audioHour: number | null
+  /** Text that is spoken, in picodollars a character; null where it is billed by tokens. */
+  character: number | null
+  /** One use of a tool that the provider runs, a web search above all, in nano-dollars. */
+  toolUse: number
+  /** What each request costs beside its tokens, in nano-dollars. */
+  request: number
+  /** Where it comes from: `operator`, `provider`, or the embedded table, its version and its date. */
   source: string
+}
+
+/** Picodollars a unit from dollars a million units, rounded up where that is no whole number. */
+export const picoOfMillion = (dollars: number): number => Math.ceil(Number((dollars * 1_000_000).toPrecision(15)))
+
+/** Dollars a million units from picodollars a unit. */
+export const millionOfPico = (pico: number): number => pico / 1_000_000
+
+/** Adds up units at picodollars each to nano-dollars, exactly, rounded up once. */
+export function nanoOf(parts: readonly (readonly [units: number, pico: number])[]): number {
+  let whole = 0
+  let rest = 0
+  for (const [units, pico] of parts) {
+    whole += units * Math.floor(pico / 1000)
+    rest += units * (pico % 1000)
+  }
+  return whole + Math.ceil(rest / 1000)
+}
+
+/** The tier that a request with this much input is billed by. */
+export function tierOf({ tiers }: Price, inputTokens: number): PriceTier | null {
+  let found: PriceTier | null = null
+  for (const tier of tiers) if (inputTokens >= tier.fromInputTokens) found = tier
+  return found
 }

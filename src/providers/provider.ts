@@ -3,6 +3,7 @@
  * reached by fetch; the simulator answers in the process. Adding one is a file and a line in `index.ts`.
  */
 import type { Family } from '../dialects/dialect.ts'
+import type { Price } from './price.ts'
 
 /** A provider of the catalog with its credentials opened. */
 export interface Provider {
@@ -14,6 +15,18 @@ export interface Provider {
   /** Further headers the operator set. */
   headers: Readonly<Record<string, string>>
   allowUnlistedModels: boolean
+  /** The price of models that nobody else gives one; absent or null where there is none. */
+  defaultPrice?: Price | null
+  /** What holds for it instead of the settings. */
+  timeouts?: ProviderTimeouts | null
+}
+
+/** Seconds; null where the setting holds. */
+export interface ProviderTimeouts {
+  connectSeconds: number | null
+  firstByteSeconds: number | null
+  idleSeconds: number | null
+  totalSeconds: number | null
 }
 
 export interface UpstreamCall {

@@ -74,6 +74,7 @@ export const tokens = sqliteTable('tokens', {
   createdBy: text('created_by'),
   lastUsedAt: integer('last_used_at'),
   version: integer('version').notNull(),
+  accountId: text('account_id'),
 })
 
 export const pendingChanges = sqliteTable('pending_changes', {
@@ -130,6 +131,34 @@ export const lanes = sqliteTable('lanes', {
   acknowledgedVersion: integer('acknowledged_version').notNull(),
   lastBeatAt: integer('last_beat_at').notNull(),
   connectedAt: integer('connected_at').notNull(),
+  process: text('process').notNull().default(''),
+  lostAt: integer('lost_at'),
+  releasedAt: integer('released_at'),
+})
+
+export const usageCells = sqliteTable(
+  'usage_cells',
+  {
+    account: text('account').notNull(),
+    lane: text('lane').notNull(),
+    granted: integer('granted').notNull().default(0),
+    returned: integer('returned').notNull().default(0),
+    settled: integer('settled').notNull().default(0),
+  },
+  (table) => [primaryKey({ columns: [table.account, table.lane] })],
+)
+
+export const usageAccounts = sqliteTable('usage_accounts', {
+  account: text('account').primaryKey(),
+  ownerId: text('owner_id'),
+  kind: text('kind').notNull(),
+  settled: integer('settled').notNull().default(0),
+  floor: integer('floor').notNull().default(1),
+  exhaustedAt: integer('exhausted_at'),
+  exhaustedTold: integer('exhausted_told').notNull().default(0),
+  refused: integer('refused').notNull().default(0),
+  refusedTold: integer('refused_told').notNull().default(0),
+  closedAt: integer('closed_at'),
 })
 
 export const secrets = sqliteTable('secrets', {
@@ -192,6 +221,23 @@ export const setupLinks = sqliteTable('setup_links', {
   usedAt: integer('used_at'),
 })
 
+export const limitNames = sqliteTable('limit_names', {
+  id: text('id').primaryKey(),
+  kind: text('kind').notNull(),
+  name: text('name').notNull(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const rateHoldings = sqliteTable(
+  'rate_holdings',
+  {
+    account: text('account').notNull(),
+    lane: text('lane').notNull(),
+    slots: integer('slots').notNull(),
+    beatAt: integer('beat_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.account, table.lane] })],
+)
 export const policies = sqliteTable('policies', {
   id: text('id').primaryKey(),
   name: text('name').notNull(),

@@ -1,0 +1,113 @@
+/**
+ * One call to a provider: the caller's bytes as they came, but for what is edited and the model's name where it is an
+ * alias. It ends where an answer can be passed on, or with what failed; whether there is another try is not decided here.
+ */
+import { passAnswer } from './answer.ts'
+import { editBody } from './body-edits.ts'
+import { type Attempt, type Exchange, type Gateway, given } from './exchange.ts'
+import { headersToProvider } from './headers.ts'
+import { endAttempt } from './record.ts'
+import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
+
+/** A call that failed before anything of it was passed to the caller. */
+export interface FailedAttempt {
+  /** The answer's status where there was one; it is still unread, `exchange.upstream`. */
+  status: number | null
+  /** What a stage would throw; null where the provider's own answer says it. */
+  thrown: unknown
+  advice: RetryAdvice
+}
+
+/**
+ * Sends the request by `exchange.model`. Null where its answer, the provider's own refusal included, has been passed
+ * on; otherwise what failed. Throws where the exchange was cut, or the answer cannot be used.
+ */
+export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
+  const attempt = beginAttempt(exchange, gateway)
+  try {
+    await send(exchange, gateway)
+  } catch (thrown) {
+    if (exchange.cut !== null) {
+      endAttempt(exchange, gateway, exchange.cut.reason)
+      throw exchange.cut.failure
+    }
+    // The reason stands already where a deadline ended the call.
+    endAttempt(exchange, gateway, 'provider.unreachable')
+    return { status: null, thrown, advice: noAdvice }
+  }
+  const upstream = given(exchange.upstream)
+  exchange.waitingSince = null
+  attempt.firstByteMs = Math.round(gateway.clock.monotonic() - attempt.startedMonotonic)
+  attempt.status = upstream.status
+  if (isTransient(upstream.status)) {
+    return { status: upstream.status, thrown: null, advice: retryAdvice(upstream.headers, gateway.clock.now()) }
+  }
+  return await passOrFail(exchange, gateway)
+}
+
+/** Passes the answer on; a stream that breaks before its first frame is one that never came. */
+async function passOrFail(exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
+  try {
+    await passAnswer(exchange, gateway)
+    return null
+  } catch (thrown) {
+    const untouched = exchange.reader !== null && !exchange.streaming && exchange.settled === null
+    if (!untouched || exchange.cut !== null) throw thrown
+    return { status: null, thrown, advice: noAdvice }
+  }
+}
+
+/** Lets go of a failed call and what came of it, so that the next one finds the exchange as the first did. */
+export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
+  endAttempt(exchange, gateway, 'provider.error')
+  exchange.abort.abort()
+  exchange.abort = new AbortController()
+  exchange.upstream = null
+  exchange.reader = null
+  exchange.usage = null
+}
+
+async function send(exchange: Exchange, gateway: Gateway): Promise<void> {
+  const { provider, kind, upstreamModel } = given(exchange.model)
+  exchange.upstream = await kind.send(
+    provider,
+    {
+      family: exchange.dialect.family,
+      model: upstreamModel,
+      stream: given(exchange.facts).stream,
+      body: bodyToSend(exchange),
+      contentType: exchange.contentType,
+      headers: headersToProvider(exchange.request.headers),
+      signal: exchange.abort.signal,
+    },
+    gateway.fetch,
+  )
+}
+
+function beginAttempt(exchange: Exchange, { clock, newId }: Gateway): Attempt {
+  const { provider, upstreamModel } = given(exchange.model)
+  const attempt: Attempt = {
+    eventId: newId(),
+    provider: provider.name,
+    model: upstreamModel,
+    startedAt: clock.now(),
+    startedMonotonic: clock.monotonic(),
+    firstByteMs: null,
+    latencyMs: null,
+    status: null,
+    reason: 'ok',
+  }
+  exchange.attempts.push(attempt)
+  exchange.waitingSince = attempt.startedMonotonic
+  return attempt
+}
+
+function bodyToSend(exchange: Exchange): Uint8Array {
+  const body = given(exchange.body)
+  const { upstreamModel } = given(exchange.model)
+  const alias = given(exchange.facts).model !== upstreamModel
+  if (!alias && exchange.edits.size === 0) return body
+  const edits = new Map(exchange.edits)
+  if (alias) edits.set('model', JSON.stringify(upstreamModel))
+  return editBody(body, given(exchange.members), edits)
+}
