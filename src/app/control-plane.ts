@@ -21,6 +21,8 @@ import { ownOrigins } from '../members/browser.ts'
 import { firstStart } from '../members/first-start.ts'
 import { memberRoutes } from '../members/routes.ts'
 import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
+import { resolveHost } from '../policies/resolve-host.ts'
+import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
@@ -150,6 +152,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
       }),
       ...limitRoutes(shared),
       ...eventRoutes({ ledger, clock }),
+      ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
       ...lanes.routes,
     ],
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
@@ -180,6 +183,13 @@ async function setupUrl({ shared, addresses, installation }: Parts): Promise<str
   const userId = installation.adminToken === null ? null : await ownerAwaitingSetup(shared.ledger)
   return userId === null ? null : await makeSetupLink({ ...shared, userId, consoleUrl: addresses.console })
 }
+
+/** What policies may use of the world where they are tried. */
+const policyTools = ({ webhook_addresses }: Settings) => ({
+  fetch,
+  resolve: resolveHost,
+  privateWebhooks: webhook_addresses === 'any',
+})
 
 type Store = Awaited<ReturnType<typeof openStore>>
 

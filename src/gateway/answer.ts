@@ -45,7 +45,7 @@ function isSmall({ headers }: Response): boolean {
 async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
   if (exchange.dialect.family === 'transcriptions') exchange.relayedText = bytes.length
-  await settle(exchange, gateway, { verdict: 'allow', reason: 'ok', status: upstream.status })
+  await settle(exchange, gateway, answered(exchange, upstream.status))
   answerWith(exchange, gateway, upstream, bytes)
 }
 

@@ -1,9 +1,9 @@
 /** What policies are shown of an exchange, and what they may use of the world. */
-import { lookup } from 'node:dns/promises'
 import type { PolicyStage } from '../dialects/dialect.ts'
 import type { ActivePolicy } from '../policies/chain.ts'
 import { isObject, ModelView, type PolicyContext, RequestView, TokenView } from '../policies/context.ts'
 import type { PolicyTools } from '../policies/kinds/kind.ts'
+import { resolveHost } from '../policies/resolve-host.ts'
 import { resultsOf, type StageOutcome, type StageRun, type StageSubject } from '../policies/run-stage.ts'
 import { stronger } from '../policies/verdict.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
@@ -42,7 +42,7 @@ const textsOf = (metadata: unknown): Record<string, string> =>
 
 export const policyTools = (exchange: Exchange, { fetch, settings }: Gateway): PolicyTools => ({
   fetch,
-  resolve: async (host) => (await lookup(host, { all: true })).map(({ address }) => address),
+  resolve: resolveHost,
   privateWebhooks: settings.webhook_addresses === 'any',
   signal: exchange.abort.signal,
 })
