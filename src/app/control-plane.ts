@@ -8,6 +8,8 @@ import { join, resolve } from 'node:path'
 import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
 import type { Settings } from '../config.ts'
+import { settleQueue } from '../escalations/arrivals.ts'
+import { escalationRoutes } from '../escalations/routes.ts'
 import { createRecorder } from '../events/change.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { createFleet } from '../fleet/control.ts'
@@ -114,7 +116,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
   const recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
   const shared = { state, ledger, recorder, masterKey, clock, newId, randomBytes }
   const installation = await firstStart(shared)
-  return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger) }
+  return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger), settings }
 }
 
 type Parts = Awaited<ReturnType<typeof wire>>
@@ -152,6 +154,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
       }),
       ...limitRoutes(shared),
       ...eventRoutes({ ledger, clock }),
+      ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
       ...lanes.routes,
     ],
@@ -213,10 +216,11 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lastUse }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lastUse, settings }: Parts, log: Log): Promise<void> {
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
     ['last use', () => lastUse.flush()],
+    ['escalations', () => settleQueue({ ...shared, settings })],
   ] as const) {
     try {
       await work()
