@@ -5,6 +5,7 @@
  * valid event of a type that gateways may post, under the poster's own gateway id and an event id of its own, keeps its
  * place in the chain as quarantined (quarantine.ts).
  */
+import { arrivalStatements } from '../escalations/arrivals.ts'
 import { Failure } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -53,7 +54,13 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
     const last = fresh.at(-1)
     if (last === undefined) return head
     try {
-      await ledger.write(appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt }))
+      await ledger.write([
+        ...appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt }),
+        ...arrivalStatements(
+          fresh.map(({ event }) => event),
+          batch.receivedAt,
+        ),
+      ])
       reportQuarantined(batch, fresh)
       return { seq: last.n, digest: last.digest }
     } catch (error) {

@@ -4,6 +4,7 @@ import { type AnyRoute, route } from '../api/route.ts'
 import { propagationSchema } from '../fleet/wire.ts'
 import type { Database } from '../store/open.ts'
 import { alertSchema, listAlerts, listAlertsQuery } from './alerts.ts'
+import { attachedPolicies } from './attached-policies.ts'
 import { changeRoutes } from './change-routes.ts'
 import { createToken } from './create.ts'
 import { listTokens, listTokensQuery } from './list.ts'
@@ -20,8 +21,10 @@ import { requireToken } from './visibility.ts'
 
 export function tokenRoutes(deps: TokenDependencies): AnyRoute[] {
   const organizationId = organizationOf(deps.ledger)
-  const toRecord = async (token: StoredToken): Promise<TokenRecord> =>
-    tokenRecord(token, await organizationId(), deps.clock.now())
+  const toRecord = async (token: StoredToken): Promise<TokenRecord> => ({
+    ...tokenRecord(token, await organizationId(), deps.clock.now()),
+    policies: await attachedPolicies(deps.ledger, token.policyIds),
+  })
   return [
     create(deps, toRecord),
     list(deps, toRecord),
