@@ -6,7 +6,7 @@
 import { type Attribution, type Event, nobody, type Verdict } from '../events/event.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
-import { boundOfHeld, costAttribution, settleLimits, spentBy } from './settlement.ts'
+import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
 export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
@@ -28,6 +28,7 @@ function settledEvent(exchange: Exchange, gateway: Gateway, outcome: Outcome): E
   const spent = spentBy(exchange, gateway, outcome.reason)
   if (spent !== null) event.event_cost_attribution = costAttribution(exchange, spent)
   settleLimits(exchange, event, spent)
+  settleRates(exchange, spent)
   return event
 }
 

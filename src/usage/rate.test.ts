@@ -12,16 +12,21 @@ const world = (limit: number, fate: () => Fate = () => promptly) => new SlotWorl
 /** Asks for one slot; says when it was given, or why not. */
 function attempt(inside: SlotWorld, lane: string, demands: readonly RateDemand[], passed: number[]) {
   const result: { ticket: RateTicket | null; refused: RateRefused | null } = { ticket: null, refused: null }
-  const take = async () => {
-    try {
-      result.ticket = (await inside.lanes.get(lane)?.take(demands, never)) ?? null
-      passed.push(inside.now)
-    } catch (thrown) {
-      if (!(thrown instanceof RateRefused)) throw thrown
-      result.refused = thrown
-    }
+  const took = (ticket: RateTicket) => {
+    result.ticket = ticket
+    passed.push(inside.now)
   }
-  void take()
+  const refused = (thrown: unknown) => {
+    if (!(thrown instanceof RateRefused)) throw thrown
+    result.refused = thrown
+  }
+  try {
+    const taken = inside.lanes.get(lane)?.take(demands, never)
+    if (taken instanceof Promise) taken.then(took, refused)
+    else if (taken !== undefined) took(taken)
+  } catch (thrown) {
+    refused(thrown)
+  }
   return result
 }
 
