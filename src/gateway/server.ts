@@ -15,6 +15,7 @@ import type { Log } from '../lib/log.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Allowances } from '../usage/allowance.ts'
+import type { Rates } from '../usage/rate-lane.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
 import { Circuits } from './circuit.ts'
@@ -33,6 +34,7 @@ export interface GatewayLane {
   readonly view: StateView
   readonly standing: Standing
   readonly allowances: Allowances
+  readonly rates: Rates
   ready(): { ok: boolean; reason?: string }
   /** Gauges for `/metrics`, read when it is asked for. */
   readonly counters: LaneCounters

@@ -233,7 +233,8 @@ export const rateHoldings = sqliteTable(
   {
     account: text('account').notNull(),
     lane: text('lane').notNull(),
-    slots: integer('slots').notNull(),
+    granted: integer('granted').notNull(),
+    returned: integer('returned').notNull(),
     beatAt: integer('beat_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.account, table.lane] })],
