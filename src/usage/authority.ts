@@ -17,7 +17,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { AccountBook } from './account-book.ts'
 import type { AccountLimit, AccountLimits, CellLedger, HeldLane } from './cell-ledger.ts'
-import { type Decision, decide, type Need, type Standings, silentHolders } from './end-game.ts'
+import { type Decision, decide, type Standings, silentHolders } from './end-game.ts'
 import {
   type Ask,
   type CellReport,
@@ -60,15 +60,15 @@ interface Call {
   reject(error: unknown): void
 }
 
-interface Waiting extends Need {
+/** Asks of one message that are granted together or not at all. */
+interface Waiting {
   call: Call
-  ask: Ask
+  asks: { ask: Ask; booked: string }[]
 }
 
 /** The end game of one account. */
 interface Game {
   account: string
-  needs: Waiting[]
   reports: Map<string, CellReport>
   recalledAt: number
 }
@@ -82,6 +82,7 @@ interface Reply {
 }
 
 const turnAttempts = 8
+const messagesRemembered = 1000
 /** How often an end game is looked at while nothing is heard, and recalls are said again. */
 const lookMs = 50
 const recallAgainMs = 250
@@ -93,7 +94,8 @@ export class Authority {
   readonly #options: AuthorityOptions
   #inbox: Call[] = []
   readonly #games = new Map<string, Game>()
-  readonly #processes = new Map<string, string>()
+  #waiting: Waiting[] = []
+  readonly #processes = new Map<string, Process>()
   #turning = false
   #due = false
   #looking = false
@@ -162,20 +164,23 @@ export class Authority {
     const { lane, streamId } = caller
     const empty = { cells: [], grants: [], denials: [], later: [] }
     if (request.hello === null) {
-      if (this.#processes.get(lane) === request.process) return true
-      resolve({ ...empty, hello: 'needed' })
+      const known = this.#processes.get(lane)
+      const repeated = known?.process === request.process && !known.first(request.number)
+      if (known?.process === request.process && !repeated) return true
+      resolve({ ...empty, hello: repeated ? null : 'needed' })
       return false
     }
     try {
       const result = await this.#options.ledger.hello(
-        { lane, streamId, process: request.process },
+        { lane, streamId, process: request.process, number: request.number },
         request.hello,
         request.cells,
       )
       if (result === 'rolled_back' || result === 'released') throw new Failure('lane_rolled_back')
       if (result === 'overtaken') throw new Failure('lane_fenced')
       if (result === 'done') {
-        this.#processes.set(lane, request.process)
+        if (this.#processes.get(lane)?.process !== request.process)
+          this.#processes.set(lane, new Process(request.process))
         return true
       }
       resolve({ ...empty, hello: 'behind' })
@@ -201,20 +206,22 @@ export class Authority {
       const book = new AccountBook(
         await this.#options.ledger.cells([...new Set([...booked, ...told, ...this.#games.keys()])]),
       )
-      const turn = new Turn(this.#options, this.#games, book, limits)
+      const turn = new Turn(this.#options, this.#games, this.#waiting, book, limits)
       for (const call of present) turn.take(call)
       turn.play()
-      if (await this.#options.ledger.raise(turn.change(present))) return turn.end()
+      if (await this.#options.ledger.raise(turn.change(present))) {
+        this.#waiting = turn.end()
+        return
+      }
       if (attempt === turnAttempts) throw new Failure('dependency_unavailable', { retryAfter: 1 })
     }
   }
 
-  /** Those who wait and have gone, or lost their lane, get nothing. */
+  /** Those who wait and have gone, or lost their lane, get nothing; without anyone waiting an end game is over. */
   #dropLost(): void {
-    for (const [account, game] of this.#games) {
-      game.needs = game.needs.filter(({ call }) => this.#isHeld(call))
-      if (game.needs.length === 0) this.#games.delete(account)
-    }
+    this.#waiting = this.#waiting.filter(({ call }) => this.#isHeld(call))
+    const needed = new Set(this.#waiting.flatMap(({ asks }) => asks.map(({ booked }) => booked)))
+    for (const account of this.#games.keys()) if (!needed.has(account)) this.#games.delete(account)
   }
 
   #isHeld({ caller, reject }: Call): boolean {
@@ -224,27 +231,53 @@ export class Authority {
   }
 }
 
+/** What is remembered of a lane's process: which of its last messages have come. */
+class Process {
+  readonly process: string
+  readonly #numbers = new Set<number>()
+  #below = 0
+
+  constructor(process: string) {
+    this.process = process
+  }
+
+  /** Whether the message of this number comes for the first time; one that is very late counts as repeated. */
+  first(number: number): boolean {
+    if (number < this.#below || this.#numbers.has(number)) return false
+    this.#numbers.add(number)
+    this.#below = Math.max(this.#below, number - messagesRemembered)
+    if (this.#numbers.size > 2 * messagesRemembered) {
+      for (const each of this.#numbers) if (each < this.#below) this.#numbers.delete(each)
+    }
+    return true
+  }
+}
+
 /** One turn: decisions on a book, which come into force together or not at all. */
 class Turn {
   readonly #options: AuthorityOptions
   readonly #games: Map<string, Game>
   readonly #book: AccountBook
   readonly #limits: ReadonlyMap<string, AccountLimit>
+  readonly #connected: ReadonlySet<string>
   readonly #replies = new Map<Call, Reply>()
-  /** Needs that are decided with this turn, and calls that wait beyond it. */
+  /** In order of arrival. */
+  readonly #waiting: Waiting[]
   readonly #decided = new Set<Waiting>()
-  readonly #joined: { game: string; need: Waiting }[] = []
 
   constructor(
     options: AuthorityOptions,
     games: Map<string, Game>,
+    waiting: readonly Waiting[],
     book: AccountBook,
     limits: ReadonlyMap<string, AccountLimit>,
   ) {
     this.#options = options
     this.#games = games
+    this.#waiting = [...waiting]
     this.#book = book
     this.#limits = limits
+    this.#connected = new Set(options.lanes.connected())
   }
 
   take(call: Call): void {
@@ -256,98 +289,105 @@ class Turn {
       const cell = this.#book.cell(report.account, lane)
       if (cell !== null && cell.granted > report.granted) reply.cells.set(cell.account, cell)
     }
-    for (const ask of call.request.asks) this.#take(call, ask, reply)
+    const together: Waiting = { call, asks: [] }
+    for (const ask of call.request.asks) this.#takeAsk(together, ask, reply)
+    if (together.asks.length > 0) this.#waiting.push(together)
   }
 
-  #take(call: Call, ask: Ask, reply: Reply): void {
+  #takeAsk(together: Waiting, ask: Ask, reply: Reply): void {
+    const { caller, request } = together.call
     const limit = this.#limits.get(ask.account)
-    const { lane, gatewayId } = call.caller
-    if (limit === undefined || (limit.gatewayId !== null && limit.gatewayId !== gatewayId)) {
+    if (limit === undefined || (limit.gatewayId !== null && limit.gatewayId !== caller.gatewayId)) {
       reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: retryAfterSeconds })
       return
     }
-    const report = call.request.cells.find(({ account }) => account === limit.booked)
-    const cell = this.#book.cell(limit.booked, lane)
+    const { booked } = limit
+    const report = request.cells.find(({ account }) => account === booked)
+    const cell = this.#book.cell(booked, caller.lane)
     if (cell !== null && outstanding(cell) > 0 && cell.granted > (report?.granted ?? 0)) {
       // An earlier grant did not arrive: the lane hears of it, and asks again if that is not enough.
       reply.cells.set(cell.account, cell)
-      reply.grants.push({ ...grantOf(ask, limit), tight: true, partial: false })
+      reply.grants.push({ account: ask.account, booked, until: limit.until, tight: ask.tight, partial: false })
       return
     }
-    const free = limit.limit === null ? Number.POSITIVE_INFINITY : limit.limit - this.#book.held(limit.booked)
-    if (free >= ask.want && !this.#games.has(limit.booked)) this.#grant(reply, lane, ask, limit, free)
-    else if (ask.tight) this.#join(call, ask, limit.booked, report)
+    if (ask.tight) {
+      const game = this.#game(booked)
+      if (report !== undefined) game.reports.set(caller.lane, report)
+      together.asks.push({ ask, booked })
+    } else if (this.#free(limit) >= ask.want) this.#grant(reply, caller.lane, ask, limit, ask.want)
     else {
       reply.later.push(ask.account)
-      if (ask.min > 0) this.#game(limit.booked)
+      if (ask.min > 0) this.#game(booked)
     }
+  }
+
+  #free({ limit, booked }: AccountLimit): number {
+    return limit === null ? Number.POSITIVE_INFINITY : limit - this.#book.held(booked)
   }
 
   /** While much is free a lane gets more than it asked for; never so much that the others would lack it. */
-  #grant(reply: Reply, lane: string, ask: Ask, limit: AccountLimit, free: number): void {
-    const lanes = Math.max(1, this.#options.lanes.connected().length)
+  #grant(reply: Reply, lane: string, ask: Ask, limit: AccountLimit, amount: number): void {
+    const free = this.#free(limit)
+    const lanes = Math.max(1, this.#connected.size)
     const tight = free <= tightFactor * ask.want * lanes
-    const more = Number.isFinite(free) ? Math.floor((free - ask.want) / (2 * lanes)) : ask.want
-    const amount = ask.want + (tight ? 0 : Math.min(2 * ask.want, more))
-    const cell = this.#book.grant(limit.booked, lane, amount)
+    const spare = Number.isFinite(free) ? Math.floor((free - ask.want) / (2 * lanes)) : ask.want
+    const more = tight || ask.tight ? 0 : Math.min(2 * ask.want, spare)
+    const cell = this.#book.grant(limit.booked, lane, amount + more)
     reply.cells.set(cell.account, cell)
-    reply.grants.push({ ...grantOf(ask, limit), tight, partial: false })
-  }
-
-  #join(call: Call, ask: Ask, booked: string, report: CellReport | undefined): void {
-    const { lane } = call.caller
-    const need = { call, ask, lane, want: ask.want, min: ask.min, arrivedAt: call.arrivedAt }
-    const game = this.#game(booked)
-    if (report !== undefined) game.reports.set(lane, report)
-    this.#joined.push({ game: booked, need })
+    const { booked, until } = limit
+    reply.grants.push({ account: ask.account, booked, until, tight, partial: amount < ask.want })
   }
 
   #game(account: string): Game {
     const known = this.#games.get(account)
     if (known !== undefined) return known
-    const fresh = { account, needs: [], reports: new Map(), recalledAt: Number.NEGATIVE_INFINITY }
+    const fresh = { account, reports: new Map(), recalledAt: Number.NEGATIVE_INFINITY }
     this.#games.set(account, fresh)
     return fresh
   }
 
   /** Decides on all who wait, in order of arrival. */
   play(): void {
-    for (const game of this.#games.values()) {
-      const limit = this.#limits.get(plainName(game.account))
-      const joined = this.#joined.flatMap(({ game: account, need }) => (account === game.account ? [need] : []))
-      for (const need of [...game.needs, ...joined]) {
-        const decision = decide(need, this.#standings(game, limit))
-        if (decision.kind === 'wait') continue
-        this.#decided.add(need)
-        this.#answer(need, decision, game.account, limit)
-      }
+    for (const waiting of this.#waiting) {
+      const { call } = waiting
+      const { lane } = call.caller
+      const decisions = waiting.asks.map(({ ask, booked }) => {
+        const need = { lane, arrivedAt: call.arrivedAt, want: ask.want, min: ask.min, waited: ask.waited }
+        return { ask, booked, decision: decide(need, this.#standings(booked)) }
+      })
+      const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
+      if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) continue
+      this.#decided.add(waiting)
+      for (const { ask, decision } of refused.length > 0 ? refused : decisions) this.#answer(call, ask, decision)
     }
   }
 
-  #answer(need: Waiting, decision: Exclude<Decision, { kind: 'wait' }>, booked: string, limit?: AccountLimit): void {
-    const reply = this.#replyTo(need.call)
-    const { account } = need.ask
-    if (decision.kind === 'refuse') {
+  #answer(call: Call, ask: Ask, decision: Decision): void {
+    const reply = this.#replyTo(call)
+    const limit = this.#limits.get(ask.account)
+    if (decision.kind === 'grant' && limit !== undefined) {
+      this.#grant(reply, call.caller.lane, ask, limit, decision.amount)
+    } else if (decision.kind === 'refuse') {
       const windowEnd = limit?.until ?? null
       const seconds = windowEnd === null ? null : Math.ceil((windowEnd - this.#options.clock.now()) / 1000)
-      const retry = decision.reason === 'exhausted' ? seconds : retryAfterSeconds
-      reply.denials.push({ account, reason: decision.reason, retry_after: retry })
-      return
+      const { reason } = decision
+      reply.denials.push({
+        account: ask.account,
+        reason,
+        retry_after: reason === 'exhausted' ? seconds : retryAfterSeconds,
+      })
     }
-    const cell = this.#book.grant(booked, need.lane, decision.amount)
-    reply.cells.set(cell.account, cell)
-    reply.grants.push({ account, booked, tight: true, partial: decision.partial, until: limit?.until ?? null })
   }
 
-  #standings(game: Game, limit: AccountLimit | undefined): Standings {
-    const connected = new Set(this.#options.lanes.connected())
+  #standings(booked: string): Standings {
+    const limit = this.#limits.get(plainName(booked))
     return {
-      // A window that has ended is no one's to grant from.
-      limit: limit?.booked === game.account ? limit.limit : 0,
-      cells: this.#book.of(game.account),
-      reports: game.reports,
-      connected: (lane) => connected.has(lane),
-      mayComeBack: mayComeBack(plainName(game.account)),
+      // Of a window that has ended nothing is granted any more.
+      limit: limit?.booked === booked ? limit.limit : 0,
+      cells: this.#book.of(booked),
+      reports: this.#games.get(booked)?.reports ?? new Map(),
+      connected: (lane) => this.#connected.has(lane),
+      mayComeBack: mayComeBack(plainName(booked)),
       now: this.#options.clock.monotonic(),
     }
   }
@@ -361,32 +401,26 @@ class Turn {
       const limit = this.#limits.get(plainName(account))?.limit ?? null
       return limit === null ? [] : [{ account, limit }]
     })
-    const raises = this.#book.raises
+    const { raises } = this.#book
     return { lanes: raises.length === 0 ? [] : [...lanes.values()], raises, limits }
   }
 
-  /** The transaction stands: answers go out, and what is still to be waited for is called back. */
-  end(): void {
-    for (const { game, need } of this.#joined) if (!this.#decided.has(need)) this.#game(game).needs.push(need)
-    const waiting = new Set<Call>()
-    for (const game of this.#games.values()) {
-      game.needs = game.needs.filter((need) => !this.#decided.has(need))
-      for (const { call } of game.needs) waiting.add(call)
-      this.#recall(game)
-      if (game.needs.length === 0) this.#games.delete(game.account)
-    }
-    for (const [call, reply] of this.#replies) if (!waiting.has(call)) call.resolve(toReply(reply))
+  /** The transaction stands: answers go out, what is lacking is called back. Gives who still waits. */
+  end(): Waiting[] {
+    const waiting = this.#waiting.filter((each) => !this.#decided.has(each))
+    const unanswered = new Set(waiting.map(({ call }) => call))
+    for (const game of this.#games.values()) this.#recall(game)
+    for (const [call, reply] of this.#replies) if (!unanswered.has(call)) call.resolve(toReply(reply))
+    return waiting
   }
 
   #recall(game: Game): void {
     const { clock, lanes } = this.#options
     const now = clock.monotonic()
-    const newHere = game.recalledAt === Number.NEGATIVE_INFINITY
-    if (!newHere && (game.needs.length === 0 || now - game.recalledAt < recallAgainMs)) return
+    if (now - game.recalledAt < recallAgainMs) return
     game.recalledAt = now
-    const standings = this.#standings(game, this.#limits.get(plainName(game.account)))
-    for (const { lane } of silentHolders(null, standings)) {
-      if (standings.connected(lane)) lanes.recall(lane, [game.account])
+    for (const { lane } of silentHolders(null, this.#standings(game.account))) {
+      if (this.#connected.has(lane)) lanes.recall(lane, [game.account])
     }
   }
 
@@ -416,5 +450,3 @@ const toReply = ({ cells, ...rest }: Reply): LeaseReply => ({
     settled,
   })),
 })
-
-const grantOf = ({ account }: Ask, { booked, until }: AccountLimit) => ({ account, booked, until })

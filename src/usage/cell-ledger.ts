@@ -41,7 +41,11 @@ export interface CellLedger {
    * Takes in what a lane's process holds. Every other cell of the lane has nothing open: what is outstanding of it
    * becomes free, or, where the lane crashed, settled.
    */
-  hello(lane: HeldLane & { process: string }, hello: Hello, cells: readonly CellReport[]): Promise<HelloResult>
+  hello(
+    lane: HeldLane & { process: string; number: number },
+    hello: Hello,
+    cells: readonly CellReport[],
+  ): Promise<HelloResult>
 }
 
 export interface AccountLimit {

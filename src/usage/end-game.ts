@@ -11,6 +11,8 @@ export interface Need {
   min: number
   /** Monotonic. */
   arrivedAt: number
+  /** Milliseconds for which somebody had waited when it arrived. */
+  waited: number
 }
 
 export interface Standings {
@@ -56,6 +58,6 @@ export function decide(need: Need, standings: Standings): Decision {
   if (waited < recallWaitMs && silent.some(({ lane }) => standings.connected(lane))) return { kind: 'wait' }
   if (free >= least) return { kind: 'grant', amount: free, partial: true }
   const running = standings.mayComeBack && [...reports.values()].some(({ open }) => open > 0)
-  if ((running || silent.length > 0) && waited < usageWaitMs) return { kind: 'wait' }
+  if ((running || silent.length > 0) && waited + need.waited < usageWaitMs) return { kind: 'wait' }
   return { kind: 'refuse', reason: silent.length > 0 ? 'unknown' : running ? 'held' : 'exhausted' }
 }

@@ -4,8 +4,9 @@
  *   1. A reservation is taken from balances in the same tick where they suffice. Otherwise the request waits, holding
  *      nothing, and what is missing is asked for: one ask in flight for each account, for all that wait.
  *   2. While more is used than the balance would last, more is asked for ahead.
- *   3. Where little is left (`tight`), nothing is asked for ahead, an ask goes alone with nothing kept back, and what a
- *      settlement frees goes back in the same tick. A recall makes an account tight.
+ *   3. Where little is left (`tight`), nothing is asked for ahead, an ask goes with nothing kept back and, for
+ *      requests on several accounts, for all of them together; what a settlement frees goes back in the same tick. A
+ *      recall makes an account tight.
  *   4. What nobody has used for 2 s goes back. A cell that is empty and wholly known to the ledger is forgotten.
  *   5. With each stream the lane says hello: what this process holds. Everything else of the lane is then free.
  *
@@ -26,7 +27,7 @@ import {
   plainName,
   usageWaitMs,
 } from './lease.ts'
-import { WaitingRequests } from './waiting-requests.ts'
+import { WaitingRequests, type Wanted } from './waiting-requests.ts'
 
 /** What of the outbox matters here. */
 export interface UsageJournal {
@@ -41,8 +42,11 @@ export interface UsageJournal {
 
 export interface LaneUsageOptions {
   process: string
-  /** The host went down since the last process of this lane, or its journal was damaged. */
-  crashed: boolean
+  /**
+   * Whether the host went down, or the journal was damaged, since a process of this lane last said hello. To be kept
+   * through restarts until it is told.
+   */
+  crash: { readonly happened: boolean; told(): void }
   /** `now` is the gateway's own time. */
   clock: Clock
   journal: UsageJournal
@@ -53,6 +57,8 @@ export interface LaneUsageOptions {
 
 /** A request waits at most so long: what the control plane waits for others, and the way there and back. */
 const waitMs = usageWaitMs + 500
+/** The control plane counts from when an ask came; who has waited nearly as long is refused with the oldest. */
+const deniedEarlyMs = 100
 const retryMs = 100
 const behindMs = 20
 /** For so long after a failed ask the control plane may still grant it. */
@@ -71,18 +77,15 @@ export class LaneUsage implements Allowances {
   readonly #ahead = new Set<LaneAccount>()
   readonly #inFlight = new Set<number>()
   #sent = 0
-  #hellos = 0
   /** Raised with each hello. */
   #epoch = 0
   #greeted = false
-  #crashed: boolean
   #flushing = false
   #draining = false
   #stopped = false
 
   constructor(options: LaneUsageOptions) {
     this.#options = options
-    this.#crashed = options.crashed
     this.#accounts = new LaneAccounts(options.clock)
     this.#waiting = new WaitingRequests(this.#accounts)
   }
@@ -114,9 +117,6 @@ export class LaneUsage implements Allowances {
 
   /** To be called every second or so. */
   tick(): void {
-    for (const request of this.#waiting.takeOverdue(this.#options.clock.monotonic())) {
-      request.reject(new UsageRefused(request.demands[0]?.account ?? '', 'unknown', retryAfterSeconds))
-    }
     for (const cell of this.#accounts.idle()) this.#report.add(cell.account)
     for (const cell of this.#accounts.cells()) if (cell.heard < cell.returned) this.#report.add(cell.account)
     for (const account of this.#doubtful.keys()) this.#report.add(account)
@@ -169,13 +169,12 @@ export class LaneUsage implements Allowances {
     const { clock, after } = this.#options
     const { promise, resolve, reject } = Promise.withResolvers<Reservation>()
     if (signal.aborted) return Promise.reject(signal.reason)
-    const deadline = clock.monotonic() + waitMs
     const leave = () => {
       if (this.#waiting.remove(request)) reject(signal.reason)
     }
     const request = this.#waiting.add({
       demands,
-      deadline,
+      since: clock.monotonic(),
       resolve(reservation) {
         signal.removeEventListener('abort', leave)
         resolve(reservation)
@@ -211,35 +210,57 @@ export class LaneUsage implements Allowances {
     })
   }
 
-  /** Sends what there is to say: returns and asks together, the asks of tight accounts each alone. */
+  /** Sends what there is to say: returns and asks together, and tight asks apart. */
   #flush(): void {
     if (this.#stopped) return
     this.#serve(none)
     if (!this.#greeted) return
-    const asks: Ask[] = []
-    for (const [name, { want, min }] of this.#waiting.wanted()) {
-      const account = this.#accounts.get(name)
-      const missing = want - (account.tight ? 0 : this.#accounts.balance(account))
-      if (account.asking || missing <= 0) continue
-      if (account.tight) this.#askAlone(account, { account: name, want, min, tight: true })
-      else asks.push({ account: name, want: missing, min, tight: false })
+    const asks = new Map<string, Ask>()
+    for (const group of this.#waiting.wanted()) {
+      if ([...group.keys()].some((name) => this.#accounts.get(name).tight)) this.#askTogether(group)
+      else this.#askEach(group, asks)
     }
     for (const account of this.#ahead) {
       const { name, cell, tight, asking, waiting } = account
       if (cell !== null && !tight && !asking && waiting === 0) {
-        asks.push({ account: name, want: Math.max(1, cell.reserved), min: 0, tight: false })
+        asks.set(name, { account: name, want: Math.max(1, cell.reserved), min: 0, waited: 0, tight: false })
       }
     }
     this.#ahead.clear()
     const told = new Set(this.#report)
     this.#report.clear()
-    if (asks.length > 0 || told.size > 0) void this.#exchange(asks, told)
+    if (asks.size > 0 || told.size > 0) void this.#exchange([...asks.values()], told)
   }
 
-  #askAlone(account: LaneAccount, ask: Ask): void {
-    const told = new Set(account.cell === null ? [] : [account.cell.account])
+  #askEach(group: ReadonlyMap<string, Wanted>, asks: Map<string, Ask>): void {
+    for (const [name, { want, min, since }] of group) {
+      const account = this.#accounts.get(name)
+      const known = asks.get(name)
+      const missing = known === undefined ? want - this.#accounts.balance(account) : want
+      if (account.asking || missing <= 0) continue
+      const asked = { want: missing + (known?.want ?? 0), min: Math.min(min, known?.min ?? min) }
+      asks.set(name, { account: name, ...asked, waited: this.#since(since), tight: false })
+    }
+  }
+
+  /** Asks for all that a group of requests lacks in one message, keeping nothing of it meanwhile. */
+  #askTogether(group: ReadonlyMap<string, Wanted>): void {
+    const asks: Ask[] = []
+    const told = new Set<string>()
+    for (const [name, { want, min, since }] of group) {
+      const account = this.#accounts.get(name)
+      if (account.asking) return
+      if (!account.tight && this.#accounts.balance(account) >= want) continue
+      account.tight = true
+      asks.push({ account: name, want, min, waited: this.#since(since), tight: true })
+      if (account.cell !== null) told.add(account.cell.account)
+    }
     for (const booked of told) this.#report.delete(booked)
-    void this.#exchange([ask], told)
+    if (asks.length > 0) void this.#exchange(asks, told)
+  }
+
+  #since(instant: number): number {
+    return Math.round(this.#options.clock.monotonic() - instant)
   }
 
   /** One message and what it is answered with. `told` names cells to be told of; what they have spare goes back. */
@@ -252,7 +273,8 @@ export class LaneUsage implements Allowances {
       if (epoch !== this.#epoch) return
       const cells = this.#reports(asks, told)
       const sentAt = this.#options.clock.monotonic()
-      const reply = await this.#options.send({ process: this.#options.process, hello: null, asks, cells })
+      const { process, send } = this.#options
+      const reply = await send({ process, number: message, hello: null, asks, cells })
       if (epoch !== this.#epoch) return this.#doubt(asks)
       this.#accounts.contact(sentAt)
       for (const { account } of asks) this.#accounts.get(account).asking = false
@@ -345,14 +367,16 @@ export class LaneUsage implements Allowances {
     account.tight = true
     const min = sent.asks.find((ask) => ask.account === name)?.min ?? 1
     if (reason === 'exhausted') this.#accounts.refuse(account, min, retryAfter)
-    for (const request of this.#waiting.takeRefused(account, sent.upTo)) {
+    // Whoever came later than the oldest may still get what comes back.
+    const cameBy = reason === 'exhausted' ? Number.POSITIVE_INFINITY : this.#options.clock.monotonic() - usageWaitMs
+    for (const request of this.#waiting.takeRefused(account, sent.upTo, cameBy + deniedEarlyMs)) {
       request.reject(new UsageRefused(name, reason, retryAfter))
     }
   }
 
   /** Says what this process holds, until the ledger has all that went before and takes it. */
   async #greet(): Promise<void> {
-    const { journal, clock, after, process, send } = this.#options
+    const { journal, crash, clock, after, process, send } = this.#options
     const epoch = ++this.#epoch
     this.#greeted = false
     for (const account of this.#accounts.all()) account.asking = false
@@ -365,14 +389,15 @@ export class LaneUsage implements Allowances {
       try {
         const reply = await send({
           process,
-          hello: { number: ++this.#hellos, through, crashed: this.#crashed },
+          number: message,
+          hello: { through, crashed: crash.happened },
           asks: [],
           cells,
         })
         if (epoch !== this.#epoch) return
         if (reply.hello === 'done') {
           this.#greeted = true
-          this.#crashed = false
+          crash.told()
           this.#accounts.contact(sentAt)
           return this.#heard(reply, { asks: [], cells, upTo: 0, message, sentAt })
         }

@@ -42,13 +42,16 @@ export interface Ask {
   want: number
   /** The least that serves any request that waits; 0 where none does. */
   min: number
-  /** The lane holds nothing of this account that is not open, and asks for nothing else in this message. */
+  /** For how long the oldest of those that wait has waited already, in milliseconds. */
+  waited: number
+  /**
+   * The lane keeps nothing of this account that is not open. Tight asks of one message belong together: all of them are
+   * granted, or none.
+   */
   tight: boolean
 }
 
 export interface Hello {
-  /** Grows with each hello of a process: one that was overtaken on its way is passed over. */
-  number: number
   /** Events of the lane's chain that must be in the ledger before what is not among `cells` is free. */
   through: number
   /** The host went down, or records were lost: what the former process held may have been spent. */
@@ -58,6 +61,8 @@ export interface Hello {
 export interface LeaseRequest {
   /** Names the lane's process: what another one held is not this one's. */
   process: string
+  /** Grows with each message of a process: one that comes twice counts once, a hello that was overtaken not at all. */
+  number: number
   hello: Hello | null
   asks: readonly Ask[]
   cells: readonly CellReport[]
@@ -88,13 +93,16 @@ export interface LeaseReply {
   cells: readonly CellTotals[]
   grants: readonly Grant[]
   denials: readonly Denial[]
-  /** Accounts of which too little is left to answer at once: to be asked again alone, with nothing kept back. */
+  /** Accounts of which too little is left to answer at once: to be asked again as tight, with nothing kept back. */
   later: readonly string[]
 }
 
-/** How long an ask may wait for what others hold, from its arrival; and for their answers to a recall. */
+/** How long a request may wait for what others hold, in all; and an ask for their answers to a recall. */
 export const usageWaitMs = 2000
 export const recallWaitMs = 1000
+
+/** When a lane gives a message up that is not answered: one that may be waited with takes longer. */
+export const answerWithinMs = ({ asks }: LeaseRequest): number => (asks.some(({ tight }) => tight) ? 3500 : 1000)
 
 /** What of a grant is neither returned nor settled. */
 export const outstanding = ({ granted, returned, settled }: CellTotals): number => granted - returned - settled

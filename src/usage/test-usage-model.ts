@@ -10,7 +10,7 @@ import { type Held, type Reservation, UsageRefused } from './allowance.ts'
 import { Authority } from './authority.ts'
 import type { CellLedger, HelloResult, LedgerCell, LedgerChange } from './cell-ledger.ts'
 import { LaneUsage, type UsageJournal } from './lane-usage.ts'
-import type { CellReport, Hello, LeaseReply, LeaseRequest } from './lease.ts'
+import { answerWithinMs, type CellReport, type Hello, type LeaseReply, type LeaseRequest } from './lease.ts'
 
 export interface WorldOptions {
   seed: number
@@ -86,6 +86,9 @@ class Journal implements UsageJournal {
   /** Committed, and committed for so long that a crash of the host leaves it. */
   readonly events: Outcome[] = []
   readonly opens = new Map<string, readonly Held[]>()
+  /** As many events as a restart found; the ledger cannot have more of them unless the host lost some. */
+  recovered = Number.POSITIVE_INFINITY
+  happened = false
   acknowledgedEvent = 0
   #pending: { apply(): void; undo(): void }[] = []
   #batch: PromiseWithResolvers<void> | null = null
@@ -102,6 +105,10 @@ class Journal implements UsageJournal {
 
   get lastEvent(): number {
     return this.events.length
+  }
+
+  told(): void {
+    this.happened = false
   }
 
   committed(): Promise<void> {
@@ -135,6 +142,7 @@ class Journal implements UsageJournal {
     this.#pending = []
     this.#batch = null
     this.#owed = []
+    this.recovered = Math.min(this.recovered, this.events.length)
     for (const [exchange, held] of this.opens) this.events.push({ exchange, settlements: held })
     this.opens.clear()
   }
@@ -200,8 +208,8 @@ class MemoryLedger implements CellLedger {
   }
 
   async hello(
-    { lane, streamId, process }: { lane: string; streamId: string; process: string },
-    { number, through, crashed }: Hello,
+    { lane, streamId, process, number }: { lane: string; streamId: string; process: string; number: number },
+    { through, crashed }: Hello,
     cells: readonly CellReport[],
   ): Promise<HelloResult> {
     const holder = this.holders.get(lane)
@@ -301,8 +309,7 @@ export class World {
     this.random = noise(options.seed)
     this.ledger = new MemoryLedger(options.limits)
     this.#authority = this.#startAuthority()
-    for (let index = 0; index < options.lanes; index++)
-      this.lanes.push(this.#startLane(index, new Journal(this), false))
+    for (let index = 0; index < options.lanes; index++) this.lanes.push(this.#startLane(index, new Journal(this)))
   }
 
   diskFails(): boolean {
@@ -434,7 +441,7 @@ export class World {
     if (!this.#calm && this.random() < repetition) this.scheduler.after(1 + this.random() * 1500, deliver)
   }
 
-  #startLane(index: number, journal: Journal, crashed: boolean, name = `lane-${index}-${this.#ids++}`): Lane {
+  #startLane(index: number, journal: Journal, name = `lane-${index}-${this.#ids++}`): Lane {
     const clock = { now: () => this.scheduler.now, monotonic: () => this.scheduler.now }
     const after = (milliseconds: number, work: () => void) =>
       this.scheduler.after(milliseconds, () => {
@@ -448,7 +455,7 @@ export class World {
       alive: true,
       usage: new LaneUsage({
         process: `process-${this.#ids++}`,
-        crashed,
+        crash: journal,
         clock,
         journal,
         after,
@@ -471,12 +478,26 @@ export class World {
       this.scheduler.after(100, () => this.#connect(index, lane))
       return
     }
+    if ((this.ledger.chains.get(lane.name) ?? 0) > lane.journal.recovered) {
+      this.#retire(index, lane)
+      return
+    }
+    lane.journal.recovered = Number.POSITIVE_INFINITY
     lane.streamId = `stream-${this.#ids++}`
     const known = this.ledger.holders.get(lane.name)
     this.ledger.holders.set(lane.name, { process: '', hello: 0, ...known, streamId: lane.streamId })
     lane.connected = true
     this.#ship(index, lane)
     lane.usage.connected()
+  }
+
+  /** The ledger has events that the lane has lost: another instance begins, and this one's shares stay spent. */
+  #retire(index: number, lane: Lane): void {
+    lane.alive = false
+    this.lost.add(lane.name)
+    for (const { exchange } of lane.journal.events)
+      if (!this.ledger.outcomes.has(exchange)) this.dispatched.delete(exchange)
+    this.lanes[index] = this.#startLane(index, new Journal(this))
   }
 
   #disconnect(index: number, lane: Lane): void {
@@ -489,7 +510,7 @@ export class World {
     const generation = this.#generation
     const { streamId } = lane
     const left = new AbortController()
-    this.scheduler.after(5000, () => {
+    this.scheduler.after(answerWithinMs(request), () => {
       left.abort()
       reject(new Error('timeout'))
     })
@@ -506,11 +527,12 @@ export class World {
 
   #ship(index: number, lane: Lane): void {
     if (!lane.connected) return
+    const { streamId } = lane
     const from = lane.journal.acknowledgedEvent
     const events = lane.journal.events.slice(from)
     if (events.length === 0) return
     this.#carry(index, () => {
-      if (!this.#controlPlaneUp) return
+      if (!this.#controlPlaneUp || this.ledger.holders.get(lane.name)?.streamId !== streamId) return
       const head = this.ledger.ingest(lane.name, from, events)
       this.#carry(index, () => {
         lane.journal.acknowledgedEvent = Math.max(lane.journal.acknowledgedEvent, head)
@@ -524,8 +546,8 @@ export class World {
     lane.alive = false
     lane.connected = false
     const { journal } = lane
-    let name: string | undefined = lane.name
     if (host) {
+      journal.happened = true
       // The last records before the crash never reached the disk.
       const kept = Math.max(0, journal.events.length - Math.floor(this.random() * 4))
       for (const { exchange } of journal.events.splice(kept)) this.dispatched.delete(exchange)
@@ -533,16 +555,10 @@ export class World {
         journal.opens.delete(exchange)
         this.dispatched.delete(exchange)
       }
-      if ((this.ledger.chains.get(lane.name) ?? 0) > journal.events.length) {
-        this.lost.add(lane.name)
-        for (const exchange of journal.opens.keys()) this.dispatched.delete(exchange)
-        name = undefined
-      }
     }
     journal.interrupt()
-    const next = name === undefined ? new Journal(this) : journal
     this.scheduler.after(30 + this.random() * 3000, () => {
-      this.lanes[index] = this.#startLane(index, next, host, name)
+      this.lanes[index] = this.#startLane(index, journal, lane.name)
     })
   }
 

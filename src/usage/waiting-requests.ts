@@ -5,8 +5,8 @@ import type { LaneAccount, LaneAccounts } from './lane-accounts.ts'
 export interface WaitingRequest {
   readonly number: number
   readonly demands: readonly Demand[]
-  /** Monotonic. */
-  readonly deadline: number
+  /** When it came, monotonic. */
+  readonly since: number
   resolve(reservation: Reservation): void
   reject(reason: unknown): void
 }
@@ -14,6 +14,8 @@ export interface WaitingRequest {
 export interface Wanted {
   want: number
   min: number
+  /** When the oldest came, monotonic. */
+  since: number
 }
 
 export class WaitingRequests {
@@ -47,16 +49,23 @@ export class WaitingRequests {
     return true
   }
 
-  /** What is wanted of each account: the sum, and the least that serves any of them. */
-  wanted(): Map<AccountName, Wanted> {
-    const sums = new Map<AccountName, Wanted>()
-    for (const { demands } of this.#waiting.values()) {
+  /** What is wanted, by which accounts are wanted together: of each the sum, and the least that serves any request. */
+  wanted(): Map<AccountName, Wanted>[] {
+    const groups = new Map<string, Map<AccountName, Wanted>>()
+    for (const { demands, since } of this.#waiting.values()) {
+      const key = demands.map(({ account }) => account).join('\n')
+      const sums = groups.get(key) ?? new Map<AccountName, Wanted>()
+      groups.set(key, sums)
       for (const { account, want, min } of demands) {
         const known = sums.get(account)
-        sums.set(account, { want: (known?.want ?? 0) + want, min: Math.min(known?.min ?? min, min) })
+        sums.set(account, {
+          want: (known?.want ?? 0) + want,
+          min: Math.min(known?.min ?? min, min),
+          since: known?.since ?? since,
+        })
       }
     }
-    return sums
+    return [...groups.values()]
   }
 
   /**
@@ -84,18 +93,15 @@ export class WaitingRequests {
     }
   }
 
-  /** Takes out those up to a number that want something of an account which has not even their least. */
-  takeRefused(account: LaneAccount, upTo: number): WaitingRequest[] {
+  /** Takes out those up to a number, come by an instant, that want something of which there is not even their least. */
+  takeRefused(account: LaneAccount, upTo: number, cameBy: number): WaitingRequest[] {
     const balance = this.#accounts.balance(account)
     return [...this.#waiting.values()].filter(
       (request) =>
         request.number <= upTo &&
+        request.since <= cameBy &&
         request.demands.some(({ account: name, min }) => name === account.name && min > balance) &&
         this.remove(request),
     )
-  }
-
-  takeOverdue(now: number): WaitingRequest[] {
-    return [...this.#waiting.values()].filter((request) => request.deadline <= now && this.remove(request))
   }
 }
