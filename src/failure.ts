@@ -124,6 +124,7 @@ export const failures = {
 
   // Between gateways and the control plane
   lane_fenced: row(409, 'invalid_request_error', 'Another process has taken over this lane'),
+  lane_rolled_back: row(409, 'invalid_request_error', 'This lane is an older copy of itself: another must begin'),
   chain_fork: row(409, 'invalid_request_error', 'An event with this number is already recorded with another content'),
   chain_gap: row(409, 'invalid_request_error', 'Events before these are missing: send from the announced head'),
   chain_lost: row(409, 'invalid_request_error', 'Events before these are no longer kept on this gateway'),

@@ -132,6 +132,7 @@ export const lanes = sqliteTable('lanes', {
   lastBeatAt: integer('last_beat_at').notNull(),
   connectedAt: integer('connected_at').notNull(),
   process: text('process').notNull().default(''),
+  hello: integer('hello').notNull().default(0),
   lostAt: integer('lost_at'),
   releasedAt: integer('released_at'),
 })
