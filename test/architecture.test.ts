@@ -15,7 +15,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'config.ts': ['failure.ts', 'lib'],
   store: ['failure.ts', 'lib'],
   dialects: ['failure.ts', 'lib'],
-  policies: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'dialects'],
+  inspection: ['failure.ts', 'lib'],
+  policies: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'dialects', 'inspection'],
   usage: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
   providers: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens/principal.ts'],
   api: ['failure.ts', 'version.ts', 'lib', 'tokens/permissions.ts', 'tokens/principal.ts', 'store'],
@@ -25,6 +26,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   fleet: ['store', 'failure.ts', 'version.ts', 'lib', 'api', 'events', 'tokens', 'providers', 'policies', 'usage'],
   gateway: [
     'policies',
+    'inspection',
     'usage',
     'dialects',
     'providers',

@@ -59,7 +59,7 @@ export function termDetector(terms: readonly string[], label: string, options: T
 
 function keyOf(term: string, rules: Folding, index: number): number[] {
   const key = [...term].flatMap((character) => rules.key(character.codePointAt(0) ?? 0))
-  const param = `config.terms[${index}]`
+  const param = `config.terms.${index}`
   if (key.length === 0)
     throw new Failure('invalid_parameter', { message: 'A term must have a visible character', param })
   if (key.length > maxMatchLength) {
