@@ -95,7 +95,7 @@ class Follower implements TextFollower {
     let behind = first
     const joined: Stretch = { start, end, label, entry, labelled: end, closed: false }
     for (let next = stretches[behind]; next !== undefined && next.start < end; next = stretches[behind]) {
-      if (next.start < joined.start || (next.start === joined.start && next.labelled >= joined.labelled)) {
+      if (next.start < joined.start || (next.start === joined.start && namesRather(next, joined))) {
         joined.label = next.label
         joined.entry = next.entry
         joined.labelled = next.labelled
@@ -130,4 +130,10 @@ class Follower implements TextFollower {
     this.#told = start
     return { start, end: Number.POSITIVE_INFINITY, label: 'TEXT', entry: overflowEntry, endless: true }
   }
+}
+
+/** Of two matches with one start the longer one names the stretch; where both are as long, the first by name. */
+function namesRather(one: Stretch, other: Stretch): boolean {
+  if (one.labelled !== other.labelled) return one.labelled > other.labelled
+  return `${one.label} ${one.entry}` < `${other.label} ${other.entry}`
 }

@@ -108,6 +108,8 @@ class PatternScanner implements Scanner {
   #position: number
   /** The end of the last character that counts. */
   #lastEnd: number
+  /** How far the text has been read, one more where its end is known. */
+  #readTo = 0
   #before: number | null = null
   /** Instructions that wait to read, with the start of what each has read. */
   #threads: (Leaf & { type: 'read' })[] = []
@@ -162,7 +164,10 @@ class PatternScanner implements Scanner {
         else for (const character of folded) this.#read(character, at, found)
       }
     }
-    if (ended && this.overflowAt === null) this.#resolve(null, found)
+    if (ended && this.overflowAt === null) {
+      this.#readTo = end + 1
+      this.#resolve(null, found)
+    }
   }
 
   #skip(): void {
@@ -172,6 +177,7 @@ class PatternScanner implements Scanner {
   }
 
   #read(character: number, at: number, found: Match[]): void {
+    this.#readTo = this.#position
     if (this.#waiting.length > 0) this.#resolve(character, found)
     const starting = this.#startTable.after(this.#before, character)
     this.#before = character
@@ -262,7 +268,7 @@ class PatternScanner implements Scanner {
     if (pattern === undefined) return
     const end = this.#lastEnd
     if (pattern.check !== null && !pattern.check(foldedText(this.#text.slice(start, end)))) return
-    found.push({ start, end, label: pattern.label, entry: pattern.entry, decidedAt: this.#position })
+    found.push({ start, end, label: pattern.label, entry: pattern.entry, decidedAt: this.#readTo })
   }
 }
 

@@ -26,12 +26,7 @@ export function isPhoneNumber(text: string): boolean {
   return groups.length >= 3 || (groups.length === 2 && (groups[1] ?? '').length >= 4)
 }
 
+/** Parentheses hold one group: an area code, or a prefix that is left out. */
 function balanced(text: string): boolean {
-  let open = 0
-  for (const character of text) {
-    if (character === '(') open++
-    else if (character === ')') open--
-    if (open < 0 || open > 1) return false
-  }
-  return open === 0
+  return !/[()]/.test(text.replace(/\(\d{1,5}\)/g, ''))
 }

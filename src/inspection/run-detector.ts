@@ -86,14 +86,14 @@ class RunScanner implements Scanner {
         this.#segment = this.#position
       }
     }
-    if (ended) this.#tell(found)
+    if (ended) this.#tell(found, 1)
   }
 
-  #tell(found: Match[]): void {
+  #tell(found: Match[], beyond = 0): void {
     const { label, entry = label.toLowerCase() } = this.#run.opening
     const start = this.#segment ?? this.#runStart
     this.#segment = null
     const end = this.#position
-    if (start < end) found.push({ start, end, label, entry, decidedAt: end })
+    if (start < end) found.push({ start, end, label, entry, decidedAt: end + beyond })
   }
 }

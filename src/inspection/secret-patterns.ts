@@ -7,7 +7,7 @@ import { type PatternSource, patternDetector } from './pattern-detector.ts'
 import { runDetector } from './run-detector.ts'
 
 const start = String.raw`(?<![A-Za-z0-9_\-])`
-const end = String.raw`(?![A-Za-z0-9_])`
+const end = '(?![A-Za-z0-9_])'
 
 const secret = (label: string, pattern: string, check?: (text: string) => boolean): PatternSource => ({
   label,
@@ -18,7 +18,7 @@ const secret = (label: string, pattern: string, check?: (text: string) => boolea
 const patterns: readonly PatternSource[] = [
   secret('ANTHROPIC_KEY', String.raw`${start}sk-ant-[a-z]{2,10}\d{2}-[A-Za-z0-9_\-]{20,200}`),
   secret('OPENAI_KEY', String.raw`${start}sk-(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_\-]{20,250}`),
-  secret('AWS_KEY', String.raw`${start}(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}${end}`),
+  secret('AWS_KEY', `${start}(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}${end}`),
   secret(
     'AWS_KEY',
     String.raw`(?i)aws_?(?:secret)?_?(?:access)?_?key["']?\s{0,3}[:=]{1,2}>?\s{0,3}["']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])`,
@@ -26,21 +26,21 @@ const patterns: readonly PatternSource[] = [
   secret('GOOGLE_KEY', String.raw`${start}AIza[0-9A-Za-z_\-]{35}${end}`),
   secret('GOOGLE_KEY', String.raw`${start}ya29\.[0-9A-Za-z_\-]{20,400}`),
   secret('GOOGLE_KEY', String.raw`${start}GOCSPX-[0-9A-Za-z_\-]{28}${end}`),
-  secret('AZURE_KEY', String.raw`(?i)AccountKey=[A-Za-z0-9+/]{86}==`),
-  secret('AZURE_KEY', String.raw`[?&]sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)`),
+  secret('AZURE_KEY', '(?i)AccountKey=[A-Za-z0-9+/]{86}=='),
+  secret('AZURE_KEY', '[?&]sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)'),
   secret(
     'AZURE_KEY',
     String.raw`(?<![A-Za-z0-9_~.\-])[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.\-]{31,34}(?![A-Za-z0-9_~.\-])`,
   ),
-  secret('AZURE_KEY', String.raw`${start}[A-Za-z0-9]{76}AZ(?:CS|F|SA|EG|DB|BS)[A-Za-z0-9+/]{5,6}=?`),
-  secret('GITHUB_TOKEN', String.raw`${start}gh[pousr]_[A-Za-z0-9]{36,251}${end}`),
-  secret('GITHUB_TOKEN', String.raw`${start}github_pat_[A-Za-z0-9_]{60,120}${end}`),
+  secret('AZURE_KEY', `${start}[A-Za-z0-9]{76}AZ(?:CS|F|SA|EG|DB|BS)[A-Za-z0-9+/]{5,6}=?`),
+  secret('GITHUB_TOKEN', `${start}gh[pousr]_[A-Za-z0-9]{36,251}${end}`),
+  secret('GITHUB_TOKEN', `${start}github_pat_[A-Za-z0-9_]{60,120}${end}`),
   secret('SLACK_TOKEN', String.raw`${start}xox[abeposr]-[A-Za-z0-9\-]{10,200}`),
   secret('SLACK_TOKEN', String.raw`${start}xapp-\d-[A-Za-z0-9\-]{20,200}`),
   secret('SLACK_TOKEN', String.raw`hooks\.slack\.com/services/T[A-Z0-9]{6,14}/B[A-Z0-9]{6,14}/[A-Za-z0-9]{16,32}`),
-  secret('STRIPE_KEY', String.raw`${start}(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,200}`),
-  secret('STRIPE_KEY', String.raw`${start}whsec_[A-Za-z0-9+/]{24,100}`),
-  secret('GATEHOUSE_TOKEN', String.raw`${start}gth[archs]?_[0-9A-Za-z]{36}${end}`, isOwnSecret),
+  secret('STRIPE_KEY', `${start}(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,200}`),
+  secret('STRIPE_KEY', `${start}whsec_[A-Za-z0-9+/]{24,100}`),
+  secret('GATEHOUSE_TOKEN', `${start}gth[archs]?_[0-9A-Za-z]{36}${end}`, isOwnSecret),
 ]
 
 const letters = [range(0x30, 0x39), range(0x41, 0x5a), range(0x61, 0x7a)].reduce(union)

@@ -134,7 +134,7 @@ class TermScanner implements Scanner {
         this.#take(symbol, asciiWord[unit] === 1, at, found)
       } else if (!this.#takeWide(unit, ended, found, automaton)) return
     }
-    if (ended && this.overflowAt === null) this.#decide(false, found)
+    if (ended && this.overflowAt === null) this.#decide(false, end + 1, found)
   }
 
   /** Reads one code point beyond ASCII; false where its second half has not arrived. */
@@ -167,7 +167,7 @@ class TermScanner implements Scanner {
   }
 
   #take(symbol: number, word: boolean, at: number, found: Match[]): void {
-    if (this.#candidates.length > 0) this.#decide(word, found)
+    if (this.#candidates.length > 0) this.#decide(word, this.#position, found)
     const { automaton, terms } = this.#list
     const state = automaton.step(this.#state, symbol)
     this.#state = state
@@ -186,11 +186,11 @@ class TermScanner implements Scanner {
   }
 
   /** Tells the candidates that are what they seem, now that what follows is known. */
-  #decide(wordFollows: boolean, found: Match[]): void {
+  #decide(wordFollows: boolean, decidedAt: number, found: Match[]): void {
     for (const { term, start, end } of this.#candidates) {
       if (wordFollows && term.bounded[1]) continue
       if (!this.#list.folding.canonical(this.#text.slice(start, end)).includes(term.canonical)) continue
-      found.push({ start, end, label: this.#list.label, entry: term.entry, decidedAt: this.#position })
+      found.push({ start, end, label: this.#list.label, entry: term.entry, decidedAt })
     }
     this.#candidates.length = 0
   }
