@@ -12,8 +12,6 @@ import { HeldText } from './held-text.ts'
 export interface Found extends Omit<Match, 'decidedAt'> {
   /** It goes on to the end of the text, however long that is: a start stayed live past what can be held. */
   readonly endless?: true
-  /** What takes its place where the action is `rewrite`. */
-  readonly replacement?: string
 }
 
 /** One text as it comes in. */
