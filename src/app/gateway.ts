@@ -66,6 +66,7 @@ export async function gateway({
     // The gateway's own limit comes first and answers in the caller's dialect.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch: (request, server) => handler.fetch(request, server),
+    websocket: handler.websocket,
   })
   return {
     url: settings.gateway_url ?? localUrl(settings.gateway_listen, server.port),

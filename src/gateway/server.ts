@@ -16,12 +16,13 @@ import type { Fetch } from '../providers/provider.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
-import { type Beginning, beginExchange, type Connection, type Gateway } from './exchange.ts'
+import { type Beginning, beginExchange, type Gateway } from './exchange.ts'
 import { createMeter } from './meter.ts'
 import { modelsPath } from './models.ts'
 import { failureAnswer, refuse } from './refuse.ts'
 import { createRunning } from './running.ts'
-import { discoveryStages, inferenceStages, type Stage } from './stages.ts'
+import { createSockets, type SocketHandlers, type SocketListener } from './sockets.ts'
+import { discoveryStages, frameStages, inferenceStages, type Stage } from './stages.ts'
 
 /** The part of a lane that the gateway itself uses. */
 export interface GatewayLane {
@@ -45,7 +46,9 @@ export interface GatewayOptions {
 }
 
 export interface GatewayServer {
-  fetch(request: Request, server?: Connection): Promise<Response> | Response
+  /** `undefined` where the connection has become a WebSocket. */
+  fetch(request: Request, server?: SocketListener): Promise<Response> | Response | undefined
+  readonly websocket: SocketHandlers
   /** Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. */
   drain(): Promise<void>
   metrics(): string
@@ -72,6 +75,9 @@ const discovery: GovernedRoute = {
   stages: discoveryStages,
 }
 
+/** For the last frames of a connection to leave, after what it answered was cut. */
+const closeGraceMilliseconds = 2500
+
 const requestIdForm = /^[A-Za-z0-9._:-]{1,128}$/
 
 export function createGateway(options: GatewayOptions): GatewayServer {
@@ -80,6 +86,13 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = { lane, settings, fetch, clock, newId, log, meter, running }
   let draining = false
+  const sockets = createSockets(gateway, ({ route, frames }, arrival) =>
+    govern(
+      gateway,
+      { route, family: frames.family, dialect: frames, stages: frameStages },
+      { ...arrival, connection: null, draining: false },
+    ),
+  )
 
   const metrics = () => meter.text(running.size, lane.counters)
   const itself: AboutItself = {
@@ -92,6 +105,10 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     fetch(request, server) {
       const path = pathOf(request.url)
       const requestId = requestIdOf(request, newId)
+      const socketRoute = sockets.routeOf(path, request)
+      if (socketRoute !== null) {
+        return sockets.open(socketRoute, request, { server: server ?? null, requestId, draining })
+      }
       const governed = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
       const wanted = governed?.route.startsWith('POST') ? 'POST' : 'GET'
       if (governed === undefined && !isAboutItself(path)) {
@@ -109,13 +126,16 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
     async drain() {
       draining = true
+      const closing = sockets.drain(1000 * settings.drain_seconds + closeGraceMilliseconds)
       await running.drain(1000 * settings.drain_seconds)
+      await closing
     },
+    websocket: sockets.handlers,
     metrics,
   }
 }
 
-interface Arrival extends Pick<Beginning, 'request' | 'connection' | 'requestId'> {
+interface Arrival extends Pick<Beginning, 'request' | 'connection' | 'requestId' | 'body'> {
   draining: boolean
 }
 
