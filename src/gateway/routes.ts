@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../api/route.ts'
+import { socketRouteDescriptions } from './socket-routes.ts'
 
 const message = z.looseObject({
   role: z.string().describe('system, developer, user, assistant or tool'),
@@ -88,4 +89,5 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     policyStages: [],
     reply: modelReply,
   },
+  ...socketRouteDescriptions,
 ]
