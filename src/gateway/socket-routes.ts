@@ -1,6 +1,7 @@
 /** The WebSocket paths as `/v1/openapi.json` shows them; OpenAPI describes the opening handshake and one frame. */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../api/route.ts'
+import { dialects } from '../dialects/index.ts'
 
 const errorFrame = z.looseObject({
   type: z.literal('error'),
@@ -12,7 +13,7 @@ const errorFrame = z.looseObject({
 
 const policyStages = ['pre_request', 'post_request', 'pre_response']
 
-export const socketRouteDescriptions: readonly GatewayRouteDescription[] = [
+const described: readonly GatewayRouteDescription[] = [
   {
     method: 'GET',
     path: '/v1/chat/completions/ws',
@@ -32,3 +33,8 @@ export const socketRouteDescriptions: readonly GatewayRouteDescription[] = [
     reply: errorFrame,
   },
 ]
+
+/** Those whose frames a dialect here can read. */
+export const socketRouteDescriptions: readonly GatewayRouteDescription[] = described.filter((route) =>
+  dialects.some(({ family }) => family === route.family),
+)
