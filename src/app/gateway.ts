@@ -60,6 +60,7 @@ export async function gateway({
     log,
     documents: { openapi: publicDescription(apiUrl) },
   })
+  lane.onCut((hashes) => handler.cutTokens(hashes))
   const server = Bun.serve({
     ...listenOn(settings.gateway_listen),
     development: false,

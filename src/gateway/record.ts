@@ -110,7 +110,13 @@ function attribution({ token }: Exchange, gatewayId: string): Attribution {
 }
 
 /** Outcomes that cost what was used even where the provider did not say how much that was. */
-const paidByEstimate: ReadonlySet<ReasonCode> = new Set(['ok', 'client.left', 'gateway.drained', 'gateway.interrupted'])
+const paidByEstimate: ReadonlySet<ReasonCode> = new Set([
+  'ok',
+  'client.left',
+  'gateway.drained',
+  'gateway.interrupted',
+  'token.revoked',
+])
 
 /**
  * The provider's own counts where it gave them. Otherwise input and what was produced, estimated from the text: for

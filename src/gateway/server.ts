@@ -49,6 +49,8 @@ export interface GatewayServer {
   /** `undefined` where the connection has become a WebSocket. */
   fetch(request: Request, server?: SocketListener): Promise<Response> | Response | undefined
   readonly websocket: SocketHandlers
+  /** Ends what runs for these tokens, and their connections (contract section 3, emergency revoke). */
+  cutTokens(tokenHashes: readonly string[]): void
   /** Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. */
   drain(): Promise<void>
   metrics(): string
@@ -123,6 +125,10 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       }
       if (governed === undefined) return answerAboutItself(itself, path, requestId)
       return govern(gateway, governed, { request, connection: server ?? null, requestId, draining })
+    },
+    cutTokens(tokenHashes) {
+      running.cutTokens(tokenHashes, lane.standing.organizationId)
+      sockets.endOf(tokenHashes)
     },
     async drain() {
       draining = true

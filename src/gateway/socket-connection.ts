@@ -10,6 +10,7 @@
  *   object, 1008 the token is refused, 1009 a frame larger than a body may be (by the server itself), 1011 a defect.
  */
 import { SseSplitter } from '../lib/sse.ts'
+import type { GovernedToken } from '../tokens/governed.ts'
 import { providerErrorFrame } from './socket-frame.ts'
 
 const mostWaiting = 256
@@ -29,8 +30,8 @@ export interface ConnectionOptions {
   url: string
   headers: Headers
   requestId: string
-  /** By which a revocation finds the connection. */
-  tokenHash: string
+  /** As it was at the handshake: by it a revocation finds the connection. */
+  token: Pick<GovernedToken, 'id' | 'hash'>
   /** Bytes that frames may take which wait. */
   waitingLimit: number
   /** Takes one frame through its stages; never rejects. */
@@ -52,7 +53,7 @@ interface Ending {
 }
 
 export class SocketConnection {
-  readonly tokenHash: string
+  readonly token: ConnectionOptions['token']
   readonly requestId: string
   readonly #options: ConnectionOptions
   readonly #waiting: string[] = []
@@ -69,7 +70,7 @@ export class SocketConnection {
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    this.tokenHash = options.tokenHash
+    this.token = options.token
     this.requestId = options.requestId
   }
 
@@ -202,7 +203,6 @@ const endings: Readonly<Record<string, Ending>> = {
   missing_api_key: { code: 1008, reason: 'The token is refused' },
   invalid_api_token: { code: 1008, reason: 'The token is refused' },
   'tokens.expired': { code: 1008, reason: 'The token has expired' },
-  'token.revoked': { code: 1008, reason: 'The token has been revoked' },
   draining: { code: 1001, reason: 'The gateway is shutting down' },
 }
 

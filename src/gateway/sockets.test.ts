@@ -108,15 +108,12 @@ describe('an exchange over a WebSocket', () => {
   })
 })
 
+const endless = () =>
+  new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode(`data: ${chunk('a')}\n\n`)) })
+
 describe('the end of a connection', () => {
   test('in the middle of an answer aborts the provider and is recorded', async () => {
-    answer = () =>
-      new Response(
-        new ReadableStream({
-          start: (controller) => controller.enqueue(new TextEncoder().encode(`data: ${chunk('a')}\n\n`)),
-        }),
-        { headers: { 'content-type': 'text/event-stream' } },
-      )
+    answer = () => new Response(endless(), { headers: { 'content-type': 'text/event-stream' } })
     const socket = await connect()
     socket.send(JSON.stringify(question))
     await socket.frames(1)
@@ -172,6 +169,22 @@ describe('the end of a connection', () => {
     expect(errorFrameOf(frame)).toMatchObject({ type: 'error', status: 401, error: { code: 'invalid_api_token' } })
     expect((await socket.ended).code).toBe(1008)
     expect(running.seen).toHaveLength(1)
+  })
+
+  test('comes with 1008 at once where the token’s sessions are ended, in the middle of an answer or idle', async () => {
+    answer = () => new Response(endless(), { headers: { 'content-type': 'text/event-stream' } })
+    const [busy, idle] = [await connect(), await connect()]
+    busy.send(JSON.stringify(question))
+    await busy.frames(1)
+    running.gateway.cutTokens([...running.lane.tokens.keys()])
+    for (const socket of [busy, idle]) {
+      const [frame] = await socket.frames(1)
+      expect(errorFrameOf(frame)).toMatchObject({ type: 'error', status: 401, error: { code: 'invalid_api_token' } })
+      expect(frame).toMatch(/:token\/\S+ has been revoked/)
+      expect((await socket.ended).code).toBe(1008)
+    }
+    await eventually(() => running.aborted() === 1)
+    expect(running.lane.journal.outcomes()).toMatchObject([{ reason_code: 'token.revoked' }])
   })
 
   test('comes with 1013 where a peer asks for more than may wait', async () => {

@@ -9,12 +9,14 @@
 import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
 import { envelope, Failure } from '../failure.ts'
+import type { GovernedToken } from '../tokens/governed.ts'
 import { admitToken } from './admit-token.ts'
 import { authenticate } from './authenticate.ts'
 import { beginExchange, type Connection, type Gateway, given } from './exchange.ts'
 import { failureAnswer, refuse } from './refuse.ts'
 import { type FrameArrival, SocketConnection } from './socket-connection.ts'
 import { overSocket } from './socket-frame.ts'
+import { tokenRevoked } from './token-revoked.ts'
 
 /** The server's part in a handshake. */
 export type SocketListener = Connection & Pick<Bun.Server<SocketConnection>, 'upgrade'>
@@ -79,12 +81,17 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
   const limit = gateway.settings.body_limit_bytes
   let onEmpty: (() => void) | null = null
 
-  const accept = (route: SocketRoute, request: Request, { server, requestId }: HandshakeArrival, tokenHash: string) => {
+  const accept = (
+    route: SocketRoute,
+    request: Request,
+    { server, requestId }: HandshakeArrival,
+    token: GovernedToken,
+  ) => {
     const connection = new SocketConnection({
       url: request.url,
       headers: frameHeaders(request.headers),
       requestId,
-      tokenHash,
+      token,
       waitingLimit: waitingFrames * limit,
       govern: (arrival) => govern(route, arrival),
       onClosed(closed) {
@@ -121,12 +128,12 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
       } catch (thrown) {
         return refuse(exchange, gateway, thrown)
       }
-      return accept(route, request, arrival, given(exchange.tokenHash))
+      return accept(route, request, arrival, given(exchange.token))
     },
     endOf(tokenHashes) {
-      const failure = new Failure('invalid_api_token', { message: 'The token has been revoked' })
       for (const connection of connections) {
-        if (!tokenHashes.includes(connection.tokenHash)) continue
+        if (!tokenHashes.includes(connection.token.hash)) continue
+        const failure = tokenRevoked(gateway.lane.standing.organizationId, connection.token.id)
         const frame = { type: 'error', status: failure.status, ...envelope(failure, connection.requestId) }
         connection.end({ code: 1008, reason: 'The token has been revoked' }, JSON.stringify(frame))
       }
