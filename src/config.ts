@@ -75,6 +75,13 @@ export const settingsSchema = z.strictObject({
     .describe("How long a provider may take until its answer's headers"),
   idle_timeout_seconds: whole(1, 3600).default(120).describe('How long a provider may be silent within an answer'),
   total_timeout_seconds: whole(1, 86_400).default(1800).describe('How long one answer of a provider may take in all'),
+  alert_near_exhaustion_percent: whole(1, 100)
+    .default(80)
+    .describe('From what share of a budget or of a number of requests on a token is listed among the alerts'),
+  alert_expiring_days: whole(1, 365).default(7).describe('How long before its expiry a token is listed'),
+  alert_rotation_due_days: whole(1, 3650)
+    .default(90)
+    .describe('How long after it was made or rotated a token is listed as due for rotation'),
   outbox_segment_bytes: whole(256 * 1024, 256 * mebibyte)
     .default(4 * mebibyte)
     .describe("The size of one segment file of a gateway's outbox"),
