@@ -1,19 +1,16 @@
 /** Who is asking: the token behind the Authorization header, and whether it may be used at this instant. */
 import { Failure } from '../failure.ts'
 import { type GovernedToken, tokenStatus } from '../tokens/governed.ts'
-import { hashSecret, secretKind } from '../tokens/secret.ts'
+import { bearerSecret, hashSecret, secretKind } from '../tokens/secret.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
-
-const bearer = /^bearer +(\S+) *$/i
 
 /**
  * Finds the token. Without a usable header `missing_api_key`; what is no token of ours, by form or checksum,
  * `invalid_api_token` with no look-up; a state that is not loaded or too old `not_ready`, `token_state_stale`.
  */
 export function authenticate(exchange: Exchange, gateway: Gateway): void {
-  const header = exchange.request.headers.get('authorization')
-  const secret = header === null ? undefined : bearer.exec(header)?.[1]
-  if (secret === undefined) throw new Failure('missing_api_key')
+  const secret = bearerSecret(exchange.request.headers.get('authorization'))
+  if (secret === null) throw new Failure('missing_api_key')
   if (secretKind(secret) !== 'token') throw new Failure('invalid_api_token')
   exchange.tokenHash = hashSecret(secret)
   lookAtToken(exchange, gateway)

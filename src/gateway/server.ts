@@ -12,6 +12,7 @@ import type { Journal, LaneCounters, Standing, StateView } from '../fleet/lane.t
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { isRequestId } from '../lib/request-id.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
@@ -79,8 +80,6 @@ const discovery: GovernedRoute = {
 
 /** For the last frames of a connection to leave, after what it answered was cut. */
 const closeGraceMilliseconds = 2500
-
-const requestIdForm = /^[A-Za-z0-9._:-]{1,128}$/
 
 export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
@@ -186,5 +185,5 @@ function pathOf(url: string): string {
 /** The caller's own label where it has the form of one, otherwise a new one (contract section 2). */
 function requestIdOf(request: Request, newId: NewId): string {
   const given = request.headers.get('x-request-id')
-  return given !== null && requestIdForm.test(given) ? given : newId()
+  return given !== null && isRequestId(given) ? given : newId()
 }

@@ -30,11 +30,10 @@ const update = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     body: updateTokenBody,
     reply: tokenRecordSchema.extend({ propagation: propagationSchema }),
     async handle(call) {
-      const ifMatch = call.headers.get('if-match')
       const [actor, { id }] = [actorOf(call), call.params]
       const attempted = { type: 'token.updated', tokenId: id } as const
       const { token, propagation } = await recordingRefusal(deps, actor, attempted, () =>
-        updateToken(deps, actor, id, call.body, ifMatch),
+        updateToken(deps, actor, id, call.body, call.headers),
       )
       const updated = await toRecord(token)
       return { reply: { ...updated, propagation: await propagation() }, headers: etag(updated) }

@@ -1,5 +1,6 @@
 /** What the token routes have in common. */
 import { z } from 'zod'
+import { entityTag } from '../api/entity-tag.ts'
 import type { Call } from '../api/route.ts'
 import type { Actor } from './minting.ts'
 import type { TokenRecord } from './record.ts'
@@ -13,4 +14,4 @@ export const tokenValue = z.string().describe('The secret: shown in this answer 
 
 export const actorOf = ({ principal, requestId }: Call<unknown, unknown, unknown>): Actor => ({ principal, requestId })
 
-export const etag = ({ version }: TokenRecord): { etag: string } => ({ etag: `"${version}"` })
+export const etag = ({ version }: TokenRecord): { etag: string } => ({ etag: entityTag(version) })
