@@ -31,7 +31,9 @@ import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { openDatabase } from '../store/open.ts'
 import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
+import { alertThresholds } from '../tokens/alerts.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
+import { uncounted } from '../tokens/depletion.ts'
 import { createLastUse } from '../tokens/last-use.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
@@ -115,7 +117,11 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     gatewayUrl: () => addresses.gateway,
   })
   const recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
-  const shared = { state, ledger, recorder, masterKey, clock, newId, randomBytes }
+  const shared = {
+    ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes },
+    depletion: uncounted,
+    alerts: alertThresholds(settings),
+  }
   const installation = await firstStart(shared)
   return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger), settings }
 }

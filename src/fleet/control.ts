@@ -55,9 +55,9 @@ export function createFleet(options: FleetOptions): { fleet: Fleet; routes: AnyR
   }
 
   const fleet: Fleet = {
-    announce(head, deny) {
+    announce(head, deny, cut) {
       stateHead.announced(head)
-      for (const { stream } of registry.all()) stream?.send({ kind: 'change', head, deny: [...deny] })
+      for (const { stream } of registry.all()) stream?.send({ kind: 'change', head, deny: [...deny], cut: [...cut] })
       if (deny.length === 0) return
       endInactive(head.version).catch((error: unknown) => {
         // The next beat of such a lane finds it out again.

@@ -91,6 +91,7 @@ class RunningLane implements LaneRuntime {
   readonly #session: LaneSession
   readonly #release: () => void
   readonly #listeners: ((hashes: readonly string[]) => void)[] = []
+  readonly #cutListeners: ((hashes: readonly string[]) => void)[] = []
   #kept: KeptBootstrap | null = null
   #promptKey: Buffer = Buffer.alloc(0)
   #staleAfterMs = Number.POSITIVE_INFINITY
@@ -138,6 +139,9 @@ class RunningLane implements LaneRuntime {
       lingerMs: options.shipLingerMs ?? 3,
       onBootstrap: (reply) => this.#bootstrapped(reply),
       onDenied: (hashes) => this.#denied(hashes),
+      onCut: (hashes) => {
+        for (const listener of this.#cutListeners) listener(hashes)
+      },
       onTime: (now) => {
         this.#timeOffset = now - clock.monotonic()
       },
@@ -172,6 +176,10 @@ class RunningLane implements LaneRuntime {
 
   onDenied(listener: (hashes: readonly string[]) => void): void {
     this.#listeners.push(listener)
+  }
+
+  onCut(listener: (hashes: readonly string[]) => void): void {
+    this.#cutListeners.push(listener)
   }
 
   async drain(): Promise<void> {

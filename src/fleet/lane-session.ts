@@ -37,6 +37,7 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   beatEveryMs: number
   lingerMs: number
   onDenied(hashes: readonly string[]): void
+  onCut(hashes: readonly string[]): void
   /** The control plane's time as of now, milliseconds since the epoch. */
   onTime(now: number): void
   onFresh(): void
@@ -157,7 +158,7 @@ export class LaneSession {
     if (message.kind === 'fenced') this.#fenced()
     else if (message.kind === 'hello') this.#hello(message)
     else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want)
-    else this.#change(message.head, message.deny).catch((error: unknown) => this.#reconnect(error))
+    else this.#change(message).catch((error: unknown) => this.#reconnect(error))
   }
 
   #hello({ stream_id: streamId, head, events, now }: Extract<StreamMessage, { kind: 'hello' }>): void {
@@ -176,11 +177,12 @@ export class LaneSession {
   }
 
   /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
-  async #change(head: Head, hashes: readonly string[]): Promise<void> {
+  async #change({ head, deny: hashes, cut }: Extract<StreamMessage, { kind: 'change' }>): Promise<void> {
     const { outbox, view } = this.#options
     const position = positionOf(head)
     view.deny(position, hashes)
     if (hashes.length > 0) this.#options.onDenied(hashes)
+    if (cut.length > 0) this.#options.onCut(cut)
     const before = this.#promised
     const follows = before?.history === position.history && before.version + 1 === position.version
     if (follows) {

@@ -126,6 +126,8 @@ export interface LaneRuntime {
   ready(): { ok: boolean; reason?: string }
   /** Calls the listener in the tick in which denials of these token hashes arrive. */
   onDenied(listener: (hashes: readonly string[]) => void): void
+  /** Calls the listener, in the same tick, with those of them whose running requests must end. */
+  onCut(listener: (hashes: readonly string[]) => void): void
   /** Ships what is left within a few seconds, closes the outbox cleanly and lets go of the data directory. */
   drain(): Promise<void>
 }

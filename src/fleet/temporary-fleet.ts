@@ -170,13 +170,13 @@ export class TemporaryFleet {
     return hashSecret(runtimeToken)
   }
 
-  change(apply: () => unknown, deny: readonly string[] = []): Head {
+  change(apply: () => unknown, deny: readonly string[] = [], cut: readonly string[] = []): Head {
     this.#state.transaction(() => {
       this.#state.run('update state_head set version = version + 1, nonce = ?', [newId()])
       apply()
     })()
     const head = this.head()
-    this.#control?.fleet.announce(head, deny)
+    this.#control?.fleet.announce(head, deny, cut)
     return head
   }
 

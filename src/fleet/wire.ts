@@ -62,6 +62,7 @@ export const changeSchema = z.object({
   kind: z.literal('change'),
   head: headSchema,
   deny: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
+  cut: z.array(z.string()).default([]).describe('Those of them whose running requests end at once'),
 })
 export const fencedSchema = z.object({ kind: z.literal('fenced') })
 /** Another lane needs slots of an account: those that are cold are to be returned (usage/rate.ts). */

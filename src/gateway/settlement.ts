@@ -25,7 +25,13 @@ export interface Spent {
 }
 
 /** Outcomes that cost what was used even where the provider did not say how much that was. */
-const paidByEstimate: ReadonlySet<ReasonCode> = new Set(['ok', 'client.left', 'gateway.drained', 'gateway.interrupted'])
+const paidByEstimate: ReadonlySet<ReasonCode> = new Set([
+  'ok',
+  'client.left',
+  'gateway.drained',
+  'gateway.interrupted',
+  'token.revoked',
+])
 /** A usual rate of recorded speech, for answers that do not say how long it was. */
 const audioBytesPerSecond = 16_000
 /** About how many tokens of sound a character of text is when it is spoken. */

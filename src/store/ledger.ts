@@ -77,6 +77,18 @@ export const tokens = sqliteTable('tokens', {
   accountId: text('account_id'),
 })
 
+/** Kept by triggers on `tokens`; no team is ''. */
+export const tokenCounts = sqliteTable(
+  'token_counts',
+  {
+    purpose: text('purpose').notNull(),
+    keyClass: text('key_class').notNull(),
+    teamId: text('team_id').notNull(),
+    count: integer('count').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.purpose, table.keyClass, table.teamId] })],
+)
+
 export const pendingChanges = sqliteTable('pending_changes', {
   eventId: text('event_id').primaryKey(),
   statements: text('statements').notNull(),
