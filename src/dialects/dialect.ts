@@ -51,6 +51,15 @@ export interface Usage {
   cachedInputTokens: number | null
   cacheWriteTokens: number | null
   reasoningTokens: number | null
+  /** Those of the cache writes that are kept for an hour, where the provider tells them apart. */
+  cacheWriteHourTokens?: number | null
+  /** Audio among the input and the output, where the provider tells it apart. */
+  audioInputTokens?: number | null
+  audioOutputTokens?: number | null
+  /** Audio that was listened to, where it is billed by time. */
+  audioSeconds?: number | null
+  /** Uses of tools that the provider ran and bills by the use. */
+  toolUses?: number | null
 }
 
 /**
