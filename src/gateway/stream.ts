@@ -16,6 +16,8 @@
  * 6. The caller leaves: upstream is cancelled and the outcome written in the same tick.
  *
  * What follows the terminal frame is read and dropped, for a moment, so that the connection can be used again.
+ *
+ * It is longer than most because all the ways in which a stream ends share one state, and must not run twice.
  */
 import { estimateTokens, type FrameFacts, type Usage } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
