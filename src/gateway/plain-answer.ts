@@ -9,6 +9,7 @@
  *    off without an end, so that nobody takes the part for the whole.
  */
 import { Failure } from '../failure.ts'
+import { answered } from './answered.ts'
 import type { ByteReader } from './bounded.ts'
 import { callerLeft } from './caller.ts'
 import type { Exchange, Gateway, ReasonCode } from './exchange.ts'
@@ -104,7 +105,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
   /** The provider is done: the outcome, then the last piece. Where it was not recorded the answer has no end. */
   async #finish(): Promise<void> {
     try {
-      await settle(this.#exchange, this.#gateway, { verdict: 'allow', reason: 'ok', status: 200 })
+      await settle(this.#exchange, this.#gateway, answered(this.#exchange, 200))
     } catch (thrown) {
       logUnrecorded(this.#exchange, this.#gateway, thrown)
       return this.#breakOff()
