@@ -53,7 +53,7 @@ afterAll(async () => {
 
 const mebibyte = 1024 * 1024
 const plain = '{"model":"fake-model","messages":[]}'
-const streamed = '{"model":"fake-model","messages":[],"stream":true}'
+const streamed = '{"model":"fake-model","messages":[],"stream":true,"stream_options":{"include_usage":true}}'
 const atEveryFrame = splitPlans['at every frame'] ?? (() => [])
 
 interface Sent {
