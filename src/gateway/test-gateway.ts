@@ -52,7 +52,7 @@ export async function startTestGateway(upstream: Upstream, settings: Partial<Set
     log: silentLog,
     documents: { openapi: async () => ({ openapi: '3.1.0' }) },
   })
-  const server = Bun.serve({ port: 0, development: false, fetch: (request, self) => gateway.fetch(request, self) })
+  const server = Bun.serve({ port: 0, fetch: (request, self) => gateway.fetch(request, self) })
   const url = `http://127.0.0.1:${server.port}`
   const secret = lane.addToken()
   return {
