@@ -30,6 +30,7 @@ export async function startTestGateway(upstream: Upstream, settings: Partial<Set
   let aborted = 0
   const provider = Bun.serve({
     port: 0,
+    development: false,
     idleTimeout: 0,
     async fetch(request) {
       request.signal.addEventListener('abort', () => {

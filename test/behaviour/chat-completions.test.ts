@@ -130,7 +130,7 @@ test('frames are passed on as they come and not collected', async () => {
   const answer = await fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: '{"model":"fake-model","messages":[],"stream":true}',
+    body: '{"model":"fake-model","messages":[],"stream":true,"stream_options":{"include_usage":true}}',
     signal: leaving.signal,
   })
   const reader = answer.body?.getReader()
