@@ -67,6 +67,10 @@ export const settingsSchema = z.strictObject({
   body_limit_bytes: whole(1024, 64 * mebibyte)
     .default(10 * mebibyte)
     .describe('The largest JSON body a gateway accepts'),
+  upload_limit_bytes: whole(1024, 1024 * mebibyte)
+    .default(25 * mebibyte)
+    .describe('The largest file that a form may bring, as audio to transcribe'),
+  body_timeout_seconds: whole(1, 3600).default(60).describe('How long the body of a request may take to arrive'),
   answer_limit_bytes: whole(1024, 1024 * mebibyte)
     .default(64 * mebibyte)
     .describe('The largest answer of a provider that is passed on'),
@@ -88,6 +92,16 @@ export const settingsSchema = z.strictObject({
     .default(5)
     .describe('Failures in a row after which a path is passed over while there is another; 0 is never'),
   circuit_open_seconds: whole(1, 3600).default(30).describe('How long it is passed over before it is tried again'),
+  stream_hold_bytes: whole(4096, 64 * mebibyte)
+    .default(4 * mebibyte)
+    .describe('The most of a streamed answer that is held back until a policy has seen the whole of it'),
+  webhook_addresses: z
+    .enum(['outside', 'any'])
+    .default('outside')
+    .describe('Where webhook policies may call: outside, or loopback, link-local and private addresses too'),
+  escalation_expiry_seconds: whole(60, 30 * 86_400)
+    .default(86_400)
+    .describe('How long a request waits for a person before it counts as refused'),
   outbox_segment_bytes: whole(256 * 1024, 256 * mebibyte)
     .default(4 * mebibyte)
     .describe("The size of one segment file of a gateway's outbox"),

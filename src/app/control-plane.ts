@@ -30,6 +30,7 @@ import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { createLastUse } from '../tokens/last-use.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
+import { limitRoutes } from '../usage/limit-routes.ts'
 
 export interface ControlPlaneOptions {
   settings: Settings
@@ -149,6 +150,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
         addressOf: (request) => callers.get(request) ?? 'unknown',
       }),
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
+      ...limitRoutes(shared),
       ...eventRoutes({ ledger, clock }),
       ...lanes.routes,
     ],

@@ -19,7 +19,8 @@ test('chat.read takes model, stream and the length of all text', () => {
   expect(() => chat.read({ model: 7 })).toThrow(Failure)
 })
 
-const frame = (data: string) => chat.reader().frame({ event: null, data })
+const start = { model: 'm', exchangeId: '0190a0c0-0000-7000-8000-000000000000', usageAdded: false }
+const frame = (data: string) => chat.reader(start).frame({ event: null, data })
 
 test('chat.readFrame tells text, usage, the provider’s error and the end', () => {
   const delta = { content: 'ab', reasoning_content: 'c', tool_calls: [{ function: { arguments: '{}' } }] }
@@ -45,7 +46,9 @@ test('chat.readFrame tells text, usage, the provider’s error and the end', () 
 })
 
 test('chat.errorFrames say the envelope and end the stream', () => {
-  const text = new TextDecoder().decode(chat.reader().errorFrames(new Failure('upstream_provider_error'), 'request-1'))
+  const text = new TextDecoder().decode(
+    chat.reader(start).errorFrames(new Failure('upstream_provider_error'), 'request-1'),
+  )
   const [first, last] = text.split('\n\n')
   expect(JSON.parse(first?.slice(6) ?? '')).toMatchObject({
     error: { type: 'server_error', param: null, code: 'upstream_provider_error' },

@@ -2,11 +2,13 @@
  * Chat completions, the language of `POST /v1/chat/completions`: JSON or SSE, a stream ended by `data: [DONE]`, errors in
  * the envelope of service.md. Bodies are the provider's and the caller's own; only what the gateway acts on is read.
  */
-import { envelope, Failure } from '../failure.ts'
-import { type Dialect, estimateTokens, type Usage } from './dialect.ts'
-
-const done = '[DONE]'
-const encoder = new TextEncoder()
+import { envelope, Failure, type Verdictan } from '../failure.ts'
+import { generatedLength, readUsage } from './chat-answer.ts'
+import { chatReader } from './chat-stream.ts'
+import { type Dialect, estimateTokens, type RequestFacts, type TextSlot } from './dialect.ts'
+import { hostedTools, modelOf, plainId, reachesBeyond, sessionIdOf, startedAt, wholeNumber } from './facts.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { descriptionSlots, outermost, slotsOf, textLength, textsIn } from './texts.ts'
 
 export const chat: Dialect = {
   family: 'chat',
@@ -16,135 +18,109 @@ export const chat: Dialect = {
   strictRequestId: false,
 
   read(body) {
-    const { model, messages, stream } = body
-    if (typeof model !== 'string' || model === '') {
-      throw new Failure('invalid_parameter', { message: 'model must be a non-empty string', param: 'model' })
-    }
+    const model = modelOf(body)
+    checkFormat(body)
+    const limits = [wholeNumber(body, 'max_completion_tokens', 0), wholeNumber(body, 'max_tokens', 0)]
+    const told = limits.filter((limit) => limit !== null)
+    const tools = hostedTools(body.tools, (type) => type !== 'function' && type !== 'custom')
     return {
       model,
-      stream: stream === true,
-      inputEstimate: estimateTokens(textLength(messages)),
-      outputLimit: null,
-      choices: 1,
-      beyondBody: false,
-      unbounded: null,
-      sessionId: null,
+      stream: body.stream === true,
+      inputEstimate: estimateTokens(textLength(body.messages)),
+      outputLimit: told.length === 0 ? null : Math.max(...told),
+      choices: wholeNumber(body, 'n', 1) ?? 1,
+      beyondBody: reachesBeyond(body.messages) || refersToAudio(body.messages),
+      unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
+      ...(tools.uses > 0 && { toolUses: tools.uses }),
+      sessionId: sessionIdOf(body),
     }
   },
 
+  requestText: (body) => [
+    ...messageSlots(body),
+    ...predictionSlots(body),
+    ...descriptionSlots(body, 'tools'),
+    ...descriptionSlots(body, 'functions'),
+  ],
+
   readAnswer: (body) =>
     isObject(body)
-      ? { usage: readUsage(body.usage), textLength: choicesLength(body.choices, 'message') }
+      ? { usage: readUsage(body.usage), textLength: generatedLength(body.choices, 'message') }
       : { usage: null, textLength: 0 },
 
-  requestText: () => [],
-  answerText: () => [],
-  providerError: () => null,
-  escalation: () => null,
+  answerText(body) {
+    if (!isObject(body)) return []
+    return [...objectsOf(body.choices).flatMap(choiceSlots), ...slotsAround(body)]
+  },
 
-  reader: () => ({
-    frame({ data }) {
-      if (data === done) return { terminal: true, textLength: 0, usage: null, error: null, ours: false }
-      const chunk = parsed(data)
-      if (!isObject(chunk)) return { terminal: false, textLength: 0, usage: null, error: null, ours: false }
-      return {
-        terminal: false,
-        textLength: choicesLength(chunk.choices, 'delta'),
-        usage: readUsage(chunk.usage),
-        error: errorCode(chunk.error),
-        ours: false,
-      }
-    },
-    open: () => null,
-    delta: () => new Uint8Array(0),
-    errorFrames: (failure, requestId) =>
-      encoder.encode(`data: ${JSON.stringify(envelope(failure, requestId))}\n\ndata: ${done}\n\n`),
-    endFrames: () => encoder.encode(`data: ${done}\n\n`),
-    escalationFrames: () => new Uint8Array(0),
-  }),
-
+  reader: (start) => chatReader(start),
   errorBody: envelope,
+  providerError: () => null,
+  escalation,
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+/** What `response_format` must be (service.md Gateway routes): an object that names its type. */
+function checkFormat({ response_format: format }: Readonly<JsonObject>): void {
+  if (format === undefined || format === null) return
+  if (isObject(format) && typeof format.type === 'string') return
+  throw new Failure('invalid_parameter', {
+    param: 'response_format',
+    message: 'response_format must be an object with a type',
+  })
+}
 
-function parsed(data: string): unknown {
-  try {
-    return JSON.parse(data)
-  } catch {
-    // A frame that is not JSON says nothing to the gateway; it is the client's to read, as it came.
-    return null
+/** An earlier answer's audio is named by its id only. */
+const refersToAudio = (messages: unknown): boolean =>
+  objectsOf(messages).some(({ audio }) => isObject(audio) && audio.id !== undefined)
+
+/** A member that makes the cost depend on what nobody knows beforehand. */
+function unboundedMember(body: Readonly<JsonObject>): string | null {
+  if (isObject(body.web_search_options)) return 'web_search_options'
+  if (Array.isArray(body.modalities) && body.modalities.includes('audio')) return 'modalities'
+  if (body.service_tier === 'priority') return 'service_tier'
+  return null
+}
+
+const messageSlots = (body: JsonObject): TextSlot[] =>
+  objectsOf(body.messages).flatMap((message) => {
+    const role = textOf(message.role)
+    const kind = role === 'tool' || role === 'function' ? 'tool_result' : 'content'
+    return slotsOf(textsIn(message, { kind }), { member: 'messages', role })
+  })
+
+/** A predicted output is sent to the model too. */
+const predictionSlots = (body: JsonObject): TextSlot[] =>
+  isObject(body.prediction) ? slotsOf(textsIn(body.prediction), { member: 'prediction', role: 'assistant' }) : []
+
+function choiceSlots(choice: JsonObject): TextSlot[] {
+  // Log probabilities spell the text once more.
+  const onReplace = () => {
+    if (choice.logprobs !== undefined) choice.logprobs = null
   }
+  return slotsOf(textsIn(choice), { member: 'choices', role: 'assistant', onReplace })
 }
 
-/** Characters of all text in messages: contents, parts, and the arguments of earlier tool calls. */
-function textLength(messages: unknown): number {
-  if (!Array.isArray(messages)) return 0
-  let length = 0
-  for (const message of messages) {
-    if (!isObject(message)) continue
-    if (typeof message.content === 'string') length += message.content.length
-    else if (Array.isArray(message.content)) {
-      for (const part of message.content)
-        if (isObject(part) && typeof part.text === 'string') length += part.text.length
-    }
-    length += toolCallLength(message.tool_calls)
+/** Texts that providers put beside the choices, such as citations. */
+const slotsAround = (body: JsonObject): TextSlot[] =>
+  textsIn(body, { except: 'choices' }).flatMap((found) =>
+    slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
+  )
+
+/** An answer without content, which waits for a person (service.md Escalation). */
+function escalation({ model }: RequestFacts, verdictan: Verdictan, exchangeId: string): JsonObject {
+  return {
+    id: `chatcmpl-${plainId(exchangeId)}`,
+    object: 'chat.completion',
+    created: startedAt(exchangeId),
+    model,
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', content: null, refusal: null },
+        logprobs: null,
+        finish_reason: 'content_filter',
+      },
+    ],
+    verdictan,
   }
-  return length
-}
-
-function toolCallLength(calls: unknown): number {
-  if (!Array.isArray(calls)) return 0
-  let length = 0
-  for (const call of calls) {
-    if (isObject(call) && isObject(call.function) && typeof call.function.arguments === 'string') {
-      length += call.function.arguments.length
-    }
-  }
-  return length
-}
-
-/** Generated text is content, reasoning (as several compatible providers name it), refusal and tool arguments. */
-const textFields = ['content', 'reasoning_content', 'reasoning', 'refusal'] as const
-
-function choicesLength(choices: unknown, part: 'message' | 'delta'): number {
-  if (!Array.isArray(choices)) return 0
-  let length = 0
-  for (const choice of choices) if (isObject(choice)) length += generatedLength(choice[part])
-  return length
-}
-
-function generatedLength(part: unknown): number {
-  if (!isObject(part)) return 0
-  let length = toolCallLength(part.tool_calls)
-  for (const name of textFields) {
-    const text = part[name]
-    if (typeof text === 'string') length += text.length
-  }
-  return length
-}
-
-const count = (value: unknown): number | null =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
-
-function readUsage(usage: unknown): Usage | null {
-  if (!isObject(usage)) return null
-  const { prompt_tokens_details: input, completion_tokens_details: output } = usage
-  const read: Usage = {
-    inputTokens: count(usage.prompt_tokens),
-    outputTokens: count(usage.completion_tokens),
-    cachedInputTokens: isObject(input) ? count(input.cached_tokens) : null,
-    cacheWriteTokens: null,
-    reasoningTokens: isObject(output) ? count(output.reasoning_tokens) : null,
-  }
-  return read.inputTokens === null && read.outputTokens === null ? null : read
-}
-
-function errorCode(error: unknown): string | null {
-  if (error === undefined || error === null) return null
-  if (isObject(error)) {
-    if (typeof error.code === 'string') return error.code
-    if (typeof error.type === 'string') return error.type
-  }
-  return 'unknown'
 }

@@ -4,6 +4,7 @@
  * passed on as bytes. Adding one is a file and a line in `index.ts`.
  */
 import type { Failure, Verdictan } from '../failure.ts'
+import type { SseFrame } from '../lib/sse.ts'
 
 export type Family =
   | 'chat'
@@ -31,30 +32,52 @@ export interface RequestFacts {
   beyondBody: boolean
   /** The member whose cost has no bound (protocols section 2, rule 20); null where there is none. */
   unbounded: string | null
+  /**
+   * The most uses of tools that the provider runs and charges for itself, where they have a maximum; each may take the
+   * model's window once more. Absent where there are none.
+   */
+  toolUses?: number
   /** `session_id` of the body; null where the family has none or it was left out. */
   sessionId: string | null
 }
 
-/** Token counts as the provider reported them; null where it did not. Input includes what was cached. */
+/**
+ * Token counts as the provider reported them; null where it did not, or has not yet. Input includes what was read from
+ * a cache and written to one.
+ */
 export interface Usage {
   inputTokens: number | null
   outputTokens: number | null
   cachedInputTokens: number | null
   cacheWriteTokens: number | null
   reasoningTokens: number | null
+  /** Those of the cache writes that are kept for an hour, where the provider tells them apart. */
+  cacheWriteHourTokens?: number | null
+  /** Audio among the input and the output, where the provider tells it apart. */
+  audioInputTokens?: number | null
+  audioOutputTokens?: number | null
+  /** Audio that was listened to, where it is billed by time. */
+  audioSeconds?: number | null
+  /** Uses of tools that the provider ran and bills by the use. */
+  toolUses?: number | null
 }
 
-/** A text inside a parsed body, which a policy may read and replace. */
+/**
+ * A text inside a parsed body, which a policy may read and replace. Replacing also takes out what repeats or vouches for
+ * the text: log probabilities, the signature of signed thinking.
+ */
 export interface TextSlot {
   /** The outermost member it stands in: `messages`. Only members that were changed are written anew. */
   readonly member: string
   readonly kind: TextKind
   /** Whose words they are, where the dialect says: `system`, `user`, `assistant`, `tool`. */
   readonly role: string | null
+  /** Tool arguments are JSON text, also where the body holds them as an object. */
   readonly text: string
   replace(text: string): void
 }
 
+/** `tool_arguments` are JSON text (all others are plain): what replaces them must still parse. */
 export type TextKind = 'content' | 'reasoning' | 'refusal' | 'tool_arguments' | 'tool_result'
 
 /** What one SSE frame means to the gateway. */
@@ -65,7 +88,10 @@ export interface FrameFacts {
   textLength: number
   /** The last cumulative figure of the stream so far. */
   usage: Usage | null
-  /** The frame is the provider's own error; its code for the event. */
+  /**
+   * The frame is the provider's own error; its code for the event. Where it is not terminal too, the provider's own end
+   * may follow (`response.failed`).
+   */
   error: string | null
   /** The frame is there only because the gateway asked for usage: the caller must not see it. */
   ours: boolean
@@ -73,44 +99,66 @@ export interface FrameFacts {
 
 /** A piece of generated text in a frame. Pieces of one channel, joined in order, are one text. */
 export interface StreamPiece {
-  /** One choice and field: `0/content`, `0/tool/1/arguments`. */
+  /** One choice and field: `0/content`, `0/tool_calls/1/function/arguments`. */
   readonly channel: string
   readonly kind: TextKind
   readonly text: string
-  /** The whole of the channel's text once more (`response.output_text.done`), not a part that follows. */
+  /**
+   * A text that stands on its own: the channel's whole text once more (`response.output_text.done`), or a string that is
+   * never continued (a citation). It is inspected by itself, and neither follows nor precedes other pieces.
+   */
   readonly whole: boolean
   replace(text: string): void
 }
 
-/** A frame opened for inspection. */
+/**
+ * A frame opened for inspection. `bytes` is called once, last: after every `replace`, and after `delta` was asked for
+ * what is still held of `ends`, because what it adds stands before this frame and may change its number or signature.
+ */
 export interface FrameText {
   readonly pieces: readonly StreamPiece[]
-  /** Channels of which nothing more follows after this frame. */
+  /**
+   * Channels that end with this frame. One may have a last piece in the same frame. A terminal frame and a provider's
+   * error end every channel that has not ended. Text on a channel that has ended is a provider that breaks its own
+   * protocol: it comes as a piece all the same, and must not be taken for the start of another text.
+   */
   readonly ends: readonly string[]
-  /** The frame's bytes with what was replaced. */
+  /** The frame's bytes: as they came where nothing changed. Log probabilities are always left out. */
   bytes(): Uint8Array
 }
 
-export interface SseFrameText {
-  /** The frame's `event:` field. */
-  readonly event: string | null
-  readonly data: string
-}
+/** What of a frame says what it means. */
+export type SseFrameText = Pick<SseFrame, 'event'> & { readonly data: string }
 
 /** Follows one streamed answer, frame by frame. */
 export interface StreamReader {
-  /** Called for each frame in order. */
+  /** Called for each frame that has data, in order. */
   frame(frame: SseFrameText): FrameFacts
-  /** Opens a frame for inspection; null where no text can be in it. Called after `frame`, only where policies ask. */
-  open(frame: SseFrameText): FrameText | null
-  /** A frame of ours that adds text to a channel, for text that was held back until its channel ended. */
+  /**
+   * Opens the frame that `frame` was just called with; null where it is passed as it came. Called for every frame of
+   * an inspected stream, because channels are learned from it.
+   */
+  open(frame: SseFrame): FrameText | null
+  /** A frame of ours that adds text to a channel that `open` has shown, for text that was held back until it ended. */
   delta(channel: string, text: string): Uint8Array
   /** The bytes that end a stream which fails after it began. */
   errorFrames(failure: Failure, requestId: string): Uint8Array
   /** The bytes that end a stream after the provider itself sent an error frame. */
   endFrames(): Uint8Array
-  /** The bytes that say an escalation and end the stream; `begun` where frames have been passed on before. */
-  escalationFrames(verdictan: Verdictan, requestId: string): Uint8Array
+  /**
+   * The bytes that say an escalation and end the stream, with the opening events that the dialect's clients need.
+   * `begun`: frames with data have been passed on, so that the opening is not said again where the provider sent one.
+   */
+  escalationFrames(verdictan: Verdictan, begun: boolean): Uint8Array
+}
+
+/** What a reader knows of the stream before its first frame. */
+export interface StreamStart {
+  /** The model's id as the caller used it. */
+  model: string
+  exchangeId: string
+  /** The gateway asked for usage which the caller did not ask for (`stream_options.include_usage`). */
+  usageAdded: boolean
 }
 
 /** What a whole answer means to the gateway. */
@@ -132,14 +180,20 @@ export interface Dialect {
   read(body: Readonly<Record<string, unknown>>): RequestFacts
   /** The texts of a request's parsed body, in order. */
   requestText(body: Record<string, unknown>): readonly TextSlot[]
+  /**
+   * Types of whole answers that are no JSON, as the beginning of a Content-Type: audio, subtitles. They are passed on in
+   * pieces, unread. Absent where every whole answer is JSON.
+   */
+  plainAnswers?: readonly string[]
   /** Reads a whole JSON answer. `body` is what the provider sent, parsed. */
   readAnswer(body: unknown): AnswerFacts
   /** The texts of a whole JSON answer. */
   answerText(body: unknown): readonly TextSlot[]
-  reader(): StreamReader
+  /** A new reader for one stream. */
+  reader(start: StreamStart): StreamReader
   /** The body of an error answer in this language. */
   errorBody(failure: Failure, requestId: string): unknown
-  /** A provider's error body in this language, where it came in another; null to pass it as it came. */
+  /** A provider's error body (parsed JSON) in this language, where it came in another; null to pass it as it came. */
   providerError(status: number, body: unknown, requestId: string): unknown
   /** The body of an answer that waits for a person's decision; null where the family has none and answers 403. */
   escalation(facts: RequestFacts, verdictan: Verdictan, exchangeId: string): unknown

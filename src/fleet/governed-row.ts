@@ -33,10 +33,19 @@ const rowSchema = z.object({
   expires_at: z.number().nullable(),
   rotated_at: z.number().nullable(),
   revoked_at: z.number().nullable(),
+  accounts: json(z.array(z.tuple([z.string(), z.number().nullable(), z.number().nullable()]))),
   version: z.number(),
 })
 
-export const tokenColumns = Object.keys(rowSchema.shape).join(', ')
+/** A token's accounts in order, its own first, as a JSON list of [id, requests, nano-dollars]. */
+const accountsColumn = `(
+  select json_group_array(json_array(each.value, a.max_requests, a.max_budget) order by each.key)
+  from json_each(tokens.account_ids) each left join accounts a on a.id = each.value and a.deleted = 0
+)`
+
+export const tokenColumns = Object.keys(rowSchema.shape)
+  .map((column) => (column === 'accounts' ? `${accountsColumn} as accounts` : column))
+  .join(', ')
 
 /** Compiles a row of `tokenColumns`. Throws where it has not the form that this version knows. */
 export function compileToken(row: unknown): GovernedToken {
@@ -62,7 +71,7 @@ export function compileToken(row: unknown): GovernedToken {
     metadataTrust: read.metadata_trust,
     rateLimitRpm: read.rate_limit_rpm,
     rateLimitTpm: read.rate_limit_tpm,
-    accounts: [],
+    accounts: read.accounts.map(([id, maxRequests, maxBudget]) => ({ id, maxRequests, maxBudget })),
     expiresAt: read.expires_at,
     rotatedAt: read.rotated_at,
     revokedAt: read.revoked_at,

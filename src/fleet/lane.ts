@@ -50,6 +50,13 @@ export interface GatewayRecord {
   promptCaching: boolean
 }
 
+/** A reviewer's leave to send one request once (contract section 10); the account `grant/<id>` counts that. */
+export interface Grant {
+  id: string
+  /** Milliseconds since the epoch. */
+  expiresAt: number
+}
+
 /** The state that decisions are made by, as of `version`. */
 export interface StateView {
   readonly version: number
@@ -64,6 +71,8 @@ export interface StateView {
   providers(): readonly Provider[]
   /** The policies of this gateway, compiled. */
   readonly policies: PolicySet
+  /** One indexed read, for requests that a policy escalates only. */
+  grant(tokenId: string, digest: string, now: number): Grant | null
   /** Budgets, consumer groups and access policies, by id and by whom they hold. */
   readonly limits: LimitSet
   readonly gateway: GatewayRecord

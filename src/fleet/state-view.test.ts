@@ -1,12 +1,16 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { seal } from '../lib/seal.ts'
+import { stateMigrations } from '../store/migrate.ts'
 import { FileStateView } from './state-view.ts'
 
-const schema = readFileSync(join(import.meta.dir, '..', 'store', 'migrations', 'state-0001.sql'), 'utf8')
+const schema = stateMigrations
+  .filter(({ name }) => name !== 'state-0002')
+  .map(({ sql }) => sql)
+  .join('\n')
 const dataKey = Buffer.alloc(32, 7)
 const keys = { p1: dataKey.toString('base64') }
 

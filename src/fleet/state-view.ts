@@ -14,14 +14,16 @@ import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { LRUCache } from 'lru-cache'
 import { Failure } from '../failure.ts'
-import { noPolicies, type PolicySet } from '../policies/chain.ts'
+import type { PolicySet } from '../policies/chain.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { type LimitSet, noLimits } from '../usage/limits.ts'
 import { version as productVersion } from '../version.ts'
 import { type Catalog, type DataKeys, emptyCatalog, readCatalog } from './catalog-view.ts'
 import { compileToken, tokenColumns } from './governed-row.ts'
-import type { CatalogModel, GatewayRecord, StateView } from './lane.ts'
+import type { CatalogModel, GatewayRecord, Grant, StateView } from './lane.ts'
+import { readLimits } from './limits-view.ts'
 import type { StatePosition } from './outbox-record.ts'
+import { PolicyView, readGrant } from './policy-view.ts'
 import type { Head } from './wire.ts'
 
 const tokensInMemory = 100_000
@@ -44,6 +46,8 @@ export class FileStateView implements StateView {
   #opened: Opened | null = null
   #head: Head | null = null
   #catalog: Catalog = emptyCatalog
+  #limits: LimitSet = noLimits
+  readonly #policies = new PolicyView()
   #keys: DataKeys = {}
   #gatewayId: string | null = null
   /** Settles when the refresh that runs has ended, however it ended: one runs at a time. */
@@ -108,11 +112,15 @@ export class FileStateView implements StateView {
   }
 
   get policies(): PolicySet {
-    return noPolicies
+    return this.#policies.set
+  }
+
+  grant(tokenId: string, digest: string, now: number): Grant | null {
+    return this.#reading(({ database }) => readGrant(database, tokenId, digest, now))
   }
 
   get limits(): LimitSet {
-    return noLimits
+    return this.#limits
   }
 
   get gateway(): GatewayRecord {
@@ -148,6 +156,7 @@ export class FileStateView implements StateView {
     for (;;) {
       const page = this.#reading(({ database }) => this.#readPage(database))
       for (const hash of page.changed) this.#tokens.delete(hash)
+      this.#forgetTokensOf(page.limited)
       if (page.next === null) {
         this.#settle(page.head)
         return page.head
@@ -172,9 +181,9 @@ export class FileStateView implements StateView {
       if (!same || this.#tokens.size === 0) {
         this.#tokens.clear()
         if (this.#head?.nonce !== head.nonce) this.#readCatalog(database)
-        return { head, changed: [], next: null }
+        return { head, changed: [], limited: [], next: null }
       }
-      if (this.#head?.version === head.version) return { head, changed: [], next: null }
+      if (this.#head?.version === head.version) return { head, changed: [], limited: [], next: null }
       const from = this.#pageFrom ?? { version: this.version, id: '\uffff' }
       const rows = database
         .query<{ id: string; hash: string; version: number }, [number, string, number]>(
@@ -184,8 +193,18 @@ export class FileStateView implements StateView {
       const last = rows.at(-1)
       const next = rows.length < pageRows || last === undefined ? null : { version: last.version, id: last.id }
       if (next === null) this.#readCatalog(database)
-      return { head, changed: rows.map(({ hash }) => hash), next }
+      const limited = next === null ? readLimited(database, this.version) : []
+      return { head, changed: rows.map(({ hash }) => hash), limited, next }
     })()
+  }
+
+  /** A clone holds the limits of its source, whose change leaves the clone's own row as it is. */
+  #forgetTokensOf(accounts: readonly string[]): void {
+    if (accounts.length === 0) return
+    const changed = new Set(accounts)
+    for (const [hash, token] of [...this.#tokens.entries()]) {
+      if (token.accounts.some(({ id }) => changed.has(id))) this.#tokens.delete(hash)
+    }
   }
 
   #readHead(database: Database): Head {
@@ -202,7 +221,10 @@ export class FileStateView implements StateView {
   }
 
   #readCatalog(database: Database): void {
-    if (this.#gatewayId !== null) this.#catalog = readCatalog(database, this.#gatewayId, this.#keys)
+    this.#policies.read(database, this.#head === null)
+    if (this.#gatewayId === null) return
+    this.#catalog = readCatalog(database, this.#gatewayId, this.#keys)
+    this.#limits = readLimits(database)
   }
 
   /** Whether one head comes after another, or is it, in one history. */
@@ -238,6 +260,12 @@ export class FileStateView implements StateView {
     }
   }
 }
+
+const readLimited = (database: Database, since: number): string[] =>
+  database
+    .query<{ id: string }, [number]>('select id from accounts where version > ?')
+    .all(since)
+    .map(({ id }) => id)
 
 function openReadOnly(file: string): Opened {
   const inode = inodeOf(file)

@@ -4,7 +4,7 @@
  * must not have one file open in two SQLite libraries (protocols section 7).
  */
 import { Database as Sqlite } from 'bun:sqlite'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@libsql/client'
@@ -13,6 +13,7 @@ import { type Clock, systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { seal } from '../lib/seal.ts'
+import { ledgerMigrations, stateMigrations } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
 import { anonymous, type Principal } from '../tokens/principal.ts'
@@ -22,8 +23,6 @@ import type { LaneRuntime } from './lane.ts'
 import { type LaneOptions, startLane } from './lane-runtime.ts'
 import type { Head } from './wire.ts'
 
-const migrations = join(import.meta.dir, '..', 'store', 'migrations')
-const migration = (name: string): string => readFileSync(join(migrations, name), 'utf8')
 export const randomBytes = (size: number): Uint8Array => crypto.getRandomValues(new Uint8Array(size))
 
 const masterKey = randomBytes(32)
@@ -55,7 +54,7 @@ export class TemporaryFleet {
   private constructor() {
     this.#state = new Sqlite(this.stateFile, { create: true })
     this.#state.run('pragma journal_mode = wal')
-    this.#state.run(migration('state-0001.sql'))
+    for (const { sql } of stateMigrations) this.#state.run(sql)
     this.#state.run("insert or replace into state_head values (1, 1, ?, ?, '0.2.0', 0)", [newId(), this.history])
     this.#state.run('insert into gateways (id, name, version) values (?, ?, 1)', [this.gatewayId, 'local'])
     const credentials = seal(dataKey, JSON.stringify({ api_key: 'upstream-key', headers: {} }), this.providerId)
@@ -71,7 +70,7 @@ export class TemporaryFleet {
 
   async #begin(): Promise<void> {
     this.#ledger = await openDatabase(join(this.directory, 'ledger.db'), this.directory)
-    await this.ledger.client.executeMultiple(migration('ledger-0001.sql'))
+    for (const { sql } of ledgerMigrations) await this.ledger.client.executeMultiple(sql)
     const secret = (name: string, value: string) => ({
       sql: 'insert into secrets (name, sealed, created_at) values (?, ?, 1)',
       args: [name, seal(masterKey, value, name)],

@@ -1,10 +1,13 @@
 /**
- * Passes the provider's answer on. Streams go to `stream.ts`; everything else is read whole, its outcome committed, and
- * only then answered, with the bytes that came and their length.
+ * Passes the provider's answer on. Streams go to `stream.ts`, what is neither JSON nor small to `plain-answer.ts`;
+ * everything else is read whole, its outcome committed, and only then answered, with the bytes that came and their
+ * length.
  */
+import { parseObject } from '../dialects/json-value.ts'
 import { readBounded } from './bounded.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { headersToCaller } from './headers.ts'
+import { relayPlain } from './plain-answer.ts'
 import { settle } from './record.ts'
 import { relayStream } from './stream.ts'
 import { unusable } from './unusable.ts'
@@ -16,12 +19,32 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 export async function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
   const upstream = given(exchange.upstream)
   if (upstream.status >= 400) return passError(exchange, gateway, upstream)
-  const isEventStream = (upstream.headers.get('content-type') ?? '').toLowerCase().startsWith('text/event-stream')
+  const type = (upstream.headers.get('content-type') ?? '').toLowerCase()
+  const isEventStream = type.startsWith('text/event-stream')
   if (upstream.status < 200 || upstream.status >= 300 || isEventStream !== given(exchange.facts).stream) {
     throw unusable(exchange, gateway, 'provider.invalid_answer')
   }
   if (isEventStream) await relayStream(exchange, gateway, upstream)
-  else await passWhole(exchange, gateway, upstream)
+  else if (!isPlain(exchange, type)) await passWhole(exchange, gateway, upstream)
+  else if (isSmall(upstream)) await passSmall(exchange, gateway, upstream)
+  else await relayPlain(exchange, gateway, upstream)
+}
+
+/** Whether the family answers in this type beside JSON. */
+const isPlain = ({ dialect }: Exchange, type: string): boolean =>
+  dialect.plainAnswers?.some((start) => type.startsWith(start)) ?? false
+
+/** Whether an answer may be read in one piece: asking for `body` makes a stream of it, which costs more. */
+function isSmall({ headers }: Response): boolean {
+  const declared = headers.get('content-length')
+  return declared !== null && !headers.has('content-encoding') && Number(declared) <= onePieceBytes
+}
+
+async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  const bytes = await readWhole(exchange, gateway, upstream)
+  if (exchange.dialect.family === 'transcriptions') exchange.relayedText = bytes.length
+  await settle(exchange, gateway, { verdict: 'allow', reason: 'ok', status: upstream.status })
+  answerWith(exchange, gateway, upstream, bytes)
 }
 
 async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
@@ -39,11 +62,18 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   answerWith(exchange, gateway, upstream, bytes)
 }
 
-/** The provider's own refusal passes with its status and body, whatever that is (service.md Errors, rule 2). */
+/**
+ * The provider's own refusal passes with its status and body, whatever that is, unless the dialect's clients would not
+ * read it (service.md Errors, rule 2).
+ */
 async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
+  const body = parseObject(new TextDecoder().decode(bytes))
+  const rewritten = body === null ? null : exchange.dialect.providerError(upstream.status, body, exchange.requestId)
   await settle(exchange, gateway, { verdict: 'error', reason: 'provider.error', status: upstream.status })
-  answerWith(exchange, gateway, upstream, bytes)
+  if (rewritten === null) return answerWith(exchange, gateway, upstream, bytes)
+  answerWith(exchange, gateway, upstream, new TextEncoder().encode(JSON.stringify(rewritten)))
+  exchange.answer?.headers.set('content-type', 'application/json')
 }
 
 function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, bytes: Uint8Array): void {
@@ -55,15 +85,11 @@ function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, 
 
 async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<Uint8Array> {
   const limit = gateway.settings.answer_limit_bytes
-  const declared = upstream.headers.get('content-length')
-  const plain = !upstream.headers.has('content-encoding')
   exchange.waitingSince = gateway.clock.monotonic()
   let bytes: Uint8Array | null
   try {
-    // Asking for `body` makes a stream of it, which costs more than the reading: so only where it is needed.
-    if (plain && declared !== null && Number(declared) <= Math.min(onePieceBytes, limit)) {
-      bytes = await upstream.bytes()
-    } else if (upstream.body === null) bytes = new Uint8Array(0)
+    if (isSmall(upstream)) bytes = await upstream.bytes()
+    else if (upstream.body === null) bytes = new Uint8Array(0)
     else {
       bytes = await readBounded(upstream.body.getReader(), limit, () => {
         exchange.waitingSince = gateway.clock.monotonic()
@@ -73,6 +99,6 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
     throw exchange.cut?.failure ?? unusable(exchange, gateway, 'provider.interrupted', thrown)
   }
   exchange.waitingSince = null
-  if (bytes === null) throw unusable(exchange, gateway, 'provider.answer_too_large')
+  if (bytes === null || bytes.length > limit) throw unusable(exchange, gateway, 'provider.answer_too_large')
   return bytes
 }

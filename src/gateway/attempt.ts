@@ -60,6 +60,8 @@ async function passOrFail(exchange: Exchange, gateway: Gateway): Promise<FailedA
 /** Lets go of a failed call and what came of it, so that the next one finds the exchange as the first did. */
 export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   endAttempt(exchange, gateway, 'provider.error')
+  const attempt = exchange.attempts.at(-1)
+  if (attempt !== undefined) attempt.usage = exchange.usage
   exchange.abort.abort()
   exchange.abort = new AbortController()
   exchange.upstream = null

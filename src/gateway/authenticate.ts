@@ -1,8 +1,10 @@
-/** Who is asking: the token behind the Authorization header, and whether it may be used at this instant. */
+/** Who is asking: the token that the request shows, and whether it may be used at this instant. */
 import { Failure } from '../failure.ts'
 import { type GovernedToken, tokenStatus } from '../tokens/governed.ts'
 import { hashSecret, secretKind } from '../tokens/secret.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
+import { refuseDepleted } from './refuse-depleted.ts'
+import { resourceName } from './resource-name.ts'
 
 const bearer = /^bearer +(\S+) *$/i
 
@@ -11,12 +13,24 @@ const bearer = /^bearer +(\S+) *$/i
  * `invalid_api_token` with no look-up; a state that is not loaded or too old `not_ready`, `token_state_stale`.
  */
 export function authenticate(exchange: Exchange, gateway: Gateway): void {
-  const header = exchange.request.headers.get('authorization')
-  const secret = header === null ? undefined : bearer.exec(header)?.[1]
-  if (secret === undefined) throw new Failure('missing_api_key')
+  const secret = shownSecret(exchange)
+  if (secret === null) throw new Failure('missing_api_key')
   if (secretKind(secret) !== 'token') throw new Failure('invalid_api_token')
   exchange.tokenHash = hashSecret(secret)
   lookAtToken(exchange, gateway)
+  refuseDepleted(exchange, gateway)
+}
+
+/** Routes that Anthropic's clients call with `x-api-key`. */
+const apiKeyFamilies: ReadonlySet<string> = new Set(['messages', 'models'])
+
+/** Authorization wins over `x-api-key`, which counts only where clients send it (contract section 6). */
+function shownSecret({ request: { headers }, family }: Exchange): string | null {
+  const header = headers.get('authorization')
+  const secret = header === null ? undefined : bearer.exec(header)?.[1]
+  if (secret !== undefined) return secret
+  const key = apiKeyFamilies.has(family) ? (headers.get('x-api-key') ?? '') : ''
+  return key === '' ? null : key
 }
 
 /**
@@ -29,7 +43,7 @@ export function lookAtToken(exchange: Exchange, { lane, clock }: Gateway): void 
   const token = lookUp(lane.view.token, hash, lane.view)
   if (token === null) throw new Failure('invalid_api_token')
   exchange.token = token
-  const resource = `vrn:gatehouse:${lane.standing.organizationId}:token/${token.id}`
+  const resource = resourceName(token.id, lane.standing)
   const status = tokenStatus(token, clock.now())
   if (status === 'expired') throw new Failure('tokens.expired', { message: `${resource} has expired` })
   if (status !== 'active') throw new Failure('invalid_api_token', { message: `${resource} has been ${status}` })

@@ -1,25 +1,28 @@
 /**
- * The bytes that are sent to a provider: the caller's own, with single outermost members written anew or left out and
- * all other bytes kept (contract section 6).
+ * The bytes that are sent to a provider: the caller's own, with single outermost members of the JSON, or fields of the
+ * form, written anew, left out or added, and all other bytes kept (contract section 6).
  */
-import type { JsonMembers } from '../lib/json-members.ts'
-import { replaceValue } from '../lib/json-members.ts'
+import { editMembers, type JsonMembers } from '../lib/json-members.ts'
+import { editForm, type FormParts } from '../lib/multipart.ts'
+
+/** What a body consists of, read from exactly its bytes. */
+export type BodyMembers = JsonMembers | FormParts
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Applies edits of members that the body has. `members` are those of exactly these bytes. */
+/** Applies edits, each the member's new JSON text, or null to leave it out. In a form JSON strings are plain text. */
 export function editBody(
   body: Uint8Array,
-  members: JsonMembers,
+  members: BodyMembers,
   edits: ReadonlyMap<string, string | null>,
 ): Uint8Array {
-  let text = decoder.decode(body)
-  for (let index = members.names.length - 1; index >= 0; index--) {
-    const json = edits.get(members.names[index] ?? '')
-    const span = members.spans[index]
-    if (json === undefined || json === null || span === undefined) continue
-    text = replaceValue(text, span, json)
-  }
-  return encoder.encode(text)
+  if ('parts' in members) return editForm(body, members, new Map([...edits].map(fieldText)))
+  return encoder.encode(editMembers(decoder.decode(body), members, edits))
+}
+
+function fieldText([name, json]: [string, string | null]): [string, string | null] {
+  if (json === null) return [name, null]
+  const value: unknown = JSON.parse(json)
+  return [name, typeof value === 'string' ? value : json]
 }

@@ -9,13 +9,15 @@ import { Failure } from '../failure.ts'
 import type { CatalogModel, Journal, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { JsonMembers } from '../lib/json-members.ts'
 import type { Log } from '../lib/log.ts'
 import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
+import type { ModelTerms, PriceBook } from '../providers/price-book.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
+import type { BodyMembers } from './body-edits.ts'
 import type { Circuits } from './circuit.ts'
+import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
 
@@ -44,6 +46,14 @@ export interface Attempt {
   latencyMs: number | null
   status: number | null
   reason: ReasonCode
+  /** What the provider reported for a call that was not the last one; absent where it reported nothing. */
+  usage?: Usage | null
+}
+
+/** What a path costs, as of the admission. */
+export interface PricedPath {
+  model: ResolvedModel
+  terms: ModelTerms
 }
 
 /** Stable words of what became of an exchange, beside the codes of failures. */
@@ -102,15 +112,17 @@ export interface Exchange {
   token: GovernedToken | null
   /** The body as it came, or as a policy rewrote it; set before the stages where a frame brought it. */
   body: Uint8Array | null
-  /** The caller's Content-Type, which a body that is no JSON needs to be read. */
+  /** The body's Content-Type, the caller's own; JSON where it sent none. */
   contentType: string
-  /** Where the outermost members stand in the body's text; null where the body is no JSON. */
-  members: JsonMembers | null
-  /** The body parsed; its texts are what policies read. */
+  /** Where the outermost members, or a form's fields, stand in the body's text. */
+  members: BodyMembers | null
+  /** The body parsed, a form as its fields; its texts are what policies read. */
   parsed: Record<string, unknown> | null
   /** Members to be written anew when the body is sent: JSON text, or null to leave the member out. */
   readonly edits: Map<string, string | null>
   sessionId: string | null
+  /** What the gateway did to the request beyond its verdicts, in stable words, as `details.notes` of the event. */
+  readonly notes: string[]
   facts: RequestFacts | null
   promptHash: string | null
   /** The path that is or will be tried; the first of `paths` until one fails. */
@@ -122,6 +134,14 @@ export interface Exchange {
   /** The strongest verdict so far. */
   verdict: Verdict
   reservation: Reservation | null
+  /** What the paths cost; empty until usage is reserved. */
+  priced: readonly PricedPath[]
+  /** Who pays: `user:<id>`, `team:<id>` or `organization`. */
+  spendOwner: string | null
+  /** To what the limit of the output was lowered, because a budget could not pay more; null where it was not. */
+  maxOutputTokens: number | null
+  /** Bytes of the body, which is let go when it has been sent. */
+  bodyLength: number
   /** Whether the open record stands in the outbox: from then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
@@ -129,6 +149,10 @@ export interface Exchange {
   upstream: Response | null
   /** Follows the answer's frames; null where it is no stream. */
   reader: StreamReader | null
+  /** Set by the chain, before dispatch, where a policy of it looks at streamed answers. */
+  beginInspection: BeginInspection | null
+  /** What a streamed answer goes through before the caller; null where nothing looks at it. */
+  inspection: StreamInspection | null
   usage: Usage | null
   /** Characters of generated text that were passed on, for estimates. */
   relayedText: number
@@ -157,6 +181,7 @@ export interface Gateway {
     readonly standing: Standing
     readonly allowances: Allowances
   }
+  readonly prices: PriceBook
   readonly settings: Settings
   readonly fetch: Fetch
   readonly clock: Clock
@@ -164,6 +189,8 @@ export interface Gateway {
   readonly log: Log
   readonly meter: Meter
   readonly running: Running
+  /** It stops: what is new is refused, what runs may finish. */
+  draining: boolean
   readonly circuits: Circuits
 }
 
@@ -199,6 +226,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   parsed: null,
   edits: new Map(),
   sessionId: null,
+  notes: [],
   facts: null,
   promptHash: null,
   model: null,
@@ -207,10 +235,16 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   policyResults: [],
   verdict: 'allow',
   reservation: null,
+  priced: [],
+  spendOwner: null,
+  maxOutputTokens: null,
+  bodyLength: 0,
   opened: false,
   attempts: [],
   upstream: null,
   reader: null,
+  beginInspection: null,
+  inspection: null,
   usage: null,
   relayedText: 0,
   firstTokenMs: null,

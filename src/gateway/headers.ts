@@ -3,12 +3,23 @@
  * of stay where they are (RFC 9110 section 7.6.1). Compression ends here: bodies are asked for as identity, and what
  * comes compressed all the same has been opened by fetch, so that encoding and length of the wire no longer apply.
  */
+import type { Family } from '../dialects/dialect.ts'
 import { mustNotRetry } from '../failure.ts'
 import type { Exchange } from './exchange.ts'
 
-const toProvider = ['accept', 'user-agent', 'openai-beta', 'idempotency-key', 'traceparent', 'tracestate'] as const
+/** Each language's own headers mean nothing to providers of another, and so need no list of their own. */
+const toProvider = [
+  'accept',
+  'user-agent',
+  'idempotency-key',
+  'traceparent',
+  'tracestate',
+  'openai-beta',
+  'anthropic-version',
+  'anthropic-beta',
+] as const
 
-const toCaller = [
+const toEveryCaller = [
   'content-type',
   'openai-processing-ms',
   'openai-version',
@@ -18,7 +29,18 @@ const toCaller = [
   'x-ratelimit-remaining-tokens',
   'x-ratelimit-reset-requests',
   'x-ratelimit-reset-tokens',
-] as const
+]
+
+const anthropicLimits = ['requests', 'tokens', 'input-tokens', 'output-tokens'].flatMap((what) =>
+  ['limit', 'remaining', 'reset'].map((which) => `anthropic-ratelimit-${what}-${which}`),
+)
+
+/** What of a provider's headers a family's clients read, beside those of all. */
+const toCaller: Partial<Record<Family, readonly string[]>> = {
+  messages: [...toEveryCaller, ...anthropicLimits],
+  speech: [...toEveryCaller, 'content-disposition'],
+  transcriptions: [...toEveryCaller, 'content-disposition'],
+}
 
 /** The caller's headers that go on to the provider. */
 export function headersToProvider(headers: Headers): Record<string, string> {
@@ -35,11 +57,14 @@ export function headersToCaller(exchange: Exchange, upstream: Response, now: num
   const failed = upstream.status >= 400
   const headers: Record<string, string> = {
     'x-request-id': exchange.requestId,
-    'x-service-verdict': failed ? 'ERROR' : 'ALLOW',
+    'x-service-verdict': failed ? 'ERROR' : exchange.verdict.toUpperCase(),
   }
-  for (const name of toCaller) {
+  for (const name of toCaller[exchange.dialect.family] ?? toEveryCaller) {
     const value = upstream.headers.get(name)
     if (value !== null) headers[name] = value
+  }
+  if (exchange.maxOutputTokens !== null) {
+    headers['x-service-max-output-tokens'] = String(exchange.maxOutputTokens)
   }
   if (failed) {
     headers['x-service-error-source'] = 'upstream'

@@ -1,59 +1,73 @@
 /**
  * Reads the body once: its bytes, which are what is forwarded, and the few facts the gateway acts on. Refuses what is too
- * large (at once where Content-Length says so, otherwise while it is counted), not UTF-8, not a JSON object, nested too
- * deep, or ambiguous because a member is given twice.
+ * large, not of the type that the route takes, not UTF-8, not a JSON object or form, nested too deep, or ambiguous
+ * because a member is given twice.
  */
+import { type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { type JsonMembers, jsonMembers } from '../lib/json-members.ts'
-import { readBounded } from './bounded.ts'
+import { boundaryOf, type FormParts, formParts } from '../lib/multipart.ts'
 import type { Exchange, Gateway } from './exchange.ts'
+import { readBody } from './read-body.ts'
+import { checkRequestId } from './request-id.ts'
 
 const maxDepth = 64
+/** Room for a form's boundaries and fields beside its file. */
+const formOverheadBytes = 1024 * 1024
 /** Keeps a byte order mark, which JSON does not allow, so that text and bytes always say the same. */
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export async function readRequest(exchange: Exchange, { settings }: Gateway): Promise<void> {
-  const bytes = exchange.body ?? (await readBody(exchange.request, settings.body_limit_bytes))
-  const text = decode(bytes)
+  checkRequestId(exchange)
+  const isForm = exchange.dialect.requestForm === 'multipart'
+  const type = isForm ? formBoundary(exchange) : jsonType(exchange)
+  const limit = isForm ? settings.upload_limit_bytes + formOverheadBytes : settings.body_limit_bytes
+  exchange.body ??= await readBody(exchange.request, limit, 1000 * settings.body_timeout_seconds)
+  if (isForm) readForm(exchange, exchange.body, type, settings.upload_limit_bytes)
+  else readJson(exchange, exchange.body, type)
+}
+
+/** The type under which JSON is sent on; a frame has none of its own, and some clients leave it out. */
+function jsonType({ body, contentType }: Exchange): string {
+  const [type = ''] = contentType.split(';')
+  if (body !== null || type === '') return 'application/json'
+  if (/^application\/(?:[^\s/]+\+)?json$/i.test(type.trim())) return contentType
+  throw new Failure('unsupported_media_type')
+}
+
+function formBoundary({ contentType }: Exchange): string {
+  const boundary = boundaryOf(contentType)
+  if (boundary !== null) return boundary
+  throw new Failure('unsupported_media_type', { message: 'Send the body as multipart/form-data with its boundary' })
+}
+
+function readJson(exchange: Exchange, bytes: Uint8Array, type: string): void {
+  const text = decode(bytes, 'invalid_json')
   const members = membersOf(text)
-  const body = parse(text)
+  const body = parseObject(text)
+  if (body === null) throw new Failure('invalid_json')
   if (members.repeated) {
     throw new Failure('invalid_json', { message: 'The request body names one of its members twice' })
   }
-  exchange.body = bytes
+  exchange.contentType = type
   exchange.members = members
   exchange.parsed = body
   exchange.facts = exchange.dialect.read(body)
 }
 
-async function readBody(request: Request, limit: number): Promise<Uint8Array> {
-  const tooLarge = () =>
-    new Failure('request_too_large', { message: `The request body is larger than the limit of ${limit} bytes` })
-  const declared = request.headers.get('content-length')
-  if (declared !== null) {
-    if (Number(declared) > limit) throw tooLarge()
-    return received(request.bytes())
-  }
-  if (request.body === null) return new Uint8Array(0)
-  const bytes = await received(readBounded(request.body.getReader(), limit))
-  if (bytes === null) throw tooLarge()
-  return bytes
+function readForm(exchange: Exchange, bytes: Uint8Array, boundary: string, fileLimit: number): void {
+  const form = partsOf(bytes, boundary)
+  const body = fieldsOf(bytes, form, fileLimit)
+  exchange.members = form
+  exchange.parsed = body
+  exchange.facts = exchange.dialect.read(body)
 }
 
-/** A body that breaks off has nobody behind it any more. */
-async function received<Bytes>(reading: Promise<Bytes>): Promise<Bytes> {
-  try {
-    return await reading
-  } catch (thrown) {
-    throw new Failure('client_left', { cause: thrown })
-  }
-}
-
-function decode(bytes: Uint8Array): string {
+function decode(bytes: Uint8Array, code: 'invalid_json' | 'invalid_form'): string {
   try {
     return strictUtf8.decode(bytes)
   } catch (thrown) {
-    throw new Failure('invalid_json', { cause: thrown })
+    throw new Failure(code, { cause: thrown })
   }
 }
 
@@ -65,16 +79,31 @@ function membersOf(text: string): JsonMembers {
   }
 }
 
-function parse(text: string): Record<string, unknown> {
-  let body: unknown
+function partsOf(bytes: Uint8Array, boundary: string): FormParts {
   try {
-    body = JSON.parse(text)
+    return formParts(bytes, boundary)
   } catch (thrown) {
-    throw new Failure('invalid_json', { cause: thrown })
+    const reason = thrown instanceof RangeError ? thrown.message : 'it cannot be read'
+    throw new Failure('invalid_form', { message: `The request body is not a valid form: ${reason}`, cause: thrown })
   }
-  if (!isObject(body)) throw new Failure('invalid_json')
-  return body
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+/** A form as an object: a field's text, `name[]` as the list of its texts, a file as what is known of it. */
+function fieldsOf(bytes: Uint8Array, form: FormParts, fileLimit: number): JsonObject {
+  const fields = new Map<string, unknown>()
+  for (const { name, filename, contentType, span } of form.parts) {
+    const content = bytes.subarray(...span)
+    if (filename !== null && content.length > fileLimit) {
+      throw new Failure('request_too_large', { message: `The file is larger than the limit of ${fileLimit} bytes` })
+    }
+    const value =
+      filename === null
+        ? decode(content, 'invalid_form')
+        : { filename, content_type: contentType, bytes: content.length }
+    const present = fields.get(name)
+    if (name.endsWith('[]')) fields.set(name, [...(Array.isArray(present) ? present : []), value])
+    else if (present === undefined) fields.set(name, value)
+    else throw new Failure('invalid_form', { message: 'The form names one of its fields twice' })
+  }
+  return Object.fromEntries(fields)
+}

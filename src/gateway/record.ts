@@ -3,11 +3,10 @@
  * `gateway.request.outcome`. `settle` is the only way to write them, and only its first call does: every path that can
  * end an exchange calls it, and whoever comes second gets the first one's promise.
  */
-
-import { estimateTokens } from '../dialects/dialect.ts'
-import { type Attribution, type CostAttribution, type Event, nobody, type Verdict } from '../events/event.ts'
+import { type Attribution, type Event, nobody, type Verdict } from '../events/event.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
+import { boundOfHeld, costAttribution, settleLimits, spentBy } from './settlement.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
 export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
@@ -16,11 +15,20 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   exchange.waitingSince = null
   const events: Event[] = []
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
-  events.push(outcomeEvent(exchange, gateway, outcome))
+  events.push(settledEvent(exchange, gateway, outcome))
   const { journal } = gateway.lane
   exchange.settled = exchange.opened ? journal.close(exchange.id, events) : journal.refuse(events)
   gateway.meter.finished(exchange, outcome, gateway.clock.monotonic())
   return exchange.settled
+}
+
+/** The outcome with what is booked of each limit, in the tick in which it is written; unopened, all is given back. */
+function settledEvent(exchange: Exchange, gateway: Gateway, outcome: Outcome): Event {
+  const event = outcomeEvent(exchange, gateway, outcome)
+  const spent = spentBy(exchange, gateway, outcome.reason)
+  if (spent !== null) event.event_cost_attribution = costAttribution(exchange, spent)
+  settleLimits(exchange, event, spent)
+  return event
 }
 
 /** Settles where nobody is left to be told that the journal failed: the log is. */
@@ -40,9 +48,13 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
   attempt.reason = reason
 }
 
-/** The outcome that a restart writes for an exchange whose own never came. */
-export const interruptedEvent = (exchange: Exchange, gateway: Gateway): Event =>
-  outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
+/** The outcome that a restart writes for an exchange whose own never came: all that was held counts as spent. */
+export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
+  const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
+  event.event_cost_attribution = costAttribution(exchange, boundOfHeld(exchange, gateway))
+  if (exchange.reservation !== null) event.settlements = [...exchange.reservation.held]
+  return event
+}
 
 function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, status }: Outcome): Event {
   const { facts, model } = exchange
@@ -56,10 +68,10 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     first_token_ms: exchange.firstTokenMs,
     attempts: exchange.attempts.length,
     stream: facts?.stream ?? false,
+    ...(exchange.notes.length === 0 ? {} : { notes: exchange.notes }),
+    ...(exchange.maxOutputTokens === null ? {} : { max_output_tokens: exchange.maxOutputTokens }),
   }
   if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
-  const cost = costAttribution(exchange, reason)
-  if (cost !== null) event.event_cost_attribution = cost
   return event
 }
 
@@ -96,7 +108,7 @@ const baseEvent = (
   exchange_id: exchange.id,
 })
 
-function attribution({ token }: Exchange, gatewayId: string): Attribution {
+function attribution({ token, sessionId }: Exchange, gatewayId: string): Attribution {
   if (token === null) return { ...nobody, gateway_id: gatewayId }
   return {
     token_id: token.id,
@@ -104,36 +116,7 @@ function attribution({ token }: Exchange, gatewayId: string): Attribution {
     user_id: token.userId,
     gateway_id: gatewayId,
     oauth_client_id: null,
-    session_id: null,
+    session_id: sessionId,
     key_class: token.keyClass,
-  }
-}
-
-/** Outcomes that cost what was used even where the provider did not say how much that was. */
-const paidByEstimate: ReadonlySet<ReasonCode> = new Set(['ok', 'client.left', 'gateway.drained', 'gateway.interrupted'])
-
-/**
- * The provider's own counts where it gave them. Otherwise input and what was produced, estimated from the text: for
- * answers that arrived, callers that left, and broken streams of which something was passed on. A failed call costs
- * nothing else (contract section 8).
- */
-function costAttribution(exchange: Exchange, reason: ReasonCode): CostAttribution | null {
-  const { facts, model, usage, relayedText } = exchange
-  if (facts === null || model === null || !exchange.opened) return null
-  const dispatched = exchange.attempts.length > 0
-  const estimate = usage === null
-  if (estimate && !(dispatched && (paidByEstimate.has(reason) || relayedText > 0))) return null
-  return {
-    currency: 'USD',
-    cost: null,
-    estimated: estimate,
-    input_tokens: estimate ? facts.inputEstimate : usage.inputTokens,
-    output_tokens: estimate ? estimateTokens(relayedText) : usage.outputTokens,
-    cached_input_tokens: usage?.cachedInputTokens ?? null,
-    reasoning_tokens: usage?.reasoningTokens ?? null,
-    provider: model.provider.name,
-    model: model.id,
-    price_source: null,
-    spend_owner: null,
   }
 }

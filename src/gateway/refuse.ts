@@ -2,32 +2,56 @@
 import type { Dialect } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
 import { asFailure, Failure, mustNotRetry } from '../failure.ts'
+import { verdictOf } from './answered.ts'
 import type { Exchange, Gateway } from './exchange.ts'
 import { settle } from './record.ts'
 
 const defaultRetrySeconds = 1
 
-/** Answers what a stage threw. Where not even the refusal can be recorded, the answer is 503 `event_outbox_full`. */
+/**
+ * Answers what a stage threw: an error, or the form in which the dialect says that a person has to decide. Where not
+ * even the refusal can be recorded, the answer is 503 `event_outbox_full`.
+ */
 export async function refuse(exchange: Exchange, gateway: Gateway, thrown: unknown): Promise<Response> {
   const failure = exchange.cut?.failure ?? asFailure(thrown)
   if (failure.code === 'internal' || failure.code === 'dependency_unavailable') logCause(exchange, gateway, failure)
-  const verdict = failure.status >= 500 || failure.code === 'client_left' ? 'error' : 'deny'
+  const { dialect, requestId } = exchange
+  const verdict = verdictOf(failure)
+  const answer = escalationAnswer(exchange, failure) ?? failureAnswer(dialect, failure, requestId, verdict)
   try {
-    await settle(exchange, gateway, { verdict, reason: reasonOf(exchange, failure), status: failure.status })
+    await settle(exchange, gateway, { verdict, reason: reasonOf(exchange, failure), status: answer.status })
   } catch (unrecorded) {
     const full = asFailure(unrecorded)
     const told = full.code === 'internal' ? new Failure('event_outbox_full', { cause: unrecorded }) : full
-    return failureAnswer(exchange.dialect, told, exchange.requestId, 'error')
+    return failureAnswer(dialect, told, requestId, 'error')
   }
-  return failureAnswer(exchange.dialect, failure, exchange.requestId, verdict)
+  return answer
 }
 
-/** What went wrong with the provider says more than the code the caller is told. */
+/** What a policy decided, or what went wrong with the provider, says more than the code the caller is told. */
 function reasonOf(exchange: Exchange, failure: Failure): string {
   if (exchange.cut !== null) return exchange.cut.reason
   if (failure.code === 'client_left') return 'client.left'
+  if (failure.verdictan !== null) return failure.verdictan.reason_code
   const attempt = exchange.attempts.at(-1)
   return attempt !== undefined && attempt.latencyMs !== null && attempt.reason !== 'ok' ? attempt.reason : failure.code
+}
+
+/**
+ * The answer of a request that waits for a person (contract section 6, Escalation): 200 in the family's own form, as a
+ * stream where one was asked for. Null where this is no escalation, or the family has no such form and answers 403.
+ */
+function escalationAnswer({ id, dialect, facts, requestId }: Exchange, failure: Failure): Response | null {
+  const { verdictan } = failure
+  if (verdictan === null || facts === null || verdictOf(failure) !== 'escalate') return null
+  const body = dialect.escalation(facts, verdictan, id)
+  if (body === null) return null
+  const headers = answerHeaders(dialect, requestId, 'escalate')
+  if (!facts.stream) return new Response(JSON.stringify(body), { headers })
+  const reader = dialect.reader({ model: facts.model, exchangeId: id, usageAdded: false })
+  headers['content-type'] = 'text/event-stream; charset=utf-8'
+  headers['cache-control'] = 'no-cache'
+  return new Response(reader.escalationFrames(verdictan, false), { headers })
 }
 
 function logCause(exchange: Exchange, { log }: Gateway, failure: Failure): void {
@@ -37,17 +61,13 @@ function logCause(exchange: Exchange, { log }: Gateway, failure: Failure): void 
 
 /** An error answer of the gateway's own. `verdict` is null on routes that govern nothing. */
 export function failureAnswer(
-  dialect: Pick<Dialect, 'errorBody'>,
+  dialect: Pick<Dialect, 'errorBody' | 'family'>,
   failure: Failure,
   requestId: string,
   verdict: Verdict | null,
 ): Response {
-  const headers: Record<string, string> = {
-    'content-type': 'application/json',
-    'x-request-id': requestId,
-    'x-service-error-source': 'gateway',
-  }
-  if (verdict !== null) headers['x-service-verdict'] = verdict.toUpperCase()
+  const headers = answerHeaders(dialect, requestId, verdict)
+  headers['x-service-error-source'] = 'gateway'
   if (mustNotRetry(failure.status, failure.code)) headers['x-should-retry'] = 'false'
   const retryAfter = failure.retryAfter ?? (failure.status === 503 ? defaultRetrySeconds : null)
   if (retryAfter !== null) headers['retry-after'] = String(retryAfter)
@@ -55,4 +75,16 @@ export function failureAnswer(
   if (failure.code === 'missing_api_key') headers['www-authenticate'] = 'Bearer'
   else if (failure.status === 401) headers['www-authenticate'] = 'Bearer error="invalid_token"'
   return new Response(JSON.stringify(dialect.errorBody(failure, requestId)), { status: failure.status, headers })
+}
+
+function answerHeaders(
+  { family }: Pick<Dialect, 'family'>,
+  requestId: string,
+  verdict: Verdict | null,
+): Record<string, string> {
+  const headers: Record<string, string> = { 'content-type': 'application/json', 'x-request-id': requestId }
+  // Where clients of this language look for it (contract section 2).
+  if (family === 'messages') headers['request-id'] = requestId
+  if (verdict !== null) headers['x-service-verdict'] = verdict.toUpperCase()
+  return headers
 }

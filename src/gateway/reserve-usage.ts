@@ -1,4 +1,132 @@
-/** Sets aside what the request may cost at most, on every limit it draws on (contract section 8). */
-import type { Exchange, Gateway } from './exchange.ts'
+/**
+ * Sets aside what the request may cost at most, on every limit it draws on, all or none (contract section 8; protocols
+ * section 2). Where a lane's balances suffice nothing is waited for.
+ *
+ * 1. What each path costs is looked up once, so that the outcome is settled at the prices of the admission.
+ * 2. A token without limits of money needs no bound. Otherwise the dearest path is bounded; a fallback that has no
+ *    price or no bound is left out, and the path that was asked for is refused.
+ * 3. Money that was granted short of the bound lowers the limit of the output to what it can pay, which the body, the
+ *    event and a header say. Fallbacks that are dearer than what was granted are left out.
+ */
+import { outputLimitMember } from '../dialects/output-limit.ts'
+import { asFailure, Failure } from '../failure.ts'
+import type { GovernedToken } from '../tokens/governed.ts'
+import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
+import { affordableOutput, boundedCost, boundOf, type CostBound } from '../usage/bound.ts'
+import { countsRequests, moneyAccounts, requestDemands, spendOwnerOf, usageFailure } from '../usage/demands.ts'
+import { lookAtToken } from './authenticate.ts'
+import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
+import { resourceName } from './resource-name.ts'
 
-export function reserveUsage(_exchange: Exchange, _gateway: Gateway): void {}
+export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  const { prices } = gateway
+  if (exchange.paths.every((path) => prices.knows(path))) return reserve(exchange, gateway)
+  return prices.load().then(() => {
+    lookAtToken(exchange, gateway)
+    return reserve(exchange, gateway)
+  })
+}
+
+interface BoundedPath {
+  model: ResolvedModel
+  bound: CostBound
+}
+
+function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  const { view } = gateway.lane
+  const token = given(exchange.token)
+  const now = gateway.clock.now()
+  exchange.priced = exchange.paths.map((model) => ({ model, terms: gateway.prices.terms(model, now) }))
+  exchange.spendOwner = spendOwnerOf(token, view.gateway.spendOwner)
+  exchange.bodyLength = given(exchange.body).length
+  const demands = requestDemands(token)
+  const accounts = moneyAccounts(token, view.limits, view.gateway.spendOwner)
+  if (accounts.length === 0 && demands.length === 0) return
+  const paths = accounts.length === 0 ? [] : boundPaths(exchange)
+  demands.push(...moneyDemands(exchange, accounts, paths))
+  return hold(exchange, gateway, demands, paths)
+}
+
+/** The paths whose cost has a bound, the one that was asked for first. */
+function boundPaths(exchange: Exchange): BoundedPath[] {
+  const { dialect, parsed } = exchange
+  const request = { family: dialect.family, facts: given(exchange.facts), parsed, body: given(exchange.body) }
+  const bounded: BoundedPath[] = []
+  for (const [index, { model, terms }] of exchange.priced.entries()) {
+    try {
+      bounded.push({ model, bound: boundOf(request, terms) })
+    } catch (thrown) {
+      // The model that was asked for is refused by name; a fallback that cannot be bounded is only not taken.
+      if (index === 0) throw thrown
+    }
+  }
+  exchange.paths = bounded.map(({ model }) => model)
+  return bounded
+}
+
+function moneyDemands(exchange: Exchange, accounts: readonly string[], paths: readonly BoundedPath[]): Demand[] {
+  const [first] = paths
+  if (first === undefined) return []
+  const want = Math.max(...paths.map(({ bound }) => boundedCost(bound, bound.most)))
+  const least = limitMember(exchange) === null ? first.bound.most : first.bound.least
+  return accounts.map((account) => ({ account, want, min: boundedCost(first.bound, least) }))
+}
+
+function hold(
+  exchange: Exchange,
+  gateway: Gateway,
+  demands: readonly Demand[],
+  paths: readonly BoundedPath[],
+): Promise<void> | void {
+  const take = (reservation: Reservation) => {
+    exchange.reservation = reservation
+    clamp(exchange, reservation, paths)
+  }
+  const refuse = (thrown: unknown): never => {
+    throw failureOf(thrown, given(exchange.token), gateway)
+  }
+  let reserved: Reservation | Promise<Reservation>
+  try {
+    reserved = gateway.lane.allowances.reserve(demands, exchange.abort.signal)
+  } catch (thrown) {
+    return refuse(thrown)
+  }
+  if (!(reserved instanceof Promise)) return take(reserved)
+  return reserved.then((reservation) => {
+    take(reservation)
+    if (exchange.cut !== null) throw exchange.cut.failure
+    lookAtToken(exchange, gateway)
+  }, refuse)
+}
+
+function failureOf(thrown: unknown, token: GovernedToken, gateway: Gateway): Failure {
+  if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
+  return usageFailure(thrown, token.keyClass, resourceName(token.id, gateway.lane.standing))
+}
+
+/** Lowers the limit of the output to what was granted, and leaves out the fallbacks that would still be dearer. */
+function clamp(exchange: Exchange, { held }: Reservation, paths: readonly BoundedPath[]): void {
+  const [first] = paths
+  if (first === undefined) return
+  const granted = Math.min(...held.filter(({ account }) => !countsRequests(account)).map(({ amount }) => amount))
+  const most = affordableOutput(first.bound, granted)
+  const limit = most < first.bound.most ? most : Number.POSITIVE_INFINITY
+  if (most < first.bound.most) limitOutput(exchange, most)
+  exchange.paths = paths
+    .filter(({ bound }) => boundedCost(bound, Math.min(bound.most, limit)) <= granted)
+    .map(({ model }) => model)
+  if (exchange.paths.length === 0)
+    throw new Failure('internal', { cause: new Error('Less was granted than asked for') })
+}
+
+function limitOutput(exchange: Exchange, tokens: number): void {
+  const member = limitMember(exchange)
+  if (member === null) return
+  exchange.maxOutputTokens = tokens
+  exchange.edits.set(member, JSON.stringify(tokens))
+  // Where the body is translated for its provider, it is from here.
+  if (exchange.parsed !== null) exchange.parsed[member] = tokens
+}
+
+const limitMember = ({ dialect, parsed }: Exchange): string | null =>
+  parsed === null ? null : outputLimitMember(dialect.family, parsed)

@@ -12,17 +12,21 @@ import type { Journal, LaneCounters, Standing, StateView } from '../fleet/lane.t
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
 import { Circuits } from './circuit.ts'
-import { type Beginning, beginExchange, type Connection, type Gateway } from './exchange.ts'
+import type { Connection, Gateway } from './exchange.ts'
+import { type GovernedRoute, govern } from './govern.ts'
 import { createMeter } from './meter.ts'
 import { modelsPath } from './models.ts'
-import { failureAnswer, refuse } from './refuse.ts'
+import { failureAnswer } from './refuse.ts'
+import { labelAnswer, requestIdOf } from './request-id.ts'
 import { createRunning } from './running.ts'
-import { discoveryStages, inferenceStages, type Stage } from './stages.ts'
+import { socketTarget } from './socket-paths.ts'
+import { discoveryStages, inferenceStages } from './stages.ts'
 
 /** The part of a lane that the gateway itself uses. */
 export interface GatewayLane {
@@ -52,13 +56,7 @@ export interface GatewayServer {
   metrics(): string
 }
 
-interface GovernedRoute {
-  route: string
-  family: string
-  dialect: Dialect
-  stages: readonly Stage[]
-}
-
+/** Inference by path; the route of each is its dialect's. */
 const inferenceRoutes: ReadonlyMap<string, GovernedRoute> = new Map(
   dialects.map((dialect) => [
     dialect.route.slice(dialect.route.indexOf(' ') + 1),
@@ -73,14 +71,13 @@ const discovery: GovernedRoute = {
   stages: discoveryStages,
 }
 
-const requestIdForm = /^[A-Za-z0-9._:-]{1,128}$/
-
 export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
   const meter = createMeter()
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
     lane,
+    prices: new PriceBook(),
     settings,
     fetch,
     clock,
@@ -89,12 +86,12 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     meter,
     running,
     circuits: new Circuits(settings),
+    draining: false,
   }
-  let draining = false
 
   const metrics = () => meter.text(running.size, lane.counters)
   const itself: AboutItself = {
-    ready: () => (draining ? { ok: false, reason: 'draining' } : lane.ready()),
+    ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : lane.ready()),
     metrics,
     openapi: () => documents.openapi(),
   }
@@ -103,58 +100,52 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     fetch(request, server) {
       const path = pathOf(request.url)
       const requestId = requestIdOf(request, newId)
-      const governed = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
-      const wanted = governed?.route.startsWith('POST') ? 'POST' : 'GET'
-      if (governed === undefined && !isAboutItself(path)) {
-        return failureAnswer(chat, new Failure('not_found'), requestId, null)
+      const frames = inferenceRoutes.get(socketTarget(path, request) ?? '')
+      if (frames !== undefined) return upgradeRequired(frames.dialect, requestId)
+      const route = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
+      if (route === undefined) return answerUngoverned(itself, request, path, requestId)
+      const allowed = route === discovery ? 'GET' : 'POST'
+      if (request.method === allowed) {
+        return govern(gateway, route, { request, connection: server ?? null, requestId })
       }
-      // RFC 9110 section 9.1: what answers GET answers HEAD; the server leaves the body out.
-      const isHead = request.method === 'HEAD' && governed === undefined
-      if (request.method !== wanted && !isHead) {
-        const failed = failureAnswer(chat, new Failure('method_not_allowed'), requestId, null)
-        failed.headers.set('allow', wanted)
-        return failed
-      }
-      if (governed === undefined) return answerAboutItself(itself, path, requestId)
-      return govern(gateway, governed, { request, connection: server ?? null, requestId, draining })
+      return methodNotAllowed(route.dialect, allowed, requestId)
     },
     async drain() {
-      draining = true
+      gateway.draining = true
       await running.drain(1000 * settings.drain_seconds)
     },
     metrics,
   }
 }
 
-interface Arrival extends Pick<Beginning, 'request' | 'connection' | 'requestId'> {
-  draining: boolean
+/** What answers for the process itself, and every path where nothing is. */
+function answerUngoverned(itself: AboutItself, request: Request, path: string, requestId: string) {
+  if (!isAboutItself(path)) {
+    const dialect = dialectOf(path)
+    return labelAnswer(failureAnswer(dialect, new Failure('not_found'), requestId, null), dialect, requestId)
+  }
+  // RFC 9110 section 9.1: what answers GET answers HEAD; the server leaves the body out.
+  if (request.method === 'GET' || request.method === 'HEAD') return answerAboutItself(itself, path, requestId)
+  return methodNotAllowed(chat, 'GET', requestId)
 }
 
-/** Takes one request through its stages. Whatever they throw is answered and recorded; nothing escapes. */
-async function govern(
-  gateway: Gateway,
-  { route, family, dialect, stages }: GovernedRoute,
-  { draining, ...arrival }: Arrival,
-): Promise<Response> {
-  // Before its first bootstrap a gateway does not know who it is, and an event of nobody's could not be taken in.
-  if (gateway.lane.standing.gatewayId === '') {
-    return failureAnswer(dialect, new Failure('not_ready'), arrival.requestId, 'error')
-  }
-  const exchange = beginExchange({ ...arrival, route, family, dialect }, gateway)
-  gateway.running.add(exchange)
-  try {
-    if (draining) throw new Failure('draining')
-    for (const stage of stages) {
-      const pending = stage(exchange, gateway)
-      if (pending !== undefined) await pending
-    }
-    if (exchange.answer !== null) return exchange.answer
-    throw new Failure('internal', { cause: new Error(`The stages of ${route} made no answer`) })
-  } catch (thrown) {
-    return await refuse(exchange, gateway, thrown)
-  } finally {
-    if (!exchange.streaming) gateway.running.remove(exchange)
-  }
+/** RFC 9110 section 15.5.22: the path is there, for another protocol. */
+function upgradeRequired(dialect: Dialect, requestId: string): Response {
+  const refused = failureAnswer(dialect, new Failure('upgrade_required'), requestId, null)
+  refused.headers.set('upgrade', 'websocket')
+  return refused
+}
+
+function methodNotAllowed(dialect: Dialect, allowed: string, requestId: string): Response {
+  const refused = failureAnswer(dialect, new Failure('method_not_allowed'), requestId, null)
+  refused.headers.set('allow', allowed)
+  return labelAnswer(refused, dialect, requestId)
+}
+
+/** Below a family's path whoever asks speaks its language, although nothing is there. */
+function dialectOf(path: string): Dialect {
+  for (const [base, { dialect }] of inferenceRoutes) if (path.startsWith(`${base}/`)) return dialect
+  return chat
 }
 
 const isModelsPath = (path: string): boolean =>
@@ -166,10 +157,4 @@ function pathOf(url: string): string {
   if (start < 0) return '/'
   const query = url.indexOf('?', start)
   return query < 0 ? url.slice(start) : url.slice(start, query)
-}
-
-/** The caller's own label where it has the form of one, otherwise a new one (contract section 2). */
-function requestIdOf(request: Request, newId: NewId): string {
-  const given = request.headers.get('x-request-id')
-  return given !== null && requestIdForm.test(given) ? given : newId()
 }

@@ -16,6 +16,7 @@ import { openRecord } from './open-record.ts'
 import { readRequest } from './read-request.ts'
 import { reserveUsage } from './reserve-usage.ts'
 import { resolveModel } from './resolve-model.ts'
+import { translateMembers } from './translate-members.ts'
 
 export type Stage = (exchange: Exchange, gateway: Gateway) => Promise<void> | void
 
@@ -26,6 +27,7 @@ export const inferenceStages: readonly Stage[] = [
   matchSession,
   admitToken,
   resolveModel,
+  translateMembers,
   fitChain,
   limitRate,
   considerRequest,

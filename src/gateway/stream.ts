@@ -5,37 +5,45 @@
  *
  * 1. Each pull of the caller's side reads the provider until there is something to pass on; a slow caller therefore
  *    slows the provider, and nothing piles up here.
- * 2. Frames are read for usage, the first token's time and the length of the text, never changed.
- * 3. The terminal frame: outcome, then the frame. A provider's own error frame: the same, then the dialect's end.
- * 4. An end without a terminal frame, a deadline, too many bytes: outcome, then the dialect's error frames.
- * 5. The caller leaves: upstream is cancelled and the outcome written in the same tick.
+ * 2. Frames are read for usage, the first token's time and the length of the text. One that is there only because the
+ *    gateway asked for usage is dropped.
+ * 3. Where policies look at the answer, each frame goes through the exchange's inspection (`inspected-stream.ts`), which
+ *    changes it, holds text back, or stops the stream. Otherwise no frame is changed.
+ * 4. The terminal frame: outcome, then the frame. A provider's own error frame: the same, then the dialect's end, or
+ *    what the provider itself still says to end it.
+ * 5. An end without a terminal frame, a deadline, too many bytes: outcome, then the dialect's error frames. A policy's
+ *    block or escalation: the same, and upstream is cancelled.
+ * 6. The caller leaves: upstream is cancelled and the outcome written in the same tick.
  *
  * What follows the terminal frame is read and dropped, for a moment, so that the connection can be used again.
  */
 import type { FrameFacts } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
-import { type SseFrame, SseSplitter } from '../lib/sse.ts'
+import type { SseFrame } from '../lib/sse.ts'
+import { answered, verdictOf } from './answered.ts'
 import type { ByteReader } from './bounded.ts'
 import { callerLeft } from './caller.ts'
-import { type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
+import { type Exchange, type Gateway, given, type Outcome, type ReasonCode } from './exchange.ts'
+import { FrameSource, lingerMilliseconds } from './frame-source.ts'
 import { headersToCaller } from './headers.ts'
-import { logUnrecorded, settle } from './record.ts'
+import type { Inspected } from './inspected-stream.ts'
+import { endAttempt, logUnrecorded, settle } from './record.ts'
 import { unusable } from './unusable.ts'
 
-/** A frame may hold an image; an "event stream" that never ends a frame must not fill the memory. */
-const maxFrameBytes = 16 * 1024 * 1024
-const lingerMilliseconds = 1000
-
 /**
- * Makes the streaming answer as soon as the provider has sent its first whole frame; until then a failure is still an
- * answer of its own. From here on the relay ends the exchange.
+ * Makes the streaming answer as soon as there is a frame to pass on; until then a failure is still an answer of its own.
+ * From here on the relay ends the exchange.
  */
 export async function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
-  exchange.reader = exchange.dialect.reader()
+  const { model } = given(exchange.facts)
+  const usageAdded = exchange.edits.has('stream_options')
+  exchange.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded })
+  exchange.inspection = exchange.beginInspection?.(exchange.reader) ?? null
   const relay = new Relay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
-  if (!(await relay.begin())) {
+  const reason = await relay.begin()
+  if (reason !== null) {
     if (exchange.cut !== null) throw exchange.cut.failure
-    throw unusable(exchange, gateway, 'provider.interrupted')
+    throw unusable(exchange, gateway, reason)
   }
   const headers = headersToCaller(exchange, upstream, gateway.clock.now())
   headers['cache-control'] = 'no-cache'
@@ -49,35 +57,78 @@ interface Outlet {
   close(): void
 }
 
+/** What one frame came to. */
+interface Step extends Inspected {
+  readonly facts: FrameFacts | null
+}
+
+const dropped: Step = { bytes: null, stop: null, facts: null }
+
+/** The frame with which the provider's answer ends, or its failure. */
+const isEnd = (facts: FrameFacts | null): facts is FrameFacts =>
+  facts !== null && (facts.terminal || facts.error !== null)
+
 class Relay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
-  readonly #reader: ByteReader
-  readonly #splitter = new SseSplitter(maxFrameBytes)
+  readonly #source: FrameSource
   #outlet: Outlet | null = null
-  #first: SseFrame[] | null = null
-  #received = 0
+  /** Frames that were read and not yet looked at. */
+  #waiting: readonly SseFrame[] = []
+  /** What the first frame to be passed on came to, where it was found before the answer began. */
+  #first: Step | null = null
+  /** Frames with data have been passed on. */
+  #begun = false
+  /** The provider has sent an error frame, recorded and passed on; its own end may follow. */
+  #failed = false
+  /** The end is being recorded. */
+  #ending = false
   /** Nothing more is passed on: the end is on its way, or the caller is gone. */
   #ended = false
 
   constructor(exchange: Exchange, gateway: Gateway, reader: ByteReader) {
     this.#exchange = exchange
     this.#gateway = gateway
-    this.#reader = reader
+    this.#source = new FrameSource(exchange, gateway, reader)
   }
 
-  /** Waits for the provider's first whole frame; false where none came. */
-  async begin(): Promise<boolean> {
-    while (this.#first === null) {
-      const frames = await this.#frames()
-      if (typeof frames === 'string' || this.#exchange.cut !== null) return false
-      if (frames.length > 0) this.#first = frames
+  /** Waits for the first frame to pass on; says why there is none. Throws what a policy decided before any was. */
+  async begin(): Promise<ReasonCode | null> {
+    while (this.#waiting.length === 0) {
+      const frames = await this.#source.frames()
+      if (frames === 'ended') return 'provider.interrupted'
+      if (typeof frames === 'string') return frames
+      if (this.#exchange.cut !== null) return 'gateway.interrupted'
+      this.#waiting = frames
+      try {
+        if (this.#exchange.inspection !== null) await this.#inspectFirst()
+      } catch (thrown) {
+        if (thrown instanceof Failure) throw thrown
+        return this.#unreadable(thrown)
+      }
+      if (this.#first !== null) break
     }
     // While the caller does not read, no read of the provider is there to be rejected by the abort.
     this.#exchange.onCut = () => {
       if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
     }
-    return true
+    return null
+  }
+
+  /** Looks at frames until one can be passed on; what is stopped before that is an answer of its own. */
+  async #inspectFirst(): Promise<void> {
+    while (this.#first === null) {
+      const [frame, ...others] = this.#waiting
+      if (frame === undefined) return
+      this.#waiting = others
+      const step = await this.#step(frame)
+      if (step.stop !== null && !hasBytes(step.bytes)) {
+        endAttempt(this.#exchange, this.#gateway, 'ok')
+        this.#exchange.abort.abort()
+        throw step.stop
+      }
+      if (hasBytes(step.bytes) || isEnd(step.facts)) this.#first = step
+    }
   }
 
   start(outlet: Outlet): void {
@@ -87,12 +138,18 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   async pull(): Promise<void> {
     let passed = false
     while (!passed && !this.#ended) {
-      const frames = this.#first ?? (await this.#frames())
-      this.#first = null
-      if (this.#ended) return
-      if (frames === 'ended') return this.#finishWithout()
-      if (typeof frames === 'string') return this.#fail(frames)
-      passed = await this.#pass(frames)
+      if (this.#waiting.length === 0 && this.#first === null) {
+        const frames = await this.#source.frames()
+        if (this.#ended) return
+        if (frames === 'ended') return this.#finishWithout()
+        if (typeof frames === 'string') return this.#fail(frames)
+        this.#waiting = frames
+      }
+      try {
+        passed = await this.#pass()
+      } catch (thrown) {
+        return thrown instanceof Failure ? this.#stop(null, thrown) : this.#fail(this.#unreadable(thrown))
+      }
     }
   }
 
@@ -101,59 +158,67 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     callerLeft(this.#exchange, this.#gateway)
   }
 
-  async #read(): Promise<Uint8Array | 'ended' | 'broken'> {
-    this.#exchange.waitingSince = this.#gateway.clock.monotonic()
-    try {
-      const { done, value } = await this.#reader.read()
-      return done ? 'ended' : value
-    } catch {
-      // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.
-      return 'broken'
-    } finally {
-      this.#exchange.waitingSince = null
-    }
-  }
-
-  /** The frames that the next bytes complete, possibly none; or why there are no more. */
-  async #frames(): Promise<SseFrame[] | 'ended' | ReasonCode> {
-    const chunk = await this.#read()
-    if (chunk === 'broken') return 'provider.interrupted'
-    if (chunk === 'ended') return 'ended'
-    this.#received += chunk.length
-    if (this.#received > this.#gateway.settings.answer_limit_bytes) return 'provider.answer_too_large'
-    try {
-      return this.#splitter.push(chunk)
-    } catch {
-      // Longer than any frame may be: not an event stream.
-      return 'provider.invalid_answer'
-    }
-  }
-
-  /** Passes frames on; true where at least one was. Neighbours that came in one chunk leave in one. */
-  async #pass(frames: readonly SseFrame[]): Promise<boolean> {
+  /** Passes on what waits; true where something went. Neighbours that came in one chunk leave in one. */
+  async #pass(): Promise<boolean> {
+    const frames = this.#waiting
+    this.#waiting = []
     let run: Uint8Array | null = null
-    for (const frame of frames) {
-      const facts = this.#notice(frame)
-      if (facts !== null && (facts.terminal || facts.error !== null)) {
+    let passed = false
+    for (let index = this.#first === null ? 0 : -1; index < frames.length; index++) {
+      let step: Step
+      try {
+        const next = this.#next(frames[index])
+        step = next instanceof Promise ? await next : next
+      } catch (thrown) {
         if (run !== null) this.#enqueue(run)
-        await this.#finish(frame.bytes, facts)
-        return true
+        throw thrown
       }
-      if (run !== null && isNext(run, frame.bytes)) {
-        run = new Uint8Array(run.buffer, run.byteOffset, run.length + frame.bytes.length)
-      } else {
+      if (step.stop !== null || isEnd(step.facts)) {
         if (run !== null) this.#enqueue(run)
-        run = frame.bytes
+        if (step.stop !== null) await this.#stop(step.bytes, step.stop)
+        else if (step.facts !== null) await this.#finish(step.bytes, step.facts)
+        if (this.#ended || this.#ending) return true
+        run = null
+        passed = true
+      } else if (step.bytes !== null) {
+        if (step.facts !== null) this.#begun = true
+        if (run !== null && isNext(run, step.bytes)) {
+          run = new Uint8Array(run.buffer, run.byteOffset, run.length + step.bytes.length)
+        } else {
+          if (run !== null) this.#enqueue(run)
+          run = step.bytes
+        }
+        passed = true
       }
     }
     if (run !== null) this.#enqueue(run)
-    return run !== null
+    return passed
   }
 
-  #notice({ data }: SseFrame): FrameFacts | null {
+  /** The next step: the one found before the answer began, or what a frame comes to. */
+  #next(frame: SseFrame | undefined): Step | Promise<Step> {
+    const first = this.#first
+    this.#first = null
+    if (first !== null) return first
+    return frame === undefined ? dropped : this.#step(frame)
+  }
+
+  #step(frame: SseFrame): Step | Promise<Step> {
+    const facts = this.#notice(frame)
+    return facts?.ours ? dropped : this.#inspect(frame, facts)
+  }
+
+  #inspect(frame: SseFrame, facts: FrameFacts | null): Step | Promise<Step> {
+    const { inspection } = this.#exchange
+    if (inspection === null) return { bytes: frame.bytes, stop: null, facts }
+    const inspected = inspection.take(frame, facts)
+    return inspected instanceof Promise ? inspected.then((late) => ({ ...late, facts })) : { ...inspected, facts }
+  }
+
+  #notice({ event, data }: SseFrame): FrameFacts | null {
     if (data === null) return null
     const exchange = this.#exchange
-    const facts = given(exchange.reader).frame({ event: null, data })
+    const facts = given(exchange.reader).frame({ event, data })
     if (facts.usage !== null) exchange.usage = facts.usage
     exchange.relayedText += facts.textLength
     if (facts.textLength > 0 && exchange.firstTokenMs === null) {
@@ -162,36 +227,108 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     return facts
   }
 
-  /** The provider's last frame: the outcome first. */
-  async #finish(last: Uint8Array, { error }: FrameFacts): Promise<void> {
-    const outcome =
-      error === null
-        ? ({ verdict: 'allow', reason: 'ok', status: 200 } as const)
-        : ({ verdict: 'error', reason: 'provider.error', status: 200 } as const)
-    await this.#close(settle(this.#exchange, this.#gateway, outcome), () => {
-      this.#enqueue(last)
-      if (error !== null) this.#enqueue(given(this.#exchange.reader).endFrames())
+  /** The provider's last frame, or its error: the outcome first. */
+  async #finish(last: Uint8Array | null, { error, terminal }: FrameFacts): Promise<void> {
+    const exchange = this.#exchange
+    this.#ending = terminal
+    if (error === null) endAttempt(exchange, this.#gateway, 'ok')
+    const outcome: Outcome =
+      error === null ? answered(exchange, 200) : { verdict: 'error', reason: 'provider.error', status: 200 }
+    const settled = settle(exchange, this.#gateway, outcome)
+    if (!terminal) return this.#passError(settled, last)
+    await this.#close(settled, () => {
+      if (last !== null) this.#enqueue(last)
+      if (error !== null) this.#enqueue(given(exchange.reader).endFrames())
     })
-    void this.#linger()
+    void this.#source.linger()
+  }
+
+  /** An error after which the provider may still end its stream in its own words, for a moment. */
+  async #passError(settled: Promise<void>, last: Uint8Array | null): Promise<void> {
+    try {
+      await settled
+    } catch {
+      // Whoever recorded it comes to the same promise in `#close`, which logs it and passes nothing on.
+      return this.#close(settled, () => {})
+    }
+    if (last !== null) this.#enqueue(last)
+    if (this.#failed) return
+    this.#failed = true
+    setTimeout(() => this.#exchange.abort.abort(), lingerMilliseconds)
   }
 
   /** The provider's side has ended; what is left may be a last frame that lacks only its blank line. */
   async #finishWithout(): Promise<void> {
-    const rest = this.#splitter.end()
+    const rest = this.#source.rest()
     const facts = rest === null ? null : this.#notice(rest)
-    if (rest !== null && facts?.terminal) return this.#finish(rest.bytes, facts)
+    if (rest !== null && facts?.terminal) {
+      const { bytes, stop } = await this.#inspect(rest, facts)
+      return stop === null ? this.#finish(bytes, facts) : this.#stop(bytes, stop)
+    }
     return this.#fail('provider.interrupted')
+  }
+
+  /** A policy ends the stream. */
+  async #stop(bytes: Uint8Array | null, failure: Failure): Promise<void> {
+    const exchange = this.#exchange
+    const reader = given(exchange.reader)
+    const verdict = verdictOf(failure)
+    const { verdictan } = failure
+    this.#ending = true
+    endAttempt(exchange, this.#gateway, 'ok')
+    const reason = verdictan?.reason_code ?? failure.code
+    const settled = settle(exchange, this.#gateway, { verdict, reason, status: 200 })
+    exchange.abort.abort()
+    if (hasBytes(bytes)) this.#begun = true
+    await this.#close(settled, () => {
+      if (bytes !== null) this.#enqueue(bytes)
+      const isEscalation = verdict === 'escalate' && verdictan !== null
+      this.#enqueue(
+        isEscalation
+          ? reader.escalationFrames(verdictan, this.#begun)
+          : reader.errorFrames(failure, exchange.requestId),
+      )
+    })
   }
 
   /** Ends a stream that went wrong after it began. Where the exchange was cut, that is the reason. */
   async #fail(reason: ReasonCode): Promise<void> {
-    if (this.#ended) return
+    if (this.#ended || this.#ending) return
+    this.#ending = true
     const exchange = this.#exchange
     const { cut } = exchange
+    const reader = given(exchange.reader)
+    if (exchange.settled !== null && this.#failed) {
+      return this.#close(exchange.settled, () => this.#enqueue(reader.endFrames()))
+    }
+    const { bytes: held, stop } = cut === null ? await this.#held(reason) : dropped
+    if (stop !== null) return this.#stop(held, stop)
     const failure = cut?.failure ?? new Failure('upstream_provider_error')
     const settled = settle(exchange, this.#gateway, { verdict: 'error', reason: cut?.reason ?? reason, status: 200 })
     exchange.abort.abort()
-    await this.#close(settled, () => this.#enqueue(given(exchange.reader).errorFrames(failure, exchange.requestId)))
+    await this.#close(settled, () => {
+      if (held !== null) this.#enqueue(held)
+      this.#enqueue(reader.errorFrames(failure, exchange.requestId))
+    })
+  }
+
+  /** What the inspection still holds when the provider's side has ended early. */
+  async #held(reason: ReasonCode): Promise<Inspected> {
+    const { inspection } = this.#exchange
+    if (inspection === null || reason === 'provider.invalid_answer') return dropped
+    try {
+      return await inspection.end()
+    } catch (thrown) {
+      this.#unreadable(thrown)
+      return dropped
+    }
+  }
+
+  /** A frame that the dialect or the inspection could not take: what is not understood is not passed on. */
+  #unreadable(thrown: unknown): ReasonCode {
+    const { id, requestId } = this.#exchange
+    this.#gateway.log.error({ request_id: requestId, exchange_id: id, error: String(thrown) }, 'A frame was not read')
+    return 'provider.invalid_answer'
   }
 
   /** Waits for the outcome, passes the end on and closes. Where it was not recorded the answer stays without an end. */
@@ -207,7 +344,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   #enqueue(bytes: Uint8Array): void {
-    if (!this.#ended) this.#outlet?.enqueue(bytes)
+    if (!this.#ended && bytes.length > 0) this.#outlet?.enqueue(bytes)
   }
 
   #end(): void {
@@ -215,17 +352,9 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#exchange.onCut = null
     this.#gateway.running.remove(this.#exchange)
   }
-
-  async #linger(): Promise<void> {
-    const timer = setTimeout(() => this.#exchange.abort.abort(), lingerMilliseconds)
-    try {
-      while (!(await this.#reader.read()).done);
-    } catch {
-      // The answer is complete and recorded; that its connection broke afterwards concerns nobody.
-    }
-    clearTimeout(timer)
-  }
 }
+
+const hasBytes = (bytes: Uint8Array | null): bytes is Uint8Array => bytes !== null && bytes.length > 0
 
 const isNext = (run: Uint8Array, bytes: Uint8Array): boolean =>
   run.buffer === bytes.buffer && run.byteOffset + run.length === bytes.byteOffset

@@ -6,8 +6,8 @@
 import { type Settings, settingsSchema } from '../config.ts'
 import type { Event } from '../events/event.ts'
 import { Failure, type FailureCode } from '../failure.ts'
-import type { CatalogModel, Journal, Standing, StateView } from '../fleet/lane.ts'
-import { noPolicies } from '../policies/chain.ts'
+import type { CatalogModel, Grant, Journal, Standing, StateView } from '../fleet/lane.ts'
+import { noPolicies, type PolicySet } from '../policies/chain.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { hashSecret, makeSecret } from '../tokens/secret.ts'
@@ -67,6 +67,8 @@ export interface TestLane extends GatewayLane {
   readonly denials: Set<string>
   readonly catalog: CatalogModel[]
   readonly upstreams: Provider[]
+  policies: PolicySet
+  readonly grants: (Grant & { tokenId: string; digest: string })[]
   /** Set to make the state unusable. */
   stale: FailureCode | null
   /** Set to make reads of the state fail. */
@@ -91,7 +93,12 @@ export function createTestLane(): TestLane {
     models: () => catalog,
     provider: (id) => upstreams.find((provider) => provider.id === id) ?? null,
     providers: () => upstreams,
-    policies: noPolicies,
+    get policies() {
+      return lane.policies
+    },
+    grant: (tokenId, digest, now) =>
+      lane.grants.find((grant) => grant.tokenId === tokenId && grant.digest === digest && grant.expiresAt > now) ??
+      null,
     limits: noLimits,
     gateway: { spendOwner: null, promptCaching: false },
   }
@@ -103,6 +110,8 @@ export function createTestLane(): TestLane {
     denials,
     catalog,
     upstreams,
+    policies: noPolicies,
+    grants: [],
     stale: null,
     broken: false,
     counters: {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { jsonMembers, replaceValue } from './json-members.ts'
+import { editMembers, jsonMembers } from './json-members.ts'
 
 test('jsonMembers finds each outermost value where JSON.parse finds it', () => {
   fc.assert(
@@ -36,10 +36,60 @@ test('jsonMembers ends on anything, valid JSON or not', () => {
   jsonMembers('{"a":"\\', 64)
 })
 
-test('replaceValue changes one value and keeps everything else', () => {
+test('editMembers replaces, removes and adds members and keeps every other byte', () => {
   const text = '{ "a" : 1.0,\n"model":  "alias" , "z":"é" }'
-  const { names, spans } = jsonMembers(text, 64)
-  const span = spans[names.indexOf('model')]
-  if (span === undefined) throw new Error('The member was not found')
-  expect(replaceValue(text, span, '"real"')).toBe('{ "a" : 1.0,\n"model":  "real" , "z":"é" }')
+  const edit = (edits: [string, string | null][]) => editMembers(text, jsonMembers(text, 64), new Map(edits))
+  expect(edit([['model', '"real"']])).toBe('{ "a" : 1.0,\n"model":  "real" , "z":"é" }')
+  expect(edit([['a', null]])).toBe('{ "model":  "alias" , "z":"é" }')
+  expect(edit([['model', null]])).toBe('{ "a" : 1.0 , "z":"é" }')
+  expect(edit([['z', null]])).toBe('{ "a" : 1.0,\n"model":  "alias" }')
+  expect(edit([['none', null]])).toBe(text)
+  expect(edit([['new', '[1]']])).toBe('{ "a" : 1.0,\n"model":  "alias" , "z":"é","new":[1] }')
+  const emptied: [string, null][] = [
+    ['a', null],
+    ['model', null],
+    ['z', null],
+  ]
+  expect(edit(emptied)).toBe('{  }')
+  expect(edit([...emptied, ['b', '2'], ['c', '3']])).toBe('{ "b":2,"c":3 }')
+})
+
+/** White space that JSON allows, between all tokens of a text that was written without any. */
+const space = fc.stringMatching(/^[ \t\r\n]{0,2}$/)
+
+test('editMembers gives the edited object, and what it keeps stands there as it stood', () => {
+  const names = fc.oneof(fc.constantFrom('model', 'session_id', '__proto__', 'a"b', ''), fc.string())
+  const member = fc.tuple(names, fc.jsonValue(), fc.option(fc.jsonValue()), fc.boolean(), space, space, space, space)
+  const added = fc.dictionary(fc.constantFrom('added', 'model', 'more'), fc.jsonValue())
+  fc.assert(
+    fc.property(fc.uniqueArray(member, { selector: ([name]) => name }), added, space, (entries, additions, end) => {
+      const written = entries.map(([name, value, , , ...gaps]) => {
+        const [one, two, three, four] = gaps
+        return `${one}${JSON.stringify(name)}${two}:${three}${JSON.stringify(value)}${four}`
+      })
+      const text = `${end}{${written.join(',')}${written.length === 0 ? end : ''}}${end}`
+      const edits = new Map<string, string | null>()
+      for (const [name, , edit, edited] of entries)
+        if (edited) edits.set(name, edit === null ? null : JSON.stringify(edit))
+      for (const [name, value] of Object.entries(additions)) edits.set(name, JSON.stringify(value))
+      const expected = new Map<string, unknown>(
+        entries.map(([name, value]) => [name, JSON.parse(JSON.stringify(value))]),
+      )
+      for (const [name, json] of edits) {
+        if (json === null) expected.delete(name)
+        else expected.set(name, JSON.parse(json))
+      }
+
+      const result = editMembers(text, jsonMembers(text, 1000), edits)
+
+      expect(new Map(Object.entries(JSON.parse(result)))).toEqual(expected)
+      expect(Object.keys(JSON.parse(result)).length).toBe(expected.size)
+      for (const [index, [name]] of entries.entries()) {
+        if (!edits.has(name)) expect(result).toContain((written[index] ?? '').trim())
+      }
+      expect(result).toStartWith(`${end}{`)
+      expect(result).toEndWith(`}${end}`)
+      if (edits.size === 0) expect(result).toBe(text)
+    }),
+  )
 })

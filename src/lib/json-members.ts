@@ -7,8 +7,9 @@
  * Its cost follows the number of tokens rather than of characters, since strings are crossed by a native search.
  */
 export interface JsonMembers {
-  /** The outermost names in order, and where each one's value starts and ends, white space included. */
+  /** The outermost names in order, where each one's opening quote stands, and its value, white space included. */
   names: readonly string[]
+  nameStarts: readonly number[]
   spans: readonly Span[]
   /** Whether an outermost name occurs twice. */
   repeated: boolean
@@ -28,6 +29,7 @@ const closeBrace = 0x7d
 /** Throws `RangeError` where the nesting exceeds `maxDepth`. */
 export function jsonMembers(text: string, maxDepth: number): JsonMembers {
   const names: string[] = []
+  const nameStarts: number[] = []
   const seen = new Set<string>()
   const spans: Span[] = []
   let repeated = false
@@ -43,6 +45,7 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
         repeated ||= seen.has(name)
         seen.add(name)
         names.push(name)
+        nameStarts.push(index)
       }
       index = end - 1
     } else if (character === openBrace || character === openBracket) {
@@ -55,15 +58,43 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
     } else if (character === closeBrace || character === closeBracket) depth -= 1
     else if (depth === 1 && valueStart < 0 && character === colon) valueStart = index + 1
   }
-  return { names, spans, repeated }
+  return { names, nameStarts, spans, repeated }
 }
 
-/** The same text with one value replaced, the white space around it kept. */
-export function replaceValue(text: string, [start, end]: Span, value: string): string {
-  const old = text.slice(start, end)
-  const before = old.length - old.trimStart().length
-  const after = old.length - old.trimEnd().length
-  return text.slice(0, start + before) + value + text.slice(end - after)
+/**
+ * The same text with some outermost members changed and every other byte of the others kept: a name's edit is JSON text
+ * that replaces its value, or null to leave the member out with its comma; a name that is not there is added at the end.
+ * `members` are those of exactly this text, none of them repeated.
+ */
+export function editMembers(text: string, members: JsonMembers, edits: ReadonlyMap<string, string | null>): string {
+  const { names, nameStarts, spans } = members
+  const first = nameStarts[0] ?? text.indexOf('{') + 1
+  let edited = text.slice(0, first)
+  let kept = 0
+  let previousEnd = first
+  for (const [index, name] of names.entries()) {
+    const [start, end] = trimmed(text, spans[index] ?? [first, first])
+    const json = edits.get(name)
+    if (json !== null) {
+      // Between two members stands their comma; what precedes the first one kept is the brace.
+      if (kept > 0) edited += text.slice(previousEnd, nameStarts[index])
+      edited += json === undefined ? text.slice(nameStarts[index], end) : text.slice(nameStarts[index], start) + json
+      kept += 1
+    }
+    previousEnd = end
+  }
+  for (const [name, json] of edits) {
+    if (json === null || names.includes(name)) continue
+    edited += `${kept > 0 ? ',' : ''}${JSON.stringify(name)}:${json}`
+    kept += 1
+  }
+  return edited + text.slice(previousEnd)
+}
+
+/** A value's place without the white space around it. */
+function trimmed(text: string, [start, end]: Span): Span {
+  const value = text.slice(start, end)
+  return [end - value.trimStart().length, start + value.trimEnd().length]
 }
 
 /** The index after the closing quote; the end of the text where there is none. */

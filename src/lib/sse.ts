@@ -6,12 +6,14 @@
  * A frame is everything up to and including its blank line. Lines end with LF, CR or CRLF, mixed as they like: after a
  * CR that would end a frame the next byte is awaited, because an LF there belongs to the same line end.
  *
- * It does not interpret `event`, `id` or `retry`, and it does not drop comments: they are bytes of a frame.
+ * It does not interpret `id` or `retry`, and it does not drop comments: they are bytes of a frame.
  */
 export interface SseFrame {
-  bytes: Uint8Array
+  readonly bytes: Uint8Array
+  /** The last `event` line's value; null where the frame has none. */
+  readonly event: string | null
   /** The `data` lines joined by LF; null where the frame has none, such as a comment that keeps a line open. */
-  data: string | null
+  readonly data: string | null
 }
 
 const lineFeed = 0x0a
@@ -91,9 +93,9 @@ export class SseSplitter {
     this.#afterReturn = false
     this.#complete = false
     // A byte order mark may precede the stream's first line and is no part of it.
-    const data = dataOf(this.#firstFrame && hasByteOrderMark(bytes) ? bytes.subarray(3) : bytes)
+    const fields = fieldsOf(this.#firstFrame && hasByteOrderMark(bytes) ? bytes.subarray(3) : bytes)
     this.#firstFrame = false
-    return { bytes, data }
+    return { bytes, ...fields }
   }
 }
 
@@ -110,27 +112,58 @@ const hasByteOrderMark = (bytes: Uint8Array) => bytes[0] === 0xef && bytes[1] ==
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** The data of one frame's bytes; one space after the colon is not part of it. */
-function dataOf(frame: Uint8Array): string | null {
+/** The data and event name of one frame's bytes; one space after the colon is not part of either. */
+function fieldsOf(frame: Uint8Array): Pick<SseFrame, 'event' | 'data'> {
+  let event: string | null = null
   let data: string | null = null
   let start = 0
   while (start < frame.length) {
     const end = endOfLine(frame, start)
-    const value = dataValue(frame, start, end)
+    const value = fieldValue(frame, start, end, dataField)
     if (value !== null) data = data === null ? value : `${data}\n${value}`
-    start = frame[end] === carriageReturn && frame[end + 1] === lineFeed ? end + 2 : end + 1
+    else event = fieldValue(frame, start, end, eventField) ?? event
+    start = afterLine(frame, end)
   }
-  return data
+  return { event, data }
 }
 
-const field = [0x64, 0x61, 0x74, 0x61]
+/** Where the line after the one that ends at `end` begins. */
+const afterLine = (frame: Uint8Array, end: number): number =>
+  frame[end] === carriageReturn && frame[end + 1] === lineFeed ? end + 2 : end + 1
+
+const encoder = new TextEncoder()
+const dataField = encoder.encode('data')
+const eventField = encoder.encode('event')
 const colon = 0x3a
 const space = 0x20
 
-function dataValue(frame: Uint8Array, start: number, end: number): string | null {
+/** The value of a line where it is of this field, otherwise null. */
+function fieldValue(frame: Uint8Array, start: number, end: number, field: Uint8Array): string | null {
   for (let index = 0; index < field.length; index++) if (frame[start + index] !== field[index]) return null
   const after = start + field.length
   if (after === end) return ''
   if (frame[after] !== colon) return null
   return decoder.decode(frame.subarray(frame[after + 1] === space ? after + 2 : after + 1, end))
+}
+
+/** A frame's bytes with other data; its other lines, `event` and `id` among them, stay as they are. */
+export function withData(frame: Uint8Array, data: string): Uint8Array {
+  const parts: Uint8Array[] = []
+  let written = false
+  let start = 0
+  if (hasByteOrderMark(frame)) {
+    parts.push(frame.subarray(0, 3))
+    start = 3
+  }
+  while (start < frame.length) {
+    const end = endOfLine(frame, start)
+    const next = Math.min(afterLine(frame, end), frame.length)
+    if (fieldValue(frame, start, end, dataField) === null) parts.push(frame.subarray(start, next))
+    else if (!written) {
+      parts.push(encoder.encode(`data: ${data.replaceAll('\n', '\ndata: ')}`), frame.subarray(end, next))
+      written = true
+    }
+    start = next
+  }
+  return Buffer.concat(parts)
 }

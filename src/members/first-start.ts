@@ -194,7 +194,7 @@ async function makeOnce(
     await options.recorder.change({
       event,
       guard: { sql: 'select not exists (select 1 from tokens where hash = ?)', args: [hash] },
-      state: [...beside, state],
+      state: [...beside, ...state],
       ledger: [ledger],
     })
   } catch (error) {

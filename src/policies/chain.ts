@@ -1,12 +1,33 @@
-/** The policies that hold for one request, in order, and what they say. */
+/**
+ * The policies that hold for one request, in order.
+ *
+ * A `PolicySet` is compiled once for each change of the state. From it each request gets its chain: the policies whose
+ * targets match, found once for each combination of what some policy asks about (team, gateway, token, model, family)
+ * and then looked up. A policy that does not match is not in the chain and costs nothing.
+ *
+ * Who a policy is for. With empty `targets` it is for all. Each list that is given narrows: all given lists must match.
+ * A token that names a policy in `policy_ids` has it as well, whatever its `teams`, `gateways` and `tokens` say; its
+ * `models` and `families` still hold. Attaching takes nothing from others: a policy that is to be for the tokens that
+ * name it, and for nobody else, has `targets: {"tokens": []}`. A policy for a token is for its clones and rotations too.
+ *
+ * A policy that cannot be compiled (a kind that this version does not know) stands in its chain as broken: `when_broken`
+ * decides about every request it is for.
+ */
 import type { Family, PolicyStage } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
+import { globMatches } from '../tokens/governed.ts'
+import { policyKinds } from './kinds/index.ts'
+import type { CompiledPolicy } from './kinds/kind.ts'
+import type { StoredPolicy } from './stored-policy.ts'
+import { type Condition, compileWhen } from './when.ts'
 
 /** What one policy said at one stage, as events show it (contract section 9). */
 export interface PolicyResult {
   policy_id: string
   kind: string
   stage: PolicyStage
+  /** `monitor`: recorded and not applied. */
+  mode: 'enforce' | 'monitor'
   verdict: Verdict
   reason_code: string
   latency_ms: number
@@ -19,16 +40,40 @@ export interface ChainSubject {
   organizationId: string
   gatewayId: string
   tokenId: string
+  /** The tokens that it was cloned or rotated from. */
+  tokenLineage?: readonly string[]
   teamId: string | null
   policyIds: readonly string[]
   model: string
   family: Family
 }
 
+/** A policy of a chain, ready to run. */
+export interface ActivePolicy {
+  readonly id: string
+  readonly kind: string
+  readonly version: number
+  readonly enforced: boolean
+  readonly whenBroken: 'deny' | 'allow'
+  /** Null: always. */
+  readonly condition: Condition | null
+  /** The condition's text, by which equal conditions are known. */
+  readonly when: string | null
+  /** An error where it could not be compiled. */
+  readonly compiled: CompiledPolicy | Error
+}
+
 export interface PolicyChain {
   /** The stages that some policy of it has, whatever its `when` and `mode` say. */
   readonly stages: ReadonlySet<PolicyStage>
   readonly size: number
+  /** The policies of a stage, in order. */
+  at(stage: PolicyStage): readonly ActivePolicy[]
+  /**
+   * Whether a fallback may be served by this model: no enforced policy of the chain forbids it, and no policy is for
+   * it alone, which this request was not considered by.
+   */
+  allowsModel(id: string, provider: string): boolean
 }
 
 /** All policies that a gateway knows, compiled once for each change of the state. */
@@ -36,5 +81,114 @@ export interface PolicySet {
   chainFor(subject: ChainSubject): PolicyChain
 }
 
-export const emptyChain: PolicyChain = { stages: new Set(), size: 0 }
+const none: readonly ActivePolicy[] = []
+export const emptyChain: PolicyChain = { stages: new Set(), size: 0, at: () => none, allowsModel: () => true }
 export const noPolicies: PolicySet = { chainFor: () => emptyChain }
+
+/** How many chains are kept; past that they are found anew. */
+const chainsKept = 4096
+
+interface Member {
+  readonly stored: StoredPolicy
+  readonly active: ActivePolicy
+}
+
+/** Compiles policies; the order given does not matter. Never throws: what cannot be compiled is broken. */
+export function compilePolicySet(policies: readonly StoredPolicy[]): PolicySet {
+  const members = policies
+    .filter(({ enabled }) => enabled)
+    .toSorted((one, other) => one.position - other.position || (one.id < other.id ? -1 : 1))
+    .map((stored) => ({ stored, active: compilePolicy(stored) }))
+  if (members.length === 0) return noPolicies
+  const keyOf = chainKeys(members)
+  const chains = new Map<string, PolicyChain>()
+  const set: PolicySet = {
+    chainFor(subject) {
+      const key = keyOf(subject)
+      const known = chains.get(key)
+      if (known !== undefined) return known
+      const chain = makeChain(
+        members.filter(({ stored }) => matches(stored, subject)),
+        (model) => set.chainFor({ ...subject, model }),
+      )
+      if (chains.size >= chainsKept) chains.clear()
+      chains.set(key, chain)
+      return chain
+    },
+  }
+  return set
+}
+
+/** Compiles one policy for running; what fails is kept as its error. */
+export function compilePolicy(stored: StoredPolicy): ActivePolicy {
+  const { id, kind, version, mode, whenBroken, when } = stored
+  const frame = { id, kind, version, enforced: mode === 'enforce', whenBroken, when }
+  try {
+    const known = policyKinds.get(kind)
+    if (known === undefined) throw new Error(`This version knows no policy kind "${kind}"`)
+    const condition = when === null ? null : compileWhen(when, stored.stages)
+    return { ...frame, condition, compiled: known.compile(stored.config, { stages: stored.stages }) }
+  } catch (error) {
+    return { ...frame, condition: null, compiled: error instanceof Error ? error : new Error(String(error)) }
+  }
+}
+
+/** What tells chains apart: only the questions that some policy asks, so that few keys stand for very many tokens. */
+function chainKeys(members: readonly Member[]): (subject: ChainSubject) => string {
+  const asks = (name: 'teams' | 'gateways' | 'models') =>
+    members.some(({ stored }) => stored.targets[name] !== undefined)
+  const [teams, gateways, models] = [asks('teams'), asks('gateways'), asks('models')]
+  const named = new Set(members.flatMap(({ stored }) => stored.targets.tokens ?? []))
+  return (subject) => {
+    let key: string = subject.family
+    if (teams) key += `\n${subject.teamId}`
+    if (gateways) key += `\n${subject.gatewayId}`
+    if (named.size > 0) key += `\n${lineageOf(subject).filter((id) => named.has(id))}`
+    if (models) key += `\n${subject.model}`
+    return subject.policyIds.length === 0 ? key : `${key}\n${subject.policyIds}`
+  }
+}
+
+const lineageOf = ({ tokenId, tokenLineage = [] }: ChainSubject): readonly string[] => [tokenId, ...tokenLineage]
+
+/** Whether a policy is for this subject. */
+export function matches({ id, targets }: Pick<StoredPolicy, 'id' | 'targets'>, subject: ChainSubject): boolean {
+  const { teams, gateways, tokens, models, families } = targets
+  if (families !== undefined && !families.includes(subject.family)) return false
+  if (models !== undefined && !models.some((pattern) => globMatches(pattern, subject.model))) return false
+  if (subject.policyIds.includes(id)) return true
+  if (teams !== undefined && (subject.teamId === null || !teams.includes(subject.teamId))) return false
+  if (gateways !== undefined && !gateways.includes(subject.gatewayId)) return false
+  return tokens === undefined || lineageOf(subject).some((token) => tokens.includes(token))
+}
+
+function makeChain(members: readonly Member[], chainOf: (model: string) => PolicyChain): PolicyChain {
+  if (members.length === 0) return emptyChain
+  const at = (stage: PolicyStage) =>
+    members.filter(({ stored }) => stored.stages.includes(stage)).map(({ active }) => active)
+  const stages = {
+    pre_request: at('pre_request'),
+    post_request: at('post_request'),
+    pre_response: at('pre_response'),
+  } satisfies Record<PolicyStage, readonly ActivePolicy[]>
+  const policies = members.map(({ active }) => active)
+  return {
+    stages: new Set(members.flatMap(({ stored }) => stored.stages)),
+    size: members.length,
+    at: (stage) => stages[stage],
+    allowsModel: (id, provider) =>
+      policies.every((policy) => permits(policy, { id, provider })) && isWithin(chainOf(id), stages),
+  }
+}
+
+const permits = ({ enforced, condition, compiled }: ActivePolicy, model: { id: string; provider: string }): boolean =>
+  !enforced ||
+  condition !== null ||
+  compiled instanceof Error ||
+  compiled.form !== 'whole' ||
+  (compiled.allowsModel?.(model) ?? true)
+
+const isWithin = (chain: PolicyChain, stages: Record<PolicyStage, readonly ActivePolicy[]>): boolean =>
+  (['pre_request', 'post_request', 'pre_response'] as const).every((stage) =>
+    chain.at(stage).every((policy) => !policy.enforced || stages[stage].includes(policy)),
+  )

@@ -74,6 +74,7 @@ export const tokens = sqliteTable('tokens', {
   createdBy: text('created_by'),
   lastUsedAt: integer('last_used_at'),
   version: integer('version').notNull(),
+  accountId: text('account_id'),
 })
 
 export const pendingChanges = sqliteTable('pending_changes', {
@@ -130,6 +131,34 @@ export const lanes = sqliteTable('lanes', {
   acknowledgedVersion: integer('acknowledged_version').notNull(),
   lastBeatAt: integer('last_beat_at').notNull(),
   connectedAt: integer('connected_at').notNull(),
+  process: text('process').notNull().default(''),
+  lostAt: integer('lost_at'),
+  releasedAt: integer('released_at'),
+})
+
+export const usageCells = sqliteTable(
+  'usage_cells',
+  {
+    account: text('account').notNull(),
+    lane: text('lane').notNull(),
+    granted: integer('granted').notNull().default(0),
+    returned: integer('returned').notNull().default(0),
+    settled: integer('settled').notNull().default(0),
+  },
+  (table) => [primaryKey({ columns: [table.account, table.lane] })],
+)
+
+export const usageAccounts = sqliteTable('usage_accounts', {
+  account: text('account').primaryKey(),
+  ownerId: text('owner_id'),
+  kind: text('kind').notNull(),
+  settled: integer('settled').notNull().default(0),
+  floor: integer('floor').notNull().default(1),
+  exhaustedAt: integer('exhausted_at'),
+  exhaustedTold: integer('exhausted_told').notNull().default(0),
+  refused: integer('refused').notNull().default(0),
+  refusedTold: integer('refused_told').notNull().default(0),
+  closedAt: integer('closed_at'),
 })
 
 export const secrets = sqliteTable('secrets', {
@@ -190,4 +219,67 @@ export const setupLinks = sqliteTable('setup_links', {
   userId: text('user_id').notNull(),
   expiresAt: integer('expires_at').notNull(),
   usedAt: integer('used_at'),
+})
+
+export const limitNames = sqliteTable('limit_names', {
+  id: text('id').primaryKey(),
+  kind: text('kind').notNull(),
+  name: text('name').notNull(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const rateHoldings = sqliteTable(
+  'rate_holdings',
+  {
+    account: text('account').notNull(),
+    lane: text('lane').notNull(),
+    slots: integer('slots').notNull(),
+    beatAt: integer('beat_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.account, table.lane] })],
+)
+export const policies = sqliteTable('policies', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  createdAt: integer('created_at').notNull(),
+  createdBy: text('created_by').notNull(),
+  version: integer('version').notNull(),
+  deletedAt: integer('deleted_at'),
+})
+
+export const escalationArrivals = sqliteTable('escalation_arrivals', {
+  eventId: text('event_id').primaryKey(),
+  body: text('body').notNull(),
+  receivedAt: integer('received_at').notNull(),
+})
+
+export const escalations = sqliteTable('escalations', {
+  id: text('id').primaryKey(),
+  state: text('state').notNull(),
+  tokenId: text('token_id').notNull(),
+  userId: text('user_id'),
+  teamId: text('team_id'),
+  gatewayId: text('gateway_id'),
+  policyId: text('policy_id').notNull(),
+  reasonCode: text('reason_code').notNull(),
+  digest: text('digest').notNull(),
+  request: text('request').notNull(),
+  attempts: integer('attempts').notNull(),
+  queuedAt: integer('queued_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  lastAttemptAt: integer('last_attempt_at').notNull(),
+  claimedBy: text('claimed_by'),
+  claimedAt: integer('claimed_at'),
+  resolution: text('resolution'),
+  note: text('note'),
+  resolvedBy: text('resolved_by'),
+  resolvedAt: integer('resolved_at'),
+  grantId: text('grant_id'),
+  grantExpiresAt: integer('grant_expires_at'),
+  version: integer('version').notNull(),
+})
+
+export const escalationAttempts = sqliteTable('escalation_attempts', {
+  id: text('id').primaryKey(),
+  escalationId: text('escalation_id').notNull(),
 })

@@ -12,6 +12,7 @@ import ledger0004 from './migrations/ledger-0004.sql' with { type: 'text' }
 import ledger0005 from './migrations/ledger-0005.sql' with { type: 'text' }
 import ledger0006 from './migrations/ledger-0006.sql' with { type: 'text' }
 import ledger0007 from './migrations/ledger-0007.sql' with { type: 'text' }
+import ledger0008 from './migrations/ledger-0008.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import state0003 from './migrations/state-0003.sql' with { type: 'text' }
@@ -39,6 +40,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0005', sql: ledger0005 },
   { name: 'ledger-0006', sql: ledger0006 },
   { name: 'ledger-0007', sql: ledger0007 },
+  { name: 'ledger-0008', sql: ledger0008 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */

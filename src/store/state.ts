@@ -89,3 +89,64 @@ export const models = sqliteTable('models', {
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
 })
+
+export const budgets = sqliteTable('budgets', {
+  id: text('id').primaryKey(),
+  maxBudget: integer('max_budget').notNull(),
+  window: text('window').notNull(),
+  scopeKind: text('scope_kind').notNull(),
+  scopeId: text('scope_id'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const consumerGroups = sqliteTable('consumer_groups', {
+  id: text('id').primaryKey(),
+  requestsPerMinute: integer('requests_per_minute'),
+  tokensPerMinute: integer('tokens_per_minute'),
+  members: text('members').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const accessPolicies = sqliteTable('access_policies', {
+  id: text('id').primaryKey(),
+  requestsPerMinute: integer('requests_per_minute'),
+  tokensPerMinute: integer('tokens_per_minute'),
+  models: text('models'),
+  providers: text('providers'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const policies = sqliteTable('policies', {
+  id: text('id').primaryKey(),
+  kind: text('kind').notNull(),
+  stages: text('stages').notNull(),
+  config: text('config').notNull(),
+  condition: text('condition'),
+  targets: text('targets').notNull(),
+  position: integer('position').notNull(),
+  mode: text('mode').notNull(),
+  whenBroken: text('when_broken').notNull(),
+  enabled: integer('enabled').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const grants = sqliteTable('grants', {
+  id: text('id').primaryKey(),
+  tokenId: text('token_id').notNull(),
+  digest: text('digest').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const accounts = sqliteTable('accounts', {
+  id: text('id').primaryKey(),
+  maxRequests: integer('max_requests'),
+  maxBudget: integer('max_budget'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})

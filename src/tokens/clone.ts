@@ -44,7 +44,7 @@ export async function cloneToken(
     event: tokenEvent({ type: 'token.cloned', actor, tokenId: token.id, eventTeamId, details }, deps),
     // Narrowed, rotated or revoked meanwhile: then this clone would be measured against what no longer holds.
     guard: { sql: 'select version = ? from tokens where id = ?', args: [source.version, id] },
-    state: [state],
+    state,
     ledger: [ledger],
   })
   return { token: { ...token, version: head.version }, secret }

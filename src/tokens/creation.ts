@@ -83,10 +83,17 @@ export async function checkReferences(scope: TokenScope, { state, ledger }: { st
   if (scope.teamId !== null && scope.userId !== null && !(await belongs(ledger, scope.userId, scope.teamId))) {
     throw invalid('bindings.user_id', 'The user of bindings.user_id does not belong to the team of bindings.team_id')
   }
+  const limit = (table: 'budgets' | 'access_policies') => `(select id from ${table} where deleted = 0)`
+  if (scope.budgetId !== null && !(await exists(state, limit('budgets'), scope.budgetId))) {
+    throw invalid('bindings.budget_id', 'There is no such budget')
+  }
+  for (const id of scope.accessPolicyIds) {
+    if (!(await exists(state, limit('access_policies'), id))) {
+      throw invalid('access_policy_ids', 'There is no such access policy')
+    }
+  }
   // Nothing makes these records yet, so no id of one can exist.
-  if (scope.budgetId !== null) throw invalid('bindings.budget_id', 'There is no such budget')
   if (scope.policyIds.length > 0) throw invalid('policy_ids', 'There is no such policy')
-  if (scope.accessPolicyIds.length > 0) throw invalid('access_policy_ids', 'There is no such access policy')
 }
 
 const boundsOfCreator: readonly ScopeField[] = [

@@ -14,7 +14,7 @@ import type { Ownership } from './creation.ts'
 import type { Principal } from './principal.ts'
 import type { TokenProfile, TokenScope } from './scope.ts'
 import { hashSecret, makeSecret, secretHint } from './secret.ts'
-import { insertToken, type StoredToken } from './stored-token.ts'
+import { insertToken, limitAccount, type StoredToken } from './stored-token.ts'
 
 export interface TokenDependencies {
   state: Database
@@ -51,7 +51,7 @@ export interface Draft {
 export interface Minted {
   token: Omit<StoredToken, 'version'>
   secret: string
-  state: Statement
+  state: readonly Statement[]
   ledger: Statement
 }
 
@@ -61,6 +61,7 @@ export function mint(draft: Draft, deps: Pick<TokenDependencies, 'clock' | 'newI
   const id = deps.newId()
   const { ownerKind, ownerId, eventTeamId } = draft.ownership
   const { purpose, principalType, keyClass } = draft.profile
+  const accountIds = accountsOf(id, draft.accounts)
   const token: Minted['token'] = {
     ...draft.scope,
     purpose,
@@ -81,13 +82,10 @@ export function mint(draft: Draft, deps: Pick<TokenDependencies, 'clock' | 'newI
     createdAt: deps.clock.now(),
     createdBy: draft.createdBy,
     lastUsedAt: null,
+    accountId: accountIds[0] ?? id,
   }
-  const accountIds = accountsOf(id, draft.accounts)
-  return {
-    token,
-    secret,
-    ...insertToken(token, { hash: hashSecret(secret), eventTeamId, accountIds }, versionArgument),
-  }
+  const rows = insertToken(token, { hash: hashSecret(secret), eventTeamId, accountIds }, versionArgument)
+  return { token, secret, state: [rows.state, ...limitAccount(token.accountId, token)], ledger: rows.ledger }
 }
 
 function accountsOf(id: string, accounts: Draft['accounts']): readonly string[] {

@@ -78,7 +78,7 @@ async function rotate(
       sql: 'select version = ? and rotated_at is null and revoked_at is null from tokens where id = ?',
       args: [old.version, old.id],
     },
-    state: [minted.state, updateRow(stateTokens, old.id, { rotatedAt }, { version: newStateVersion })],
+    state: [...minted.state, updateRow(stateTokens, old.id, { rotatedAt }, { version: newStateVersion })],
     ledger: [
       minted.ledger,
       updateRow(ledgerTokens, old.id, { rotatedAt, rotatedToId: minted.token.id, version: versionArgument }),

@@ -6,7 +6,7 @@ import { Failure } from '../failure.ts'
 import { tokens as ledgerTokens } from '../store/ledger.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion } from '../store/rows.ts'
-import { tokens as stateTokens } from '../store/state.ts'
+import { accounts as stateAccounts, tokens as stateTokens } from '../store/state.ts'
 import type { KeyClass, PrincipalType, Purpose } from './governed.ts'
 import type { Role } from './permissions.ts'
 import type { TokenProfile, TokenScope } from './scope.ts'
@@ -34,6 +34,8 @@ export interface StoredToken extends TokenScope, TokenProfile {
   createdAt: number
   createdBy: string | null
   lastUsedAt: number | null
+  /** The usage account it was made with, or that of the token it was rotated from. */
+  accountId: string | null
   version: number
 }
 
@@ -134,7 +136,25 @@ export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly
     createdAt: token.createdAt,
     createdBy: token.createdBy,
     lastUsedAt: token.lastUsedAt,
+    accountId: token.accountId,
     version: ledgerVersion,
   })
   return { state, ledger }
+}
+
+/**
+ * What the limits of a token say of its account, in the state: nothing where it has none. An account that tokens share
+ * keeps the strictest limit any of them was given.
+ */
+export function limitAccount(accountId: string | null, { maxRequests, maxBudget }: TokenScope): Statement[] {
+  if (accountId === null || (maxRequests === null && maxBudget === null)) return []
+  const { sql, args } = insertRow(
+    stateAccounts,
+    { id: accountId, maxRequests, maxBudget },
+    { version: newStateVersion },
+  )
+  const stricter = (column: string) =>
+    `${column} = min(coalesce(${column}, excluded.${column}), coalesce(excluded.${column}, ${column}))`
+  const update = `${stricter('max_requests')}, ${stricter('max_budget')}, version = excluded.version`
+  return [{ sql: `${sql} on conflict (id) do update set ${update}`, args }]
 }

@@ -56,4 +56,6 @@ export interface Allowances {
    * `UsageRefused`. An empty list gives a reservation that holds nothing.
    */
   reserve(demands: readonly Demand[], signal: AbortSignal): Reservation | Promise<Reservation>
+  /** Whether the lane already has the ledger's word that nothing is left of this account; never asks. */
+  exhausted(account: AccountName): boolean
 }

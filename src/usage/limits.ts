@@ -2,27 +2,26 @@
 
 export type BudgetWindow = 'day' | 'week' | 'month' | 'total'
 
+/** Whose spend a budget bounds; of a `token` budget, that of the tokens whose `bindings.budget_id` names it. */
+export type BudgetScopeKind = 'organization' | 'team' | 'user' | 'token'
+
 export interface Budget {
   id: string
   /** Nano-dollars. */
   maxBudget: number
   window: BudgetWindow
-  scope: { kind: 'organization' | 'team' | 'user' | 'token'; id: string | null }
+  scope: { kind: BudgetScopeKind; id: string | null }
 }
 
 /** A limit of requests or tokens a minute. */
 export interface RateLimit {
   id: string
-  name: string
   requestsPerMinute: number | null
   tokensPerMinute: number | null
 }
 
-export interface ConsumerGroup extends RateLimit {
-  teams: readonly string[]
-  users: readonly string[]
-  tokens: readonly string[]
-}
+/** Whose requests it counts; its id stands in the maps of `LimitSet`. */
+export type ConsumerGroup = RateLimit
 
 export interface AccessPolicy extends RateLimit {
   /** Exact ids or `*` globs; null for all. */
@@ -32,9 +31,17 @@ export interface AccessPolicy extends RateLimit {
 }
 
 export interface LimitSet {
-  readonly budgets: readonly Budget[]
-  readonly consumerGroups: readonly ConsumerGroup[]
+  readonly budgets: ReadonlyMap<string, Budget>
+  /** By whose spend they bound: `organization`, `team:<id>`, `user:<id>`. */
+  readonly budgetsOf: ReadonlyMap<string, readonly Budget[]>
+  /** By who is in them: `team:<id>`, `user:<id>`, `token:<id>`. */
+  readonly groupsOf: ReadonlyMap<string, readonly ConsumerGroup[]>
   readonly accessPolicies: ReadonlyMap<string, AccessPolicy>
 }
 
-export const noLimits: LimitSet = { budgets: [], consumerGroups: [], accessPolicies: new Map() }
+export const noLimits: LimitSet = {
+  budgets: new Map(),
+  budgetsOf: new Map(),
+  groupsOf: new Map(),
+  accessPolicies: new Map(),
+}

@@ -3,4 +3,4 @@ import type { Allowances, Reservation } from './allowance.ts'
 
 const nothing: Reservation = { held: [], extend: () => true, settle: () => [], release() {} }
 
-export const unlimited: Allowances = { reserve: () => nothing }
+export const unlimited: Allowances = { reserve: () => nothing, exhausted: () => false }

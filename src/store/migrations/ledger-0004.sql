@@ -1,1 +1,47 @@
--- Usage: what each lane was granted, returned and settled of each account.
+-- Usage: what each lane was granted, returned and settled of each account (protocols section 2). Counters only grow.
+-- That a lane's cell never settles more than it was granted is held here, whatever the code does.
+create table usage_cells (
+  account text not null,
+  lane text not null,
+  granted integer not null default 0 check (granted >= 0),
+  returned integer not null default 0 check (returned >= 0),
+  settled integer not null default 0 check (settled >= 0),
+  primary key (account, lane),
+  check (returned + settled <= granted)
+);
+create index usage_cells_lane on usage_cells (lane);
+
+-- The sum of an account's cells, and what has been said of it. `owner_id` is the token account's own id, `floor` the
+-- least that a request of it can cost: with less than that left the account is used up. `refused` is what lanes claimed
+-- beyond what they had been granted.
+create table usage_accounts (
+  account text primary key,
+  owner_id text,
+  kind text not null,
+  settled integer not null default 0,
+  floor integer not null default 1,
+  exhausted_at integer,
+  exhausted_told integer not null default 0,
+  refused integer not null default 0,
+  refused_told integer not null default 0,
+  closed_at integer
+);
+create index usage_accounts_owner on usage_accounts (owner_id);
+create index usage_accounts_exhausted on usage_accounts (kind, owner_id) where exhausted_at is not null;
+
+-- The process of a lane that last said hello; when the lane was given up for lost; when an operator released it.
+alter table lanes add column process text not null default '';
+alter table lanes add column lost_at integer;
+alter table lanes add column released_at integer;
+
+-- The account of a token: its own, or that of the token it was rotated from.
+alter table tokens add column account_id text;
+update tokens set account_id = (
+  with recursive former (id, rotated_from) as (
+    select t.id, t.rotated_from from tokens t where t.id = tokens.id
+    union all
+    select t.id, t.rotated_from from former join tokens t on t.id = former.rotated_from
+  )
+  select id from former where rotated_from is null
+);
+create index tokens_account on tokens (account_id);

@@ -1,0 +1,34 @@
+/** What the gateway reads of a chat completion, whole or a chunk of it. */
+import type { Usage } from './dialect.ts'
+import { countOf, isObject, objectsOf, textOf } from './json-value.ts'
+
+/** Generated text is content, reasoning (as several compatible providers name it), refusal and tool arguments. */
+const textFields = ['content', 'reasoning_content', 'reasoning', 'refusal'] as const
+
+/** Characters of the generated text in choices. */
+export function generatedLength(choices: unknown, part: 'message' | 'delta'): number {
+  let length = 0
+  for (const choice of objectsOf(choices)) {
+    const generated = choice[part]
+    if (!isObject(generated)) continue
+    for (const name of textFields) length += textOf(generated[name])?.length ?? 0
+    for (const { function: called, custom } of objectsOf(generated.tool_calls)) {
+      if (isObject(called)) length += textOf(called.arguments)?.length ?? 0
+      if (isObject(custom)) length += textOf(custom.input)?.length ?? 0
+    }
+  }
+  return length
+}
+
+export function readUsage(usage: unknown): Usage | null {
+  if (!isObject(usage)) return null
+  const { prompt_tokens_details: input, completion_tokens_details: output } = usage
+  const read: Usage = {
+    inputTokens: countOf(usage.prompt_tokens),
+    outputTokens: countOf(usage.completion_tokens),
+    cachedInputTokens: isObject(input) ? countOf(input.cached_tokens) : null,
+    cacheWriteTokens: null,
+    reasoningTokens: isObject(output) ? countOf(output.reasoning_tokens) : null,
+  }
+  return read.inputTokens === null && read.outputTokens === null ? null : read
+}

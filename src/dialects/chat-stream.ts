@@ -1,0 +1,146 @@
+/**
+ * Follows a stream of chat completion chunks. A channel is one field of one choice, `0/content`; it ends with the
+ * choice's `finish_reason`, or with the stream. Fields that nobody has heard of are channels like the others.
+ */
+import { envelope } from '../failure.ts'
+import type { SseFrame } from '../lib/sse.ts'
+import { generatedLength, readUsage } from './chat-answer.ts'
+import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
+import { plainId, startedAt } from './facts.ts'
+import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
+import { endingFrame, frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
+import { objectWith, textsIn } from './texts.ts'
+
+const done = '[DONE]'
+const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
+
+interface Channel {
+  choice: number
+  place: string
+  ended: boolean
+}
+
+class ChatReader implements StreamReader {
+  readonly #start: StreamStart
+  readonly #channels = new Map<string, Channel>()
+  readonly #openChoices = new Set<number>()
+  #usage: Usage | null = null
+  /** The frame last followed, parsed: it is opened next, if at all. */
+  #chunk: JsonObject | null = null
+  /** What the provider's chunks say of the answer as a whole. */
+  #head: JsonObject | null = null
+
+  constructor(start: StreamStart) {
+    this.#start = start
+  }
+
+  frame({ data }: SseFrameText): FrameFacts {
+    const chunk = data === done ? null : parseObject(data)
+    this.#chunk = chunk
+    if (chunk === null) return { terminal: data === done, textLength: 0, usage: this.#usage, error: null, ours: false }
+    if (isGiven(chunk.error)) {
+      return { terminal: true, textLength: 0, usage: this.#usage, error: errorCode(chunk.error), ours: false }
+    }
+    this.#head ??= chunk
+    for (const [position, choice] of objectsOf(chunk.choices).entries()) {
+      const index = indexOf(choice, position)
+      if (typeof choice.finish_reason === 'string') this.#openChoices.delete(index)
+      else this.#openChoices.add(index)
+    }
+    const usage = readUsage(chunk.usage)
+    if (usage !== null) this.#usage = usage
+    const onlyUsage = usage !== null && Array.isArray(chunk.choices) && chunk.choices.length === 0
+    return {
+      terminal: false,
+      textLength: generatedLength(chunk.choices, 'delta'),
+      usage: this.#usage,
+      error: null,
+      ours: onlyUsage && this.#start.usageAdded,
+    }
+  }
+
+  open(frame: SseFrame): FrameText | null {
+    const { data } = frame
+    if (data === null) return null
+    if (data === done) return endingFrame(frame, this.#end(null))
+    const chunk = this.#chunk
+    if (chunk === null) return plainFrame(frame, data)
+    if (isGiven(chunk.error)) return endingFrame(frame, this.#end(null))
+    const opened = new OpenFrame(frame, chunk)
+    for (const [position, choice] of objectsOf(chunk.choices).entries()) this.#openChoice(opened, choice, position)
+    for (const found of textsIn(chunk, { except: 'choices' })) opened.add(found, found.place, true)
+    return opened
+  }
+
+  #openChoice(opened: OpenFrame, choice: JsonObject, position: number): void {
+    const index = indexOf(choice, position)
+    if (isGiven(choice.logprobs)) {
+      choice.logprobs = null
+      opened.changed()
+    }
+    if (isObject(choice.delta)) {
+      for (const found of textsIn(choice.delta)) {
+        const channel = `${index}/${found.place}`
+        if (!found.alone) this.#learn(channel, index, found.place)
+        opened.add(found, channel, found.alone)
+      }
+    }
+    for (const found of textsIn(choice, { except: 'delta' })) {
+      opened.add(found, `${index}/choice/${found.place}`, true)
+    }
+    if (typeof choice.finish_reason === 'string') opened.ends.push(...this.#end(index))
+  }
+
+  #learn(channel: string, choice: number, place: string): void {
+    if (!this.#channels.has(channel)) this.#channels.set(channel, { choice, place, ended: false })
+  }
+
+  /** Ends a choice's channels, or all; gives those that had not ended. */
+  #end(choice: number | null): string[] {
+    const ended: string[] = []
+    for (const [name, channel] of this.#channels) {
+      if (channel.ended || (choice !== null && channel.choice !== choice)) continue
+      channel.ended = true
+      ended.push(name)
+    }
+    return ended
+  }
+
+  delta(channel: string, text: string): Uint8Array {
+    const known = this.#channels.get(channel)
+    if (known === undefined) throw new RangeError('No frame has shown this channel')
+    return this.#chunkOfOurs([{ index: known.choice, delta: objectWith(known.place, text), finish_reason: null }])
+  }
+
+  #chunkOfOurs(choices: readonly JsonObject[], more: JsonObject = {}): Uint8Array {
+    const { exchangeId, model } = this.#start
+    const head = this.#head ?? {}
+    return frameBytes({
+      id: textOf(head.id) ?? `chatcmpl-${plainId(exchangeId)}`,
+      object: 'chat.completion.chunk',
+      created: head.created ?? startedAt(exchangeId),
+      model: textOf(head.model) ?? model,
+      choices,
+      ...more,
+    })
+  }
+
+  errorFrames: StreamReader['errorFrames'] = (failure, requestId) =>
+    Buffer.concat([frameBytes(envelope(failure, requestId)), doneFrame])
+
+  endFrames = (): Uint8Array => doneFrame
+
+  escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
+    const waiting = begun && this.#openChoices.size > 0 ? [...this.#openChoices] : [0]
+    const delta = begun ? {} : { role: 'assistant', content: null }
+    const choices = waiting.map((index) => ({ index, delta, logprobs: null, finish_reason: 'content_filter' }))
+    return Buffer.concat([this.#chunkOfOurs(choices, { verdictan }), doneFrame])
+  }
+}
+
+export const chatReader = (start: StreamStart): StreamReader => new ChatReader(start)
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null
+
+const indexOf = ({ index }: JsonObject, position: number): number =>
+  typeof index === 'number' && Number.isSafeInteger(index) ? index : position

@@ -1,0 +1,40 @@
+/**
+ * Follows the streams of families whose answers no policy reads: each frame's data is one JSON object, whose meaning the
+ * family says. There is nothing to open, and what goes wrong is told by the envelope, on which the clients throw.
+ */
+import { envelope } from '../failure.ts'
+import type { FrameFacts, StreamReader } from './dialect.ts'
+import { errorCode, type JsonObject, parseObject } from './json-value.ts'
+
+const done = '[DONE]'
+const encoder = new TextEncoder()
+const nothing: FrameFacts = { terminal: false, textLength: 0, usage: null, error: null, ours: false }
+
+export interface EventLanguage {
+  /** What of a frame's data means something; the provider's errors are seen already. */
+  read(data: JsonObject): Partial<FrameFacts>
+  /** Whether a stream ends with `data: [DONE]`. */
+  endsWithDone: boolean
+}
+
+export function eventReader({ read, endsWithDone }: EventLanguage): StreamReader {
+  const end = encoder.encode(endsWithDone ? `data: ${done}\n\n` : '')
+  return {
+    frame({ data }) {
+      if (data === done) return { ...nothing, terminal: true }
+      const object = parseObject(data)
+      if (object === null) return nothing
+      const { error } = object
+      if (error !== undefined && error !== null) return { ...nothing, terminal: true, error: errorCode(error) }
+      return { ...nothing, ...read(object) }
+    },
+    open: () => null,
+    delta: () => {
+      throw new RangeError('The family has no text to add to')
+    },
+    errorFrames: (failure, requestId) =>
+      Buffer.concat([encoder.encode(`data: ${JSON.stringify(envelope(failure, requestId))}\n\n`), end]),
+    endFrames: () => end,
+    escalationFrames: () => end,
+  }
+}

@@ -1,0 +1,89 @@
+/** What the text dialects read alike of a request. */
+import { Failure } from '../failure.ts'
+import { isObject, type JsonObject, objectsOf } from './json-value.ts'
+
+const invalid = (param: string, message: string) => new Failure('invalid_parameter', { param, message })
+
+/** The model's id. Throws `invalid_parameter` where there is none. */
+export function modelOf(body: Readonly<JsonObject>): string {
+  const { model } = body
+  if (typeof model !== 'string' || model === '') throw invalid('model', 'model must be a non-empty string')
+  return model
+}
+
+/** A number that bounds what a request may cost; null where it is left out. Throws where it is no whole number. */
+export function wholeNumber(body: Readonly<JsonObject>, name: string, least: number): number | null {
+  const value = body[name]
+  if (value === undefined || value === null) return null
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
+    throw invalid(name, `${name} must be a whole number of at least ${least}`)
+  }
+  return value
+}
+
+export function sessionIdOf(body: Readonly<JsonObject>): string | null {
+  const { session_id: sessionId } = body
+  if (sessionId === undefined || sessionId === null) return null
+  if (typeof sessionId !== 'string') throw invalid('session_id', 'session_id must be a string')
+  return sessionId
+}
+
+/**
+ * Parts whose tokens the body's bytes do not bound: what is fetched from elsewhere, and images and documents, which
+ * cost by their size in pixels and pages.
+ */
+const beyondParts = new Set([
+  'image',
+  'image_url',
+  'input_image',
+  'document',
+  'file',
+  'input_file',
+  'container_upload',
+  'item_reference',
+  'computer_call_output',
+])
+
+/** Whether a part at any depth brings more input than its bytes show. */
+export function reachesBeyond(value: unknown, depth = 0): boolean {
+  if (typeof value !== 'object' || value === null || depth > 64) return false
+  if (Array.isArray(value)) return value.some((element) => reachesBeyond(element, depth + 1))
+  if (!isObject(value)) return false
+  if (typeof value.type === 'string' && beyondParts.has(value.type) && !isPlainDocument(value)) return true
+  for (const name in value) {
+    const inner = value[name]
+    if (typeof inner === 'object' && inner !== null && reachesBeyond(inner, depth + 1)) return true
+  }
+  return false
+}
+
+/** A document whose text stands in the body. */
+const isPlainDocument = ({ type, source }: JsonObject): boolean =>
+  type === 'document' && isObject(source) && (source.type === 'text' || source.type === 'content')
+
+/** What the tools that the provider runs itself may do. */
+export interface HostedTools {
+  /** The most uses of them all; 0 where there are none. */
+  uses: number
+  /** One of them has no maximum. */
+  unbounded: boolean
+}
+
+/** Counts the provider's own tools by their `max_uses`; `isHosted` tells them from those the caller runs. */
+export function hostedTools(tools: unknown, isHosted: (type: string) => boolean): HostedTools {
+  let uses = 0
+  let unbounded = false
+  for (const { type, max_uses: most } of objectsOf(tools)) {
+    if (typeof type !== 'string' || !isHosted(type)) continue
+    if (typeof most === 'number' && Number.isSafeInteger(most) && most >= 0) uses += most
+    else unbounded = true
+  }
+  return { uses, unbounded }
+}
+
+/** Seconds since the epoch at which an exchange began, as its id (UUIDv7, RFC 9562 section 5.7) tells. */
+export const startedAt = (exchangeId: string): number =>
+  Math.floor(Number.parseInt(exchangeId.slice(0, 8) + exchangeId.slice(9, 13), 16) / 1000)
+
+/** An exchange's id as a provider would write one after its prefix. */
+export const plainId = (exchangeId: string): string => exchangeId.replaceAll('-', '')

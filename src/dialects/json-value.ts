@@ -1,0 +1,33 @@
+/** Reading of parsed JSON whose shape nobody vouches for. */
+
+export type JsonObject = Record<string, unknown>
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The object that a text holds; null where it is no JSON, or no object. */
+export function parseObject(text: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : null
+  } catch {
+    // What is not JSON says nothing to the gateway; it is the client's to read, as it came.
+    return null
+  }
+}
+
+/** The objects of an array; nothing where it is none. */
+export const objectsOf = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : [])
+
+export const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+
+/** A count as providers report it; null where it is none. */
+export const countOf = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
+
+/** A provider's error as a code for events: its own code, else its type. */
+export function errorCode(error: unknown): string {
+  if (typeof error === 'string' && error !== '') return error
+  if (!isObject(error)) return 'unknown'
+  return textOf(error.code) ?? textOf(error.type) ?? 'unknown'
+}

@@ -1,0 +1,200 @@
+/**
+ * Follows a stream of message events. A channel is one field of one content block, `1/text`, and ends with
+ * `content_block_stop`; what is thought ends with its signature, which holds for the whole of it.
+ */
+import type { SseFrame } from '../lib/sse.ts'
+import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
+import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
+import { errorBody } from './messages-error.ts'
+import { blockTexts, ownMessage, readUsage } from './messages-texts.ts'
+import { frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
+import { type FoundText, objectWith, textsIn } from './texts.ts'
+
+interface Channel {
+  name: string
+  block: number
+  /** `text_delta`, and where in the delta the text stands. */
+  deltaType: string
+  place: string
+  ended: boolean
+  /** What came and was not passed on yet, to tell text that is late from text that was altered. */
+  owed: string
+  altered: boolean
+}
+
+/** Blocks begin with an empty text that deltas continue. */
+const deltas: Readonly<Record<string, string>> = { text: 'text_delta', thinking: 'thinking_delta' }
+
+class MessagesReader implements StreamReader {
+  readonly #start: StreamStart
+  readonly #channels = new Map<string, Channel>()
+  readonly #openBlocks = new Set<number>()
+  #usage: Usage | null = null
+  #event: JsonObject | null = null
+  #type = ''
+  #hasBegun = false
+
+  constructor(start: StreamStart) {
+    this.#start = start
+  }
+
+  frame({ event: name, data }: SseFrameText): FrameFacts {
+    const event = parseObject(data)
+    this.#event = event
+    const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
+    if (event === null) return facts
+    this.#type = textOf(event.type) ?? name ?? ''
+    if (this.#type === 'message_start' && isObject(event.message)) {
+      this.#hasBegun = true
+      // Its output count is of what was produced when it was sent, nothing, and says nothing of the end.
+      this.#noteUsage(event.message.usage, false)
+    }
+    if (this.#type === 'message_delta') this.#noteUsage(event.usage, true)
+    if (this.#type === 'content_block_start') this.#openBlocks.add(indexOf(event))
+    if (this.#type === 'content_block_stop') this.#openBlocks.delete(indexOf(event))
+    if (this.#type === 'content_block_delta' && isObject(event.delta)) facts.textLength = deltaLength(event.delta)
+    facts.usage = this.#usage
+    if (this.#type === 'error' || isObject(event.error)) {
+      facts.error = errorCode(event.error)
+      facts.terminal = true
+    } else facts.terminal = this.#type === 'message_stop'
+    return facts
+  }
+
+  /** Each report holds what it tells; what it leaves out stands as it was. */
+  #noteUsage(reported: unknown, withOutput: boolean): void {
+    const told = readUsage(reported)
+    if (told === null) return
+    const before = this.#usage
+    this.#usage = {
+      inputTokens: told.inputTokens ?? before?.inputTokens ?? null,
+      outputTokens: (withOutput ? told.outputTokens : null) ?? before?.outputTokens ?? null,
+      cachedInputTokens: told.cachedInputTokens ?? before?.cachedInputTokens ?? null,
+      cacheWriteTokens: told.cacheWriteTokens ?? before?.cacheWriteTokens ?? null,
+      reasoningTokens: told.reasoningTokens ?? before?.reasoningTokens ?? null,
+    }
+  }
+
+  open(frame: SseFrame): FrameText | null {
+    const { data } = frame
+    if (data === null) return null
+    const event = this.#event
+    if (event === null) return plainFrame(frame, data)
+    if (this.#type === 'content_block_delta' && isObject(event.delta)) return this.#openDelta(frame, event, event.delta)
+    const opened = new OpenFrame(frame, event)
+    if (this.#type === 'error' || isObject(event.error)) opened.ends.push(...this.#end(null))
+    else if (this.#type === 'message_start' && isObject(event.message)) {
+      for (const [index, block] of objectsOf(event.message.content).entries()) this.#addBlock(opened, block, index)
+    } else if (this.#type === 'content_block_start' && isObject(event.content_block)) {
+      this.#addBlock(opened, event.content_block, indexOf(event))
+    } else {
+      for (const found of textsIn(event)) opened.add(found, `event/${found.place}`, true)
+      if (this.#type === 'content_block_stop') opened.ends.push(...this.#end(indexOf(event)))
+      if (this.#type === 'message_stop') opened.ends.push(...this.#end(null))
+    }
+    return opened
+  }
+
+  #openDelta(frame: SseFrame, event: JsonObject, delta: JsonObject): FrameText {
+    const block = indexOf(event)
+    const type = textOf(delta.type) ?? ''
+    const thinking = this.#channels.get(`${block}/thinking`)
+    const isSignature = type === 'signature_delta'
+    const opened = new OpenFrame(frame, event, () => {
+      if (!isSignature || thinking === undefined || !(thinking.altered || thinking.owed !== '')) return false
+      // A provider refuses signed thinking whose text is not what it signed.
+      delta.signature = ''
+      return true
+    })
+    for (const found of textsIn(delta)) {
+      const channel = `${block}/${found.place}`
+      const continued = !found.alone && type !== 'citations_delta'
+      if (continued) this.#addPart(opened, found, this.#learn(channel, block, type, found.place))
+      else opened.add(found, channel, true)
+    }
+    if (isSignature) opened.ends.push(...this.#end(block))
+    return opened
+  }
+
+  /** What a block begins with; results of tools come whole, in one frame. */
+  #addBlock(opened: OpenFrame, block: JsonObject, index: number): void {
+    const type = textOf(block.type) ?? ''
+    for (const found of blockTexts(block)) {
+      const deltaType = found.place === type ? deltas[type] : undefined
+      const channel = `${index}/${found.place}`
+      if (deltaType === undefined) opened.add(found, channel, true)
+      else if (found.text !== '') this.#addPart(opened, found, this.#learn(channel, index, deltaType, found.place))
+    }
+  }
+
+  #addPart(opened: OpenFrame, found: FoundText, channel: Channel): void {
+    channel.owed += found.text
+    opened.add(found, channel.name, false, (text) => passOn(channel, text))
+  }
+
+  #learn(channel: string, block: number, deltaType: string, place: string): Channel {
+    let known = this.#channels.get(channel)
+    if (known === undefined) {
+      known = { name: channel, block, deltaType, place, ended: false, owed: '', altered: false }
+      this.#channels.set(channel, known)
+    }
+    return known
+  }
+
+  /** Ends a block's channels, or all; gives those that had not ended. */
+  #end(block: number | null): string[] {
+    const ended: string[] = []
+    for (const [name, channel] of this.#channels) {
+      if (channel.ended || (block !== null && channel.block !== block)) continue
+      channel.ended = true
+      ended.push(name)
+    }
+    return ended
+  }
+
+  delta(channel: string, text: string): Uint8Array {
+    const known = this.#channels.get(channel)
+    if (known === undefined) throw new RangeError('No frame has shown this channel')
+    passOn(known, text)
+    const delta = { type: known.deltaType, ...objectWith(known.place, text) }
+    return frameBytes({ type: 'content_block_delta', index: known.block, delta }, 'content_block_delta')
+  }
+
+  errorFrames: StreamReader['errorFrames'] = (failure, requestId) => frameBytes(errorBody(failure, requestId), 'error')
+
+  endFrames = (): Uint8Array => new Uint8Array(0)
+
+  escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
+    const { model, exchangeId } = this.#start
+    const isOpen = begun && this.#hasBegun
+    const message = ownMessage(model, exchangeId)
+    const opening = isOpen
+      ? [...this.#openBlocks].map((index) => ({ type: 'content_block_stop', index }))
+      : [{ type: 'message_start', message }]
+    const events = [
+      ...opening,
+      {
+        type: 'message_delta',
+        delta: { stop_reason: 'refusal', stop_sequence: null },
+        usage: { output_tokens: this.#usage?.outputTokens ?? 0 },
+        verdictan,
+      },
+      { type: 'message_stop' },
+    ]
+    return Buffer.concat(events.map((event) => frameBytes(event, event.type)))
+  }
+}
+
+export const messagesReader = (start: StreamStart): StreamReader => new MessagesReader(start)
+
+/** Notes what was passed on of a text: what came, perhaps late, or something else. */
+function passOn(channel: Channel, text: string): void {
+  if (channel.owed.startsWith(text)) channel.owed = channel.owed.slice(text.length)
+  else channel.altered = true
+}
+
+const indexOf = ({ index }: JsonObject): number => (typeof index === 'number' ? index : 0)
+
+/** Characters that a delta adds: text, thinking, or a tool's input. */
+const deltaLength = (delta: JsonObject): number =>
+  (textOf(delta.text) ?? textOf(delta.thinking) ?? textOf(delta.partial_json) ?? '').length

@@ -1,0 +1,68 @@
+/** What the gateway reads of the messages language: its blocks, its usage, and what it runs at the provider. */
+import type { TextKind, TextSlot, Usage } from './dialect.ts'
+import { plainId } from './facts.ts'
+import { countOf, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { type FoundText, slotsOf, textsIn } from './texts.ts'
+
+/** What a content block holds, by its type. */
+export function kindOfBlock(type: unknown): TextKind {
+  const name = textOf(type) ?? ''
+  if (name.endsWith('tool_result')) return 'tool_result'
+  return name.includes('thinking') ? 'reasoning' : 'content'
+}
+
+export const blockTexts = (block: JsonObject): FoundText[] => textsIn(block, { kind: kindOfBlock(block.type) })
+
+/** The texts of a `content`, which is a string or blocks, as slots of an outermost member. */
+export function contentSlots(holder: JsonObject, key: string, member: string, role: string | null): TextSlot[] {
+  const content = holder[key]
+  if (typeof content !== 'string') {
+    return objectsOf(content).flatMap((block) => slotsOf(blockTexts(block), { member, role: roleOfBlock(block, role) }))
+  }
+  const put = (text: string) => {
+    holder[key] = text
+  }
+  return slotsOf([{ place: key, kind: 'content', text: content, alone: true, put }], { member, role })
+}
+
+/** The results of tools come in the user's turn. */
+const roleOfBlock = (block: JsonObject, role: string | null): string | null =>
+  kindOfBlock(block.type) === 'tool_result' ? 'tool' : role
+
+/** Characters of the generated text in content blocks. */
+export function generatedLength(content: unknown): number {
+  let length = 0
+  for (const { text, thinking, input } of objectsOf(content)) {
+    length += (textOf(text) ?? textOf(thinking) ?? '').length
+    if (isObject(input)) length += JSON.stringify(input).length
+  }
+  return length
+}
+
+/** Counts as one object reports them; input is all of it, what came from the cache and went into it included. */
+export function readUsage(usage: unknown): Usage | null {
+  if (!isObject(usage)) return null
+  const counts = [usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens].map(countOf)
+  const [uncached, read, written] = counts
+  const details = usage.output_tokens_details
+  const told: Usage = {
+    inputTokens: uncached === null ? null : counts.reduce<number>((sum, count) => sum + (count ?? 0), 0),
+    outputTokens: countOf(usage.output_tokens),
+    cachedInputTokens: read ?? null,
+    cacheWriteTokens: written ?? null,
+    reasoningTokens: isObject(details) ? countOf(details.thinking_tokens ?? details.reasoning_tokens) : null,
+  }
+  return told.inputTokens === null && told.outputTokens === null ? null : told
+}
+
+/** A message of ours, as `message_start` and answers hold one. */
+export const ownMessage = (model: string, exchangeId: string): JsonObject => ({
+  id: `msg_${plainId(exchangeId)}`,
+  type: 'message',
+  role: 'assistant',
+  model,
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
+  usage: { input_tokens: 0, output_tokens: 0 },
+})

@@ -1,0 +1,83 @@
+/**
+ * The messages language of `POST /v1/messages`: content blocks, JSON or SSE, streams between `message_start` and
+ * `message_stop`, and errors of its own form for everything that the gateway refuses (service.md, Messages route).
+ */
+import { Failure } from '../failure.ts'
+import { type Dialect, estimateTokens } from './dialect.ts'
+import { hostedTools, modelOf, reachesBeyond, wholeNumber } from './facts.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { errorBody, rewrittenError } from './messages-error.ts'
+import { messagesReader } from './messages-stream.ts'
+import { contentSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
+import { descriptionSlots, outermost, slotsOf, textLength, textsIn } from './texts.ts'
+
+export const messages: Dialect = {
+  family: 'messages',
+  route: 'POST /v1/messages',
+  policyStages: ['pre_request', 'post_request', 'pre_response'],
+  requestForm: 'json',
+  strictRequestId: true,
+
+  read(body) {
+    const model = modelOf(body)
+    if (body.response_format !== undefined) {
+      const message = 'response_format is not accepted on this route'
+      throw new Failure('invalid_parameter', { param: 'response_format', message })
+    }
+    const tools = hostedTools(body.tools, isHosted)
+    return {
+      model,
+      stream: body.stream === true,
+      inputEstimate: estimateTokens(textLength(body.system) + textLength(body.messages)),
+      outputLimit: wholeNumber(body, 'max_tokens', 0),
+      choices: 1,
+      beyondBody: isGiven(body.container) || reachesBeyond(body.messages),
+      unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
+      ...(tools.uses > 0 && { toolUses: tools.uses }),
+      sessionId: null,
+    }
+  },
+
+  requestText: (body) => [
+    ...contentSlots(body, 'system', 'system', 'system'),
+    ...objectsOf(body.messages).flatMap((message) =>
+      contentSlots(message, 'content', 'messages', textOf(message.role)),
+    ),
+    ...descriptionSlots(body, 'tools'),
+  ],
+
+  readAnswer: (body) =>
+    isObject(body)
+      ? { usage: readUsage(body.usage), textLength: generatedLength(body.content) }
+      : { usage: null, textLength: 0 },
+
+  answerText: (body) =>
+    isObject(body)
+      ? [
+          ...contentSlots(body, 'content', 'content', 'assistant'),
+          ...textsIn(body, { except: 'content' }).flatMap((found) =>
+            slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
+          ),
+        ]
+      : [],
+
+  reader: (start) => messagesReader(start),
+  errorBody,
+  providerError: rewrittenError,
+  escalation: ({ model }, verdictan, exchangeId) => ({
+    ...ownMessage(model, exchangeId),
+    stop_reason: 'refusal',
+    verdictan,
+  }),
+}
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null
+
+/** Tools with a dated type that the provider does not run itself. */
+const runByCaller = /^(?:custom|bash_|text_editor_|computer_|memory_)/
+const isHosted = (type: string): boolean => !runByCaller.test(type)
+
+function unboundedMember(body: Readonly<JsonObject>): string | null {
+  if (Array.isArray(body.mcp_servers) && body.mcp_servers.length > 0) return 'mcp_servers'
+  return body.speed === 'fast' ? 'speed' : null
+}

@@ -1,0 +1,88 @@
+/**
+ * A frame opened for inspection: its parsed data, the texts found in it, and the way back to bytes. Where nothing was
+ * changed these are the bytes that came; otherwise only the `data` line is written anew.
+ */
+import { type SseFrame, withData } from '../lib/sse.ts'
+import type { FrameText, StreamPiece, TextKind } from './dialect.ts'
+import type { JsonObject } from './json-value.ts'
+import type { FoundText } from './texts.ts'
+
+export class OpenFrame implements FrameText {
+  readonly pieces: StreamPiece[] = []
+  readonly ends: string[] = []
+  readonly #frame: SseFrame
+  readonly #data: JsonObject
+  readonly #beforeBytes: (() => boolean) | null
+  readonly #onBytes: (() => void)[] = []
+  #changed = false
+
+  /** `beforeBytes` makes the last changes to the data; it says whether it made any. */
+  constructor(frame: SseFrame, data: JsonObject, beforeBytes: (() => boolean) | null = null) {
+    this.#frame = frame
+    this.#data = data
+    this.#beforeBytes = beforeBytes
+  }
+
+  /** Something of the data was changed other than by `replace`. */
+  changed(): void {
+    this.#changed = true
+  }
+
+  /** Adds a text as a piece. `onPass` is told, once, what is sent in its place. */
+  add(found: FoundText, channel: string, whole: boolean, onPass?: (text: string) => void): void {
+    if (found.text === '') return
+    let sent = found.text
+    if (onPass !== undefined) this.#onBytes.push(() => onPass(sent))
+    this.pieces.push({
+      channel,
+      kind: found.kind,
+      text: found.text,
+      whole,
+      replace: (text) => {
+        if (text === sent) return
+        sent = text
+        found.put(text)
+        this.#changed = true
+      },
+    })
+  }
+
+  bytes(): Uint8Array {
+    for (const pass of this.#onBytes) pass()
+    if (this.#beforeBytes?.()) this.#changed = true
+    return this.#changed ? withData(this.#frame.bytes, JSON.stringify(this.#data)) : this.#frame.bytes
+  }
+}
+
+/** A frame whose data is no JSON object: the whole of it is one text, for whoever reads it all the same. */
+export function plainFrame(frame: SseFrame, data: string, ends: readonly string[] = []): FrameText {
+  let sent = data
+  const replace = (text: string) => {
+    sent = text
+  }
+  return {
+    pieces: data === '' ? [] : [{ channel: 'data', kind: 'content', text: data, whole: true, replace }],
+    ends,
+    bytes: () => (sent === data ? frame.bytes : withData(frame.bytes, sent)),
+  }
+}
+
+/** A frame without texts that ends channels. */
+export const endingFrame = (frame: SseFrame, ends: readonly string[]): FrameText => ({
+  pieces: [],
+  ends,
+  bytes: () => frame.bytes,
+})
+
+const encoder = new TextEncoder()
+
+/** A frame of ours. */
+export const frameBytes = (data: unknown, event?: string): Uint8Array =>
+  encoder.encode(`${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`)
+
+/** The kinds of generated texts, by the name of the field or event that brings them. */
+export function kindOfStem(stem: string): TextKind {
+  if (stem.endsWith('refusal')) return 'refusal'
+  if (stem.endsWith('arguments')) return 'tool_arguments'
+  return stem.includes('reasoning') ? 'reasoning' : 'content'
+}

@@ -1,0 +1,249 @@
+/**
+ * Follows a stream of response events. A channel is one part of one output item, `2/0/output_text`: output index, part,
+ * and the stem of the events that bring it (`response.output_text.delta`, `.done`). The same text comes again whole with
+ * the part, the item and the response; those are pieces of the same channel that stand for themselves.
+ *
+ * Events are numbered. Where a frame of ours is put in, the numbers of all that follow are moved on.
+ */
+import { envelope } from '../failure.ts'
+import type { SseFrame } from '../lib/sse.ts'
+import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
+import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
+import { frameBytes, kindOfStem, OpenFrame, plainFrame } from './open-frame.ts'
+import { ownResponse, readUsage, waiting } from './responses-answer.ts'
+import { dropItemLogprobs, dropLogprobs, itemTexts, partOf } from './responses-texts.ts'
+import { type FoundText, objectWith, textsIn } from './texts.ts'
+
+const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed'])
+/** Events whose delta is encoded sound. */
+const soundStems = new Set(['audio', 'output_audio'])
+
+interface Channel {
+  outputIndex: number
+  /** The events' other members: item and part. */
+  address: JsonObject
+  stem: string
+  /** Where the text stands in the delta; null where it is the delta. */
+  place: string | null
+  ended: boolean
+}
+
+class ResponsesReader implements StreamReader {
+  readonly #start: StreamStart
+  readonly #channels = new Map<string, Channel>()
+  #usage: Usage | null = null
+  #event: JsonObject | null = null
+  #type = ''
+  /** The response as the provider's first event told it. */
+  #response: JsonObject | null = null
+  #lastNumber = -1
+  /** Frames of ours among the provider's. */
+  #inserted = 0
+
+  constructor(start: StreamStart) {
+    this.#start = start
+  }
+
+  frame({ event: name, data }: SseFrameText): FrameFacts {
+    const event = parseObject(data)
+    this.#event = event
+    const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
+    if (event === null) return facts
+    this.#type = textOf(event.type) ?? name ?? ''
+    if (typeof event.sequence_number === 'number') this.#lastNumber = event.sequence_number
+    if (isObject(event.response)) {
+      this.#response ??= event.response
+      this.#usage = readUsage(event.response.usage) ?? this.#usage
+      facts.usage = this.#usage
+    }
+    if (this.#type.endsWith('.delta') && !soundStems.has(stemOf(this.#type))) {
+      facts.textLength = textOf(event.delta)?.length ?? 0
+    }
+    facts.terminal = terminal.has(this.#type)
+    facts.error = this.#errorOf(event)
+    return facts
+  }
+
+  #errorOf(event: JsonObject): string | null {
+    if (this.#type === 'response.failed') return errorCode(isObject(event.response) ? event.response.error : null)
+    if (this.#type !== 'error' && !isObject(event.error)) return null
+    const flat = textOf(event.code)
+    return isObject(event.error) ? errorCode(event.error) : (flat ?? 'unknown')
+  }
+
+  open(frame: SseFrame): FrameText | null {
+    const { data } = frame
+    if (data === null) return null
+    const event = this.#event
+    if (event === null) return plainFrame(frame, data)
+    const opened = new OpenFrame(frame, event, () => this.#renumber(event))
+    const stem = stemOf(this.#type)
+    if (this.#errorOf(event) !== null && !isObject(event.response)) opened.ends.push(...this.#end(''))
+    else if (isObject(event.response)) this.#openResponse(opened, event.response)
+    else if (isObject(event.item)) this.#openItem(opened, event, event.item)
+    else if (isObject(event.part)) this.#openPart(opened, event, event.part, stem)
+    else if (this.#type.endsWith('.delta') && !soundStems.has(stem)) this.#openDelta(opened, event, stem)
+    else this.#openOther(opened, event, stem)
+    if (dropLogprobs(event)) opened.changed()
+    return opened
+  }
+
+  #openDelta(opened: OpenFrame, event: JsonObject, stem: string): void {
+    const kind = kindOfStem(stem)
+    const inObject = isObject(event.delta) ? textsIn(event.delta, { kind }) : []
+    const direct: FoundText[] = textsIn(event, { kind, except: isObject(event.delta) ? 'delta' : '' })
+    for (const found of direct) {
+      const isDelta = found.place === 'delta'
+      const channel = isDelta ? channelOf(event, stem) : `${channelOf(event, stem)}/${found.place}`
+      if (isDelta) this.#learn(channel, event, stem, null)
+      opened.add({ ...found, kind: isDelta ? kind : found.kind }, channel, !isDelta)
+    }
+    for (const found of inObject) {
+      const channel = `${channelOf(event, stem)}/${found.place}`
+      if (!found.alone) this.#learn(channel, event, stem, found.place)
+      opened.add(found, channel, found.alone)
+    }
+  }
+
+  /** A text that is done, whole (`response.output_text.done`), and whatever else an event may say. */
+  #openOther(opened: OpenFrame, event: JsonObject, stem: string): void {
+    const channel = channelOf(event, stem)
+    for (const found of textsIn(event, { kind: kindOfStem(stem) })) {
+      const isText = wholeTexts.has(found.place)
+      opened.add(found, isText ? channel : `${channel}/${found.place}`, true)
+    }
+    if (this.#type.endsWith('.done')) opened.ends.push(...this.#end(channel))
+  }
+
+  #openPart(opened: OpenFrame, event: JsonObject, part: JsonObject, stem: string): void {
+    const isDone = this.#type.endsWith('.done')
+    const partStem = stem.startsWith('reasoning_summary')
+      ? 'reasoning_summary_text'
+      : (textOf(part.type) ?? 'output_text')
+    const channel = channelOf(event, partStem)
+    for (const found of textsIn(part, { kind: kindOfStem(partStem) })) {
+      const isText = found.place === 'text' || found.place === 'refusal'
+      if (isText && !isDone) this.#learn(channel, event, partStem, null)
+      opened.add(found, isText ? channel : `${channel}/${found.place}`, isDone || !isText)
+    }
+    if (dropLogprobs(part)) opened.changed()
+    if (isDone) opened.ends.push(...this.#end(channel))
+  }
+
+  #openItem(opened: OpenFrame, event: JsonObject, item: JsonObject): void {
+    const isDone = this.#type.endsWith('.done')
+    this.#addItem(opened, item, numberOf(event.output_index), isDone)
+    if (isDone) opened.ends.push(...this.#end(`${numberOf(event.output_index)}/`))
+  }
+
+  #openResponse(opened: OpenFrame, response: JsonObject): void {
+    for (const [index, item] of objectsOf(response.output).entries()) this.#addItem(opened, item, index, true)
+    const { output_text: text } = response
+    if (typeof text === 'string') {
+      const put = (replacement: string) => {
+        response.output_text = replacement
+      }
+      opened.add({ place: 'output_text', kind: 'content', text, alone: true, put }, 'output_text', true)
+    }
+    if (terminal.has(this.#type)) opened.ends.push(...this.#end(''))
+  }
+
+  /** The texts of an item, which are whole unless deltas still follow. */
+  #addItem(opened: OpenFrame, item: JsonObject, outputIndex: number, isWhole: boolean): void {
+    for (const found of itemTexts(item)) {
+      const part = partOf(item, found.place)
+      const address = { ...part?.part, output_index: outputIndex, ...(isGiven(item.id) && { item_id: item.id }) }
+      const channel = part === null ? `${outputIndex}//item/${found.place}` : channelOf(address, part.stem)
+      if (part !== null && !isWhole && found.text !== '') this.#learn(channel, address, part.stem, null)
+      opened.add(found, channel, isWhole || part === null)
+    }
+    if (dropItemLogprobs(item)) opened.changed()
+  }
+
+  #learn(channel: string, event: JsonObject, stem: string, place: string | null): void {
+    if (this.#channels.has(channel)) return
+    const address: JsonObject = {}
+    for (const name of addressMembers) if (event[name] !== undefined) address[name] = event[name]
+    this.#channels.set(channel, { outputIndex: numberOf(event.output_index), address, stem, place, ended: false })
+  }
+
+  /** Ends the channels whose names begin so; gives those that had not ended. */
+  #end(beginning: string): string[] {
+    const ended: string[] = []
+    for (const [name, channel] of this.#channels) {
+      if (channel.ended || !name.startsWith(beginning)) continue
+      channel.ended = true
+      ended.push(name)
+    }
+    return ended
+  }
+
+  /** Moves an event's number on by the frames that were put in before it. */
+  #renumber(event: JsonObject): boolean {
+    if (this.#inserted === 0 || typeof event.sequence_number !== 'number') return false
+    event.sequence_number += this.#inserted
+    return true
+  }
+
+  delta(channel: string, text: string): Uint8Array {
+    const known = this.#channels.get(channel)
+    if (known === undefined) throw new RangeError('No frame has shown this channel')
+    // It stands before the frame that was last opened, and takes its number.
+    const number = Math.max(0, this.#lastNumber + this.#inserted)
+    this.#inserted++
+    const type = `response.${known.stem}.delta`
+    const delta = known.place === null ? text : objectWith(known.place, text)
+    return frameBytes({ type, sequence_number: number, ...known.address, delta }, type)
+  }
+
+  errorFrames: StreamReader['errorFrames'] = (failure, requestId) => {
+    const { error, ...rest } = envelope(failure, requestId)
+    const { message, param, code } = error
+    // Flat for those that yield it as an event, nested for those that throw what is in `error`.
+    return frameBytes({ type: 'error', sequence_number: this.#next(), code, message, param, error, ...rest }, 'error')
+  }
+
+  endFrames = (): Uint8Array => new Uint8Array(0)
+
+  escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
+    const opened = begun ? this.#response : null
+    const response = opened ?? ownResponse(this.#start.model, this.#start.exchangeId)
+    const number = opened === null ? 0 : this.#next()
+    const last = { ...response, ...waiting(verdictan) }
+    const incomplete = 'response.incomplete'
+    if (opened !== null) {
+      return frameBytes({ type: incomplete, sequence_number: number, response: last, verdictan }, incomplete)
+    }
+    const created = 'response.created'
+    return Buffer.concat([
+      frameBytes({ type: created, sequence_number: number, response }, created),
+      frameBytes({ type: incomplete, sequence_number: number + 1, response: last, verdictan }, incomplete),
+    ])
+  }
+
+  #next(): number {
+    return this.#lastNumber + this.#inserted + 1
+  }
+}
+
+export const responsesReader = (start: StreamStart): StreamReader => new ResponsesReader(start)
+
+const addressMembers = ['item_id', 'output_index', 'content_index', 'summary_index'] as const
+/** Members that hold the whole text of a channel when it is done. */
+const wholeTexts = new Set(['text', 'refusal', 'arguments', 'input', 'code', 'transcript'])
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null
+
+/** `output_text` of `response.output_text.delta`. */
+const stemOf = (type: string): string => type.replace(/^response\./, '').replace(/\.[a-z_]+$/, '')
+
+const numberOf = (value: unknown): number => (typeof value === 'number' ? value : 0)
+
+function channelOf(
+  { output_index: output, content_index: content, summary_index: summary }: JsonObject,
+  stem: string,
+): string {
+  return `${numberOf(output)}/${textOfNumber(content) || textOfNumber(summary)}/${stem}`
+}
+
+const textOfNumber = (value: unknown): string => (typeof value === 'number' ? String(value) : '')

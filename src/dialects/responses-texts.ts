@@ -1,0 +1,81 @@
+/**
+ * Where texts stand in the items of the responses language, and which channel of a stream brings each: an item's text
+ * comes in pieces (`response.output_text.delta`), and again whole with every event that says a part of it is done.
+ */
+import type { TextKind } from './dialect.ts'
+import { isObject, type JsonObject, textOf } from './json-value.ts'
+import { type FoundText, textsIn } from './texts.ts'
+
+/** What an item of input or output holds, by its type. */
+const kinds: Readonly<Record<string, TextKind>> = {
+  reasoning: 'reasoning',
+  function_call_output: 'tool_result',
+  custom_tool_call_output: 'tool_result',
+  computer_call_output: 'tool_result',
+  local_shell_call_output: 'tool_result',
+  shell_call_output: 'tool_result',
+  apply_patch_call_output: 'tool_result',
+  mcp_list_tools: 'tool_result',
+  file_search_call: 'tool_result',
+}
+
+export const itemTexts = (item: JsonObject): FoundText[] => {
+  const texts = textsIn(item, { kind: kinds[textOf(item.type) ?? ''] ?? 'content' })
+  if (item.type !== 'mcp_call') return texts
+  return texts.map((found) => (found.place === 'output' ? { ...found, kind: 'tool_result' } : found))
+}
+
+/** Whose words an item of the input is. */
+export function roleOf(item: JsonObject): string | null {
+  const role = textOf(item.role)
+  if (role !== null) return role
+  const type = textOf(item.type) ?? ''
+  if (kinds[type] === 'tool_result') return 'tool'
+  return type.endsWith('_call') || type === 'reasoning' ? 'assistant' : null
+}
+
+/** The stem of the events that bring a text of an output item, and the number of its part. */
+export interface ItemPart {
+  stem: string
+  part: { content_index: number } | { summary_index: number } | null
+}
+
+const inContent = /^content#(\d+)\/(?:text|refusal)$/
+const inSummary = /^summary#(\d+)\/text$/
+
+/** How a text of an output item is streamed; null where it only ever comes whole. */
+export function partOf(item: JsonObject, place: string): ItemPart | null {
+  const content = inContent.exec(place)
+  if (content !== null) {
+    const index = Number(content[1])
+    const stem = place.endsWith('refusal') ? 'refusal' : contentStem(item, index)
+    return { stem, part: { content_index: index } }
+  }
+  const summary = inSummary.exec(place)
+  if (summary !== null) return { stem: 'reasoning_summary_text', part: { summary_index: Number(summary[1]) } }
+  if (place === 'arguments') {
+    return { stem: item.type === 'mcp_call' ? 'mcp_call_arguments' : 'function_call_arguments', part: null }
+  }
+  if (place === 'input') return { stem: 'custom_tool_call_input', part: null }
+  return place === 'code' ? { stem: 'code_interpreter_call_code', part: null } : null
+}
+
+function contentStem({ content }: JsonObject, index: number): string {
+  const part: unknown = Array.isArray(content) ? content[index] : null
+  return isObject(part) && part.type === 'reasoning_text' ? 'reasoning_text' : 'output_text'
+}
+
+/** Takes log probabilities, which spell the text once more, out of a part or an event; false where there were none. */
+export function dropLogprobs(holder: unknown): boolean {
+  if (!isObject(holder) || !Array.isArray(holder.logprobs) || holder.logprobs.length === 0) return false
+  holder.logprobs = []
+  return true
+}
+
+/** The same for all parts of an output item. */
+export function dropItemLogprobs(item: unknown): boolean {
+  if (!isObject(item) || !Array.isArray(item.content)) return false
+  let dropped = false
+  for (const part of item.content) if (dropLogprobs(part)) dropped = true
+  return dropped
+}

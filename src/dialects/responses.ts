@@ -1,0 +1,108 @@
+/**
+ * The responses language of `POST /v1/responses`: items in, items out, JSON or SSE. A stream's every frame has a type and
+ * a number, and ends with `response.completed`, `response.incomplete` or `response.failed`.
+ */
+import { envelope, Failure } from '../failure.ts'
+import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
+import { modelOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
+import { responsesReader } from './responses-stream.ts'
+import { dropItemLogprobs, itemTexts, roleOf } from './responses-texts.ts'
+import { descriptionSlots, memberSlot, slotsOf, textLength, textsIn } from './texts.ts'
+
+export const responses: Dialect = {
+  family: 'responses',
+  route: 'POST /v1/responses',
+  policyStages: ['pre_request', 'post_request', 'pre_response'],
+  requestForm: 'json',
+  strictRequestId: false,
+
+  read(body) {
+    const model = modelOf(body)
+    checkFormat(body)
+    const uses = wholeNumber(body, 'max_tool_calls', 0)
+    const hosted = objectsOf(body.tools).some(({ type }) => !runByCaller.has(textOf(type) ?? ''))
+    return {
+      model,
+      stream: body.stream === true,
+      inputEstimate: estimateTokens(textLength(body.instructions) + textLength(body.input)),
+      outputLimit: wholeNumber(body, 'max_output_tokens', 0),
+      choices: 1,
+      beyondBody: references.some((name) => isGiven(body[name])) || reachesBeyond(body.input),
+      unbounded: hosted && uses === null ? 'tools' : unboundedMember(body),
+      ...(hosted && uses !== null && { toolUses: uses }),
+      sessionId: sessionIdOf(body),
+    }
+  },
+
+  requestText: (body) => [
+    ...memberSlot(body, 'instructions', 'system'),
+    ...memberSlot(body, 'input', 'user'),
+    ...objectsOf(body.input).flatMap((item) => slotsOf(itemTexts(item), { member: 'input', role: roleOf(item) })),
+    ...promptSlots(body),
+    ...descriptionSlots(body, 'tools'),
+  ],
+
+  readAnswer: (body) =>
+    isObject(body)
+      ? { usage: readUsage(body.usage), textLength: generatedLength(body.output) }
+      : { usage: null, textLength: 0 },
+
+  answerText: (body) =>
+    isObject(body)
+      ? [...objectsOf(body.output).flatMap(itemSlots), ...memberSlot(body, 'output_text', 'assistant')]
+      : [],
+
+  reader: (start) => responsesReader(start),
+  errorBody: envelope,
+  providerError: () => null,
+  escalation: ({ model }, verdictan, exchangeId) => ({ ...ownResponse(model, exchangeId), ...waiting(verdictan) }),
+}
+
+/** Members that name input which the body does not hold. */
+const references = ['previous_response_id', 'conversation', 'prompt']
+/** Tools that the caller runs; all others are the provider's, at its price. */
+const runByCaller = new Set([
+  'function',
+  'custom',
+  'namespace',
+  'local_shell',
+  'apply_patch',
+  'computer',
+  'computer_use_preview',
+])
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null
+
+function unboundedMember(body: Readonly<JsonObject>): string | null {
+  if (body.background === true) return 'background'
+  return body.service_tier === 'priority' ? 'service_tier' : null
+}
+
+/** `response_format` is `text.format` by another name: both may be given only where they say the same (contract section 6). */
+function checkFormat({ response_format: format, text }: Readonly<JsonObject>): void {
+  if (!isGiven(format)) return
+  const refused = (message: string) => new Failure('invalid_parameter', { param: 'response_format', message })
+  if (!isObject(format) || typeof format.type !== 'string')
+    throw refused('response_format must be an object with a type')
+  const other = isObject(text) ? text.format : undefined
+  if (isGiven(other) && !Bun.deepEquals(textFormatOf(format), other)) {
+    throw refused('response_format and text.format differ: send one of them')
+  }
+}
+
+/** What `response_format` is as `text.format`: the same, with the schema's members beside the type. */
+export function textFormatOf(format: Readonly<JsonObject>): JsonObject {
+  const { json_schema: schema, ...rest } = format
+  return isObject(schema) ? { ...rest, ...schema } : { ...rest }
+}
+
+/** What fills the places of a stored prompt. */
+const promptSlots = (body: JsonObject): TextSlot[] =>
+  isObject(body.prompt) && isObject(body.prompt.variables)
+    ? slotsOf(textsIn(body.prompt.variables), { member: 'prompt', role: 'user' })
+    : []
+
+const itemSlots = (item: JsonObject): TextSlot[] =>
+  slotsOf(itemTexts(item), { member: 'output', role: 'assistant', onReplace: () => void dropItemLogprobs(item) })

@@ -1,0 +1,253 @@
+/**
+ * Finds the texts in a part of a body or frame: every string, however deep, but those that are known to be none. So a
+ * field that a provider invents is inspected like any other (protocols section 9), and what is left out is listed here:
+ * labels, ids, names, and encoded bytes, which no policy of text could read.
+ */
+
+import type { TextKind, TextSlot } from './dialect.ts'
+import { isObject, type JsonObject } from './json-value.ts'
+
+const labels = new Set([
+  'type',
+  'id',
+  'object',
+  'role',
+  'name',
+  'model',
+  'status',
+  'phase',
+  'index',
+  'call_id',
+  'tool_call_id',
+  'tool_use_id',
+  'approval_request_id',
+  'item_id',
+  'response_id',
+  'file_id',
+  'container_id',
+  'server_label',
+  'server_name',
+  'media_type',
+  'mime_type',
+  'format',
+  'detail',
+  'finish_reason',
+  'stop_reason',
+  'stop_sequence',
+  'native_finish_reason',
+  'service_tier',
+  'system_fingerprint',
+  'cache_control',
+  'logprobs',
+])
+/** Bytes in base64, signatures, and padding. */
+const encoded = new Set([
+  'b64_json',
+  'partial_image_b64',
+  'file_data',
+  'signature',
+  'encrypted_content',
+  'encrypted_index',
+  'encrypted_stdout',
+  'thought_signature',
+  'obfuscation',
+])
+
+/** Whether a member is never a text, nor holds one. */
+function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
+  if (labels.has(key) || encoded.has(key)) return true
+  if (key === 'data') {
+    return holder.type === 'base64' || holder.type === 'redacted_thinking' || parentKey.endsWith('audio')
+  }
+  if (key === 'result') return holder.type === 'image_generation_call'
+  return (key === 'url' || key === 'image_url') && typeof value === 'string' && value.startsWith('data:')
+}
+
+const reasoning = /reason|think/
+
+/** What a member's texts are, where its name says so; otherwise what the texts around it are. */
+function kindOf(key: string, around: TextKind): TextKind {
+  if (key === 'arguments' || key === 'partial_json') return 'tool_arguments'
+  if (key === 'refusal') return 'refusal'
+  if (key === 'tool_result') return 'tool_result'
+  return reasoning.test(key) ? 'reasoning' : around
+}
+
+/** Arguments that a body holds as an object are one text: their JSON. */
+const isArgumentsObject = (key: string, value: unknown, holder: JsonObject): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (key === 'arguments' || (key === 'input' && typeof holder.type === 'string' && holder.type.endsWith('tool_use')))
+
+export interface FoundText {
+  /** Where it stands: `tool_calls[1]/function/arguments`, the `index` in brackets; `annotations#0/title`, a position. */
+  readonly place: string
+  readonly kind: TextKind
+  readonly text: string
+  /** It stands in an array's element without an `index`: nothing ever continues it. */
+  readonly alone: boolean
+  put(text: string): void
+}
+
+const deepest = 64
+
+interface Around {
+  place: string
+  key: string
+  kind: TextKind
+  alone: boolean
+  depth: number
+}
+
+export interface SearchOptions {
+  /** What the texts are where no name says so. */
+  kind?: TextKind
+  /** An outermost member to leave out. */
+  except?: string
+}
+
+/** Gives every text in an object, in order. Throws `RangeError` where it is nested beyond all measure. */
+export function textsIn(value: JsonObject, { kind = 'content', except = '' }: SearchOptions = {}): FoundText[] {
+  const found: FoundText[] = []
+  walkObject(value, { place: '', key: '', kind, alone: false, depth: 0 }, found, except)
+  return found
+}
+
+function walkObject(holder: JsonObject, around: Around, found: FoundText[], except = ''): void {
+  if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
+  for (const [key, value] of Object.entries(holder)) {
+    if (value === null || typeof value === 'number' || typeof value === 'boolean') continue
+    if (key === except || isNoText(key, value, holder, around.key)) continue
+    const inside: Around = {
+      place: around.place === '' ? key : `${around.place}/${key}`,
+      key,
+      kind: kindOf(key, around.kind),
+      alone: around.alone,
+      depth: around.depth + 1,
+    }
+    if (isArgumentsObject(key, value, holder)) found.push(argumentsText(holder, key, value, inside))
+    else if (typeof value === 'string') found.push(stringText(holder, key, value, inside))
+    else if (Array.isArray(value)) walkArray(value, inside, found)
+    else if (isObject(value)) walkObject(value, inside, found)
+  }
+}
+
+function walkArray(values: unknown[], around: Around, found: FoundText[]): void {
+  if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
+  for (const [position, value] of values.entries()) {
+    const index = isObject(value) && Number.isSafeInteger(value.index) ? value.index : null
+    const inside: Around = {
+      ...around,
+      place: index === null ? `${around.place}#${position}` : `${around.place}[${index}]`,
+      alone: around.alone || index === null,
+      depth: around.depth + 1,
+    }
+    if (typeof value === 'string') {
+      const put = (text: string) => {
+        values[position] = text
+      }
+      if (!value.startsWith('data:')) found.push({ ...inside, text: value, put })
+    } else if (Array.isArray(value)) walkArray(value, inside, found)
+    else if (isObject(value)) walkObject(value, inside, found)
+  }
+}
+
+const stringText = (holder: JsonObject, key: string, text: string, { place, kind, alone }: Around): FoundText => ({
+  place,
+  kind,
+  alone,
+  text,
+  put(replacement) {
+    holder[key] = replacement
+    // A provider refuses signed thinking whose text is not what it signed.
+    if (key === 'thinking' && replacement !== text) delete holder.signature
+  },
+})
+
+const argumentsText = (holder: JsonObject, key: string, value: unknown, { place }: Around): FoundText => ({
+  place,
+  kind: 'tool_arguments',
+  alone: true,
+  text: JSON.stringify(value),
+  put(replacement) {
+    holder[key] = parsedOr(replacement)
+  },
+})
+
+function parsedOr(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // What a policy made of the arguments is no JSON any more: better a text that is refused than the arguments as they were.
+    return text
+  }
+}
+
+/** The texts of a body's member as slots. `onReplace` takes out what repeats a replaced text. */
+export const slotsOf = (
+  texts: readonly FoundText[],
+  { member, role, onReplace }: { member: string; role: string | null; onReplace?: () => void },
+): TextSlot[] =>
+  texts.map(({ kind, text, put }) => ({
+    member,
+    kind,
+    role,
+    text,
+    replace(replacement) {
+      put(replacement)
+      onReplace?.()
+    },
+  }))
+
+/** A slot for a member that is itself a string. */
+export const memberSlot = (body: JsonObject, member: string, role: string | null): TextSlot[] => {
+  const text = body[member]
+  if (typeof text !== 'string') return []
+  const replace = (replacement: string) => {
+    body[member] = replacement
+  }
+  return [{ member, kind: 'content', role, text, replace }]
+}
+
+/** What callers say about their tools is said to the model too; names and schemas are not texts. */
+export function descriptionSlots(body: JsonObject, member: string): TextSlot[] {
+  const tools = body[member]
+  if (!Array.isArray(tools)) return []
+  const described = tools.filter(isObject).flatMap((tool) => textsIn(tool))
+  return slotsOf(
+    described.filter(({ place }) => place.endsWith('description')),
+    { member, role: 'system' },
+  )
+}
+
+/** Characters of all texts in a value, without making anything of them: what estimates are made from. */
+export function textLength(value: unknown, key = '', depth = 0): number {
+  if (typeof value === 'string') return value.startsWith('data:') ? 0 : value.length
+  if (typeof value !== 'object' || value === null || depth > deepest) return 0
+  let length = 0
+  if (Array.isArray(value)) for (const element of value) length += textLength(element, key, depth + 1)
+  else if (isObject(value)) {
+    for (const name in value) {
+      const inner = value[name]
+      if (!isNoText(name, inner, value, key)) length += textLength(inner, name, depth + 1)
+    }
+  }
+  return length
+}
+
+/** The outermost member of a place: `citations` of `citations#0`. */
+export const outermost = (place: string): string => /^[^/[#]*/.exec(place)?.[0] ?? place
+
+const step = /^(.*?)(?:\[(\d+)\]|#(\d+))?$/
+
+/** An object in which nothing but one text stands, at a place as `textsIn` names it. */
+export function objectWith(place: string, text: string): JsonObject {
+  let value: unknown = text
+  for (const part of place.split('/').toReversed()) {
+    const [, key = part, index, position] = step.exec(part) ?? []
+    if (index !== undefined) value = [{ index: Number(index), ...(isObject(value) ? value : {}) }]
+    else if (position !== undefined) value = [value]
+    value = { [key]: value }
+  }
+  return isObject(value) ? value : {}
+}

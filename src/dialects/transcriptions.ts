@@ -1,0 +1,59 @@
+/**
+ * Transcriptions, `POST /v1/audio/transcriptions`: a form with a file in; JSON, plain text, subtitles or events out.
+ * Policies read the prompt; what is heard and what is written down is not read.
+ */
+import { Failure } from '../failure.ts'
+import { readAudioUsage } from './audio-usage.ts'
+import { type Dialect, estimateTokens } from './dialect.ts'
+import { eventReader } from './event-reader.ts'
+import { modelOf } from './facts.ts'
+import { isObject, type JsonObject } from './json-value.ts'
+import { inputLength, inputSlots, requestOnly } from './request-only.ts'
+
+/** Ten tokens a second of audio at 128 kbit a second: an estimate, for answers that report no usage. */
+const bytesPerToken = 1600
+
+export const transcriptions: Dialect = {
+  ...requestOnly,
+  family: 'transcriptions',
+  route: 'POST /v1/audio/transcriptions',
+  requestForm: 'multipart',
+  plainAnswers: ['text/plain', 'text/vtt', 'text/srt', 'application/x-subrip'],
+
+  read: (body) => ({
+    model: modelOf(body),
+    stream: isTrue(body.stream),
+    inputEstimate: estimateTokens(inputLength(body.prompt)) + Math.ceil(fileBytes(body) / bytesPerToken),
+    outputLimit: null,
+    choices: 1,
+    beyondBody: false,
+    unbounded: null,
+    sessionId: null,
+  }),
+
+  requestText: (body) => inputSlots(body, 'prompt'),
+
+  readAnswer: (body) =>
+    isObject(body)
+      ? { usage: readAudioUsage(body.usage), textLength: inputLength(body.text) }
+      : { usage: null, textLength: 0 },
+
+  reader: () =>
+    eventReader({
+      read({ type, delta, usage }) {
+        if (type === 'transcript.text.done') return { terminal: true, usage: readAudioUsage(usage) }
+        return type === 'transcript.text.delta' ? { textLength: inputLength(delta) } : {}
+      },
+      endsWithDone: false,
+    }),
+}
+
+/** A form's fields are text. What might be read one way here and another there is refused. */
+function isTrue(field: unknown): boolean {
+  if (field === undefined || field === '' || field === 'false' || field === 'False' || field === '0') return false
+  if (field === 'true' || field === 'True' || field === '1') return true
+  throw new Failure('invalid_parameter', { param: 'stream', message: 'stream must be true or false' })
+}
+
+const fileBytes = ({ file }: Readonly<JsonObject>): number =>
+  isObject(file) && typeof file.bytes === 'number' ? file.bytes : 0

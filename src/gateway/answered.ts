@@ -1,0 +1,25 @@
+import { type Verdict, verdicts } from '../events/event.ts'
+import type { Failure } from '../failure.ts'
+import type { Exchange, Outcome } from './exchange.ts'
+
+/** The outcome of an exchange whose answer was passed on: the strongest verdict of its policies, and its reason. */
+export function answered({ verdict, policyResults }: Exchange, status: number): Outcome {
+  if (verdict === 'allow') return { verdict, reason: 'ok', status }
+  const decisive = policyResults.find((result) => result.verdict === verdict)
+  return { verdict, reason: decisive?.reason_code ?? 'ok', status }
+}
+
+const limited: ReadonlySet<string> = new Set([
+  'policy_rate_limited',
+  'consumer_group_rate_limit_exceeded',
+  'usage_authorization_rate_limited',
+])
+
+/** The verdict of an exchange that ended with a failure. */
+export function verdictOf(failure: Failure): Verdict {
+  const decided = failure.verdictan?.verdict.toLowerCase()
+  const verdict = verdicts.find((known) => known === decided)
+  if (verdict !== undefined) return verdict
+  if (limited.has(failure.code)) return 'rate_limit'
+  return failure.status >= 500 || failure.code === 'client_left' ? 'error' : 'deny'
+}

@@ -1,0 +1,69 @@
+/**
+ * A provider's event stream as whole frames, read when they are asked for. Bounds what one frame and what all of them
+ * may take, and notes on the exchange when the provider's silence began.
+ */
+import { type SseFrame, SseSplitter } from '../lib/sse.ts'
+import type { ByteReader } from './bounded.ts'
+import type { Exchange, Gateway, ReasonCode } from './exchange.ts'
+
+/** A frame may hold an image; an "event stream" that never ends a frame must not fill the memory. */
+const maxFrameBytes = 16 * 1024 * 1024
+export const lingerMilliseconds = 1000
+
+export class FrameSource {
+  readonly #exchange: Exchange
+  readonly #gateway: Gateway
+  readonly #reader: ByteReader
+  readonly #splitter = new SseSplitter(maxFrameBytes)
+  #received = 0
+
+  constructor(exchange: Exchange, gateway: Gateway, reader: ByteReader) {
+    this.#exchange = exchange
+    this.#gateway = gateway
+    this.#reader = reader
+  }
+
+  /** The frames that the next bytes complete, possibly none; or why there are no more. */
+  async frames(): Promise<SseFrame[] | 'ended' | ReasonCode> {
+    const chunk = await this.#read()
+    if (chunk === 'broken') return 'provider.interrupted'
+    if (chunk === 'ended') return 'ended'
+    this.#received += chunk.length
+    if (this.#received > this.#gateway.settings.answer_limit_bytes) return 'provider.answer_too_large'
+    try {
+      return this.#splitter.push(chunk)
+    } catch {
+      // Longer than any frame may be: not an event stream.
+      return 'provider.invalid_answer'
+    }
+  }
+
+  /** What is left at the end, as a frame without its blank line; null where nothing is. */
+  rest(): SseFrame | null {
+    return this.#splitter.end()
+  }
+
+  async #read(): Promise<Uint8Array | 'ended' | 'broken'> {
+    this.#exchange.waitingSince = this.#gateway.clock.monotonic()
+    try {
+      const { done, value } = await this.#reader.read()
+      return done ? 'ended' : value
+    } catch {
+      // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.
+      return 'broken'
+    } finally {
+      this.#exchange.waitingSince = null
+    }
+  }
+
+  /** Reads what follows a complete answer and drops it, for a moment, so that the connection can be used again. */
+  async linger(): Promise<void> {
+    const timer = setTimeout(() => this.#exchange.abort.abort(), lingerMilliseconds)
+    try {
+      while (!(await this.#reader.read()).done);
+    } catch {
+      // The answer is complete and recorded; that its connection broke afterwards concerns nobody.
+    }
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,53 @@
+/**
+ * One governed exchange from beginning to answer: the same for a request over HTTP and for a frame of a socket. A frame
+ * brings its body; everything else it takes from the handshake's request.
+ */
+import { Failure } from '../failure.ts'
+import { type Beginning, beginExchange, type Exchange, type Gateway } from './exchange.ts'
+import { failureAnswer, refuse } from './refuse.ts'
+import { labelAnswer } from './request-id.ts'
+import type { Stage } from './stages.ts'
+
+/** What is the same for every request of one route. */
+export interface GovernedRoute extends Pick<Beginning, 'route' | 'family' | 'dialect'> {
+  readonly stages: readonly Stage[]
+}
+
+export type Arrival = Pick<Beginning, 'request' | 'connection' | 'requestId' | 'body'>
+
+/** Takes one request through its stages. Whatever they throw is answered and recorded; nothing escapes. */
+export async function govern(
+  gateway: Gateway,
+  { route, family, dialect, stages }: GovernedRoute,
+  arrival: Arrival,
+): Promise<Response> {
+  // Before its first bootstrap a gateway does not know who it is, and an event of nobody's could not be taken in.
+  if (gateway.lane.standing.gatewayId === '') {
+    return labelAnswer(
+      failureAnswer(dialect, new Failure('not_ready'), arrival.requestId, 'error'),
+      dialect,
+      arrival.requestId,
+    )
+  }
+  const exchange = beginExchange({ ...arrival, route, family, dialect }, gateway)
+  gateway.running.add(exchange)
+  let answer: Response
+  try {
+    if (gateway.draining) throw new Failure('draining')
+    for (const stage of stages) {
+      const pending = stage(exchange, gateway)
+      if (pending !== undefined) await pending
+    }
+    answer = madeAnswer(exchange)
+  } catch (thrown) {
+    answer = await refuse(exchange, gateway, thrown)
+  } finally {
+    if (!exchange.streaming) gateway.running.remove(exchange)
+  }
+  return labelAnswer(answer, dialect, arrival.requestId)
+}
+
+function madeAnswer({ answer, route }: Exchange): Response {
+  if (answer !== null) return answer
+  throw new Failure('internal', { cause: new Error(`The stages of ${route} made no answer`) })
+}

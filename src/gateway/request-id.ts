@@ -1,0 +1,26 @@
+/** The caller's label of its request: `x-request-id` (contract section 2). */
+import type { Dialect } from '../dialects/dialect.ts'
+import { Failure } from '../failure.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Exchange } from './exchange.ts'
+
+const requestIdForm = /^[A-Za-z0-9._:-]{1,128}$/
+
+/** The caller's own label where it has the form of one, otherwise a new one. */
+export function requestIdOf(request: Request, newId: NewId): string {
+  const given = request.headers.get('x-request-id')
+  return given !== null && requestIdForm.test(given) ? given : newId()
+}
+
+/** On messages a label that has not the form of one is refused instead of replaced. */
+export function checkRequestId({ dialect, request }: Exchange): void {
+  if (!dialect.strictRequestId) return
+  const given = request.headers.get('x-request-id')
+  if (given !== null && !requestIdForm.test(given)) throw new Failure('invalid_request_id')
+}
+
+/** Where the label is strict its clients read it from `request-id`: every answer there has both. */
+export function labelAnswer(answer: Response, { strictRequestId }: Dialect, requestId: string): Response {
+  if (strictRequestId) answer.headers.set('request-id', requestId)
+  return answer
+}

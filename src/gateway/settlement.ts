@@ -1,0 +1,151 @@
+/**
+ * What an exchange cost, and what is booked of the limits it drew on (contract section 8, Settlement).
+ *
+ * The provider's own counts where it gave them, those of earlier attempts included. Otherwise input and what was
+ * produced, estimated from the text: for answers that arrived, callers that left, and broken streams of which something
+ * was passed on. A failed call costs nothing else. An estimate never passes what was set aside; what a provider reports
+ * is booked in full, and said to be a violation where it does.
+ */
+import { estimateTokens, type Usage } from '../dialects/dialect.ts'
+import type { CostAttribution, Event } from '../events/event.ts'
+import { fromNano } from '../lib/money.ts'
+import type { ModelTerms } from '../providers/price-book.ts'
+import type { Held } from '../usage/allowance.ts'
+import { costOf } from '../usage/cost.ts'
+import { countsRequests } from '../usage/demands.ts'
+import type { Attempt, Exchange, Gateway, ReasonCode, ResolvedModel } from './exchange.ts'
+
+/** What an exchange used, and what that costs. */
+export interface Spent {
+  usage: Usage
+  estimated: boolean
+  /** Nano-dollars; null where the model has no price. */
+  cost: number | null
+  source: string | null
+}
+
+/** Outcomes that cost what was used even where the provider did not say how much that was. */
+const paidByEstimate: ReadonlySet<ReasonCode> = new Set(['ok', 'client.left', 'gateway.drained', 'gateway.interrupted'])
+/** A usual rate of recorded speech, for answers that do not say how long it was. */
+const audioBytesPerSecond = 16_000
+/** About how many tokens of sound a character of text is when it is spoken. */
+const spokenTokensPerCharacter = 1.5
+
+/** Null where nothing was used. */
+export function spentBy(exchange: Exchange, gateway: Gateway, reason: ReasonCode): Spent | null {
+  const { facts, model, usage } = exchange
+  if (facts === null || model === null || !exchange.opened) return null
+  const earlier = earlierCost(exchange, gateway)
+  const estimable = exchange.attempts.length > 0 && (paidByEstimate.has(reason) || exchange.relayedText > 0)
+  if (usage === null && !estimable && earlier === 0) return null
+  const last = usage ?? (estimable ? estimateOf(exchange) : nothing)
+  const terms = termsOf(exchange, gateway, model)
+  const cost = costAt(exchange, terms, last)
+  const whole = cost === null ? null : cost + earlier
+  return {
+    usage: last,
+    estimated: usage === null,
+    cost: usage === null && whole !== null ? Math.min(whole, heldMoney(exchange)) : whole,
+    source: terms.price?.source ?? null,
+  }
+}
+
+/** What an exchange counts as that nobody will ever settle: all that was set aside, or where nothing was, its input. */
+export function boundOfHeld(exchange: Exchange, gateway: Gateway): Spent {
+  const { model } = exchange
+  const usage = estimateOf(exchange)
+  const terms: ModelTerms | null = model === null ? null : termsOf(exchange, gateway, model)
+  const held = heldMoney(exchange)
+  const cost = Number.isFinite(held) ? held : terms === null ? null : costAt(exchange, terms, usage)
+  return { usage, estimated: true, cost, source: terms?.price?.source ?? null }
+}
+
+/**
+ * Books what was used of each limit, in the tick in which the outcome is written; where nothing was opened all is given
+ * back. Requests count whatever the provider answered.
+ */
+export function settleLimits(exchange: Exchange, event: Event, spent: Spent | null): void {
+  const { reservation } = exchange
+  if (reservation === null) return
+  exchange.reservation = null
+  if (!exchange.opened) {
+    reservation.release()
+    return
+  }
+  const cost = spent?.cost ?? 0
+  const used: Held[] = reservation.held.map(({ account, amount }) => ({
+    account,
+    amount: countsRequests(account) ? amount : cost,
+  }))
+  if (reservation.held.some(({ amount }, index) => (used[index]?.amount ?? 0) > amount)) {
+    event.details = { ...event.details, bound_violated: true }
+  }
+  event.settlements = [...reservation.settle(used)]
+}
+
+export function costAttribution(exchange: Exchange, { usage, estimated, cost, source }: Spent): CostAttribution {
+  const { model, facts } = exchange
+  return {
+    currency: 'USD',
+    cost: cost === null ? null : fromNano(cost),
+    estimated,
+    input_tokens: usage.inputTokens,
+    output_tokens: usage.outputTokens,
+    cached_input_tokens: usage.cachedInputTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    provider: model?.provider.name ?? '',
+    model: model?.id ?? facts?.model ?? '',
+    price_source: source,
+    spend_owner: exchange.spendOwner,
+  }
+}
+
+const nothing: Usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  reasoningTokens: null,
+}
+
+function estimateOf({ facts, relayedText, dialect, parsed, bodyLength, attempts }: Exchange): Usage {
+  const spoken = dialect.family === 'speech' && attempts.length > 0 ? spokenCharacters(parsed) : 0
+  return {
+    ...nothing,
+    inputTokens: facts?.inputEstimate ?? 0,
+    outputTokens: estimateTokens(relayedText) + Math.ceil(spoken * spokenTokensPerCharacter),
+    audioSeconds: dialect.family === 'transcriptions' ? bodyLength / audioBytesPerSecond : null,
+  }
+}
+
+const spokenCharacters = (parsed: Exchange['parsed']): number =>
+  typeof parsed?.input === 'string' ? parsed.input.length : 0
+
+/** What the terms of the admission say; where there was none, those of now. */
+const termsOf = ({ priced }: Exchange, { prices, clock }: Gateway, model: ResolvedModel): ModelTerms =>
+  priced.find((path) => path.model === model)?.terms ?? prices.terms(model, clock.now())
+
+function costAt({ dialect, parsed }: Exchange, { price }: ModelTerms, usage: Usage): number | null {
+  return price === null ? null : costOf(price, dialect.family, usage, spokenCharacters(parsed))
+}
+
+/** What attempts before the last cost by their own usage. */
+function earlierCost(exchange: Exchange, gateway: Gateway): number {
+  let sum = 0
+  for (const attempt of exchange.attempts.slice(0, -1)) {
+    const { usage } = attempt
+    const path = usage ? exchange.priced.find(({ model }) => isOf(model, attempt)) : undefined
+    if (usage && path !== undefined) sum += costAt(exchange, termsOf(exchange, gateway, path.model), usage) ?? 0
+  }
+  return sum
+}
+
+const isOf = (model: ResolvedModel, attempt: Attempt): boolean =>
+  model.upstreamModel === attempt.model && model.provider.name === attempt.provider
+
+/** The least that is held on a limit of money; without bound where none is. */
+const heldMoney = ({ reservation }: Exchange): number =>
+  Math.min(
+    ...(reservation?.held ?? []).filter(({ account }) => !countsRequests(account)).map(({ amount }) => amount),
+    Number.POSITIVE_INFINITY,
+  )

@@ -1,0 +1,97 @@
+/**
+ * Members of a request that mean something to the gateway and are written otherwise for the provider, each by an edit of
+ * that member alone (contract section 6):
+ *
+ * - `cache_control` on chat and responses asks for prompt caching. Where the gateway's record allows it and the provider
+ *   is one that takes a key for it, it becomes `prompt_cache_key`; elsewhere it is left out. Both are noted on the event.
+ * - `response_format` on responses, where its clients say `text.format`. Both may be sent, and must then agree. Messages
+ *   has no such member, and none is made of it.
+ * - `stream_options.include_usage` is added to streams whose caller did not ask for it; the reader takes the frame out.
+ *
+ * The cache key is an HMAC under the installation's key of the session, or where there is none of what requests with a
+ * common prefix share: the model, the instructions and the tools. It tells the provider nothing of either.
+ */
+import { isObject, type JsonObject } from '../dialects/json-value.ts'
+import { Failure } from '../failure.ts'
+import { type Exchange, type Gateway, given } from './exchange.ts'
+
+export function translateMembers(exchange: Exchange, gateway: Gateway): void {
+  const body = given(exchange.parsed)
+  const { family } = exchange.dialect
+  if (family === 'messages' && body.response_format !== undefined) {
+    throw invalid('response_format', 'response_format has no meaning on messages: use a tool with a schema')
+  }
+  if (family === 'chat' || family === 'responses') translateCaching(exchange, gateway, body)
+  if (family === 'responses') translateFormat(exchange, body)
+  if (family === 'chat' || family === 'completions') askForUsage(exchange, body)
+}
+
+const invalid = (param: string, message: string): Failure => new Failure('invalid_parameter', { message, param })
+
+/** Provider kinds whose language has `prompt_cache_key`. */
+const takesCacheKey: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'simulator'])
+
+function translateCaching(exchange: Exchange, { lane }: Gateway, body: JsonObject): void {
+  if (body.cache_control === undefined) return
+  exchange.edits.set('cache_control', null)
+  if (body.cache_control === null) return
+  checkCaching(body.cache_control)
+  const allowed = lane.view.gateway.promptCaching && takesCacheKey.has(given(exchange.model).provider.kind)
+  exchange.notes.push(allowed ? 'cache_control.translated' : 'cache_control.removed')
+  if (!allowed || body.prompt_cache_key !== undefined) return
+  const key = lane.standing.promptHash(new TextEncoder().encode(sharedPrefix(exchange, body)))
+  exchange.edits.set('prompt_cache_key', JSON.stringify(key.slice(key.indexOf(':') + 1, key.indexOf(':') + 33)))
+}
+
+const lifetimes: readonly unknown[] = [undefined, '5m', '1h']
+
+function checkCaching(value: unknown): void {
+  if (isObject(value) && value.type === 'ephemeral' && lifetimes.includes(value.ttl)) return
+  throw invalid(
+    'cache_control',
+    'cache_control must be {"type": "ephemeral"}, with a ttl of "5m" or "1h" where it has one',
+  )
+}
+
+/** What the requests have in common that are to find each other's cache, as text that nothing else is hashed with. */
+function sharedPrefix({ sessionId, facts }: Exchange, body: JsonObject): string {
+  if (sessionId !== null) return `prompt-cache/session\n${sessionId}`
+  const messages = Array.isArray(body.messages) ? body.messages : []
+  const firstTurn = messages.findIndex((message) => !isObject(message) || !isInstruction(message.role))
+  const instructions = body.instructions ?? messages.slice(0, firstTurn < 0 ? undefined : firstTurn)
+  return `prompt-cache/prefix\n${JSON.stringify([facts?.model, instructions, body.tools])}`
+}
+
+const isInstruction = (role: unknown): boolean => role === 'system' || role === 'developer'
+
+function translateFormat(exchange: Exchange, body: JsonObject): void {
+  if (body.response_format === undefined) return
+  exchange.edits.set('response_format', null)
+  if (body.response_format === null) return
+  const format = formatOf(body.response_format)
+  const text = body.text ?? {}
+  if (!isObject(text)) throw invalid('text', 'text must be an object')
+  if (text.format === undefined) exchange.edits.set('text', JSON.stringify({ ...text, format }))
+  else if (!Bun.deepEquals(text.format, format)) {
+    throw invalid('response_format', 'response_format and text.format differ: send one of them')
+  }
+}
+
+/** The format as responses write it: what chat nests in `json_schema` stands beside the type. */
+function formatOf(value: unknown): JsonObject {
+  if (isObject(value)) {
+    const { type, json_schema: schema, ...rest } = value
+    if (type === 'json_schema' && isObject(schema)) return { type, ...rest, ...schema }
+    if (typeof type === 'string' && type !== 'json_schema') return value
+    // Already in the form of responses.
+    if (type === 'json_schema' && isObject(rest.schema)) return value
+  }
+  throw invalid('response_format', 'response_format must be an object with a type, and for json_schema a json_schema')
+}
+
+function askForUsage({ edits, facts }: Exchange, body: JsonObject): void {
+  if (!given(facts).stream) return
+  const options = body.stream_options ?? {}
+  if (!isObject(options)) throw invalid('stream_options', 'stream_options must be an object')
+  if (options.include_usage !== true) edits.set('stream_options', JSON.stringify({ ...options, include_usage: true }))
+}

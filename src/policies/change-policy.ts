@@ -1,0 +1,224 @@
+/** Making, changing, ordering and deleting policies: each one change of the state, with its event. */
+import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import type { Event, EventType } from '../events/event.ts'
+import { type Change, type Recorder, versionArgument } from '../events/recorder.ts'
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { policies as ledgerPolicies } from '../store/ledger.ts'
+import type { Database, Statement } from '../store/open.ts'
+import { insertRow, newStateVersion, updateRow } from '../store/rows.ts'
+import { policies as statePolicies } from '../store/state.ts'
+import type { Principal } from '../tokens/principal.ts'
+import {
+  type CreatePolicyBody,
+  changedContent,
+  checkContent,
+  contentOf,
+  type PolicyContent,
+  type UpdatePolicyBody,
+} from './policy-body.ts'
+import { type NamedPolicy, readPolicies, requirePolicy } from './policy-record.ts'
+
+export interface PolicyDependencies {
+  state: Database
+  ledger: Database
+  recorder: Recorder
+  clock: Clock
+  newId: NewId
+}
+
+/** Who asks, and by which request. */
+export interface PolicyActor {
+  principal: Principal
+  requestId: string
+}
+
+/** Throws 422 naming a field that is wrong, `conflict` for a name that is taken. */
+export async function createPolicy(
+  deps: PolicyDependencies,
+  actor: PolicyActor,
+  body: CreatePolicyBody,
+): Promise<NamedPolicy> {
+  const content = contentOf(body)
+  checkContent(content)
+  await requireFreeName(deps.ledger, body.name, null)
+  const id = deps.newId()
+  const last = '(select coalesce(max(position), 0) + 1 from policies where deleted = 0)'
+  const place = body.order === undefined ? { position: last } : {}
+  const insert = insertRow(
+    statePolicies,
+    { id, ...columnsOf(content), ...(body.order === undefined ? {} : { position: body.order }) },
+    { ...place, version: newStateVersion },
+  )
+  await change(deps, {
+    event: eventOf(deps, actor, 'policy.created', { policy_id: id, name: body.name, ...detailsOf(content) }),
+    state: [...(body.order === undefined ? [] : [makeRoom(body.order)]), insert],
+    ledger: [
+      insertRow(ledgerPolicies, {
+        id,
+        name: id,
+        createdAt: deps.clock.now(),
+        createdBy: actor.principal.name,
+        version: versionArgument,
+      }),
+      nameAs(id, body.name),
+    ],
+  })
+  return await requirePolicy(deps, id)
+}
+
+/** Throws `version_mismatch` where somebody was faster than `before`. */
+export async function updatePolicy(
+  deps: PolicyDependencies,
+  actor: PolicyActor,
+  before: NamedPolicy,
+  body: UpdatePolicyBody,
+): Promise<NamedPolicy> {
+  const { stored, known } = before
+  const content = changedContent(stored, body)
+  checkContent(content)
+  const name = body.name ?? known.name
+  await requireFreeName(deps.ledger, name, stored.id)
+  const order = body.order ?? stored.position
+  const moves = order !== stored.position
+  await change(deps, {
+    event: eventOf(deps, actor, 'policy.updated', {
+      policy_id: stored.id,
+      name,
+      changes: {
+        ...differences(detailsOf(stored), detailsOf(content)),
+        ...differences({ name: known.name, order: stored.position }, { name, order }),
+      },
+    }),
+    guard: unchanged(before),
+    state: [
+      ...(moves ? [makeRoom(order)] : []),
+      updateRow(statePolicies, stored.id, { ...columnsOf(content), position: order }, { version: newStateVersion }),
+    ],
+    ledger: [nameAs(stored.id, name), updateRow(ledgerPolicies, stored.id, { version: versionArgument })],
+  })
+  return await requirePolicy(deps, stored.id)
+}
+
+/** Tokens that name it keep its id: it is gone for them too. */
+export async function deletePolicy(deps: PolicyDependencies, actor: PolicyActor, before: NamedPolicy): Promise<void> {
+  const { stored, known } = before
+  await change(deps, {
+    event: eventOf(deps, actor, 'policy.deleted', { policy_id: stored.id, name: known.name, ...detailsOf(stored) }),
+    guard: unchanged(before),
+    state: [updateRow(statePolicies, stored.id, { deleted: 1 }, { version: newStateVersion })],
+    ledger: [updateRow(ledgerPolicies, stored.id, { deletedAt: deps.clock.now(), version: versionArgument })],
+  })
+}
+
+/** Puts all policies into this order. Throws `conflict` where the ids are not exactly those that there are. */
+export async function orderPolicies(
+  deps: PolicyDependencies,
+  actor: PolicyActor,
+  ids: readonly string[],
+): Promise<void> {
+  const present = await readPolicies(deps)
+  if (
+    new Set(ids).size !== ids.length ||
+    ids.length !== present.length ||
+    present.some(({ id }) => !ids.includes(id))
+  ) {
+    const message = 'Name every policy exactly once: read them again and retry'
+    throw new Failure('conflict', { message, param: 'policy_ids' })
+  }
+  const same = present.every(({ id, position }, index) => ids[index] === id && position === index + 1)
+  if (same) return
+  await change(deps, {
+    event: eventOf(deps, actor, 'policy.ordered', { policy_ids: ids }),
+    guard: {
+      sql: `select count(*) = ? and min(id in (select value from json_each(?))) = 1 from policies where deleted = 0`,
+      args: [ids.length, JSON.stringify(ids)],
+    },
+    state: ids.map((id, index) => updateRow(statePolicies, id, { position: index + 1 }, { version: newStateVersion })),
+    ledger: [],
+  })
+}
+
+async function change({ recorder }: PolicyDependencies, made: Change): Promise<void> {
+  try {
+    await recorder.change(made)
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'conflict' && made.guard !== undefined) {
+      throw new Failure(made.event.event_type === 'policy.ordered' ? 'conflict' : 'version_mismatch', { cause: error })
+    }
+    throw error
+  }
+}
+
+/**
+ * Names a policy. By now the state has it, so this must not fail: where somebody else took the name in the same moment,
+ * the id is added to it.
+ */
+const nameAs = (id: string, name: string): Statement => ({
+  sql: `update policies set name = ? || case
+      when exists (select 1 from policies where name = ? and deleted_at is null and id <> ?) then ' ' || id else '' end
+    where id = ?`,
+  args: [name, name, id, id],
+})
+
+async function requireFreeName(ledger: Database, name: string, own: string | null): Promise<void> {
+  const rows = await ledger.read('select 1 from policies where name = ? and deleted_at is null and id is not ?', [
+    name,
+    own,
+  ])
+  if (rows.length > 0) {
+    throw new Failure('conflict', { message: 'There is a policy of this name already', param: 'name' })
+  }
+}
+
+const makeRoom = (position: number): Statement => ({
+  sql: `update policies set position = position + 1, version = ${newStateVersion} where deleted = 0 and position >= ?`,
+  args: [position],
+})
+
+const unchanged = ({ stored }: NamedPolicy): Statement => ({
+  sql: 'select version = ? and deleted = 0 from policies where id = ?',
+  args: [stored.version, stored.id],
+})
+
+const columnsOf = (content: PolicyContent) => ({
+  kind: content.kind,
+  stages: JSON.stringify(content.stages),
+  config: JSON.stringify(content.config),
+  condition: content.when,
+  targets: JSON.stringify(content.targets),
+  mode: content.mode,
+  whenBroken: content.whenBroken,
+  enabled: content.enabled ? 1 : 0,
+})
+
+const detailsOf = (content: PolicyContent): Record<string, unknown> => ({
+  kind: content.kind,
+  stages: content.stages,
+  config: content.config,
+  when: content.when,
+  targets: content.targets,
+  mode: content.mode,
+  when_broken: content.whenBroken,
+  enabled: content.enabled,
+})
+
+/** Each field that differs with what it was and what it is. */
+export const differences = (
+  before: Record<string, unknown>,
+  after: Record<string, unknown>,
+): Record<string, { from: unknown; to: unknown }> =>
+  Object.fromEntries(
+    Object.keys(after)
+      .filter((name) => !Bun.deepEquals(before[name], after[name]))
+      .map((name) => [name, { from: before[name], to: after[name] }]),
+  )
+
+/** Policies belong to no team. */
+const eventOf = (
+  { clock, newId }: PolicyDependencies,
+  { principal, requestId }: PolicyActor,
+  type: EventType,
+  details: Record<string, unknown>,
+): Event => controlPlaneEvent({ type, principal, requestId, teamId: null, details, configVersion: 0, clock, newId })

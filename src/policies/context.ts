@@ -1,0 +1,180 @@
+/**
+ * What conditions read (contract section 7): `request`, `response`, `token`, `model`, `now`. Classes, because the
+ * condition language knows its types by them, with what costs something (joining texts, listing tools) made when it is
+ * first asked for: most conditions ask for none of it.
+ */
+import type { TextSlot } from '../dialects/dialect.ts'
+
+export class MessageView {
+  readonly role: string
+  readonly text: string
+
+  constructor(role: string, text: string) {
+    this.role = role
+    this.text = text
+  }
+}
+
+export interface RequestParts {
+  family: string
+  model: string
+  stream: boolean
+  sessionId: string | null
+  /** The request's texts as they stand. */
+  texts(): readonly TextSlot[]
+  body: Readonly<Record<string, unknown>> | null
+  headers: Headers
+}
+
+/** Credentials are nobody's business here; a policy is seen by more people than a request is. */
+const hiddenHeaders: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'cookie', 'proxy-authorization'])
+
+export class RequestView {
+  readonly family: string
+  readonly model: string
+  readonly stream: boolean
+  readonly session_id: string
+  readonly #parts: RequestParts
+  #text: string | null = null
+  #messages: MessageView[] | null = null
+  #tools: string[] | null = null
+  #headers: Record<string, string> | null = null
+
+  constructor(parts: RequestParts) {
+    this.#parts = parts
+    this.family = parts.family
+    this.model = parts.model
+    this.stream = parts.stream
+    this.session_id = parts.sessionId ?? ''
+  }
+
+  /** All texts of the request, a line break between them. */
+  get text(): string {
+    this.#text ??= joined(this.#parts.texts())
+    return this.#text
+  }
+
+  /** One entry for each text, with whose words it is; empty where the dialect does not say. */
+  get messages(): MessageView[] {
+    this.#messages ??= this.#parts.texts().map(({ role, text }) => new MessageView(role ?? '', text))
+    return this.#messages
+  }
+
+  /** Names of the tools that are offered. */
+  get tools(): string[] {
+    this.#tools ??= toolNames(this.#parts.body)
+    return this.#tools
+  }
+
+  /** By name in lower case, without credentials and cookies. */
+  get headers(): Record<string, string> {
+    this.#headers ??= Object.fromEntries([...this.#parts.headers].filter(([name]) => !hiddenHeaders.has(name)))
+    return this.#headers
+  }
+
+  /** To be called after a policy changed a text. */
+  textsChanged(): void {
+    this.#text = null
+    this.#messages = null
+    this.#tools = null
+  }
+}
+
+export interface ResponseParts {
+  status: number
+  texts(): readonly TextSlot[]
+  toolCalls(): readonly string[]
+}
+
+export class ResponseView {
+  /** Whole numbers are big ones in the condition language. */
+  readonly status: bigint
+  readonly #parts: ResponseParts
+  #text: string | null = null
+
+  constructor(parts: ResponseParts) {
+    this.#parts = parts
+    this.status = BigInt(parts.status)
+  }
+
+  get text(): string {
+    this.#text ??= joined(this.#parts.texts())
+    return this.#text
+  }
+
+  /** Names of the tools that the model calls. */
+  get tool_calls(): string[] {
+    return [...this.#parts.toolCalls()]
+  }
+
+  textsChanged(): void {
+    this.#text = null
+  }
+}
+
+/** Empty text where there is none; `metadata` is the caller's own, where the token trusts it. */
+export class TokenView {
+  readonly id: string
+  readonly purpose: string
+  readonly roles: string[]
+  readonly team_id: string
+  readonly user_id: string
+  readonly gateway_id: string
+  readonly metadata: Record<string, string>
+
+  constructor(token: {
+    id: string
+    purpose: string
+    roles: readonly string[]
+    teamId: string | null
+    userId: string | null
+    gatewayId: string | null
+    metadata: Readonly<Record<string, string>>
+  }) {
+    this.id = token.id
+    this.purpose = token.purpose
+    this.roles = [...token.roles]
+    this.team_id = token.teamId ?? ''
+    this.user_id = token.userId ?? ''
+    this.gateway_id = token.gatewayId ?? ''
+    this.metadata = { ...token.metadata }
+  }
+}
+
+export class ModelView {
+  readonly id: string
+  readonly provider: string
+
+  constructor(id: string, provider: string) {
+    this.id = id
+    this.provider = provider
+  }
+}
+
+export interface PolicyContext {
+  readonly request: RequestView
+  /** Null at pre_request: there is no answer yet, and conditions of that stage cannot name it. */
+  readonly response: ResponseView | null
+  readonly token: TokenView
+  readonly model: ModelView
+  readonly now: Date
+}
+
+const joined = (texts: readonly TextSlot[]): string => texts.map(({ text }) => text).join('\n')
+
+/** The names of `tools` as chat, responses and messages write them. */
+export function toolNames(body: Readonly<Record<string, unknown>> | null): string[] {
+  const tools = body?.tools
+  return Array.isArray(tools) ? tools.flatMap((tool) => toolName(tool) ?? []) : []
+}
+
+/** A tool's name; for one that the provider itself runs, which has none, its type. Null for what is no tool. */
+export function toolName(tool: unknown): string | null {
+  if (!isObject(tool)) return null
+  const named = isObject(tool.function) ? tool.function.name : tool.name
+  if (typeof named === 'string') return named
+  return typeof tool.type === 'string' ? tool.type : null
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,16 @@
+/** Puts whatever its condition matches before a person (contract section 10). */
+import { z } from 'zod'
+import { everyStage, policyKind } from './kind.ts'
+import { reasonCode } from './reason-code.ts'
+
+export const escalate = policyKind({
+  kind: 'escalate',
+  about: 'Queues whatever its condition matches for a person to decide',
+  stages: everyStage,
+  needsWhen: true,
+  config: z.strictObject({ reason_code: reasonCode }),
+  compile: ({ reason_code }) => {
+    const decision = { verdict: 'escalate', reasonCode: reason_code, targets: [] } as const
+    return { form: 'whole', consider: () => decision }
+  },
+})

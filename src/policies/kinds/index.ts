@@ -1,0 +1,27 @@
+/** The policy kinds that this version knows: one line each. */
+import { audit } from './audit.ts'
+import { condition } from './condition.ts'
+import { escalate } from './escalate.ts'
+import { jsonSchema } from './json-schema.ts'
+import type { PolicyKind } from './kind.ts'
+import { modelAccess } from './model-access.ts'
+import { requestLimits } from './request-limits.ts'
+import { requestRewrite } from './request-rewrite.ts'
+import { responseRewrite } from './response-rewrite.ts'
+import { toolAccess } from './tool-access.ts'
+import { webhook } from './webhook.ts'
+
+const kinds: readonly PolicyKind[] = [
+  modelAccess,
+  toolAccess,
+  requestLimits,
+  requestRewrite,
+  responseRewrite,
+  jsonSchema,
+  condition,
+  escalate,
+  webhook,
+  audit,
+]
+
+export const policyKinds: ReadonlyMap<string, PolicyKind> = new Map(kinds.map((kind) => [kind.kind, kind]))

@@ -1,0 +1,69 @@
+/** Holds an answer's text, or the arguments of a tool that it calls, to a JSON Schema (draft 2020-12). */
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { z } from 'zod'
+import { Failure } from '../../failure.ts'
+import { type Decision, everyStage, policyKind } from './kind.ts'
+
+const maxSchemaCharacters = 100_000
+
+export const jsonSchema = policyKind({
+  kind: 'json-schema',
+  about: 'Holds the body of a request, or the text or tool arguments of an answer, to a JSON Schema',
+  stages: everyStage,
+  config: z.strictObject({
+    schema: z.record(z.string(), z.json()).describe('JSON Schema, draft 2020-12, without references elsewhere'),
+    applies_to: z
+      .enum(['body', 'text', 'tool_arguments'])
+      .default('text')
+      .describe('The request body; each text of the answer; the arguments of each tool that is called'),
+    action: z.enum(['block', 'deny', 'escalate']).default('block'),
+  }),
+  compile: ({ schema, applies_to: appliesTo, action }, { stages }) => {
+    if ((appliesTo === 'body') !== stages.every((stage) => stage === 'pre_request')) {
+      const message = 'body goes with the stage pre_request, text and tool_arguments with the others'
+      throw new Failure('invalid_parameter', { param: 'config.applies_to', message })
+    }
+    const validate = compiled(schema)
+    return {
+      form: 'whole',
+      consider({ body, texts }): Decision | null {
+        const values =
+          appliesTo === 'body'
+            ? [{ name: 'body', valid: validate(body) }]
+            : texts
+                .filter(({ kind }) => kind === (appliesTo === 'text' ? 'content' : 'tool_arguments'))
+                .map(({ member, text }) => ({ name: member, valid: isValid(validate, text) }))
+        const targets = values.filter(({ valid }) => !valid).map(({ name }) => name)
+        if (targets.length === 0) return null
+        const message = `A policy holds this to a JSON Schema, which it does not match`
+        return { verdict: action, reasonCode: 'policy.json_schema', message, targets: [...new Set(targets)] }
+      },
+    }
+  },
+})
+
+/**
+ * Patterns in a schema run on JavaScript's backtracking engine, which a crafted text can keep busy for minutes: they
+ * are refused, as are references to what is not in the schema.
+ */
+function compiled(schema: Record<string, unknown>): ValidateFunction {
+  const refused = (message: string, cause?: unknown) =>
+    new Failure('invalid_parameter', { param: 'config.schema', message, cause })
+  const text = JSON.stringify(schema)
+  if (text.length > maxSchemaCharacters) throw refused(`A schema has at most ${maxSchemaCharacters} characters`)
+  if (/"pattern":"|"patternProperties":/.test(text)) throw refused('A schema here has no pattern: use pattern-filter')
+  try {
+    return new Ajv2020({ strict: true, allErrors: false, validateFormats: false, logger: false }).compile(schema)
+  } catch (error) {
+    throw refused(`The schema is not valid: ${error instanceof Error ? error.message : String(error)}`, error)
+  }
+}
+
+function isValid(validate: ValidateFunction, text: string): boolean {
+  try {
+    return validate(JSON.parse(text)) === true
+  } catch {
+    // No JSON at all, so nothing that any schema describes.
+    return false
+  }
+}

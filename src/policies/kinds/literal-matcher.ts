@@ -1,0 +1,48 @@
+/**
+ * Finds literal texts, each with what takes its place. At each position the longest text that begins there wins, then
+ * the search goes on behind it; so a match is certain once the text that has come decides which is the longest.
+ */
+import type { Match, TextFollower, TextMatcher } from './kind.ts'
+
+/** Replacements by the text they are for; no text is empty. */
+export function literalMatcher(replacements: ReadonlyMap<string, string>): TextMatcher {
+  const byFirst = new Map<string, string[]>()
+  for (const text of [...replacements.keys()].toSorted((one, other) => other.length - one.length)) {
+    const first = text[0] ?? ''
+    byFirst.set(first, [...(byFirst.get(first) ?? []), text])
+  }
+  /** The match at an offset, null for none, `open` where more of the text could decide otherwise. */
+  const at = (text: string, offset: number, last: boolean): string | null | 'open' => {
+    const rest = text.length - offset
+    for (const wanted of byFirst.get(text[offset] ?? '') ?? []) {
+      if (text.startsWith(wanted, offset)) return wanted
+      if (!last && rest < wanted.length && wanted.startsWith(text.slice(offset))) return 'open'
+    }
+    return null
+  }
+  const follow = (): TextFollower => {
+    let held = ''
+    let start = 0
+    return {
+      push(piece, last) {
+        held += piece
+        const matches: Match[] = []
+        let offset = 0
+        while (offset < held.length) {
+          const found = at(held, offset, last)
+          if (found === 'open') break
+          if (found === null) offset += 1
+          else {
+            const [from, to] = [start + offset, start + offset + found.length]
+            matches.push({ start: from, end: to, label: 'TEXT', replacement: replacements.get(found) ?? '' })
+            offset += found.length
+          }
+        }
+        held = held.slice(offset)
+        start += offset
+        return { matches, safe: start }
+      },
+    }
+  }
+  return { follow, matches: (text) => follow().push(text, true).matches }
+}

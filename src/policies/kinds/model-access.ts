@@ -1,0 +1,39 @@
+/** Which models and providers may be used, by exact name or `*` glob; a denial wins. Fallbacks are held to it too. */
+import { z } from 'zod'
+import { globMatches } from '../../tokens/governed.ts'
+import { type Decision, policyKind } from './kind.ts'
+
+const globs = z.array(z.string().min(1).max(200)).min(1).max(1000)
+
+export const modelAccess = policyKind({
+  kind: 'model-access',
+  about: 'Says which models and providers may be used',
+  stages: ['pre_request'],
+  config: z
+    .strictObject({
+      allow_models: globs.optional().describe('Only these; exact ids or * globs'),
+      deny_models: globs.optional().describe('None of these'),
+      allow_providers: globs.optional().describe('Only providers of these names'),
+      deny_providers: globs.optional().describe('None of these'),
+    })
+    .refine((config) => Object.values(config).some((list) => list !== undefined), 'Give at least one list'),
+  compile: ({ allow_models, deny_models, allow_providers, deny_providers }) => {
+    const isAllowed = (name: string, allowed: string[] | undefined, denied: string[] | undefined): boolean =>
+      (allowed === undefined || allowed.some((glob) => globMatches(glob, name))) &&
+      !(denied?.some((glob) => globMatches(glob, name)) ?? false)
+    const wrongOf = (model: { id: string; provider: string }): string | null => {
+      if (!isAllowed(model.id, allow_models, deny_models)) return 'model'
+      return isAllowed(model.provider, allow_providers, deny_providers) ? null : 'provider'
+    }
+    return {
+      form: 'whole',
+      allowsModel: (model) => wrongOf(model) === null,
+      consider({ context: { model } }): Decision | null {
+        const wrong = wrongOf(model)
+        if (wrong === null) return null
+        const message = `A policy does not allow this ${wrong}`
+        return { verdict: 'deny', reasonCode: `policy.${wrong}_not_allowed`, message, targets: [wrong] }
+      },
+    }
+  },
+})

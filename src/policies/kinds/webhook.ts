@@ -1,0 +1,171 @@
+/**
+ * Asks an HTTP service what it thinks: Open Policy Agent, Presidio, or one's own.
+ *
+ * POST, JSON: `{stage, request: {family, model, stream, session_id, tools, texts}, response?: {status, tool_calls, texts},
+ * token: {id, purpose, roles, team_id, user_id, gateway_id}, model: {id, provider}}`; `texts` are those of what is looked
+ * at: `[{member, role, kind, text}]`. Answer, 200, JSON: `{verdict, reason_code?, message?, retry_after?, texts?}`;
+ * `texts` are `[{index, text}]`, the new text of an entry of `texts`, with the verdicts redact and rewrite.
+ *
+ * A redirect, any other status, an answer that is late, too long or of another form: the policy is broken, and
+ * `when_broken` decides. The host is resolved each time and every address it has must be outside (`addresses.ts`). Over
+ * http the call goes to the address that was checked; over https the certificate must be the host's, which a service
+ * inside that a resolver is talked into naming does not have.
+ */
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { isInside } from '../addresses.ts'
+import { type Change, type Decision, everyStage, type PolicyTools, policyKind, type Subject } from './kind.ts'
+import { callerMessage, reasonCode } from './reason-code.ts'
+
+const mostSentBytes = 4 * 1024 * 1024
+const mostReceivedBytes = 1024 * 1024
+
+const url = z
+  .url({ protocol: /^https?$/ })
+  .max(2000)
+  .refine((text) => URL.canParse(text) && new URL(text).username === '' && new URL(text).password === '', {
+    error: 'Leave user and password out',
+  })
+
+export const webhook = policyKind({
+  kind: 'webhook',
+  about: 'Asks an HTTP service for the verdict',
+  stages: everyStage,
+  config: z.strictObject({
+    url,
+    timeout_ms: z.number().int().min(10).max(30_000).default(1000).describe('For the whole call'),
+  }),
+  compile: (config) => ({
+    form: 'whole',
+    async consider(subject, tools): Promise<Decision | null> {
+      const { texts } = subject
+      const body = JSON.stringify(questionOf(subject))
+      if (body.length > mostSentBytes) throw new Error('There is more to look at than a webhook is sent')
+      const answer = answerSchema.parse(JSON.parse(await call(config, body, tools)))
+      return decisionOf(answer, texts)
+    },
+  }),
+})
+
+function questionOf({ stage, context, texts }: Subject) {
+  const { request, response, token, model } = context
+  const looked = texts.map(({ member, role, kind, text }) => ({ member, role, kind, text }))
+  return {
+    stage,
+    request: {
+      family: request.family,
+      model: request.model,
+      stream: request.stream,
+      session_id: request.session_id,
+      tools: request.tools,
+      ...(response === null ? { texts: looked } : {}),
+    },
+    ...(response === null
+      ? {}
+      : { response: { status: Number(response.status), tool_calls: response.tool_calls, texts: looked } }),
+    token: { ...token, metadata: undefined },
+    model: { id: model.id, provider: model.provider },
+  }
+}
+
+const answerSchema = z.object({
+  verdict: z.enum(['allow', 'block', 'deny', 'escalate', 'rate_limit', 'redact', 'rewrite']),
+  reason_code: reasonCode.default('policy.webhook'),
+  message: callerMessage.optional(),
+  retry_after: z.number().int().min(1).max(86_400).optional(),
+  texts: z.array(z.object({ index: z.number().int().min(0), text: z.string() })).default([]),
+})
+
+function decisionOf(answer: z.infer<typeof answerSchema>, texts: Subject['texts']): Decision | null {
+  const { verdict, reason_code, message, retry_after: retryAfter } = answer
+  if (verdict === 'allow') return null
+  const changes =
+    verdict === 'redact' || verdict === 'rewrite' ? answer.texts.map((change) => asChange(change, texts)) : []
+  return {
+    verdict,
+    reasonCode: reason_code,
+    targets: [],
+    changes,
+    ...(message === undefined ? {} : { message }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  }
+}
+
+function asChange({ index, text }: { index: number; text: string }, texts: Subject['texts']): Change {
+  const slot = texts[index]
+  if (slot === undefined) throw new Error('The webhook names a text that it was not shown')
+  return { slot, text }
+}
+
+/** The answer's text. Rejects for whatever is no usable answer. */
+async function call(
+  { url: address, timeout_ms }: { url: string; timeout_ms: number },
+  body: string,
+  { fetch, resolve, privateWebhooks, signal }: PolicyTools,
+): Promise<string> {
+  const controller = new AbortController()
+  const stop = () => controller.abort(new Error('The webhook did not answer in time'))
+  const timer = setTimeout(stop, timeout_ms)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    if (signal.aborted) stop()
+    const target = await until(controller.signal, checkedTarget(new URL(address), resolve, privateWebhooks))
+    const answer = await fetch(target.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json', host: target.host },
+      body,
+      redirect: 'manual',
+      signal: controller.signal,
+    })
+    if (answer.status !== 200) throw new Error(`The webhook answered ${answer.status}`)
+    return await until(controller.signal, readText(answer))
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', stop)
+    controller.abort()
+  }
+}
+
+/** What to call, and the Host header it is called with. Throws where the host has an address inside, or none. */
+async function checkedTarget(
+  asked: URL,
+  resolve: PolicyTools['resolve'],
+  privateWebhooks: boolean,
+): Promise<{ url: string; host: string }> {
+  const { host } = asked
+  if (privateWebhooks) return { url: asked.href, host }
+  const name = asked.hostname.replace(/^\[(.*)\]$/, '$1')
+  const addresses = isIP(name) === 0 ? await resolve(name) : [name]
+  const [first] = addresses
+  if (first === undefined || addresses.some(isInside)) {
+    throw new Error('The webhook is at an address inside, which webhook_addresses does not allow')
+  }
+  if (asked.protocol === 'http:') asked.hostname = isIP(first) === 6 ? `[${first}]` : first
+  return { url: asked.href, host }
+}
+
+/** Rejects as soon as the signal fires, also while something waits that does not know of it. */
+function until<Value>(signal: AbortSignal, waiting: Promise<Value>): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const give = () => reject(signal.reason)
+  if (signal.aborted) give()
+  signal.addEventListener('abort', give, { once: true })
+  return Promise.race([waiting, promise]).finally(() => signal.removeEventListener('abort', give))
+}
+
+async function readText(answer: Response): Promise<string> {
+  const reader = answer.body?.getReader()
+  if (reader === undefined) throw new Error('The webhook gave no answer')
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+    length += value.length
+    if (length > mostReceivedBytes) {
+      await reader.cancel()
+      throw new Error('The webhook answered with too much')
+    }
+    chunks.push(value)
+  }
+}

@@ -1,0 +1,224 @@
+/**
+ * Runs the policies of one stage over a request or a whole answer (contract section 7). In order: condition, then what
+ * the policy says; redact and rewrite change the texts and members that the next policy sees; block, deny and escalate
+ * end the chain. What a policy that is only monitored says is recorded and not applied. A policy that throws follows its
+ * `when_broken` and says so either way.
+ *
+ * The common path, where no policy asks outside this process, does not wait.
+ */
+import type { PolicyStage, RequestFacts, TextSlot } from '../dialects/dialect.ts'
+import type { Verdict } from '../events/event.ts'
+import type { ActivePolicy, PolicyResult } from './chain.ts'
+import type { PolicyContext } from './context.ts'
+import type { Change, Decision, PolicyTools, Subject, TextPolicy } from './kinds/kind.ts'
+import { changedText, type Placeholders } from './redaction.ts'
+import { endsChain, stronger } from './verdict.ts'
+
+export const brokenReason = 'policy.broken'
+
+/** What a stage works on. `texts` are read again after each change; a change of a slot shows in the body. */
+export interface StageSubject {
+  readonly stage: PolicyStage
+  readonly context: PolicyContext
+  readonly facts: RequestFacts
+  readonly body: Record<string, unknown> | null
+  readonly requestBody: Readonly<Record<string, unknown>> | null
+  texts(): readonly TextSlot[]
+  /** To be put back in the answer, where a policy asks for that; null where there is no answer to put them into. */
+  readonly placeholders: Placeholders | null
+}
+
+export interface StageRun {
+  readonly policies: readonly ActivePolicy[]
+  readonly subject: StageSubject
+  readonly tools: PolicyTools
+  /** Milliseconds that only grow. */
+  now(): number
+  /** Told of a policy that threw. */
+  broken(policy: ActivePolicy, error: unknown): void
+}
+
+/** What one policy said, with what the caller is to be told. */
+export interface Said {
+  readonly policy: ActivePolicy
+  readonly decision: Decision
+  readonly latencyMs: number
+}
+
+export interface StageOutcome {
+  /** In order, one for each policy whose condition held. */
+  readonly said: readonly Said[]
+  /** The strongest that was enforced. */
+  readonly verdict: Verdict
+  /** What the strongest verdict came from; null where it is allow. */
+  readonly decisive: Said | null
+  /** Outermost members that were changed. */
+  readonly changed: ReadonlySet<string>
+}
+
+const nothing: StageOutcome = { said: [], verdict: 'allow', decisive: null, changed: new Set() }
+
+/** Runs the stage; a promise only where a policy waits for something. Never throws on a policy's account. */
+export function runStage(run: StageRun): StageOutcome | Promise<StageOutcome> {
+  return run.policies.length === 0 ? nothing : new StageWalk(run).from(0)
+}
+
+class StageWalk {
+  readonly #run: StageRun
+  readonly #said: Said[] = []
+  readonly #changed = new Set<string>()
+  /** Equal conditions give equal answers as long as nothing changes. */
+  readonly #held = new Map<string, boolean>()
+  #verdict: Verdict = 'allow'
+  #decisive: Said | null = null
+  #texts: readonly TextSlot[] | null = null
+
+  constructor(run: StageRun) {
+    this.#run = run
+  }
+
+  from(first: number): StageOutcome | Promise<StageOutcome> {
+    const { policies, now } = this.#run
+    for (let index = first; index < policies.length; index += 1) {
+      const policy = policies[index]
+      if (policy === undefined) break
+      const startedAt = now()
+      let decision: Decision | null | Promise<Decision | null>
+      try {
+        if (!this.#applies(policy)) continue
+        decision = this.#ask(policy)
+      } catch (error) {
+        decision = this.#brokenDecision(policy, error)
+      }
+      if (decision instanceof Promise) return this.#later(policy, decision, startedAt, index)
+      if (this.#take(policy, decision, startedAt)) break
+    }
+    return { said: this.#said, verdict: this.#verdict, decisive: this.#decisive, changed: this.#changed }
+  }
+
+  async #later(
+    policy: ActivePolicy,
+    pending: Promise<Decision | null>,
+    startedAt: number,
+    index: number,
+  ): Promise<StageOutcome> {
+    const decision = await pending.catch((error: unknown) => this.#brokenDecision(policy, error))
+    return this.from(this.#take(policy, decision, startedAt) ? this.#run.policies.length : index + 1)
+  }
+
+  #applies({ condition, when }: ActivePolicy): boolean {
+    if (condition === null || when === null) return true
+    const known = this.#held.get(when)
+    if (known !== undefined) return known
+    const holds = condition(this.#run.subject.context)
+    this.#held.set(when, holds)
+    return holds
+  }
+
+  #ask({ compiled }: ActivePolicy): Decision | null | Promise<Decision | null> {
+    if (compiled instanceof Error) throw compiled
+    return compiled.form === 'whole'
+      ? compiled.consider(this.#subject(), this.#run.tools)
+      : findings(compiled, this.#slots(), this.#run.subject.placeholders)
+  }
+
+  #slots(): readonly TextSlot[] {
+    this.#texts ??= this.#run.subject.texts()
+    return this.#texts
+  }
+
+  /** What a policy does not ask for is not made. */
+  #subject(): Subject {
+    const { subject } = this.#run
+    const slots = () => this.#slots()
+    return {
+      stage: subject.stage,
+      context: subject.context,
+      get facts() {
+        return subject.facts
+      },
+      get body() {
+        return subject.body
+      },
+      get requestBody() {
+        return subject.requestBody
+      },
+      get texts() {
+        return slots()
+      },
+    }
+  }
+
+  #brokenDecision(policy: ActivePolicy, error: unknown): Decision {
+    this.#run.broken(policy, error)
+    const verdict = policy.whenBroken === 'deny' ? 'deny' : 'allow'
+    return { verdict, reasonCode: brokenReason, message: 'A policy could not decide about this', targets: [] }
+  }
+
+  /** Records what a policy said and applies it; true where that ends the chain. */
+  #take(policy: ActivePolicy, given: Decision | null, startedAt: number): boolean {
+    const latencyMs = Math.round((this.#run.now() - startedAt) * 1000) / 1000
+    const decision = given ?? { verdict: 'allow', reasonCode: 'ok', targets: [] }
+    const said: Said = { policy, decision, latencyMs }
+    this.#said.push(said)
+    if (!policy.enforced) return false
+    if (decision.changes !== undefined) this.#apply(decision.changes)
+    const strongest = stronger(this.#verdict, decision.verdict)
+    if (strongest !== this.#verdict) {
+      this.#verdict = strongest
+      this.#decisive = said
+    }
+    return endsChain(decision.verdict)
+  }
+
+  #apply(changes: readonly Change[]): void {
+    const { body, context } = this.#run.subject
+    for (const change of changes) {
+      if ('slot' in change) {
+        change.slot.replace(change.text)
+        this.#changed.add(change.slot.member)
+      } else if (body !== null) {
+        if (change.value === undefined) delete body[change.member]
+        else body[change.member] = change.value
+        this.#changed.add(change.member)
+      }
+    }
+    this.#texts = null
+    this.#held.clear()
+    context.request.textsChanged()
+    context.response?.textsChanged()
+  }
+}
+
+const verdictOf = { block: 'block', redact: 'redact', escalate: 'escalate', rewrite: 'rewrite' } as const
+
+/** What a text policy says of whole texts; null where it finds nothing. */
+function findings(policy: TextPolicy, slots: readonly TextSlot[], placeholders: Placeholders | null): Decision | null {
+  const labels = new Set<string>()
+  const changes: Change[] = []
+  const { action, matcher, reads } = policy
+  for (const slot of slots) {
+    if (slot.text === '' || reads?.(slot) === false) continue
+    const matches = matcher.matches(slot.text)
+    if (matches.length === 0) continue
+    for (const { label, entry } of matches) labels.add(`${slot.member}: ${entry ?? label}`)
+    if (action !== 'redact' && action !== 'rewrite') continue
+    const kept = policy.restore ? placeholders : null
+    changes.push({ slot, text: changedText(slot, matches, action, kept) })
+  }
+  if (labels.size === 0) return null
+  return { verdict: verdictOf[action], reasonCode: policy.reasonCode, targets: [...labels], changes }
+}
+
+/** A stage's findings as the outcome's event shows them. */
+export const resultsOf = (stage: PolicyStage, said: readonly Said[]): PolicyResult[] =>
+  said.map(({ policy, decision, latencyMs }) => ({
+    policy_id: policy.id,
+    kind: policy.kind,
+    stage,
+    mode: policy.enforced ? 'enforce' : 'monitor',
+    verdict: decision.verdict,
+    reason_code: decision.reasonCode,
+    latency_ms: latencyMs,
+    targets: decision.targets,
+  }))

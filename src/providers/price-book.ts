@@ -1,0 +1,73 @@
+/**
+ * What each model costs, and how much it can read and write at once: the operator's price of the model first, then the
+ * embedded table's, then the default of its provider (contract section 8). The table is loaded when it is first needed,
+ * which takes a moment once for each process; from then on every answer is a look-up.
+ */
+import { LRUCache } from 'lru-cache'
+import type { Price } from './price.ts'
+import type { ListedModel } from './price-table.ts'
+
+/** What a price is looked up by. */
+export interface PricedModel {
+  upstreamModel: string
+  provider: { id: string; kind: string; baseUrl: string | null; defaultPrice?: Price | null }
+  /** The catalog's record; null for a model that the catalog does not list. */
+  listed: { price: Price | null; maxOutputTokens: number | null } | null
+}
+
+export interface ModelTerms {
+  /** Null where nobody says what it costs. */
+  price: Price | null
+  /** The most tokens of input and output together; null where nobody knows. */
+  contextWindow: number | null
+  /** The most tokens of output; null where nobody knows. */
+  maxOutputTokens: number | null
+}
+
+/** Callers choose the names of unlisted models, so what is remembered of them is bounded. */
+const rememberedModels = 4000
+/** The simulator answers from memory: as much as its longest answer and a body of the largest size. */
+const simulatorWindow = 128_000
+
+export class PriceBook {
+  readonly #remembered = new LRUCache<string, { listed: ListedModel | null }>({ max: rememberedModels })
+  #table: typeof import('./price-table.ts') | null = null
+  #loading: Promise<void> | null = null
+
+  /** Whether `terms` can answer for this model at once; otherwise `load` first. */
+  knows(model: PricedModel): boolean {
+    return this.#table !== null || isSimulated(model)
+  }
+
+  /** Loads the embedded table, once. */
+  load(): Promise<void> {
+    this.#loading ??= import('./price-table.ts').then((table) => {
+      this.#table = table
+    })
+    return this.#loading
+  }
+
+  /** What a model costs at an instant, milliseconds since the epoch. */
+  terms(model: PricedModel, now: number): ModelTerms {
+    const { listed: own, provider } = model
+    const table = this.#listed(model, now)
+    return {
+      price: own?.price ?? table?.price ?? provider.defaultPrice ?? null,
+      contextWindow: isSimulated(model) ? simulatorWindow : (table?.contextWindow ?? null),
+      maxOutputTokens: own?.maxOutputTokens ?? null,
+    }
+  }
+
+  #listed(model: PricedModel, now: number): ListedModel | null {
+    if (this.#table === null || isSimulated(model)) return null
+    const { upstreamModel, provider } = model
+    const key = `${provider.id}/${upstreamModel}`
+    const known = this.#remembered.get(key)
+    if (known !== undefined && (known.listed === null || now < known.listed.until)) return known.listed
+    const listed = this.#table.listedModel(provider.kind, provider.baseUrl, upstreamModel, now)
+    this.#remembered.set(key, { listed })
+    return listed
+  }
+}
+
+const isSimulated = ({ provider }: PricedModel): boolean => provider.kind === 'simulator'

@@ -1,0 +1,187 @@
+/**
+ * The most that a request can cost, before it is sent (protocols section 2, rule 20).
+ *
+ * 1. Input: no tokenizer makes more tokens than there are UTF-8 bytes, so the body's length and an allowance for what
+ *    templates put around each message bound it, or the model's context window where that is smaller. What the body does
+ *    not hold, and pictures and sound, whose tokens have nothing to do with their bytes, take the window.
+ * 2. Tools that the provider runs read the whole context once more for each use, so they multiply the input.
+ * 3. Output: the caller's limit, the catalog's, or the window, times the answers that were asked for.
+ * 4. Each token at the dearest rate of every tier that the input can reach; a token of input that may be written to a
+ *    cache, at that rate.
+ *
+ * What has no bound is refused to tokens with a budget, with the member named. Not covered: a provider that bills more
+ * than it says in its price list; the outcome books that in full and says that the bound was passed.
+ */
+import type { Family, RequestFacts } from '../dialects/dialect.ts'
+import { Failure } from '../failure.ts'
+import { nanoOf, type Price, type PriceTier } from '../providers/price.ts'
+import { audioCost } from './cost.ts'
+import { holdsMedia, hostedToolUses, repricingMember } from './request-scope.ts'
+
+/** Tokens that a template adds to a request, to each message of it, and to one that has tools. */
+const requestAllowance = 64
+const messageAllowance = 16
+const toolAllowance = 1024
+/** Fewer bytes a second than any codec of speech needs that a transcription route takes: 800 bits. */
+const leastAudioBytesPerSecond = 100
+
+/** What a bound is taken of: the facts of the dialect, the parsed body, and its length. */
+export interface BoundedRequest {
+  family: Family
+  facts: RequestFacts
+  /** Null where the body is no JSON. */
+  parsed: Readonly<Record<string, unknown>> | null
+  body: Uint8Array
+}
+
+export interface BoundedModel {
+  /** Null where the model has no price. */
+  price: Price | null
+  contextWindow: number | null
+  maxOutputTokens: number | null
+}
+
+/** A bound as a function of the output: nano-dollars for so many tokens of each answer. */
+export interface CostBound {
+  /** Nano-dollars whatever the output. */
+  fixed: number
+  /** Picodollars for each token of output of each answer; 0 where there is no output to limit. */
+  output: number
+  choices: number
+  /** The most tokens of output of each answer. */
+  most: number
+  /** The fewest with which the request makes sense. */
+  least: number
+}
+
+/** Nano-dollars that the request costs at most if each answer is limited to so many tokens. */
+export const boundedCost = (bound: CostBound, tokens: number): number =>
+  bound.fixed + nanoOf([[tokens * bound.choices, bound.output]])
+
+/** The largest output for which `granted` nano-dollars suffice; below `bound.least` it cannot be served. */
+export function affordableOutput(bound: CostBound, granted: number): number {
+  if (bound.output === 0) return granted >= bound.fixed ? bound.most : 0
+  const spare = BigInt(Math.max(0, granted - bound.fixed)) * 1000n
+  const tokens = spare / BigInt(bound.output * bound.choices)
+  return Number(tokens < BigInt(bound.most) ? tokens : BigInt(bound.most))
+}
+
+/**
+ * Bounds the cost of a request on one model. Throws `tokens.model_unpriced` where the model has no price, and
+ * `tokens.cost_unbounded` with the member for which there is no bound.
+ */
+export function boundOf(request: BoundedRequest, { price, contextWindow, maxOutputTokens }: BoundedModel): CostBound {
+  const { facts, parsed, family } = request
+  if (price === null) throw new Failure('tokens.model_unpriced', { param: 'model' })
+  const repricing = parsed === null ? null : repricingMember(parsed)
+  const unbounded = facts.unbounded ?? repricing
+  if (unbounded !== null) throw boundless(unbounded)
+  if (family === 'transcriptions' && price.audioHour !== null) {
+    return fixedBound(price.request + audioCost(price.audioHour, request.body.length / leastAudioBytesPerSecond))
+  }
+  if (family === 'speech' && price.character !== null) {
+    return fixedBound(price.request + nanoOf([[request.body.length, price.character]]))
+  }
+  return tokenBound(request, price, contextWindow, maxOutputTokens)
+}
+
+const boundless = (param: string): Failure =>
+  new Failure('tokens.cost_unbounded', {
+    param,
+    message: `The cost of ${param} has no bound, so the budget of the token cannot be kept`,
+  })
+
+const fixedBound = (fixed: number): CostBound => ({ fixed, output: 0, choices: 1, most: 0, least: 0 })
+
+function tokenBound(
+  request: BoundedRequest,
+  price: Price,
+  window: number | null,
+  maxOutputTokens: number | null,
+): CostBound {
+  const { facts, parsed } = request
+  const toolUses = parsed === null ? 0 : hostedToolUses(parsed)
+  if (toolUses === null) throw boundless('tools')
+  const media = parsed === null || holdsMedia(parsed)
+  const input = inputBound(request, window, { media, toolUses })
+  const rates = dearest(price, input, {
+    media,
+    hour: Buffer.from(request.body.buffer, request.body.byteOffset, request.body.length).includes('"1h"'),
+  })
+  const most = outputBound(request, window, maxOutputTokens)
+  // Tokens of a prediction that were rejected are billed as output, beside what the limit counts.
+  const predicted = parsed?.prediction === undefined ? 0 : input * Math.max(1, facts.choices)
+  const thinking = parsed === null ? 0 : thinkingBudget(parsed)
+  return {
+    fixed:
+      price.request +
+      toolUses * price.toolUse +
+      nanoOf([
+        [input, rates.input],
+        [predicted, rates.output],
+      ]),
+    output: rates.output,
+    choices: Math.max(1, facts.choices),
+    most,
+    least: Math.min(most, thinking + 1),
+  }
+}
+
+/** Families that answer with vectors or verdicts: no output is billed. Their inputs are many, each with its own window. */
+const withoutOutput: ReadonlySet<Family> = new Set(['embeddings', 'moderations'])
+
+function inputBound(
+  { family, facts, parsed, body }: BoundedRequest,
+  window: number | null,
+  { media, toolUses }: { media: boolean; toolUses: number },
+): number {
+  const beyond = facts.beyondBody || media || toolUses > 0
+  if (beyond) {
+    if (window === null) throw boundless(facts.beyondBody || !media ? 'input' : 'messages')
+    return window * (toolUses + 1)
+  }
+  const bytes =
+    body.length + requestAllowance + messageAllowance * messagesOf(parsed) + (hasTools(parsed) ? toolAllowance : 0)
+  const manyInputs = withoutOutput.has(family) || family === 'completions'
+  return window === null || manyInputs ? bytes : Math.min(bytes, window)
+}
+
+function messagesOf(parsed: BoundedRequest['parsed']): number {
+  const messages = parsed?.messages ?? parsed?.input
+  return Array.isArray(messages) ? messages.length : 1
+}
+
+const hasTools = (parsed: BoundedRequest['parsed']): boolean =>
+  parsed?.tools !== undefined || parsed?.functions !== undefined
+
+function outputBound({ family, facts }: BoundedRequest, window: number | null, maxOutputTokens: number | null): number {
+  if (withoutOutput.has(family)) return 0
+  const limits = [facts.outputLimit, maxOutputTokens, window].filter((limit) => limit !== null)
+  if (limits.length === 0) throw boundless(family === 'speech' ? 'input' : 'max_tokens')
+  return Math.min(...limits)
+}
+
+/** A model that thinks within a budget refuses a limit below it. */
+function thinkingBudget({ thinking }: Readonly<Record<string, unknown>>): number {
+  const budget =
+    typeof thinking === 'object' && thinking !== null && 'budget_tokens' in thinking ? thinking.budget_tokens : 0
+  return typeof budget === 'number' && Number.isSafeInteger(budget) && budget > 0 ? budget : 0
+}
+
+/** The dearest rates of every tier that this much input reaches. */
+function dearest({ tiers }: Price, input: number, { media, hour }: { media: boolean; hour: boolean }) {
+  const reached = tiers.filter(({ fromInputTokens }) => fromInputTokens <= input)
+  const most = (rate: (tier: PriceTier) => number) => Math.max(0, ...reached.map(rate))
+  return {
+    input: most((tier) =>
+      Math.max(
+        tier.input,
+        tier.cachedInput,
+        tier.cacheWrite,
+        hour ? tier.cacheWriteHour : 0,
+        media ? tier.audioInput : 0,
+      ),
+    ),
+    output: most((tier) => Math.max(tier.output, tier.reasoning, tier.audioOutput)),
+  }
+}

@@ -1,0 +1,68 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { Usage } from '../dialects/dialect.ts'
+import { nanoOf } from '../providers/price.ts'
+import { compilePrice } from '../providers/price-record.ts'
+import { listedModel } from '../providers/price-table.ts'
+import { costOf } from './cost.ts'
+
+const usage = (members: Partial<Usage>): Usage => ({
+  inputTokens: null,
+  outputTokens: null,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  reasoningTokens: null,
+  ...members,
+})
+const listed = (kind: string, model: string) => {
+  const found = listedModel(kind, null, model, Date.parse('2026-09-23T00:00:00Z'))
+  if (found === null) throw new RangeError(`${model} is not in the table`)
+  return found.price
+}
+
+test('cached tokens are charged at the price of cached tokens, once', () => {
+  const cost = costOf(
+    listed('openai', 'gpt-4o'),
+    'chat',
+    usage({ inputTokens: 1000, outputTokens: 100, cachedInputTokens: 600 }),
+  )
+  // 400 at 2.50, 600 at 1.25 and 100 at 10 dollars a million.
+  expect(cost).toBe(400 * 2500 + 600 * 1250 + 100 * 10_000)
+})
+
+test('what was written to a cache is charged by how long it is kept', () => {
+  const price = listed('anthropic', 'claude-sonnet-4-5')
+  const cost = costOf(price, 'messages', usage({ inputTokens: 1000, cacheWriteTokens: 500, cacheWriteHourTokens: 200 }))
+  expect(cost).toBe(500 * 3000 + 300 * 3750 + 200 * 6000)
+})
+
+test('the tier is that of the actual input, for input and output alike', () => {
+  const price = listed('anthropic', 'claude-sonnet-4-5')
+  expect(costOf(price, 'messages', usage({ inputTokens: 200_000, outputTokens: 1 }))).toBe(200_000 * 3000 + 15_000)
+  expect(costOf(price, 'messages', usage({ inputTokens: 200_001, outputTokens: 1 }))).toBe(200_001 * 6000 + 22_500)
+})
+
+test('a transcription is charged by the length of its audio', () => {
+  expect(costOf(listed('openai', 'whisper-1'), 'transcriptions', usage({ audioSeconds: 90 }))).toBe(9_000_000)
+})
+
+test('speech is charged by its characters where its price is', () => {
+  const price = compilePrice({ input_per_million: 0, output_per_million: 0, per_million_characters: 15 }, 'operator')
+  expect(costOf(price, 'speech', usage({}), 1000)).toBe(15_000_000)
+})
+
+test('a price that is no whole number of nano-dollars a token is carried exactly and rounded up once', () => {
+  const price = compilePrice({ input_per_million: 0.0001, output_per_million: 0.0001 }, 'operator')
+  expect(costOf(price, 'chat', usage({ inputTokens: 3, outputTokens: 4 }))).toBe(1)
+  expect(costOf(price, 'chat', usage({ inputTokens: 10_000, outputTokens: 1 }))).toBe(1001)
+})
+
+test('sums of nano-dollars agree with exact arithmetic', () => {
+  const part = fc.tuple(fc.nat(10_000_000), fc.nat(600_000_000))
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 4 }), (parts) => {
+      const exact = parts.reduce((sum, [units, pico]) => sum + BigInt(units) * BigInt(pico), 0n)
+      return BigInt(nanoOf(parts)) === (exact + 999n) / 1000n
+    }),
+  )
+})

@@ -1,0 +1,82 @@
+/** Which limits a request draws on, and how a refusal of one is told (protocols section 2, rules 1, 8, 12). */
+import { Failure } from '../failure.ts'
+import type { GovernedToken } from '../tokens/governed.ts'
+import type { AccountName, Demand, UsageRefused } from './allowance.ts'
+import type { Budget, LimitSet } from './limits.ts'
+
+/** `user:<id>`, `team:<id>` or `organization`. */
+export type SpendOwner = string
+
+type Spender = Pick<GovernedToken, 'accounts' | 'budgetId' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId'>
+
+/** Who pays (contract section 8): whom the gateway's record names, else the token's user, else its owner. */
+export const spendOwnerOf = (
+  token: Pick<GovernedToken, 'userId' | 'ownerKind' | 'ownerId'>,
+  gatewayOwner: SpendOwner | null,
+): SpendOwner =>
+  gatewayOwner ?? (token.userId === null ? `${token.ownerKind}:${token.ownerId}` : `user:${token.userId}`)
+
+export const requestsAccount = (id: string): AccountName => `token/${id}/requests`
+export const moneyAccount = (id: string): AccountName => `token/${id}/money`
+export const budgetAccount = (id: string): AccountName => `budget/${id}`
+
+/** Whether an account counts requests; every other counts nano-dollars. */
+export const countsRequests = (account: AccountName): boolean => account.endsWith('/requests')
+
+/** The accounts of requests that a token draws on. */
+export const requestDemands = ({ accounts }: Pick<GovernedToken, 'accounts'>): Demand[] =>
+  accounts.flatMap(({ id, maxRequests }) =>
+    maxRequests === null ? [] : [{ account: requestsAccount(id), want: 1, min: 1 }],
+  )
+
+/** The accounts of money that a token draws on: its own limits', and every budget that bounds its spend. */
+export function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): AccountName[] {
+  const own = token.accounts.flatMap(({ id, maxBudget }) => (maxBudget === null ? [] : [moneyAccount(id)]))
+  if (limits.budgets.size === 0) return own
+  return [...own, ...[...budgetsOf(token, limits, gatewayOwner)].map(({ id }) => budgetAccount(id))]
+}
+
+/**
+ * The organization's budgets, those of who pays, and the one the token is bound to. A team's holds for its tokens also
+ * where their user pays, unless the gateway's record names somebody else.
+ */
+function budgetsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): ReadonlySet<Budget> {
+  const owners = new Set(['organization', spendOwnerOf(token, gatewayOwner)])
+  if (gatewayOwner === null && token.teamId !== null) owners.add(`team:${token.teamId}`)
+  const found = new Set<Budget>()
+  for (const owner of owners) for (const budget of limits.budgetsOf.get(owner) ?? []) found.add(budget)
+  const bound = token.budgetId === null ? undefined : limits.budgets.get(token.budgetId)
+  if (bound !== undefined) found.add(bound)
+  return found
+}
+
+/** What a refused reservation is to the caller. `resource` names the token, and never holds its secret. */
+export function usageFailure(
+  { account, reason, retryAfter }: UsageRefused,
+  keyClass: GovernedToken['keyClass'],
+  resource: string,
+): Failure {
+  const retry = retryAfter === null ? {} : { retryAfter }
+  if (reason === 'unknown') {
+    const message = `Part of a limit of ${resource} is out of reach: retry shortly`
+    return new Failure('usage_authority_unavailable', { message, retryAfter: retryAfter ?? 1 })
+  }
+  const requests = countsRequests(account)
+  if (reason === 'held') {
+    const message = `What is left of ${limitName(account)} of ${resource} is held by requests that are running`
+    const code = requests ? 'usage_authorization_request_limit_exceeded' : 'usage_authorization_budget_exceeded'
+    return new Failure(code, { message, retryAfter: retryAfter ?? 1 })
+  }
+  const message = `${limitName(account)} of ${resource} is used up`
+  if (keyClass === 'disposable' && account.startsWith('token/')) {
+    return new Failure(requests ? 'tokens.request_limit_exhausted' : 'tokens.budget_exhausted', { message })
+  }
+  return requests
+    ? new Failure('usage_authorization_request_limit_exceeded', { message })
+    : new Failure('usage_authorization_budget_exceeded', { message, ...retry })
+}
+
+function limitName(account: AccountName): string {
+  if (countsRequests(account)) return 'max_requests'
+  return account.startsWith('token/') ? 'max_budget' : 'A budget'
+}

@@ -1,0 +1,199 @@
+/**
+ * Budgets, consumer groups and access policies as their routes see them: what differs between the three. Gateways read
+ * the rows in `state`; names are the ledger's (architecture, Two databases).
+ */
+import { z } from 'zod'
+import { Failure } from '../failure.ts'
+import { fromNano, largestAmount, toNano } from '../lib/money.ts'
+import type { Database, Row, Statement } from '../store/open.ts'
+import { accessPolicies, budgets, consumerGroups } from '../store/state.ts'
+
+export const limitName = z.string().trim().min(1).max(100)
+
+type Columns = Record<string, string | number | null>
+
+export interface LimitKind {
+  kind: 'budget' | 'consumer_group' | 'access_policy'
+  /** `/v1/budgets` */
+  path: string
+  plural: string
+  /** `budget`, as summaries and messages name it. */
+  word: string
+  tag: string
+  table: typeof budgets | typeof consumerGroups | typeof accessPolicies
+  /** The body without its name. */
+  create: z.ZodObject
+  update: z.ZodObject
+  record: z.ZodObject
+  /** Columns of the fields that a body has; `undefined` leaves one as it is. */
+  columns(body: Record<string, unknown>): Columns
+  show(row: Row): Record<string, unknown>
+  /** Throws 422 naming the field where something the body names does not exist. */
+  check(body: Record<string, unknown>, ledger: Database): Promise<void>
+  /** Rows for what still holds on to a record; null where nothing can. */
+  inUse: ((id: string, now: number) => Statement) | null
+}
+
+const rate = z.number().int().min(1).max(1_000_000_000).nullable()
+const rateFields = { requests_per_minute: rate.optional(), tokens_per_minute: rate.optional() }
+const rateRecord = { requests_per_minute: z.number().nullable(), tokens_per_minute: z.number().nullable() }
+const ids = z.array(z.uuid()).max(1000).default([])
+const membersSchema = z.strictObject({ teams: ids, users: ids, tokens: ids })
+const names = z.array(z.string().min(1).max(200)).min(1).max(200).nullable()
+
+const scopeSchema = z
+  .strictObject({ kind: z.enum(['organization', 'team', 'user', 'token']), id: z.uuid().nullable().default(null) })
+  .refine(({ kind, id }) => (kind === 'team' || kind === 'user') === (id !== null), {
+    path: ['id'],
+    message: 'is given for a team or a user, and for them only',
+  })
+  .describe('Whose spend it bounds; `token`: that of the tokens whose bindings.budget_id names it')
+
+const amount = z.number().positive().max(largestAmount).describe('US dollars in a window')
+
+const budgetBody = z.object({
+  max_budget: amount,
+  window: z.enum(['day', 'week', 'month', 'total']),
+  scope: scopeSchema,
+})
+const budgetUpdate = z.object({ max_budget: amount.optional() })
+const groupBody = z.object({ ...rateFields, members: membersSchema })
+const groupUpdate = z.object({ ...rateFields, members: membersSchema.optional() })
+const policyBody = z.object({ ...rateFields, models: names.optional(), providers: names.optional() })
+
+const given = (columns: Record<string, string | number | null | undefined>): Columns =>
+  Object.fromEntries(Object.entries(columns).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+
+const json = (value: unknown): string | null | undefined =>
+  value === undefined ? undefined : value === null ? null : JSON.stringify(value)
+
+const parsed = (value: Row[string] | undefined): unknown => (typeof value === 'string' ? JSON.parse(value) : null)
+
+async function requireAll(
+  ledger: Database,
+  table: 'teams' | 'users' | 'tokens',
+  wanted: readonly string[],
+  param: string,
+) {
+  const rows = await ledger.read<{ id: string }>(
+    `select id from ${table} where id in (select value from json_each(?))`,
+    [JSON.stringify(wanted)],
+  )
+  if (new Set(rows.map(({ id }) => id)).size === new Set(wanted).size) return
+  throw new Failure('invalid_parameter', { param, message: `One of ${param} does not exist` })
+}
+
+/** Tokens in force that a condition holds for. */
+const tokensInForce = (condition: string) => (id: string, now: number) => ({
+  sql: `select 1 from tokens where ${condition} and revoked_at is null
+    and (rotated_at is null or rotated_at > ?) and (expires_at is null or expires_at > ?) limit 1`,
+  args: [id, now, now],
+})
+
+const budgetKind: LimitKind = {
+  kind: 'budget',
+  path: '/v1/budgets',
+  plural: 'budgets',
+  word: 'budget',
+  tag: 'Budgets',
+  table: budgets,
+  create: budgetBody,
+  update: budgetUpdate,
+  record: z.object({
+    currency: z.literal('USD'),
+    max_budget: z.number(),
+    window: z.string(),
+    scope: z.object({ kind: z.string(), id: z.string().nullable() }),
+  }),
+  columns(body) {
+    const { max_budget, window, scope } = budgetBody.partial().parse(body)
+    return given({
+      maxBudget: max_budget === undefined ? undefined : toNano(max_budget),
+      window,
+      scopeKind: scope?.kind,
+      scopeId: scope?.id,
+    })
+  },
+  show: (row) => ({
+    currency: 'USD',
+    max_budget: fromNano(Number(row.max_budget)),
+    window: row.window,
+    scope: { kind: row.scope_kind, id: row.scope_id },
+  }),
+  async check(body, ledger) {
+    const { scope } = budgetBody.partial().parse(body)
+    if (scope?.kind === 'team') await requireAll(ledger, 'teams', [scope.id ?? ''], 'scope.id')
+    if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
+  },
+  inUse: tokensInForce('budget_id = ?'),
+}
+
+const groupKind: LimitKind = {
+  kind: 'consumer_group',
+  path: '/v1/consumer-groups',
+  plural: 'consumer_groups',
+  word: 'consumer group',
+  tag: 'Consumer groups',
+  table: consumerGroups,
+  create: groupBody,
+  update: groupUpdate,
+  record: z.object({
+    ...rateRecord,
+    members: z.object({ teams: z.array(z.string()), users: z.array(z.string()), tokens: z.array(z.string()) }),
+  }),
+  columns(body) {
+    const { requests_per_minute, tokens_per_minute, members } = groupUpdate.parse(body)
+    return given({
+      requestsPerMinute: requests_per_minute,
+      tokensPerMinute: tokens_per_minute,
+      members: json(members) ?? undefined,
+    })
+  },
+  show: (row) => ({
+    requests_per_minute: row.requests_per_minute,
+    tokens_per_minute: row.tokens_per_minute,
+    members: parsed(row.members),
+  }),
+  async check(body, ledger) {
+    const { members } = groupUpdate.parse(body)
+    for (const table of ['teams', 'users', 'tokens'] as const) {
+      if (members !== undefined) await requireAll(ledger, table, members[table], `members.${table}`)
+    }
+  },
+  inUse: null,
+}
+
+const policyKind: LimitKind = {
+  kind: 'access_policy',
+  path: '/v1/access-policies',
+  plural: 'access_policies',
+  word: 'access policy',
+  tag: 'Access policies',
+  table: accessPolicies,
+  create: policyBody,
+  update: policyBody,
+  record: z.object({
+    ...rateRecord,
+    models: z.array(z.string()).nullable(),
+    providers: z.array(z.string()).nullable(),
+  }),
+  columns(body) {
+    const { requests_per_minute, tokens_per_minute, models, providers } = policyBody.parse(body)
+    return given({
+      requestsPerMinute: requests_per_minute,
+      tokensPerMinute: tokens_per_minute,
+      models: json(models),
+      providers: json(providers),
+    })
+  },
+  show: (row) => ({
+    requests_per_minute: row.requests_per_minute,
+    tokens_per_minute: row.tokens_per_minute,
+    models: parsed(row.models),
+    providers: parsed(row.providers),
+  }),
+  check: async () => undefined,
+  inUse: tokensInForce('exists (select 1 from json_each(access_policy_ids) where value = ?)'),
+}
+
+export const limitKinds: readonly LimitKind[] = [budgetKind, groupKind, policyKind]

@@ -1,0 +1,117 @@
+import { Database as Sqlite } from 'bun:sqlite'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readLimits } from '../fleet/limits-view.ts'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
+import { temporaryLimitApi } from './test-limit-api.ts'
+
+let made: TemporaryInstallation
+let call: ReturnType<typeof temporaryLimitApi>
+beforeAll(async () => {
+  made = await temporaryInstallation()
+  call = temporaryLimitApi(made)
+})
+afterAll(() => made.store.remove())
+
+const budget = (members: object = {}) => ({
+  name: `budget ${crypto.randomUUID()}`,
+  max_budget: 12.5,
+  window: 'month',
+  scope: { kind: 'organization' },
+  ...members,
+})
+
+test('a budget is made, read, changed and deleted, each change with its event', async () => {
+  const created = await call('POST', '/v1/budgets', budget({ name: ' Research ' }))
+  expect(created.status).toBe(201)
+  expect(created.json).toMatchObject({
+    name: 'Research',
+    currency: 'USD',
+    max_budget: 12.5,
+    window: 'month',
+    scope: { kind: 'organization', id: null },
+  })
+  const path = `/v1/budgets/${created.json.id}`
+  const changed = await call('PATCH', path, { max_budget: 7 }, { 'if-match': created.headers.get('etag') ?? '' })
+  expect(changed.json).toMatchObject({ name: 'Research', max_budget: 7 })
+  const stale = await call('PATCH', path, { max_budget: 8 }, { 'if-match': created.headers.get('etag') ?? '' })
+  expect([stale.status, stale.json.error.code]).toEqual([412, 'version_mismatch'])
+  expect((await call('GET', path)).json).toEqual(changed.json)
+  expect((await call('DELETE', path)).status).toBe(200)
+  expect((await call('GET', path)).status).toBe(404)
+  const events = await made.store.ledger.read<{ event_type: string }>(
+    "select event_type from events where body ->> '$.details.id' = ? order by position",
+    [created.json.id],
+  )
+  expect(events.map(({ event_type }) => event_type)).toEqual(['catalog.created', 'catalog.updated', 'catalog.deleted'])
+})
+
+test('lists go page by page through what is there', async () => {
+  for (let index = 0; index < 3; index++) await call('POST', '/v1/access-policies', { name: `policy ${index}` })
+  const first = await call('GET', '/v1/access-policies?limit=2')
+  expect(first.json.access_policies).toHaveLength(2)
+  const rest = await call('GET', `/v1/access-policies?limit=2&cursor=${first.json.next_cursor}`)
+  expect(rest.json.access_policies.map(({ name }: { name: string }) => name)).toEqual(['policy 2'])
+  expect(rest.json.next_cursor).toBeNull()
+  const other = await call('GET', `/v1/budgets?cursor=${first.json.next_cursor}`)
+  expect(other.json.error.code).toBe('invalid_cursor')
+})
+
+test('what is wrong in a body is named', async () => {
+  const param = async (path: string, body: unknown) => {
+    const { status, json } = await call('POST', path, body)
+    return [status, json.error.param]
+  }
+  expect(await param('/v1/budgets', budget({ window: 'year' }))).toEqual([422, 'window'])
+  expect(await param('/v1/budgets', budget({ scope: { kind: 'team' } }))).toEqual([422, 'scope.id'])
+  expect(await param('/v1/budgets', budget({ scope: { kind: 'team', id: crypto.randomUUID() } }))).toEqual([
+    422,
+    'scope.id',
+  ])
+  expect(await param('/v1/budgets', budget({ limit: 1 }))).toEqual([422, 'limit'])
+  const strangers = { name: 'x', members: { users: [crypto.randomUUID()] } }
+  expect(await param('/v1/consumer-groups', strangers)).toEqual([422, 'members.users'])
+  expect(await param('/v1/access-policies', { name: 'y', requests_per_minute: 0 })).toEqual([
+    422,
+    'requests_per_minute',
+  ])
+})
+
+test('a name belongs to one record of its kind', async () => {
+  const body = budget({ name: 'Only once' })
+  await call('POST', '/v1/budgets', body)
+  const again = await call('POST', '/v1/budgets', body)
+  expect([again.status, again.json.error.param]).toEqual([409, 'name'])
+})
+
+test('a token names only limits that exist, and holds on to them', async () => {
+  const token = (members: object) => call('POST', '/v1/tokens', { name: 't', purpose: 'general', ...members })
+  const missing = await token({ bindings: { budget_id: crypto.randomUUID() } })
+  expect([missing.status, missing.json.error.param]).toEqual([422, 'bindings.budget_id'])
+  const { json: bound } = await call('POST', '/v1/budgets', budget({ scope: { kind: 'token' } }))
+  const { json: policy } = await call('POST', '/v1/access-policies', { name: 'slow', requests_per_minute: 5 })
+  const holder = await token({ bindings: { budget_id: bound.id }, access_policy_ids: [policy.id] })
+  expect(holder.status).toBe(201)
+  expect((await call('DELETE', `/v1/budgets/${bound.id}`)).status).toBe(409)
+  expect((await call('DELETE', `/v1/access-policies/${policy.id}`)).status).toBe(409)
+  await call('DELETE', `/v1/tokens/${holder.json.id}`)
+  expect((await call('DELETE', `/v1/budgets/${bound.id}`)).status).toBe(200)
+})
+
+test('a gateway reads limits by whom they bound, and no longer those that were deleted', () => {
+  const database = new Sqlite(':memory:')
+  const migration = join(import.meta.dir, '..', 'store', 'migrations', 'state-0004.sql')
+  database.run(readFileSync(migration, 'utf8'))
+  const insert = 'insert into budgets (id, max_budget, window, scope_kind, scope_id, version, deleted) values'
+  database.run(`${insert} ('a', 5, 'day', 'team', 't', 1, 0), ('b', 6, 'total', 'token', null, 1, 0)`)
+  database.run(`${insert} ('c', 7, 'day', 'organization', null, 1, 1)`)
+  database.run("insert into consumer_groups (id, requests_per_minute, members, version) values ('g', 3, ?, 1)", [
+    JSON.stringify({ teams: ['t'], users: ['u'], tokens: [] }),
+  ])
+  const limits = readLimits(database)
+  expect([...limits.budgets.keys()]).toEqual(['a', 'b'])
+  expect([...limits.budgetsOf.keys()]).toEqual(['team:t'])
+  expect([...limits.groupsOf.keys()]).toEqual(['team:t', 'user:u'])
+  expect(limits.groupsOf.get('user:u')).toEqual([{ id: 'g', requestsPerMinute: 3, tokensPerMinute: null }])
+})

@@ -1,0 +1,258 @@
+/**
+ * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (contract section 6): the same five calls on each. A change
+ * is one of the state, which gateways follow, and its event; the name alone is kept in the ledger.
+ */
+
+import { getTableConfig } from 'drizzle-orm/sqlite-core'
+import { z } from 'zod'
+import { readCursor, writeCursor } from '../api/cursor.ts'
+import { type AnyRoute, route } from '../api/route.ts'
+import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import type { EventType } from '../events/event.ts'
+import type { Recorder } from '../events/recorder.ts'
+import { Failure } from '../failure.ts'
+import { type Clock, timestamp } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { limitNames } from '../store/ledger.ts'
+import type { Database, Row } from '../store/open.ts'
+import { insertRow, newStateVersion, updateRow } from '../store/rows.ts'
+import type { Principal } from '../tokens/principal.ts'
+import { type LimitKind, limitKinds, limitName } from './limit-kind.ts'
+
+export interface LimitDependencies {
+  state: Database
+  ledger: Database
+  recorder: Recorder
+  clock: Clock
+  newId: NewId
+}
+
+const idParams = z.strictObject({ id: z.uuid() })
+const pageQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(100).default(100),
+  cursor: z.string().max(500).optional(),
+})
+
+export const limitRoutes = (deps: LimitDependencies): AnyRoute[] =>
+  limitKinds.flatMap((kind) => [
+    list(deps, kind),
+    create(deps, kind),
+    get(deps, kind),
+    update(deps, kind),
+    remove(deps, kind),
+  ])
+
+interface NameRow extends Row {
+  id: string
+  name: string
+  created_at: number
+}
+
+const recordSchema = (kind: LimitKind) =>
+  z.object({ id: z.string(), name: z.string() }).extend(kind.record.shape).extend({
+    version: z.number().int(),
+    created_at: z.iso.datetime(),
+  })
+
+const recordOf = (kind: LimitKind, named: NameRow, row: Row) => ({
+  id: named.id,
+  name: named.name,
+  ...kind.show(row),
+  version: Number(row.version),
+  created_at: timestamp(named.created_at),
+})
+
+const list = ({ state, ledger }: LimitDependencies, kind: LimitKind): AnyRoute =>
+  route({
+    method: 'GET',
+    path: kind.path,
+    tag: kind.tag,
+    summary: `List what there is of each ${kind.word}, in the order they were made`,
+    access: 'catalog:read',
+    query: pageQuery,
+    reply: z.object({ [kind.plural]: z.array(recordSchema(kind)), next_cursor: z.string().nullable() }),
+    async handle({ query: { limit, cursor } }) {
+      const query = { list: kind.kind }
+      const after = cursor === undefined ? '' : readCursor(cursor, query)
+      const found = await ledger.read<NameRow>(
+        'select id, name, created_at from limit_names where kind = ? and id > ? order by id limit ?',
+        [kind.kind, after, limit + 1],
+      )
+      const page = found.slice(0, limit)
+      const rows = await state.read(
+        `select * from ${tableName(kind)} where deleted = 0 and id in (select value from json_each(?))`,
+        [JSON.stringify(page.map(({ id }) => id))],
+      )
+      const byId = new Map(rows.map((row) => [row.id, row]))
+      const records = page.flatMap((named) => {
+        const row = byId.get(named.id)
+        return row === undefined ? [] : [recordOf(kind, named, row)]
+      })
+      const last = page.at(-1)
+      const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.id, query) : null
+      return { reply: { [kind.plural]: records, next_cursor } }
+    },
+  })
+
+const create = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
+  route({
+    method: 'POST',
+    path: kind.path,
+    tag: kind.tag,
+    summary: `Make a ${kind.word}`.replace('a access', 'an access'),
+    access: 'catalog:write',
+    body: kind.create.extend({ name: limitName }).strict(),
+    reply: recordSchema(kind),
+    status: 201,
+    async handle({ principal, body: { name: said, ...fields }, requestId }) {
+      const name = limitName.parse(said)
+      await requireFreeName(deps, kind, name, null)
+      await kind.check(fields, deps.ledger)
+      const id = deps.newId()
+      await deps.recorder.change({
+        event: eventOf(deps, kind, { type: 'catalog.created', id, name, principal, requestId, details: fields }),
+        state: [insertRow(kind.table, { ...kind.columns(fields), id }, { version: newStateVersion })],
+        ledger: [insertRow(limitNames, { id, kind: kind.kind, name, createdAt: deps.clock.now() })],
+      })
+      return await answer(deps, kind, id)
+    },
+  })
+
+const get = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
+  route({
+    method: 'GET',
+    path: `${kind.path}/{id}`,
+    tag: kind.tag,
+    summary: `Read one ${kind.word}`,
+    access: 'catalog:read',
+    params: idParams,
+    reply: recordSchema(kind),
+    handle: ({ params: { id } }) => answer(deps, kind, id),
+  })
+
+const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
+  route({
+    method: 'PATCH',
+    path: `${kind.path}/{id}`,
+    tag: kind.tag,
+    summary: `Change one ${kind.word}; fields that are left out stay as they are`,
+    access: 'catalog:write',
+    params: idParams,
+    body: kind.update.extend({ name: limitName.optional() }).strict(),
+    reply: recordSchema(kind),
+    async handle({ principal, params: { id }, body: { name: said, ...fields }, headers, requestId }) {
+      const name = limitName.optional().parse(said)
+      const { named, row } = await requireLimit(deps, kind, id)
+      requireVersion(headers, row)
+      if (name !== undefined) await requireFreeName(deps, kind, name, id)
+      await kind.check(fields, deps.ledger)
+      const event = { type: 'catalog.updated', id, name: name ?? named.name, principal, requestId } as const
+      await deps.recorder.change({
+        event: eventOf(deps, kind, { ...event, details: { changed: fields } }),
+        guard: versionGuard(kind, id, row),
+        state: [updateRow(kind.table, id, kind.columns(fields), { version: newStateVersion })],
+        ledger: name === undefined ? [] : [updateRow(limitNames, id, { name })],
+      })
+      return await answer(deps, kind, id)
+    },
+  })
+
+const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
+  route({
+    method: 'DELETE',
+    path: `${kind.path}/{id}`,
+    tag: kind.tag,
+    summary: `Delete one ${kind.word} that no token in force names; gives its last record`,
+    access: 'catalog:write',
+    params: idParams,
+    reply: recordSchema(kind),
+    async handle({ principal, params: { id }, headers, requestId }) {
+      const { named, row } = await requireLimit(deps, kind, id)
+      requireVersion(headers, row)
+      const inUse = kind.inUse?.(id, deps.clock.now())
+      if (inUse !== undefined && (await deps.ledger.read(inUse.sql, inUse.args)).length > 0) {
+        throw new Failure('conflict', { message: `Tokens in force still name the ${kind.word}: revoke them first` })
+      }
+      await deps.recorder.change({
+        event: eventOf(deps, kind, {
+          type: 'catalog.deleted',
+          id,
+          name: named.name,
+          principal,
+          requestId,
+          details: {},
+        }),
+        guard: versionGuard(kind, id, row),
+        state: [updateRow(kind.table, id, { deleted: 1 }, { version: newStateVersion })],
+        ledger: [{ sql: 'delete from limit_names where id = ?', args: [id] }],
+      })
+      return { reply: recordOf(kind, named, row) }
+    },
+  })
+
+const tableName = ({ table }: LimitKind): string => getTableConfig(table).name
+
+/** The record of this id. Throws `not_found`. */
+async function requireLimit({ state, ledger }: LimitDependencies, kind: LimitKind, id: string) {
+  const [named] = await ledger.read<NameRow>('select id, name, created_at from limit_names where id = ? and kind = ?', [
+    id,
+    kind.kind,
+  ])
+  const [row] = await state.read(`select * from ${tableName(kind)} where id = ? and deleted = 0`, [id])
+  if (named === undefined || row === undefined) {
+    throw new Failure('not_found', { message: `There is no such ${kind.word}` })
+  }
+  return { named, row }
+}
+
+async function answer(deps: LimitDependencies, kind: LimitKind, id: string) {
+  const { named, row } = await requireLimit(deps, kind, id)
+  return { reply: recordOf(kind, named, row), headers: { etag: `"${row.version}"` } }
+}
+
+/** Throws `version_mismatch` where `If-Match` (RFC 9110 section 13.1.1) names another version than the present one. */
+function requireVersion(headers: Headers, row: Row): void {
+  const sent = headers.get('if-match')
+  if (sent === null || sent.trim() === '*') return
+  if (!sent.split(',').some((tag) => tag.trim() === `"${row.version}"`)) throw new Failure('version_mismatch')
+}
+
+const versionGuard = (kind: LimitKind, id: string, row: Row) => ({
+  sql: `select version = ? and deleted = 0 from ${tableName(kind)} where id = ?`,
+  args: [Number(row.version), id],
+})
+
+async function requireFreeName({ ledger }: LimitDependencies, kind: LimitKind, name: string, own: string | null) {
+  const rows = await ledger.read('select 1 from limit_names where kind = ? and name = ? and id is not ?', [
+    kind.kind,
+    name,
+    own,
+  ])
+  if (rows.length === 0) return
+  throw new Failure('conflict', { param: 'name', message: `There is another ${kind.word} of this name` })
+}
+
+interface LimitEvent {
+  type: EventType
+  id: string
+  name: string
+  principal: Principal
+  requestId: string
+  details: Record<string, unknown>
+}
+
+const eventOf = (
+  { clock, newId }: LimitDependencies,
+  kind: LimitKind,
+  { type, id, name, principal, requestId, details }: LimitEvent,
+) =>
+  controlPlaneEvent({
+    type,
+    principal,
+    requestId,
+    teamId: null,
+    details: { kind: kind.kind, id, name, ...details },
+    configVersion: 0,
+    clock,
+    newId,
+  })
