@@ -15,7 +15,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'config.ts': ['failure.ts', 'lib'],
   store: ['failure.ts', 'lib'],
   dialects: ['failure.ts', 'lib'],
-  policies: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'dialects', 'members/page.ts'],
+  policies: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'dialects'],
   usage: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
   providers: [
     'store',
