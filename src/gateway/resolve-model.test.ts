@@ -2,8 +2,10 @@ import { beforeEach, expect, test } from 'bun:test'
 import { chat } from '../dialects/chat.ts'
 import type { Family } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
+import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
-import type { Exchange, Gateway } from './exchange.ts'
+import { beginExchange } from './exchange.ts'
 import { resolveModel } from './resolve-model.ts'
 import { createTestLane, type TestLane, testModel, testProvider } from './test-lane.ts'
 
@@ -22,10 +24,21 @@ beforeEach(() => {
 function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Family = 'chat'): string[] | string {
   const secret = lane.addToken(members)
   const hash = new Bun.CryptoHasher('sha256').update(secret).digest('hex')
-  const given = { dialect: { ...chat, family }, facts: { model }, token: lane.tokens.get(hash) ?? null }
-  const exchange = given as unknown as Exchange
+  const exchange = beginExchange(
+    {
+      request: new Request('http://localhost/'),
+      connection: null,
+      requestId: 'r',
+      route: chat.route,
+      family,
+      dialect: { ...chat, family },
+    },
+    { clock: systemClock, newId },
+  )
+  exchange.facts = chat.read({ model, messages: [] })
+  exchange.token = lane.tokens.get(hash) ?? null
   try {
-    resolveModel(exchange, { lane } as unknown as Gateway)
+    resolveModel(exchange, { lane })
   } catch (thrown) {
     if (thrown instanceof Failure) return `${thrown.status} ${thrown.code} ${thrown.param}`
     throw thrown
