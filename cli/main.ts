@@ -11,8 +11,10 @@ export const commands = (terminal: Terminal): Group => ({
   commands: {
     up: async () => (await import('./up.ts')).up(terminal),
     'control-plane': async () => (await import('./serve.ts')).controlPlaneCommand(terminal),
-    gateway: async () => (await import('./serve.ts')).gatewayCommand(terminal),
+    gateway: async () => (await import('./gateway.ts')).gatewayCommands(terminal),
     token: async () => (await import('./token.ts')).token(terminal),
+    provider: async () => (await import('./provider.ts')).providerCommands(terminal),
+    model: async () => (await import('./model.ts')).modelCommands(terminal),
     team: async () => (await import('./team.ts')).team(terminal),
     user: async () => (await import('./user.ts')).user(terminal),
     auth: async () => (await import('./auth.ts')).auth(terminal),

@@ -74,11 +74,16 @@ export const settingsSchema = z.strictObject({
   answer_limit_bytes: whole(1024, 1024 * mebibyte)
     .default(64 * mebibyte)
     .describe('The largest answer of a provider that is passed on'),
+  connect_timeout_seconds: whole(1, 600).default(10).describe('How long a connection to a provider may take'),
   first_byte_timeout_seconds: whole(1, 3600)
     .default(120)
     .describe("How long a provider may take until its answer's headers"),
   idle_timeout_seconds: whole(1, 3600).default(120).describe('How long a provider may be silent within an answer'),
   total_timeout_seconds: whole(1, 86_400).default(1800).describe('How long one answer of a provider may take in all'),
+  plain_http_providers: z
+    .enum(['loopback', 'anywhere'])
+    .default('loopback')
+    .describe('Where providers of the catalog may be reached by http:// instead of https://'),
   path_retries: whole(0, 5).default(1).describe('How often a path that failed is tried again before the next one is'),
   retry_wait_seconds: whole(0, 60)
     .default(2)

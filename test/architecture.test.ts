@@ -19,7 +19,16 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   policies: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'dialects', 'inspection', 'members/page.ts'],
   escalations: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'members/page.ts'],
   usage: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
-  providers: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens/principal.ts', 'dialects/json-value.ts'],
+  providers: [
+    'store',
+    'failure.ts',
+    'lib',
+    'api',
+    'events',
+    'tokens/principal.ts',
+    'dialects/json-value.ts',
+    'members/page.ts',
+  ],
   api: ['failure.ts', 'version.ts', 'lib', 'tokens/permissions.ts', 'tokens/principal.ts', 'store'],
   events: [
     'store',

@@ -5,16 +5,20 @@
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 
-const cursorSchema = z.strictObject({ after: z.uuid(), query: z.string() })
+const cursorSchema = z.strictObject({ after: z.string(), query: z.string() })
 
 /** `query` says what the page was of; equal queries must have equal JSON. */
 export const writeCursor = (after: string, query: unknown): string =>
   Buffer.from(JSON.stringify({ after, query: digestOf(query) })).toString('base64url')
 
-/** The id after which the page goes on. Throws `invalid_cursor` for what is no cursor, or one of another query. */
-export function readCursor(cursor: string, query: unknown): string {
+/**
+ * The id after which the page goes on; `id` is the form of ids in this list. Throws `invalid_cursor` for what is no
+ * cursor, or one of another query.
+ */
+export function readCursor(cursor: string, query: unknown, id: z.ZodType<string> = z.uuid()): string {
   const parsed = cursorSchema.safeParse(jsonOrNull(Buffer.from(cursor, 'base64url').toString()))
-  if (!parsed.success || parsed.data.query !== digestOf(query)) throw new Failure('invalid_cursor', { param: 'cursor' })
+  const fits = parsed.success && parsed.data.query === digestOf(query) && id.safeParse(parsed.data.after).success
+  if (!fits) throw new Failure('invalid_cursor', { param: 'cursor' })
   return parsed.data.after
 }
 

@@ -56,6 +56,7 @@ export function openApiDocument({ routes, gatewayRoutes, baseUrl, gatewayUrl }: 
     components: {
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'An API token, sent as Authorization: Bearer' },
+        apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: "The same, as Anthropic's clients do" },
       },
       schemas,
     },
@@ -104,6 +105,8 @@ function operationOf(route: AnyRoute, schemas: JsonObject): JsonObject {
   }
 }
 
+const gatewayFailures = [400, 401, 402, 403, 404, 408, 413, 415, 422, 429, 502, 503]
+
 function gatewayOperationOf(route: GatewayRouteDescription, schemas: JsonObject): JsonObject {
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
   return {
@@ -113,9 +116,10 @@ function gatewayOperationOf(route: GatewayRouteDescription, schemas: JsonObject)
     'x-permission': route.permission,
     'x-family': route.family,
     'x-policy-stages': [...route.policyStages],
+    ...(route.takesApiKey ? { security: [{ bearer: [] }, { apiKey: [] }] } : {}),
     parameters: names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
-    ...requestBodyOf(route.request, undefined, schemas),
-    responses: { 200: answer('OK', answerContent(route, schemas)), ...failures([400, 401, 403, 404, 502, 503]) },
+    ...requestBodyOf(route.request, undefined, schemas, route.requestType),
+    responses: { 200: answer('OK', answerContent(route, schemas)), ...failures(gatewayFailures) },
   }
 }
 
@@ -153,20 +157,25 @@ function parametersOf(place: 'path' | 'query', schema: z.ZodType | undefined, sc
   })
 }
 
-function requestBodyOf(body: z.ZodType | undefined, rawBody: string | undefined, schemas: JsonObject): JsonObject {
+function requestBodyOf(
+  body: z.ZodType | undefined,
+  rawBody: string | undefined,
+  schemas: JsonObject,
+  type = 'application/json',
+): JsonObject {
   if (rawBody !== undefined) {
     return { requestBody: { required: true, content: { [rawBody]: { schema: { type: 'string' } } } } }
   }
   if (body === undefined) return {}
   const schema = schemaOf(body, 'input', schemas)
-  return { requestBody: { required: !body.safeParse({}).success, content: { 'application/json': { schema } } } }
+  return { requestBody: { required: !body.safeParse({}).success, content: { [type]: { schema } } } }
 }
 
 function answerContent(
   { reply, alsoAnswers = [] }: AnyRoute | GatewayRouteDescription,
   schemas: JsonObject,
 ): JsonObject {
-  const content: JsonObject = { 'application/json': { schema: schemaOf(reply, 'output', schemas) } }
+  const content: JsonObject = reply ? { 'application/json': { schema: schemaOf(reply, 'output', schemas) } } : {}
   for (const type of alsoAnswers) content[type] = { schema: { type: 'string' } }
   return content
 }
@@ -180,9 +189,14 @@ const answer = (description: string, content: JsonObject): JsonObject => ({
 const failureNames: Record<number, string> = {
   400: 'The request could not be understood, or a policy blocked it',
   401: 'No credential, or not a valid one',
+  402: 'A budget cannot pay for it',
   403: 'The credential lacks a permission',
   404: 'Nothing there',
+  408: 'The body did not arrive in time',
+  413: 'The body is larger than the limit',
+  415: 'The body is of another type, or encoded in an unknown way',
   422: 'A field is missing, unknown or wrong; `param` names it',
+  429: 'A limit of requests or tokens is reached',
   502: 'The provider failed',
   503: 'A part that this needs does not answer; try again',
 }

@@ -70,7 +70,12 @@ export interface GatewayRouteDescription {
   /** The policy stages this family supports (service.md Limits). */
   policyStages: readonly string[]
   request?: z.ZodType
-  reply: z.ZodType
+  /** The content type of the request where it is not JSON. */
+  requestType?: 'multipart/form-data'
+  /** Left out where it never answers in JSON. */
+  reply?: z.ZodType
   /** Content types beside JSON in which it answers, such as `text/event-stream`. */
   alsoAnswers?: readonly string[]
+  /** The token may be sent as `x-api-key` too. */
+  takesApiKey?: true
 }

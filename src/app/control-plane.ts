@@ -26,6 +26,7 @@ import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
+import { catalogRoutes } from '../providers/routes.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { openDatabase } from '../store/open.ts'
@@ -153,6 +154,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
         addressOf: (request) => callers.get(request) ?? 'unknown',
       }),
       ...limitRoutes(shared),
+      ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
       ...eventRoutes({ ledger, clock }),
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),

@@ -4,7 +4,7 @@
  */
 import type { Verdictan } from '../failure.ts'
 import { readUsage } from './chat-answer.ts'
-import { type Dialect, estimateTokens, type FrameFacts, type RequestFacts } from './dialect.ts'
+import { type Dialect, estimateTokens, type FrameFacts } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf, plainId, startedAt, wholeNumber } from './facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
@@ -33,7 +33,7 @@ export const completions: Dialect = {
       ? { usage: readUsage(body.usage), textLength: generatedLength(body.choices) }
       : { usage: null, textLength: 0 },
 
-  reader: ({ usageAdded }) =>
+  reader: ({ model, exchangeId, usageAdded }) =>
     eventReader({
       read({ choices, usage: reported }): Partial<FrameFacts> {
         const usage = readUsage(reported)
@@ -41,9 +41,10 @@ export const completions: Dialect = {
         return { textLength: generatedLength(choices), usage, ours: onlyUsage && usageAdded }
       },
       endsWithDone: true,
+      escalation: (verdictan) => waitingAnswer(model, verdictan, exchangeId),
     }),
 
-  escalation,
+  escalation: ({ model }, verdictan, exchangeId) => waitingAnswer(model, verdictan, exchangeId),
 }
 
 /** Each prompt of a list is completed by itself; a list of numbers is one prompt made of tokens. */
@@ -56,7 +57,7 @@ const generatedLength = (choices: unknown): number =>
   objectsOf(choices).reduce((length, { text }) => length + (textOf(text)?.length ?? 0), 0)
 
 /** An answer without text, which waits for a person (contract section 6, Escalation). */
-function escalation({ model }: RequestFacts, verdictan: Verdictan, exchangeId: string): JsonObject {
+function waitingAnswer(model: string, verdictan: Verdictan, exchangeId: string): JsonObject {
   return {
     id: `cmpl-${plainId(exchangeId)}`,
     object: 'text_completion',

@@ -2,7 +2,7 @@
  * Follows the streams of families whose answers no policy reads: each frame's data is one JSON object, whose meaning the
  * family says. There is nothing to open, and what goes wrong is told by the envelope, on which the clients throw.
  */
-import { envelope } from '../failure.ts'
+import { envelope, type Verdictan } from '../failure.ts'
 import type { FrameFacts, StreamReader } from './dialect.ts'
 import { errorCode, type JsonObject, parseObject } from './json-value.ts'
 
@@ -10,14 +10,18 @@ const done = '[DONE]'
 const encoder = new TextEncoder()
 const nothing: FrameFacts = { terminal: false, textLength: 0, usage: null, error: null, ours: false }
 
+const dataFrame = (data: unknown): Uint8Array => encoder.encode(`data: ${JSON.stringify(data)}\n\n`)
+
 export interface EventLanguage {
   /** What of a frame's data means something; the provider's errors are seen already. */
   read(data: JsonObject): Partial<FrameFacts>
   /** Whether a stream ends with `data: [DONE]`. */
   endsWithDone: boolean
+  /** The data of the frame that says an escalation; left out where the family answers 403. */
+  escalation?(verdictan: Verdictan): JsonObject
 }
 
-export function eventReader({ read, endsWithDone }: EventLanguage): StreamReader {
+export function eventReader({ read, endsWithDone, escalation }: EventLanguage): StreamReader {
   const end = encoder.encode(endsWithDone ? `data: ${done}\n\n` : '')
   return {
     frame({ data }) {
@@ -32,9 +36,8 @@ export function eventReader({ read, endsWithDone }: EventLanguage): StreamReader
     delta: () => {
       throw new RangeError('The family has no text to add to')
     },
-    errorFrames: (failure, requestId) =>
-      Buffer.concat([encoder.encode(`data: ${JSON.stringify(envelope(failure, requestId))}\n\n`), end]),
+    errorFrames: (failure, requestId) => Buffer.concat([dataFrame(envelope(failure, requestId)), end]),
     endFrames: () => end,
-    escalationFrames: () => end,
+    escalationFrames: (verdictan) => (escalation ? Buffer.concat([dataFrame(escalation(verdictan)), end]) : end),
   }
 }

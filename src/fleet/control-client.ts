@@ -1,6 +1,7 @@
-/** The four calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
+/** The five calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
 import { Failure, type FailureCode, failures } from '../failure.ts'
 import type { Fetch } from '../providers/provider.ts'
+import { type SlotCell, type SlotsReply, slotsReplySchema } from '../usage/rate-wire.ts'
 import {
   type BeatReply,
   type BootstrapReply,
@@ -15,6 +16,7 @@ const path = '/v1/gateway-runtime'
 const bootstrapMs = 10_000
 const beatMs = 2000
 const eventsMs = 15_000
+const slotsMs = 3000
 
 export interface Beat {
   lane: number
@@ -32,6 +34,7 @@ export interface ControlClient {
   /** The body of the change stream. */
   stream(session: string, lane: number, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
   beat(session: string, body: Beat): Promise<BeatReply>
+  slots(session: string, body: { lane: number; stream_id: string; cells: readonly SlotCell[] }): Promise<SlotsReply>
   events(
     session: string,
     lane: number,
@@ -80,6 +83,8 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
       return body
     },
     beat: async (session, body) => beatReplySchema.parse(await post('beat', session, JSON.stringify(body), beatMs, {})),
+    slots: async (session, body) =>
+      slotsReplySchema.parse(await post('slots', session, JSON.stringify(body), slotsMs, {})),
     events: async (session, lane, streamId, lines) =>
       eventsReplySchema.parse(
         await post('events', session, lines, eventsMs, {

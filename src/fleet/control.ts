@@ -16,6 +16,7 @@ import type { Fleet } from './fleet.ts'
 import { LaneRegistry } from './lane-registry.ts'
 import { propagate } from './propagation.ts'
 import { RuntimeTokens } from './runtime-token.ts'
+import { slotsRoute } from './slots-route.ts'
 import { StateHead } from './state-head.ts'
 import { streamRoute } from './stream-route.ts'
 import { staleAfterMs } from './wire.ts'
@@ -81,6 +82,7 @@ export function createFleet(options: FleetOptions): { fleet: Fleet; routes: AnyR
     }),
     beatRoute({ options, registry, stateHead, tokens, endToken }),
     eventsRoute({ options, registry }),
+    slotsRoute({ options, registry }),
   ]
   return { fleet, routes, close: () => registry.close() }
 }

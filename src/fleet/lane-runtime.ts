@@ -15,6 +15,7 @@ import { lockDirectory } from '../lib/lock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Allowances } from '../usage/allowance.ts'
+import { LaneRates } from '../usage/rate-lane.ts'
 import { unlimited } from '../usage/unlimited.ts'
 import { controlClient } from './control-client.ts'
 import { Freshness } from './freshness.ts'
@@ -29,6 +30,7 @@ import { type BootstrapReply, staleAfterMs } from './wire.ts'
 const lane = 0
 const keepFreshEveryMs = 5000
 const shipAtEndMs = 5000
+const rateTickMs = 1000
 
 export interface LaneOptions {
   settings: Pick<
@@ -81,6 +83,8 @@ class RunningLane implements LaneRuntime {
   readonly standing: Standing
   readonly counters: LaneCounters
   readonly allowances: Allowances = unlimited
+  readonly rates: LaneRates
+  readonly #rateTimer: Timer
   readonly #options: LaneOptions
   readonly #files: LaneFiles
   readonly #freshness: Freshness
@@ -138,9 +142,13 @@ class RunningLane implements LaneRuntime {
         this.#timeOffset = now - clock.monotonic()
       },
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
+      onSlotsRecalled: (account, want) => this.rates.recall(account, want),
       onFenced: () => options.onFenced(),
       onRetired: (failure) => this.#retire(failure),
     })
+    this.rates = new LaneRates({ clock, post: (cells) => this.#session.slots(cells) })
+    this.#rateTimer = setInterval(() => this.rates.tick(), rateTickMs)
+    this.#rateTimer.unref()
   }
 
   /** Loads the state by what a former run kept, where it did, and connects. */
@@ -167,6 +175,7 @@ class RunningLane implements LaneRuntime {
   }
 
   async drain(): Promise<void> {
+    clearInterval(this.#rateTimer)
     await this.#session.stop(shipAtEndMs)
     await this.journal.end()
     this.#keepFresh(0)

@@ -13,6 +13,7 @@
  */
 import { asFailure, Failure } from '../failure.ts'
 import type { Log } from '../lib/log.ts'
+import type { SlotCell, SlotsReply } from '../usage/rate-wire.ts'
 import { backoff } from './backoff.ts'
 import { readEventStream } from './event-stream.ts'
 import { type Freshness, instant } from './freshness.ts'
@@ -39,6 +40,8 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   /** The control plane's time as of now, milliseconds since the epoch. */
   onTime(now: number): void
   onFresh(): void
+  /** Another lane needs slots of a limit. */
+  onSlotsRecalled(account: string, want: number): void
   /** Another process holds the lane: this one must end. */
   onFenced(): void
   /** This instance's chain cannot go on: another instance must begin. */
@@ -94,6 +97,14 @@ export class LaneSession {
     this.#end()
   }
 
+  /** Asks for slots and returns some. Rejects where the control plane cannot be asked at this moment. */
+  async slots(cells: readonly SlotCell[]): Promise<SlotsReply> {
+    const { client, lane } = this.#options
+    const streamId = this.#streamId
+    if (streamId === null) throw new Failure('dependency_unavailable')
+    return await client.slots(await this.#session.ensure(), { lane, stream_id: streamId, cells })
+  }
+
   get #stopped(): boolean {
     return this.#stopping.signal.aborted
   }
@@ -145,6 +156,7 @@ export class LaneSession {
   #take(message: StreamMessage): void {
     if (message.kind === 'fenced') this.#fenced()
     else if (message.kind === 'hello') this.#hello(message)
+    else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want)
     else this.#change(message.head, message.deny).catch((error: unknown) => this.#reconnect(error))
   }
 

@@ -11,6 +11,7 @@ import type { Provider } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import type { LimitSet } from '../usage/limits.ts'
+import type { Rates } from '../usage/rate-lane.ts'
 
 /** The journal of one lane (protocols section 3). All writes of one tick are one write to the file. */
 export interface Journal {
@@ -117,6 +118,7 @@ export interface LaneRuntime {
   readonly view: StateView
   readonly standing: Standing
   readonly allowances: Allowances
+  readonly rates: Rates
   readonly counters: LaneCounters
   /** The gateway's own time: monotonic between hellos, each of which brings the control plane's. */
   now(): number

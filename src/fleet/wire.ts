@@ -1,10 +1,11 @@
 /**
- * What a gateway and a control plane say to each other (contract section 11; protocols sections 1, 4, 5). Four calls:
+ * What a gateway and a control plane say to each other (contract section 11; protocols sections 1, 4, 5). Five calls:
  *
  *   POST /v1/gateway-runtime/bootstrap   runtime token     → session credential, keys, limits, where the state is
  *   GET  /v1/gateway-runtime/stream      session, ?lane=n  → SSE: hello, change, fenced
  *   POST /v1/gateway-runtime/beat        session           → freshness; carries the acknowledged version
  *   POST /v1/gateway-runtime/events      session           → NDJSON of chained events, answered after commit
+ *   POST /v1/gateway-runtime/slots       session           → slots of limits a minute (usage/rate-wire.ts)
  *
  * A lane is `gateway_id/instance_id/n`. Opening a lane's stream takes it over: whoever held it before gets 409
  * `lane_fenced` from then on. `stream_id` names the holding stream and goes with every beat and batch of the lane.
@@ -63,7 +64,18 @@ export const changeSchema = z.object({
   deny: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
 })
 export const fencedSchema = z.object({ kind: z.literal('fenced') })
-export const streamMessageSchema = z.discriminatedUnion('kind', [helloSchema, changeSchema, fencedSchema])
+/** Another lane needs slots of an account: those that are cold are to be returned (usage/rate.ts). */
+export const slotsRecallSchema = z.object({
+  kind: z.literal('slots'),
+  account: z.string(),
+  want: z.number().int(),
+})
+export const streamMessageSchema = z.discriminatedUnion('kind', [
+  helloSchema,
+  changeSchema,
+  fencedSchema,
+  slotsRecallSchema,
+])
 export type StreamMessage = z.infer<typeof streamMessageSchema>
 
 export const beatRequestSchema = z.strictObject({

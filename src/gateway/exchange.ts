@@ -17,6 +17,7 @@ import type { ModelTerms, PriceBook } from '../providers/price-book.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
+import type { Rates, RateTicket } from '../usage/rate-lane.ts'
 import type { BodyMembers } from './body-edits.ts'
 import type { Circuits } from './circuit.ts'
 import type { EscalationNotice } from './decisions.ts'
@@ -145,6 +146,10 @@ export interface Exchange {
   /** The strongest verdict so far. */
   verdict: Verdict
   reservation: Reservation | null
+  /** What it took of limits of requests and tokens a minute. */
+  rates: RateTicket | null
+  /** The accounts among those that count tokens, to be corrected by what the answer used. */
+  ratedTokens: readonly string[]
   /** What the paths cost; empty until usage is reserved. */
   priced: readonly PricedPath[]
   /** Who pays: `user:<id>`, `team:<id>` or `organization`. */
@@ -191,6 +196,7 @@ export interface Gateway {
     readonly view: StateView
     readonly standing: Standing
     readonly allowances: Allowances
+    readonly rates: Rates
   }
   readonly prices: PriceBook
   readonly settings: Settings
@@ -250,6 +256,8 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   grant: null,
   verdict: 'allow',
   reservation: null,
+  rates: null,
+  ratedTokens: [],
   priced: [],
   spendOwner: null,
   maxOutputTokens: null,

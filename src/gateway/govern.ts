@@ -5,7 +5,6 @@
 import { Failure } from '../failure.ts'
 import { type Beginning, beginExchange, type Exchange, type Gateway } from './exchange.ts'
 import { failureAnswer, refuse } from './refuse.ts'
-import { labelAnswer } from './request-id.ts'
 import type { Stage } from './stages.ts'
 
 /** What is the same for every request of one route. */
@@ -23,28 +22,22 @@ export async function govern(
 ): Promise<Response> {
   // Before its first bootstrap a gateway does not know who it is, and an event of nobody's could not be taken in.
   if (gateway.lane.standing.gatewayId === '') {
-    return labelAnswer(
-      failureAnswer(dialect, new Failure('not_ready'), arrival.requestId, 'error'),
-      dialect,
-      arrival.requestId,
-    )
+    return failureAnswer(dialect, new Failure('not_ready'), arrival.requestId, 'error')
   }
   const exchange = beginExchange({ ...arrival, route, family, dialect }, gateway)
   gateway.running.add(exchange)
-  let answer: Response
   try {
     if (gateway.draining) throw new Failure('draining')
     for (const stage of stages) {
       const pending = stage(exchange, gateway)
       if (pending !== undefined) await pending
     }
-    answer = madeAnswer(exchange)
+    return madeAnswer(exchange)
   } catch (thrown) {
-    answer = await refuse(exchange, gateway, thrown)
+    return await refuse(exchange, gateway, thrown)
   } finally {
     if (!exchange.streaming) gateway.running.remove(exchange)
   }
-  return labelAnswer(answer, dialect, arrival.requestId)
 }
 
 function madeAnswer({ answer, route }: Exchange): Response {

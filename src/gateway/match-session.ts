@@ -12,20 +12,19 @@ const sessionForm = /^[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?$/
 
 export function matchSession(exchange: Exchange, _gateway: Gateway): void {
   if (!families.has(exchange.dialect.family)) return
-  const body = given(exchange.parsed)
   const inHeader = exchange.request.headers.get('x-session-id')
-  const inBody = body.session_id ?? null
+  const inBody = given(exchange.facts).sessionId
   if (inHeader !== null) checkForm(inHeader, 'x-session-id')
   if (inBody !== null) checkForm(inBody, 'session_id')
   if (inBody !== null && inHeader !== null && inBody !== inHeader) {
     throw new Failure('session_id_mismatch', { param: 'session_id' })
   }
-  exchange.sessionId = typeof inBody === 'string' ? inBody : inHeader
-  if (Object.hasOwn(body, 'session_id')) exchange.edits.set('session_id', null)
+  exchange.sessionId = inBody ?? inHeader
+  if (Object.hasOwn(given(exchange.parsed), 'session_id')) exchange.edits.set('session_id', null)
 }
 
-function checkForm(value: unknown, param: string): void {
-  if (typeof value === 'string' && sessionForm.test(value)) return
+function checkForm(value: string, param: string): void {
+  if (sessionForm.test(value)) return
   const message = `${param} must be 1 to 256 printable ASCII characters`
   throw new Failure('invalid_parameter', { message, param })
 }

@@ -7,7 +7,7 @@ import { type Attribution, type Event, nobody, type Verdict } from '../events/ev
 import { timestamp } from '../lib/clock.ts'
 import { decisionEvents, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
-import { boundOfHeld, costAttribution, settleLimits, spentBy } from './settlement.ts'
+import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
 import { keepGrant, settleGrant } from './use-grant.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
@@ -33,6 +33,7 @@ function settledEvent(exchange: Exchange, gateway: Gateway, outcome: Outcome): E
   if (spent !== null) event.event_cost_attribution = costAttribution(exchange, spent)
   settleLimits(exchange, event, spent)
   settleGrant(exchange, event)
+  settleRates(exchange, spent)
   return event
 }
 

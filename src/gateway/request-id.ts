@@ -1,5 +1,4 @@
 /** The caller's label of its request: `x-request-id` (contract section 2). */
-import type { Dialect } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Exchange } from './exchange.ts'
@@ -17,10 +16,4 @@ export function checkRequestId({ dialect, request }: Exchange): void {
   if (!dialect.strictRequestId) return
   const given = request.headers.get('x-request-id')
   if (given !== null && !requestIdForm.test(given)) throw new Failure('invalid_request_id')
-}
-
-/** Where the label is strict its clients read it from `request-id`: every answer there has both. */
-export function labelAnswer(answer: Response, { strictRequestId }: Dialect, requestId: string): Response {
-  if (strictRequestId) answer.headers.set('request-id', requestId)
-  return answer
 }

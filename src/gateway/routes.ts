@@ -1,44 +1,8 @@
-/**
- * The gateway's routes as `/v1/openapi.json` shows them. The schemas describe and do not validate: unknown members are
- * forwarded untouched, and what a model accepts is its provider's to say.
- */
+/** The gateway's routes as `/v1/openapi.json` shows them: one for each dialect, and model discovery. */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../api/route.ts'
-
-const message = z.looseObject({
-  role: z.string().describe('system, developer, user, assistant or tool'),
-  content: z
-    .union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()])
-    .optional()
-    .describe('Text, or parts of it'),
-})
-
-const chatRequest = z.looseObject({
-  model: z.string().min(1).describe('A model id of GET /v1/models, or one that a provider of this gateway knows'),
-  messages: z.array(message),
-  stream: z.boolean().optional().describe('Answer as server-sent events, ended by `data: [DONE]`'),
-})
-
-const chatReply = z.looseObject({
-  id: z.string(),
-  object: z.string(),
-  created: z.number().int(),
-  model: z.string(),
-  choices: z.array(
-    z.looseObject({
-      index: z.number().int(),
-      message: z.looseObject({ role: z.string(), content: z.string().nullable() }),
-      finish_reason: z.string().nullable(),
-    }),
-  ),
-  usage: z
-    .looseObject({
-      prompt_tokens: z.number().int(),
-      completion_tokens: z.number().int(),
-      total_tokens: z.number().int(),
-    })
-    .optional(),
-})
+import { dialects } from '../dialects/index.ts'
+import { familySchemas } from './route-schemas.ts'
 
 const modelReply = z.object({
   id: z.string(),
@@ -58,18 +22,17 @@ const modelPageReply = z.object({
   last_id: z.string().nullable(),
 })
 
+const inference: readonly GatewayRouteDescription[] = dialects.map(({ family, route, policyStages }) => ({
+  method: 'POST',
+  path: route.slice(route.indexOf(' ') + 1),
+  family,
+  permission: 'gateway:invoke',
+  policyStages,
+  ...familySchemas[family],
+}))
+
 export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
-  {
-    method: 'POST',
-    path: '/v1/chat/completions',
-    family: 'chat',
-    summary: 'Complete a chat, as JSON or as server-sent events',
-    permission: 'gateway:invoke',
-    policyStages: ['pre_request', 'post_request', 'pre_response'],
-    request: chatRequest,
-    reply: chatReply,
-    alsoAnswers: ['text/event-stream'],
-  },
+  ...inference,
   {
     method: 'GET',
     path: '/v1/models',
@@ -78,6 +41,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     permission: 'gateway:invoke',
     policyStages: [],
     reply: modelPageReply,
+    takesApiKey: true,
   },
   {
     method: 'GET',
@@ -87,5 +51,6 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     permission: 'gateway:invoke',
     policyStages: [],
     reply: modelReply,
+    takesApiKey: true,
   },
 ]

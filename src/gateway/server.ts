@@ -15,6 +15,7 @@ import type { Log } from '../lib/log.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Allowances } from '../usage/allowance.ts'
+import type { Rates } from '../usage/rate-lane.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
 import { Circuits } from './circuit.ts'
@@ -23,9 +24,8 @@ import { type GovernedRoute, govern } from './govern.ts'
 import { createMeter } from './meter.ts'
 import { modelsPath } from './models.ts'
 import { failureAnswer } from './refuse.ts'
-import { labelAnswer, requestIdOf } from './request-id.ts'
+import { requestIdOf } from './request-id.ts'
 import { createRunning } from './running.ts'
-import { socketTarget } from './socket-paths.ts'
 import { discoveryStages, inferenceStages } from './stages.ts'
 
 /** The part of a lane that the gateway itself uses. */
@@ -34,6 +34,7 @@ export interface GatewayLane {
   readonly view: StateView
   readonly standing: Standing
   readonly allowances: Allowances
+  readonly rates: Rates
   ready(): { ok: boolean; reason?: string }
   /** Gauges for `/metrics`, read when it is asked for. */
   readonly counters: LaneCounters
@@ -100,8 +101,6 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     fetch(request, server) {
       const path = pathOf(request.url)
       const requestId = requestIdOf(request, newId)
-      const frames = inferenceRoutes.get(socketTarget(path, request) ?? '')
-      if (frames !== undefined) return upgradeRequired(frames.dialect, requestId)
       const route = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
       if (route === undefined) return answerUngoverned(itself, request, path, requestId)
       const allowed = route === discovery ? 'GET' : 'POST'
@@ -121,25 +120,17 @@ export function createGateway(options: GatewayOptions): GatewayServer {
 /** What answers for the process itself, and every path where nothing is. */
 function answerUngoverned(itself: AboutItself, request: Request, path: string, requestId: string) {
   if (!isAboutItself(path)) {
-    const dialect = dialectOf(path)
-    return labelAnswer(failureAnswer(dialect, new Failure('not_found'), requestId, null), dialect, requestId)
+    return failureAnswer(dialectOf(path), new Failure('not_found'), requestId, null)
   }
   // RFC 9110 section 9.1: what answers GET answers HEAD; the server leaves the body out.
   if (request.method === 'GET' || request.method === 'HEAD') return answerAboutItself(itself, path, requestId)
   return methodNotAllowed(chat, 'GET', requestId)
 }
 
-/** RFC 9110 section 15.5.22: the path is there, for another protocol. */
-function upgradeRequired(dialect: Dialect, requestId: string): Response {
-  const refused = failureAnswer(dialect, new Failure('upgrade_required'), requestId, null)
-  refused.headers.set('upgrade', 'websocket')
-  return refused
-}
-
 function methodNotAllowed(dialect: Dialect, allowed: string, requestId: string): Response {
   const refused = failureAnswer(dialect, new Failure('method_not_allowed'), requestId, null)
   refused.headers.set('allow', allowed)
-  return labelAnswer(refused, dialect, requestId)
+  return refused
 }
 
 /** Below a family's path whoever asks speaks its language, although nothing is there. */

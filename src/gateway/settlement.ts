@@ -83,6 +83,19 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
   event.settlements = [...reservation.settle(used)]
 }
 
+/** Corrects the tokens a minute by what was used; a request that was refused counts for nothing. */
+export function settleRates(exchange: Exchange, spent: Spent | null): void {
+  const { rates, ratedTokens, opened } = exchange
+  if (rates === null) return
+  exchange.rates = null
+  if (!opened) {
+    rates.release()
+    return
+  }
+  const used = (spent?.usage.inputTokens ?? 0) + (spent?.usage.outputTokens ?? 0)
+  for (const account of ratedTokens) rates.correct(account, used)
+}
+
 export function costAttribution(exchange: Exchange, { usage, estimated, cost, source }: Spent): CostAttribution {
   const { model, facts } = exchange
   return {

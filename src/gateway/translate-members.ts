@@ -4,23 +4,20 @@
  *
  * - `cache_control` on chat and responses asks for prompt caching. Where the gateway's record allows it and the provider
  *   is one that takes a key for it, it becomes `prompt_cache_key`; elsewhere it is left out. Both are noted on the event.
- * - `response_format` on responses, where its clients say `text.format`. Both may be sent, and must then agree. Messages
- *   has no such member, and none is made of it.
+ * - `response_format` on responses becomes `text.format`; that both agree is seen when the request is read.
  * - `stream_options.include_usage` is added to streams whose caller did not ask for it; the reader takes the frame out.
  *
  * The cache key is an HMAC under the installation's key of the session, or where there is none of what requests with a
  * common prefix share: the model, the instructions and the tools. It tells the provider nothing of either.
  */
 import { isObject, type JsonObject } from '../dialects/json-value.ts'
+import { textFormatOf } from '../dialects/responses.ts'
 import { Failure } from '../failure.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 
 export function translateMembers(exchange: Exchange, gateway: Gateway): void {
   const body = given(exchange.parsed)
   const { family } = exchange.dialect
-  if (family === 'messages' && body.response_format !== undefined) {
-    throw invalid('response_format', 'response_format has no meaning on messages: use a tool with a schema')
-  }
   if (family === 'chat' || family === 'responses') translateCaching(exchange, gateway, body)
   if (family === 'responses') translateFormat(exchange, body)
   if (family === 'chat' || family === 'completions') askForUsage(exchange, body)
@@ -64,29 +61,12 @@ function sharedPrefix({ sessionId, facts }: Exchange, body: JsonObject): string 
 
 const isInstruction = (role: unknown): boolean => role === 'system' || role === 'developer'
 
-function translateFormat(exchange: Exchange, body: JsonObject): void {
+function translateFormat({ edits }: Exchange, body: JsonObject): void {
   if (body.response_format === undefined) return
-  exchange.edits.set('response_format', null)
-  if (body.response_format === null) return
-  const format = formatOf(body.response_format)
-  const text = body.text ?? {}
-  if (!isObject(text)) throw invalid('text', 'text must be an object')
-  if (text.format === undefined) exchange.edits.set('text', JSON.stringify({ ...text, format }))
-  else if (!Bun.deepEquals(text.format, format)) {
-    throw invalid('response_format', 'response_format and text.format differ: send one of them')
-  }
-}
-
-/** The format as responses write it: what chat nests in `json_schema` stands beside the type. */
-function formatOf(value: unknown): JsonObject {
-  if (isObject(value)) {
-    const { type, json_schema: schema, ...rest } = value
-    if (type === 'json_schema' && isObject(schema)) return { type, ...rest, ...schema }
-    if (typeof type === 'string' && type !== 'json_schema') return value
-    // Already in the form of responses.
-    if (type === 'json_schema' && isObject(rest.schema)) return value
-  }
-  throw invalid('response_format', 'response_format must be an object with a type, and for json_schema a json_schema')
+  edits.set('response_format', null)
+  const text = isObject(body.text) ? body.text : {}
+  if (!isObject(body.response_format) || isObject(text.format)) return
+  edits.set('text', JSON.stringify({ ...text, format: textFormatOf(body.response_format) }))
 }
 
 function askForUsage({ edits, facts }: Exchange, body: JsonObject): void {

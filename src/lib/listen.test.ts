@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { localUrl, reserveAddress, splitAddress } from './listen.ts'
+import { listenOn, localUrl, reserveAddress, splitAddress } from './listen.ts'
 
 test('port 0 becomes a port that can be listened at', () => {
   const first = reserveAddress('127.0.0.1:0')
@@ -19,4 +19,11 @@ test('what listens everywhere is reached over loopback', () => {
   expect(localUrl('0.0.0.0:7070')).toBe('http://127.0.0.1:7070')
   expect(localUrl('[::]:7070')).toBe('http://[::1]:7070')
   expect(localUrl('localhost:7070')).toBe('http://localhost:7070')
+})
+
+test('a header block of 32 KiB is read, and a larger one is refused', async () => {
+  const server = Bun.serve({ ...listenOn('127.0.0.1:0'), fetch: () => new Response('read') })
+  const ask = async (size: number) => (await fetch(server.url, { headers: { 'x-long': 'a'.repeat(size) } })).status
+  expect([await ask(31_000), await ask(33_000)]).toEqual([200, 431])
+  await server.stop(true)
 })

@@ -1,4 +1,8 @@
 /** Addresses to listen at, as `HOST:PORT`. */
+import http from 'node:http'
+
+/** The largest request line and header block that a listener reads (contract section 2, Limits). */
+const headerBlockBytes = 32 * 1024
 
 interface HostAndPort {
   host: string
@@ -29,8 +33,12 @@ export function localUrl(address: string, port?: number): string {
   return `http://${joinAddress({ host: reachable, port: port ?? written })}`
 }
 
-/** What `Bun.serve` is given. */
+/**
+ * What `Bun.serve` is given. It answers larger headers itself, with 431 and no body, before any of our code runs; the
+ * limit is one for the process, set where Node.js has it and where no type says that it can be.
+ */
 export function listenOn(address: string): { hostname: string; port: number } {
+  Reflect.set(http, 'maxHeaderSize', headerBlockBytes)
   const { host, port } = splitAddress(address)
   return { hostname: host, port }
 }

@@ -11,8 +11,8 @@ export const pageQuery = {
 type Filters = Record<string, string | undefined>
 
 /** The id after which the page starts, or null for the first. Throws `invalid_cursor` where the filters are others. */
-export const startOf = (cursor: string | undefined, filters: Filters): string | null =>
-  cursor === undefined ? null : readCursor(cursor, filters)
+export const startOf = (cursor: string | undefined, filters: Filters, id?: z.ZodType<string>): string | null =>
+  cursor === undefined ? null : readCursor(cursor, filters, id)
 
 /** Cuts one row more than the limit to a page and says where the next one starts. */
 export function cutPage<Row extends { id: string }>(

@@ -132,6 +132,7 @@ export const lanes = sqliteTable('lanes', {
   lastBeatAt: integer('last_beat_at').notNull(),
   connectedAt: integer('connected_at').notNull(),
   process: text('process').notNull().default(''),
+  hello: integer('hello').notNull().default(0),
   lostAt: integer('lost_at'),
   releasedAt: integer('released_at'),
 })
@@ -233,7 +234,8 @@ export const rateHoldings = sqliteTable(
   {
     account: text('account').notNull(),
     lane: text('lane').notNull(),
-    slots: integer('slots').notNull(),
+    granted: integer('granted').notNull(),
+    returned: integer('returned').notNull(),
     beatAt: integer('beat_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.account, table.lane] })],

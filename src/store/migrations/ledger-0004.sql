@@ -29,8 +29,9 @@ create table usage_accounts (
 create index usage_accounts_owner on usage_accounts (owner_id);
 create index usage_accounts_exhausted on usage_accounts (kind, owner_id) where exhausted_at is not null;
 
--- The process of a lane that last said hello; when the lane was given up for lost; when an operator released it.
+-- The process of a lane that last said hello, and its hello's number; when the lane was given up for lost; when an operator released it.
 alter table lanes add column process text not null default '';
+alter table lanes add column hello integer not null default 0;
 alter table lanes add column lost_at integer;
 alter table lanes add column released_at integer;
 
