@@ -9,6 +9,9 @@
  * 5. While a rule can escalate, frames are kept back until the stream ends or more than `headBytes` came, so that the
  *    answer of a waiting request can still be a whole one; a later escalation ends what has begun.
  *
+ * Text on a channel that had ended, from a provider that breaks its own protocol, is one more text; what is held of it
+ * when the stream ends has no frame left to go out in.
+ *
  * It does not end the stream: who relays it records the outcome first, and writes the dialect's last frames.
  */
 import type { FrameText, StreamPiece, TextKind } from '../dialects/dialect.ts'
@@ -29,7 +32,9 @@ export interface InspectedFrame {
 }
 
 interface OpenChannel {
-  readonly passage: Channel
+  readonly kind: TextKind
+  passage: Channel
+  /** The dialect said that nothing follows, and what was held has gone out. */
   ended: boolean
 }
 
@@ -60,8 +65,11 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
     if (this.#stop !== null) return nothing
     const opened = this.#reader.open(frame)
     const before: Uint8Array[] = []
-    const passing = opened === null ? true : this.#passPieces(opened, before)
-    if (last && this.#stop === null) this.#flush(before)
+    let passing = opened === null || this.#passPieces(opened, before)
+    if (last && this.#stop === null) {
+      this.#flush(before)
+      passing = this.#stop === null
+    }
     if (this.#stop === null || passing) before.push(opened === null ? frame.bytes : opened.bytes())
     return this.#out(before, last)
   }
@@ -94,36 +102,43 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
   #passPiece(piece: StreamPiece, ends: boolean): string {
     const place = piece.channel
     const text = { kind: piece.kind, role: null, place, text: piece.text }
-    const known = this.#channels.get(place)
-    if (piece.whole || known?.ended === true) {
+    if (piece.whole) {
       const whole = passWhole(this.#rules, text, this.findings)
       this.#stop = whole.stop
       return whole.stop === null ? whole.text : ''
     }
-    const channel = known ?? this.#begin(place, piece.kind)
+    const channel = this.#channels.get(place) ?? this.#begin(place, piece.kind)
     let out = channel.passage.push(piece.text)
-    if (ends && channel.passage.stop === null) {
-      channel.ended = true
-      out += channel.passage.end()
-    }
-    this.#stop = channel.passage.stop
+    if (ends && channel.passage.stop === null) out += this.#endPassage(place, channel)
+    this.#stop ??= channel.passage.stop
     return out
   }
 
   #begin(place: string, kind: TextKind): OpenChannel {
-    const passage = new Channel(this.#rules, { kind, role: null, place }, this.findings)
-    const channel = { passage, ended: false }
+    const channel = { passage: this.#passage(place, kind), kind, ended: false }
     this.#channels.set(place, channel)
     return channel
+  }
+
+  #passage(place: string, kind: TextKind): Channel {
+    return new Channel(this.#rules, { kind, role: null, place }, this.findings)
+  }
+
+  /** Gives the rest of a channel; what came after it would be another text. */
+  #endPassage(place: string, channel: OpenChannel): string {
+    const { passage } = channel
+    channel.ended = true
+    channel.passage = this.#passage(place, channel.kind)
+    const rest = passage.end()
+    this.#stop = passage.stop
+    return rest
   }
 
   /** Lets out what is held of a channel that has ended, in a frame of ours. */
   #endChannel(name: string, before: Uint8Array[]): void {
     const channel = this.#channels.get(name)
     if (channel === undefined || channel.ended) return
-    channel.ended = true
-    const rest = channel.passage.end()
-    this.#stop = channel.passage.stop
+    const rest = this.#endPassage(name, channel)
     if (rest !== '') before.push(this.#reader.delta(name, rest))
   }
 

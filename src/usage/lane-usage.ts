@@ -15,7 +15,14 @@
  * counts only while nobody has said hello since its question: what it grants may be free again.
  */
 import type { Clock } from '../lib/clock.ts'
-import { type Allowances, type Demand, type Held, type Reservation, UsageRefused } from './allowance.ts'
+import {
+  type AccountName,
+  type Allowances,
+  type Demand,
+  type Held,
+  type Reservation,
+  UsageRefused,
+} from './allowance.ts'
 import { type LaneAccount, LaneAccounts } from './lane-accounts.ts'
 import { type LaneCell, noCell } from './lane-cell.ts'
 import {
@@ -97,6 +104,10 @@ export class LaneUsage implements Allowances {
     const reservation = new LaneReservation(this)
     for (const { account, want } of demands) reservation.add(this.#open(this.#accounts.get(account), want), want)
     return reservation
+  }
+
+  exhausted(account: AccountName): boolean {
+    return this.#accounts.refused([{ account, want: 1, min: 1 }]) !== null
   }
 
   /** The stream was opened, or opened again: the control plane hears what this process holds. */
