@@ -22,6 +22,7 @@ import { firstStart } from '../members/first-start.ts'
 import { memberRoutes } from '../members/routes.ts'
 import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
+import { priceRoutes } from '../providers/price-routes.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { openDatabase } from '../store/open.ts'
@@ -149,6 +150,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
         addressOf: (request) => callers.get(request) ?? 'unknown',
       }),
       ...limitRoutes(shared),
+      ...priceRoutes(shared),
       ...eventRoutes({ ledger, clock }),
       ...lanes.routes,
     ],

@@ -31,6 +31,11 @@ export interface RequestFacts {
   beyondBody: boolean
   /** The member whose cost has no bound (protocols section 2, rule 20); null where there is none. */
   unbounded: string | null
+  /**
+   * The most uses of tools that the provider runs and charges for itself, where they have a maximum; each may take the
+   * model's window once more. Absent where there are none.
+   */
+  toolUses?: number
   /** `session_id` of the body; null where the family has none or it was left out. */
   sessionId: string | null
 }

@@ -24,6 +24,8 @@ export interface Spent {
   source: string | null
 }
 
+type Terms = Pick<Gateway, 'prices' | 'clock'>
+
 /** Outcomes that cost what was used even where the provider did not say how much that was. */
 const paidByEstimate: ReadonlySet<ReasonCode> = new Set(['ok', 'client.left', 'gateway.drained', 'gateway.interrupted'])
 /** A usual rate of recorded speech, for answers that do not say how long it was. */
@@ -32,10 +34,10 @@ const audioBytesPerSecond = 16_000
 const spokenTokensPerCharacter = 1.5
 
 /** Null where nothing was used. */
-export function spentBy(exchange: Exchange, gateway: Gateway, reason: ReasonCode): Spent | null {
+export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
   const { facts, model, usage } = exchange
   if (facts === null || model === null || !exchange.opened) return null
-  const earlier = earlierCost(exchange, gateway)
+  const earlier = earlierCost(exchange)
   const estimable = exchange.attempts.length > 0 && (paidByEstimate.has(reason) || exchange.relayedText > 0)
   if (usage === null && !estimable && earlier === 0) return null
   const last = usage ?? (estimable ? estimateOf(exchange) : nothing)
@@ -51,7 +53,7 @@ export function spentBy(exchange: Exchange, gateway: Gateway, reason: ReasonCode
 }
 
 /** What an exchange counts as that nobody will ever settle: all that was set aside, or where nothing was, its input. */
-export function boundOfHeld(exchange: Exchange, gateway: Gateway): Spent {
+export function boundOfHeld(exchange: Exchange, gateway: Terms): Spent {
   const { model } = exchange
   const usage = estimateOf(exchange)
   const terms: ModelTerms | null = model === null ? null : termsOf(exchange, gateway, model)
@@ -135,20 +137,34 @@ const spokenCharacters = (parsed: Exchange['parsed']): number =>
   typeof parsed?.input === 'string' ? parsed.input.length : 0
 
 /** What the terms of the admission say; where there was none, those of now. */
-const termsOf = ({ priced }: Exchange, { prices, clock }: Gateway, model: ResolvedModel): ModelTerms =>
+const termsOf = ({ priced }: Exchange, { prices, clock }: Terms, model: ResolvedModel): ModelTerms =>
   priced.find((path) => path.model === model)?.terms ?? prices.terms(model, clock.now())
 
 function costAt({ dialect, parsed }: Exchange, { price }: ModelTerms, usage: Usage): number | null {
   return price === null ? null : costOf(price, dialect.family, usage, spokenCharacters(parsed))
 }
 
+/**
+ * Whether one more attempt is covered: what earlier ones cost by their own reports is held beside its bound. To be asked
+ * before each attempt after the first.
+ */
+export function coversAttempt(exchange: Exchange): boolean {
+  const { reservation, attempts } = exchange
+  const spent = costOfAttempts(exchange, attempts)
+  const money = reservation?.held.filter(({ account }) => !countsRequests(account)) ?? []
+  if (reservation === null || spent === 0 || money.length === 0) return true
+  return reservation.extend(money.map(({ account }) => ({ account, amount: spent })))
+}
+
 /** What attempts before the last cost by their own usage. */
-function earlierCost(exchange: Exchange, gateway: Gateway): number {
+const earlierCost = (exchange: Exchange): number => costOfAttempts(exchange, exchange.attempts.slice(0, -1))
+
+function costOfAttempts(exchange: Exchange, attempts: readonly Attempt[]): number {
   let sum = 0
-  for (const attempt of exchange.attempts.slice(0, -1)) {
+  for (const attempt of attempts) {
     const { usage } = attempt
     const path = usage ? exchange.priced.find(({ model }) => isOf(model, attempt)) : undefined
-    if (usage && path !== undefined) sum += costAt(exchange, termsOf(exchange, gateway, path.model), usage) ?? 0
+    if (usage && path !== undefined) sum += costAt(exchange, path.terms, usage) ?? 0
   }
   return sum
 }
