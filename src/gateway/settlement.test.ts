@@ -37,6 +37,17 @@ const attempt = (reported: Usage | null): Attempt => ({
 })
 const gateway: Pick<Gateway, 'prices' | 'clock'> = { prices: new PriceBook(), clock: systemClock }
 
+const outcome = (): Event => ({
+  event_id: newId(),
+  event_type: 'gateway.request.outcome',
+  request_id: null,
+  timestamp: '2026-01-01T00:00:00.000Z',
+  verdict: 'allow',
+  reason_code: 'ok',
+  config_version: 1,
+  event_attribution: nobody,
+})
+
 function opened(allowances: TestAllowances, want: number): Exchange {
   const request = new Request('http://localhost/')
   const from = { request, connection: null, requestId: 'r', route: 'POST /x', family: 'chat', dialect: chat }
@@ -63,20 +74,24 @@ test('attempts that the provider billed are paid for beside the last one, and he
   exchange.usage = usage(40, 20)
   const spent = spentBy(exchange, gateway, 'ok')
   expect(spent).toMatchObject({ cost: 110_000, estimated: false })
-  const event: Event = {
-    event_id: newId(),
-    event_type: 'gateway.request.outcome',
-    request_id: null,
-    timestamp: '2026-01-01T00:00:00.000Z',
-    verdict: 'allow',
-    reason_code: 'ok',
-    config_version: 1,
-    event_attribution: nobody,
-  }
+  const event = outcome()
   settleLimits(exchange, event, spent)
   expect(event.settlements).toEqual([{ account: 'token/t/money', amount: 110_000 }])
   expect(event.details).toBeUndefined()
   expect(allowances.balances.get('token/t/money')).toBe(50_000)
+})
+
+test('a cost is booked once on a budget that was held in two of its windows', () => {
+  const exchange = opened(new TestAllowances({}), 100_000)
+  const held = [
+    { account: 'budget/b@2026-01-01', amount: 30_000 },
+    { account: 'budget/b@2026-01-02', amount: 70_000 },
+    { account: 'token/t/requests', amount: 1 },
+  ]
+  exchange.reservation = { held, extend: () => false, settle: (used) => used, release() {} }
+  const event = outcome()
+  settleLimits(exchange, event, { usage: usage(1, 1), estimated: false, cost: 50_000, source: null })
+  expect(event.settlements?.map(({ amount }) => amount)).toEqual([30_000, 20_000, 1])
 })
 
 test('an estimate never passes what was set aside', () => {

@@ -12,7 +12,7 @@ import { fromNano } from '../lib/money.ts'
 import type { ModelTerms } from '../providers/price-book.ts'
 import type { Held } from '../usage/allowance.ts'
 import { costOf } from '../usage/cost.ts'
-import { countsRequests } from '../usage/demands.ts'
+import { countsMoney } from '../usage/demands.ts'
 import type { Attempt, Exchange, Gateway, ReasonCode, ResolvedModel } from './exchange.ts'
 
 /** What an exchange used, and what that costs. */
@@ -74,16 +74,29 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
     reservation.release()
     return
   }
-  const cost = spent?.cost ?? 0
-  const used: Held[] = reservation.held.map(({ account, amount }) => ({
-    account,
-    amount: countsRequests(account) ? amount : cost,
-  }))
+  const used = usedOf(reservation.held, spent?.cost ?? 0)
   if (reservation.held.some(({ amount }, index) => (used[index]?.amount ?? 0) > amount)) {
     event.details = { ...event.details, bound_violated: true }
   }
   event.settlements = [...reservation.settle(used)]
 }
+
+/** The cost on each limit of money; of a budget whose window ended meanwhile what was held first is used first. */
+function usedOf(held: readonly Held[], cost: number): Held[] {
+  const left = new Map<string, number>()
+  return held.map(({ account, amount }, index) => {
+    if (!countsMoney(account)) return { account, amount }
+    const name = plainName(account)
+    const owed = left.get(name) ?? cost
+    const last = !held.some((other, place) => place > index && plainName(other.account) === name)
+    const used = last ? owed : Math.min(owed, amount)
+    left.set(name, owed - used)
+    return { account, amount: used }
+  })
+}
+
+/** An account's name without the window it is booked in. */
+const plainName = (account: string): string => account.split('@')[0] ?? account
 
 /** Corrects the tokens a minute by what was used; a request that was refused counts for nothing. */
 export function settleRates(exchange: Exchange, spent: Spent | null): void {
@@ -151,7 +164,7 @@ function costAt({ dialect, parsed }: Exchange, { price }: ModelTerms, usage: Usa
 export function coversAttempt(exchange: Exchange): boolean {
   const { reservation, attempts } = exchange
   const spent = costOfAttempts(exchange, attempts)
-  const money = reservation?.held.filter(({ account }) => !countsRequests(account)) ?? []
+  const money = reservation?.held.filter(({ account }) => countsMoney(account)) ?? []
   if (reservation === null || spent === 0 || money.length === 0) return true
   return reservation.extend(money.map(({ account }) => ({ account, amount: spent })))
 }
@@ -175,6 +188,6 @@ const isOf = (model: ResolvedModel, attempt: Attempt): boolean =>
 /** The least that is held on a limit of money; without bound where none is. */
 const heldMoney = ({ reservation }: Exchange): number =>
   Math.min(
-    ...(reservation?.held ?? []).filter(({ account }) => !countsRequests(account)).map(({ amount }) => amount),
+    ...(reservation?.held ?? []).filter(({ account }) => countsMoney(account)).map(({ amount }) => amount),
     Number.POSITIVE_INFINITY,
   )
