@@ -54,7 +54,8 @@ export function readCount(flag: string, text: string): number {
   throw new Failure('usage', { message: `${flag} takes a whole number from 1` })
 }
 
-function readAmount(flag: string, text: string): number {
+/** Reads an amount in dollars above nothing. Throws `usage` naming the flag. */
+export function readAmount(flag: string, text: string): number {
   const amount = Number(text)
   if (/^\d+(\.\d+)?$/.test(text) && amount > 0) return amount
   throw new Failure('usage', { message: `${flag} takes an amount in US dollars, for example 2.50` })

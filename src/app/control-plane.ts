@@ -26,6 +26,7 @@ import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
+import { priceRoutes } from '../providers/price-routes.ts'
 import { catalogRoutes } from '../providers/routes.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
@@ -161,6 +162,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
       }),
       ...limitRoutes(shared),
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
+      ...priceRoutes(shared),
       ...eventRoutes({ ledger, clock }),
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
