@@ -9,6 +9,7 @@ import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
 import type { Settings } from '../config.ts'
 import { createRecorder } from '../events/change.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { createFleet } from '../fleet/control.ts'
 import { gatewayRouteDescriptions } from '../gateway/routes.ts'
@@ -107,8 +108,9 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     settings,
     baseUrl: () => addresses.base,
     gatewayUrl: () => addresses.gateway,
+    recorder: () => recorder,
   })
-  const recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
+  const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
   const shared = { state, ledger, recorder, masterKey, clock, newId, randomBytes }
   const installation = await firstStart(shared)
   return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger) }

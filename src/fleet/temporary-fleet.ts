@@ -8,6 +8,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@libsql/client'
+import { createRecorder } from '../events/change.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { asFailure, envelope, Failure } from '../failure.ts'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
@@ -55,7 +57,7 @@ export class TemporaryFleet {
   private constructor() {
     this.#state = new Sqlite(this.stateFile, { create: true })
     this.#state.run('pragma journal_mode = wal')
-    for (const name of ['state-0001.sql', 'state-0005.sql']) this.#state.run(migration(name))
+    for (const name of ['state-0001.sql', 'state-0004.sql', 'state-0005.sql']) this.#state.run(migration(name))
     this.#state.run("insert or replace into state_head values (1, 1, ?, ?, '0.2.0', 0)", [newId(), this.history])
     this.#state.run('insert into gateways (id, name, version) values (?, ?, 1)', [this.gatewayId, 'local'])
     const credentials = seal(dataKey, JSON.stringify({ api_key: 'upstream-key', headers: {} }), this.providerId)
@@ -97,8 +99,13 @@ export class TemporaryFleet {
   }
 
   startControlPlane(port = 0): void {
+    const state = this.#stateDatabase()
+    const recorder: Recorder = createRecorder({
+      ...{ state, ledger: this.ledger, clock: systemClock, log: silentLog },
+      announce: () => undefined,
+    })
     const control = createFleet({
-      state: this.#stateDatabase(),
+      state,
       ledger: this.ledger,
       clock: systemClock,
       newId,
@@ -108,6 +115,7 @@ export class TemporaryFleet {
       masterKey,
       baseUrl: () => 'http://localhost:1',
       gatewayUrl: () => 'http://localhost:2',
+      recorder: () => recorder,
     })
     this.#control = control
     const serve = (request: Request) => this.#serve(request)

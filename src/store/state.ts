@@ -97,3 +97,32 @@ export const accounts = sqliteTable('accounts', {
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
 })
+
+export const budgets = sqliteTable('budgets', {
+  id: text('id').primaryKey(),
+  maxBudget: integer('max_budget').notNull(),
+  window: text('window').notNull(),
+  scopeKind: text('scope_kind').notNull(),
+  scopeId: text('scope_id'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const consumerGroups = sqliteTable('consumer_groups', {
+  id: text('id').primaryKey(),
+  requestsPerMinute: integer('requests_per_minute'),
+  tokensPerMinute: integer('tokens_per_minute'),
+  members: text('members').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const accessPolicies = sqliteTable('access_policies', {
+  id: text('id').primaryKey(),
+  requestsPerMinute: integer('requests_per_minute'),
+  tokensPerMinute: integer('tokens_per_minute'),
+  models: text('models'),
+  providers: text('providers'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
