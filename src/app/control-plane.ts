@@ -11,6 +11,7 @@ import type { Settings } from '../config.ts'
 import { settleQueue } from '../escalations/arrivals.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { createRecorder } from '../events/change.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { createFleet } from '../fleet/control.ts'
 import { gatewayRouteDescriptions } from '../gateway/routes.ts'
@@ -116,8 +117,9 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     settings,
     baseUrl: () => addresses.base,
     gatewayUrl: () => addresses.gateway,
+    recorder: () => recorder,
   })
-  const recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
+  const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
   const shared = {
     ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes },
     depletion: uncounted,

@@ -18,9 +18,10 @@ export interface Journal {
   /**
    * Writes the open record of an exchange and sets aside the space of its outcome; resolves when it is committed.
    * Throws `event_outbox_full` before anything is written where space cannot be had. `interrupted` is the outcome that
-   * a restart writes where none followed.
+   * a restart writes where none followed; its `settlements` are the full amounts that are reserved. `closingEvents` is how
+   * many events may end the exchange, whose room is set aside: the outcome, attempts, decisions.
    */
-  open(exchangeId: string, interrupted: Event): Promise<void>
+  open(exchangeId: string, interrupted: Event, closingEvents?: number): Promise<void>
   /** Writes the events that end an opened exchange, its attempts first, its outcome last; resolves when committed. */
   close(exchangeId: string, events: readonly Event[]): Promise<void>
   /**
