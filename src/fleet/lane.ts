@@ -71,6 +71,8 @@ export interface StateView {
   provider(id: string): Provider | null
   /** Providers in the order they were made. */
   providers(): readonly Provider[]
+  /** Ids of the providers that this gateway may use and whose key has not reached it yet. */
+  readonly closedProviders: readonly string[]
   /** The policies of this gateway, compiled. */
   readonly policies: PolicySet
   /** One indexed read, for requests that a policy escalates only. */

@@ -69,6 +69,12 @@ test('a listed model is its provider’s alone, also where this gateway or the f
   expect(pathsOf('vectors', {}, 'embeddings')).toEqual(['one/vectors'])
 })
 
+test('a model whose provider’s key is still on the way is not unknown', () => {
+  lane.catalog.push(testModel({ id: 'new', providerId: 'p5' }))
+  lane.closedProviders.push('p5')
+  expect(pathsOf('new')).toBe('503 dependency_unavailable model')
+})
+
 test('the model that was asked for has to be allowed', () => {
   lane.catalog.push(testModel({ id: 'listed', providerId: 'p2' }))
   expect(pathsOf('listed', { provider: 'one' })).toBe('403 tokens.provider_not_allowed model')

@@ -3,9 +3,10 @@
  * section 6). A model that the catalog lists is its provider's; one that it does not list is the first provider's that
  * takes such models and that the token may use.
  *
- * The model that was asked for has to be known and allowed: 404 `model_not_found`, 403 `tokens.provider_not_allowed`,
- * `tokens.model_not_allowed`. A fallback that this gateway, the token or the family cannot use is passed over; the
- * fallbacks of fallbacks are not followed, so that a circle among records means nothing.
+ * The model that was asked for has to be known and allowed: 404 `model_not_found` (503 while its provider's key is still
+ * on the way), 403 `tokens.provider_not_allowed`, `tokens.model_not_allowed`. A fallback that this gateway, the token or
+ * the family cannot use is passed over; the fallbacks of fallbacks are not followed, so that a circle among records means
+ * nothing.
  */
 
 import type { Family } from '../dialects/dialect.ts'
@@ -21,12 +22,22 @@ export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>
   const token = given(exchange.token)
   const { family } = exchange.dialect
   const model = findModel(lane.view, id, family, token)
-  if (model === null) throw new Failure('model_not_found', { param: 'model' })
+  if (model === null) throw notFound(lane.view, id)
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   if (!modelAllowed(token.modelFilter, id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
   exchange.model = model
   const fallbacks = model.listed?.fallbacks ?? []
   exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(lane.view, model, family, token)]
+}
+
+/** A model of a provider that was made a moment ago is not unknown: its key is on the way. */
+function notFound(view: StateView, id: string): Failure {
+  const listed = view.model(id)
+  if (listed === null || !view.closedProviders.includes(listed.providerId)) {
+    return new Failure('model_not_found', { param: 'model' })
+  }
+  const message = "The key of this model's provider has not reached this gateway yet: retry shortly"
+  return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
 }
 
 function findModel(view: StateView, id: string, family: Family, token: GovernedToken): ResolvedModel | null {

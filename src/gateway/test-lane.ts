@@ -67,6 +67,7 @@ export interface TestLane extends GatewayLane {
   readonly denials: Set<string>
   readonly catalog: CatalogModel[]
   readonly upstreams: Provider[]
+  readonly closedProviders: string[]
   policies: PolicySet
   readonly grants: (Grant & { tokenId: string; digest: string })[]
   /** Set to make the state unusable. */
@@ -82,6 +83,7 @@ export function createTestLane(): TestLane {
   const denials = new Set<string>()
   const catalog: CatalogModel[] = []
   const upstreams: Provider[] = []
+  const closedProviders: string[] = []
   const view: StateView = {
     version: 7,
     token(hash) {
@@ -93,6 +95,7 @@ export function createTestLane(): TestLane {
     models: () => catalog,
     provider: (id) => upstreams.find((provider) => provider.id === id) ?? null,
     providers: () => upstreams,
+    closedProviders,
     get policies() {
       return lane.policies
     },
@@ -111,6 +114,7 @@ export function createTestLane(): TestLane {
     denials,
     catalog,
     upstreams,
+    closedProviders,
     policies: noPolicies,
     grants: [],
     stale: null,

@@ -190,6 +190,80 @@ test('what is deleted from the catalog is gone at the gateway', async () => {
   await until('it is unknown', async () => (await status()) === 404)
 })
 
+const message = {
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model: 'claude-up',
+  content: [{ type: 'text', text: 'Hello' }],
+  stop_reason: 'end_turn',
+  stop_sequence: null,
+  usage: { input_tokens: 3, output_tokens: 1 },
+}
+
+interface Served {
+  kind: string
+  /** The path of its base URL. */
+  base: string
+  model: string
+  route: string
+  body: string
+  contentType: string
+}
+
+/** Makes a provider of this kind with one model, sends a request as soon as it is served, and gives what came of it. */
+async function served({ kind, base, model, route, body, contentType }: Served) {
+  const base_url = new URL(base, two.baseUrl).href
+  const provider = await make('/v1/catalog/providers', { name: `a-${kind}`, kind, base_url, api_key: `sk-${kind}` })
+  await make('/v1/catalog/models', { id: model, provider_id: provider.id, upstream_model: `${model}-up` })
+  const headers = { authorization: `Bearer ${token}`, 'content-type': contentType }
+  const text = await eventually(async () => {
+    const answer = await fetch(gatehouse.gatewayUrl + route, { method: 'POST', headers, body })
+    if (answer.status === 200) return await answer.text()
+    throw new Error(`${answer.status}: ${await answer.text()}`)
+  })
+  return { text, call: two.calls.at(-1) }
+}
+
+test('an anthropic provider is reached in its own language, with its key and the version of the caller', async () => {
+  two.when('claude-up', jsonReply(Buffer.from(JSON.stringify(message))))
+  const body = '{"model":"claude","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}'
+  const contentType = 'application/json'
+  const route = '/v1/messages'
+  const { text, call } = await served({ kind: 'anthropic', base: '/', model: 'claude', route, body, contentType })
+  expect(text).toBe(JSON.stringify(message))
+  expect(call?.headers).toMatchObject({ 'x-api-key': 'sk-anthropic', 'anthropic-version': '2023-06-01' })
+  expect([call?.headers.authorization, call?.path]).toEqual([undefined, '/v1/messages'])
+  expect(Buffer.from(call?.body ?? []).toString()).toBe(body.replace('"claude"', '"claude-up"'))
+  const headers = {
+    'content-type': contentType,
+    authorization: `Bearer ${token}`,
+    'anthropic-version': '2099-09-09',
+  }
+  await (await fetch(gatehouse.gatewayUrl + route, { method: 'POST', headers, body })).text()
+  expect(two.calls.at(-1)?.headers['anthropic-version']).toBe('2099-09-09')
+})
+
+test('an azure-openai provider is reached by its deployment, and a form passes with only its model changed', async () => {
+  two.next(jsonReply(Buffer.from('{"text":"spoken"}')))
+  const form = (model: string) =>
+    `--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n${model}\r\n--b\r\nContent-Disposition: form-data; ` +
+    'name="file"; filename="a.wav"\r\nContent-Type: audio/wav\r\n\r\nRIFF\u0000\u0001\r\n--b--\r\n'
+  const contentType = 'multipart/form-data; boundary=b'
+  const { text, call } = await served({
+    kind: 'azure-openai',
+    base: '/openai',
+    model: 'whisper',
+    route: '/v1/audio/transcriptions',
+    body: form('whisper'),
+    contentType,
+  })
+  expect(text).toBe('{"text":"spoken"}')
+  expect(call?.path).toBe('/openai/deployments/whisper-up/audio/transcriptions?api-version=2024-10-21')
+  expect(call?.headers).toMatchObject({ 'api-key': 'sk-azure-openai', 'content-type': contentType })
+  expect(Buffer.from(call?.body ?? []).toString()).toBe(form('whisper-up'))
+})
+
 test('a provider and a model are made from the command line with a key from the environment', async () => {
   const env = { SERVICE_API_URL: gatehouse.baseUrl, SERVICE_API_TOKEN: gatehouse.adminToken, THE_KEY: 'sk-from-cli' }
   const made = await run(
