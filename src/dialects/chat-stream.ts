@@ -83,7 +83,7 @@ class ChatReader implements StreamReader {
       opened.changed()
     }
     if (isObject(choice.delta)) {
-      for (const found of textsIn(choice.delta)) {
+      for (const found of textsIn(choice.delta, { joinParts: true })) {
         const channel = `${index}/${found.place}`
         if (!found.alone) this.#learn(channel, index, found.place)
         opened.add(found, channel, found.alone)

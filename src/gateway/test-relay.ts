@@ -65,7 +65,7 @@ export class WordInspection implements StreamInspection {
 }
 
 export interface Script {
-  chunks: readonly string[]
+  chunks: readonly (string | Uint8Array)[]
   inspect?: BeginInspection
   /** The stream stays open after its chunks. */
   open?: boolean
@@ -95,7 +95,7 @@ export async function relayed(dialect: Dialect, { chunks, inspect, open = false,
   prepare?.(exchange)
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
-      for (const chunk of chunks) controller.enqueue(new TextEncoder().encode(chunk))
+      for (const chunk of chunks) controller.enqueue(Buffer.from(chunk))
       if (!open) controller.close()
     },
   })
