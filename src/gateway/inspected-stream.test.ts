@@ -248,8 +248,8 @@ test('a stream that breaks off gives what was held, and then its error', async (
   expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
 })
 
-test('the verdict and reason of the policies are the outcome’s', async () => {
-  const { outcomes } = await relayed(chat, {
+test('the verdict and reason of the policies are the outcome’s, and not those of the call', async () => {
+  const { outcomes, attempts } = await relayed(chat, {
     chunks: [chunk('a'), done],
     prepare(exchange) {
       exchange.verdict = 'redact'
@@ -258,6 +258,7 @@ test('the verdict and reason of the policies are the outcome’s', async () => {
     },
   })
   expect(outcomes).toMatchObject([{ verdict: 'redact', reason_code: 'pii.email' }])
+  expect(attempts).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
 })
 
 test('a provider that says an error and then ends its stream is heard out', async () => {
