@@ -5,7 +5,7 @@
 import { Failure } from '../failure.ts'
 import { type Dialect, estimateTokens } from './dialect.ts'
 import { hostedTools, modelOf, outputLimitOf, reachesBeyond } from './facts.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { messagesReader } from './messages-stream.ts'
 import { contentSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
@@ -72,8 +72,6 @@ export const messages: Dialect = {
 }
 
 const contentOnly: ReadonlySet<string> = new Set(['content'])
-
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null
 
 /** Tools with a dated type that the provider does not run itself. */
 const runByCaller = /^(?:custom|bash_|text_editor_|computer_|memory_)/

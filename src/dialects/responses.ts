@@ -5,7 +5,7 @@
 import { envelope, Failure } from '../failure.ts'
 import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
 import { dropItemLogprobs, itemTexts, notGenerated, roleOf } from './responses-texts.ts'
@@ -69,8 +69,6 @@ const runByCaller = new Set([
   'computer',
   'computer_use_preview',
 ])
-
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null
 
 function unboundedMember(body: Readonly<JsonObject>): string | null {
   if (body.background === true) return 'background'
