@@ -1,6 +1,7 @@
 /** What the gateway reads of a chat completion, whole or a chunk of it. */
 import type { Usage } from './dialect.ts'
 import { countOf, isObject, objectsOf, textOf } from './json-value.ts'
+import { textLength } from './texts.ts'
 
 /** Generated text is content, reasoning (as several compatible providers name it), refusal and tool arguments. */
 const textFields = ['content', 'reasoning_content', 'reasoning', 'refusal'] as const
@@ -11,7 +12,8 @@ export function generatedLength(choices: unknown, part: 'message' | 'delta'): nu
   for (const choice of objectsOf(choices)) {
     const generated = choice[part]
     if (!isObject(generated)) continue
-    for (const name of textFields) length += textOf(generated[name])?.length ?? 0
+    for (const name of textFields) length += textLength(generated[name])
+    if (isObject(generated.function_call)) length += textOf(generated.function_call.arguments)?.length ?? 0
     for (const { function: called, custom } of objectsOf(generated.tool_calls)) {
       if (isObject(called)) length += textOf(called.arguments)?.length ?? 0
       if (isObject(custom)) length += textOf(custom.input)?.length ?? 0

@@ -7,14 +7,15 @@ import type { SseFrame } from '../lib/sse.ts'
 import { generatedLength, readUsage } from './chat-answer.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
 import { plainId, startedAt } from './facts.ts'
-import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
+import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { endingFrame, frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
 import { objectWith, textsIn } from './texts.ts'
 
 const done = '[DONE]'
 const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 
-const choicesOnly: ReadonlySet<string> = new Set(['choices'])
+/** The choices are read one by one, and a provider's own error is its own. */
+const readApart: ReadonlySet<string> = new Set(['choices', 'error'])
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
 interface Channel {
@@ -69,10 +70,10 @@ class ChatReader implements StreamReader {
     if (data === done) return endingFrame(frame, this.#end(null))
     const chunk = this.#chunk
     if (chunk === null) return plainFrame(frame, data)
-    if (isGiven(chunk.error)) return endingFrame(frame, this.#end(null))
     const opened = new OpenFrame(frame, chunk)
     for (const [position, choice] of objectsOf(chunk.choices).entries()) this.#openChoice(opened, choice, position)
-    for (const found of textsIn(chunk, { except: choicesOnly })) opened.add(found, found.place, true)
+    for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
+    if (isGiven(chunk.error)) opened.ends.push(...this.#end(null))
     return opened
   }
 
@@ -83,7 +84,7 @@ class ChatReader implements StreamReader {
       opened.changed()
     }
     if (isObject(choice.delta)) {
-      for (const found of textsIn(choice.delta)) {
+      for (const found of textsIn(choice.delta, { joinParts: true })) {
         const channel = `${index}/${found.place}`
         if (!found.alone) this.#learn(channel, index, found.place)
         opened.add(found, channel, found.alone)
@@ -143,8 +144,6 @@ class ChatReader implements StreamReader {
 }
 
 export const chatReader = (start: StreamStart): StreamReader => new ChatReader(start)
-
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null
 
 const indexOf = ({ index }: JsonObject, position: number): number =>
   typeof index === 'number' && Number.isSafeInteger(index) ? index : position

@@ -64,6 +64,7 @@ test('chat.read says limits, what is beyond the body, and what has no bound', ()
     beyondBody: false,
     unbounded: null,
   })
+  expect(read({ max_tokens: -1, max_completion_tokens: 5 }).outputLimit).toBeNull()
   const part = (content: object) => ({ messages: [{ role: 'user', content: [content] }] })
   expect(read(part({ type: 'image_url', image_url: { url: 'https://example.com' } })).beyondBody).toBe(true)
   expect(read(part({ type: 'file', file: { file_id: 'f' } })).beyondBody).toBe(true)
@@ -200,6 +201,22 @@ test('a channel is a field of a choice and ends with its finish_reason', () => {
       choices: [choice(0, calls(1, 'x'))],
     },
   ])
+})
+
+test('content that comes as typed parts is one text for each type', () => {
+  const part = (type: string, text: string) => ({ type, [type]: text })
+  const frames = streamOf(
+    chunk([choice(0, { content: [part('thinking', 'h')] })]),
+    chunk([choice(0, { content: [part('text', 'a'), part('text', 'b'), { type: 'reference', title: 'alone' }] })]),
+    chunk([choice(0, { content: [part('text', 'c')] })]),
+  )
+  const { channels, wholes } = receivedFrom(chat, frames)
+  expect(channels).toEqual({ '0/content~thinking/thinking': 'h', '0/content~text/text': 'abc' })
+  expect(wholes).toEqual(['0/content#2/title=alone'])
+  const reader = chat.reader(start)
+  for (const frame of frames) openNext(reader, frame)
+  const [added] = dataOf(framesOf(reader.delta('0/content~text/text', 'x')))
+  expect(added).toMatchObject({ choices: [choice(0, { content: [part('text', 'x')] })] })
 })
 
 test('a frame that is no JSON is one text to policies', () => {

@@ -6,7 +6,16 @@ import { envelope, Failure, type Verdictan } from '../failure.ts'
 import { generatedLength, readUsage } from './chat-answer.ts'
 import { chatReader } from './chat-stream.ts'
 import { type Dialect, estimateTokens, type RequestFacts, type TextSlot } from './dialect.ts'
-import { hostedTools, modelOf, plainId, reachesBeyond, sessionIdOf, startedAt, wholeNumber } from './facts.ts'
+import {
+  hostedTools,
+  modelOf,
+  outputLimitOf,
+  plainId,
+  reachesBeyond,
+  sessionIdOf,
+  startedAt,
+  wholeNumber,
+} from './facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { descriptionSlots, outermost, slotsOf, textLength, textsIn } from './texts.ts'
 
@@ -20,14 +29,12 @@ export const chat: Dialect = {
   read(body) {
     const model = modelOf(body)
     checkFormat(body)
-    const limits = [wholeNumber(body, 'max_completion_tokens', 0), wholeNumber(body, 'max_tokens', 0)]
-    const told = limits.filter((limit) => limit !== null)
     const tools = hostedTools(body.tools, (type) => type !== 'function' && type !== 'custom')
     return {
       model,
       stream: body.stream === true,
       inputEstimate: estimateTokens(textLength(body.messages)),
-      outputLimit: told.length === 0 ? null : Math.max(...told),
+      outputLimit: largestLimit(body),
       choices: wholeNumber(body, 'n', 1) ?? 1,
       beyondBody: reachesBeyond(body.messages) || refersToAudio(body.messages),
       unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
@@ -67,6 +74,20 @@ function checkFormat({ response_format: format }: Readonly<JsonObject>): void {
     param: 'response_format',
     message: 'response_format must be an object with a type',
   })
+}
+
+/** The member has two names; where both are given, the provider may follow either. */
+function largestLimit(body: Readonly<JsonObject>): number | null {
+  const given = ['max_completion_tokens', 'max_tokens'].filter(
+    (name) => body[name] !== undefined && body[name] !== null,
+  )
+  let largest = 0
+  for (const name of given) {
+    const limit = outputLimitOf(body, name)
+    if (limit === null) return null
+    largest = Math.max(largest, limit)
+  }
+  return given.length === 0 ? null : largest
 }
 
 /** An earlier answer's audio is named by its id only. */

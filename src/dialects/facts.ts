@@ -16,9 +16,16 @@ export function wholeNumber(body: Readonly<JsonObject>, name: string, least: num
   const value = body[name]
   if (value === undefined || value === null) return null
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
-    throw invalid(name, `${name} must be a whole number of at least ${least}`)
+    const range = least < 0 ? '' : ` of at least ${least}`
+    throw invalid(name, `${name} must be a whole number${range}`)
   }
   return value
+}
+
+/** A limit on the output; null where there is none, which some providers' callers write as a negative number. */
+export function outputLimitOf(body: Readonly<JsonObject>, name: string): number | null {
+  const limit = wholeNumber(body, name, Number.MIN_SAFE_INTEGER)
+  return limit === null || limit < 0 ? null : limit
 }
 
 export function sessionIdOf(body: Readonly<JsonObject>): string | null {

@@ -5,6 +5,8 @@ export type JsonObject = Record<string, unknown>
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+export const isGiven = (value: unknown): boolean => value !== undefined && value !== null
+
 /** The object that a text holds; null where it is no JSON, or no object. */
 export function parseObject(text: string): JsonObject | null {
   try {

@@ -94,8 +94,7 @@ class MessagesReader implements StreamReader {
     if (event === null) return plainFrame(frame, data)
     if (this.#type === 'content_block_delta' && isObject(event.delta)) return this.#openDelta(frame, event, event.delta)
     const opened = new OpenFrame(frame, event)
-    if (this.#type === 'error' || isObject(event.error)) opened.ends.push(...this.#end(null))
-    else if (this.#type === 'message_start' && isObject(event.message)) {
+    if (this.#type === 'message_start' && isObject(event.message)) {
       opened.ends.push(...this.#end(null))
       addAround(opened, event, 'message')
       addAround(opened, event.message, 'content')
@@ -110,6 +109,7 @@ class MessagesReader implements StreamReader {
       if (this.#type === 'content_block_stop') opened.ends.push(...this.#end(this.#block(indexOf(event))))
       if (this.#type === 'message_stop') opened.ends.push(...this.#end(null))
     }
+    if (isObject(event.error)) opened.ends.push(...this.#end(null))
     return opened
   }
 
@@ -219,9 +219,10 @@ class MessagesReader implements StreamReader {
 
 export const messagesReader = (start: StreamStart): StreamReader => new MessagesReader(start)
 
-/** Texts that stand beside the ones that are streamed, whole. */
+/** Texts that stand beside the ones that are streamed, whole; but a provider's own error is its own. */
 function addAround(opened: OpenFrame, holder: JsonObject, ...except: readonly string[]): void {
-  for (const found of textsIn(holder, { except: new Set(except) })) opened.add(found, `event/${found.place}`, true)
+  for (const found of textsIn(holder, { except: new Set(['error', ...except]) }))
+    opened.add(found, `event/${found.place}`, true)
 }
 
 /** Notes what was passed on of a text: what came, perhaps late, or something else. */

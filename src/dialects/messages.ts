@@ -4,8 +4,8 @@
  */
 import { Failure } from '../failure.ts'
 import { type Dialect, estimateTokens } from './dialect.ts'
-import { hostedTools, modelOf, reachesBeyond, wholeNumber } from './facts.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { hostedTools, modelOf, outputLimitOf, reachesBeyond } from './facts.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { messagesReader } from './messages-stream.ts'
 import { contentSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
@@ -29,7 +29,7 @@ export const messages: Dialect = {
       model,
       stream: body.stream === true,
       inputEstimate: estimateTokens(textLength(body.system) + textLength(body.messages)),
-      outputLimit: wholeNumber(body, 'max_tokens', 0),
+      outputLimit: outputLimitOf(body, 'max_tokens'),
       choices: 1,
       beyondBody: isGiven(body.container) || reachesBeyond(body.messages),
       unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
@@ -72,8 +72,6 @@ export const messages: Dialect = {
 }
 
 const contentOnly: ReadonlySet<string> = new Set(['content'])
-
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null
 
 /** Tools with a dated type that the provider does not run itself. */
 const runByCaller = /^(?:custom|bash_|text_editor_|computer_|memory_)/

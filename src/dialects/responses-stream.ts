@@ -8,7 +8,7 @@
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
-import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
+import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { frameBytes, kindOfStem, OpenFrame, plainFrame } from './open-frame.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { dropItemLogprobs, dropLogprobs, itemTexts, notGenerated, partOf } from './responses-texts.ts'
@@ -78,20 +78,20 @@ class ResponsesReader implements StreamReader {
     if (event === null) return plainFrame(frame, data)
     const opened = new OpenFrame(frame, event, () => this.#renumber(event))
     const stem = stemOf(this.#type)
-    if (this.#errorOf(event) !== null && !isObject(event.response)) opened.ends.push(...this.#end(''))
-    else if (isObject(event.response)) this.#openResponse(opened, event, event.response)
+    if (isObject(event.response)) this.#openResponse(opened, event, event.response)
     else if (isObject(event.item)) this.#openItem(opened, event, event.item)
     else if (isObject(event.part)) this.#openPart(opened, event, event.part, stem)
     else if (this.#type.endsWith('.delta') && !soundStems.has(stem)) this.#openDelta(opened, event, stem)
     else this.#openOther(opened, event, stem)
     if (dropLogprobs(event)) opened.changed()
+    if (this.#errorOf(event) !== null) opened.ends.push(...this.#end(''))
     return opened
   }
 
   #openDelta(opened: OpenFrame, event: JsonObject, stem: string): void {
     const kind = kindOfStem(stem)
     const inObject = isObject(event.delta) ? textsIn(event.delta, { kind }) : []
-    const direct = textsIn(event, { kind, except: isObject(event.delta) ? deltaOnly : nothing })
+    const direct = textsIn(event, { kind, except: isObject(event.delta) ? exceptDelta : errorOnly })
     for (const found of direct) {
       const isDelta = found.place === 'delta'
       const channel = isDelta ? channelOf(event, stem) : `${channelOf(event, stem)}/${found.place}`
@@ -108,7 +108,7 @@ class ResponsesReader implements StreamReader {
   /** A text that is done, whole (`response.output_text.done`), and whatever else an event may say. */
   #openOther(opened: OpenFrame, event: JsonObject, stem: string): void {
     const channel = channelOf(event, stem)
-    const except = soundStems.has(stem) ? deltaOnly : nothing
+    const except = this.#type === 'error' ? errorMembers : soundStems.has(stem) ? exceptDelta : errorOnly
     for (const found of textsIn(event, { kind: kindOfStem(stem), except })) {
       const isText = wholeTexts.has(found.place)
       opened.add(found, isText ? channel : `${channel}/${found.place}`, true)
@@ -118,7 +118,7 @@ class ResponsesReader implements StreamReader {
 
   #openPart(opened: OpenFrame, event: JsonObject, part: JsonObject, stem: string): void {
     const isDone = this.#type.endsWith('.done')
-    addAround(opened, event, new Set(['part']))
+    addAround(opened, event, new Set(['part', 'error']))
     const partStem = stem.startsWith('reasoning_summary')
       ? 'reasoning_summary_text'
       : (textOf(part.type) ?? 'output_text')
@@ -134,13 +134,13 @@ class ResponsesReader implements StreamReader {
 
   #openItem(opened: OpenFrame, event: JsonObject, item: JsonObject): void {
     const isDone = this.#type.endsWith('.done')
-    addAround(opened, event, new Set(['item']))
+    addAround(opened, event, new Set(['item', 'error']))
     this.#addItem(opened, item, numberOf(event.output_index), isDone)
     if (isDone) opened.ends.push(...this.#end(`${numberOf(event.output_index)}/`))
   }
 
   #openResponse(opened: OpenFrame, event: JsonObject, response: JsonObject): void {
-    addAround(opened, event, new Set(['response']))
+    addAround(opened, event, new Set(['response', 'error']))
     addAround(opened, response, notGenerated)
     for (const [index, item] of objectsOf(response.output).entries()) this.#addItem(opened, item, index, true)
     if (terminal.has(this.#type)) opened.ends.push(...this.#end(''))
@@ -226,8 +226,11 @@ class ResponsesReader implements StreamReader {
 
 export const responsesReader = (start: StreamStart): StreamReader => new ResponsesReader(start)
 
-const nothing: ReadonlySet<string> = new Set()
-const deltaOnly: ReadonlySet<string> = new Set(['delta'])
+/** A provider's own error is its own. */
+const errorOnly: ReadonlySet<string> = new Set(['error'])
+const errorMembers: ReadonlySet<string> = new Set(['error', 'message', 'code', 'param'])
+/** A delta that is read apart, or is no text. */
+const exceptDelta: ReadonlySet<string> = new Set(['delta', 'error'])
 
 /** Texts that stand beside the ones that are streamed, whole. */
 function addAround(opened: OpenFrame, holder: JsonObject, except: ReadonlySet<string>): void {
@@ -237,8 +240,6 @@ function addAround(opened: OpenFrame, holder: JsonObject, except: ReadonlySet<st
 const addressMembers = ['item_id', 'output_index', 'content_index', 'summary_index'] as const
 /** Members that hold the whole text of a channel when it is done. */
 const wholeTexts = new Set(['text', 'refusal', 'arguments', 'input', 'code', 'transcript'])
-
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null
 
 /** `output_text` of `response.output_text.delta`. */
 const stemOf = (type: string): string => type.replace(/^response\./, '').replace(/\.[a-z_]+$/, '')

@@ -4,8 +4,8 @@
  */
 import { envelope, Failure } from '../failure.ts'
 import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
-import { modelOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
 import { dropItemLogprobs, itemTexts, notGenerated, roleOf } from './responses-texts.ts'
@@ -27,7 +27,7 @@ export const responses: Dialect = {
       model,
       stream: body.stream === true,
       inputEstimate: estimateTokens(textLength(body.instructions) + textLength(body.input)),
-      outputLimit: wholeNumber(body, 'max_output_tokens', 0),
+      outputLimit: outputLimitOf(body, 'max_output_tokens'),
       choices: 1,
       beyondBody: references.some((name) => isGiven(body[name])) || reachesBeyond(body.input),
       unbounded: hosted && uses === null ? 'tools' : unboundedMember(body),
@@ -69,8 +69,6 @@ const runByCaller = new Set([
   'computer',
   'computer_use_preview',
 ])
-
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null
 
 function unboundedMember(body: Readonly<JsonObject>): string | null {
   if (body.background === true) return 'background'

@@ -80,7 +80,10 @@ const isArgumentsObject = (key: string, value: unknown, holder: JsonObject): boo
   (key === 'arguments' || (key === 'input' && typeof holder.type === 'string' && holder.type.endsWith('tool_use')))
 
 export interface FoundText {
-  /** Where it stands: `tool_calls[1]/function/arguments`, the `index` in brackets; `annotations#0/title`, a position. */
+  /**
+   * Where it stands: `tool_calls[1]/function/arguments`, the `index` in brackets; `annotations#0/title`, a position;
+   * `content~text/text`, a part of a type, whatever its position.
+   */
   readonly place: string
   readonly kind: TextKind
   readonly text: string
@@ -96,6 +99,7 @@ interface Around {
   key: string
   kind: TextKind
   alone: boolean
+  joinParts: boolean
   depth: number
 }
 
@@ -104,14 +108,17 @@ const nothing: ReadonlySet<string> = new Set()
 export interface SearchOptions {
   /** What the texts are where no name says so. */
   kind?: TextKind
+  /** Typed parts of a text (`content: [{type: 'text', text}]`) are pieces of one text, as in a stream's deltas. */
+  joinParts?: boolean
   /** Outermost members to leave out. */
   except?: ReadonlySet<string>
 }
 
 /** Gives every text in an object, in order. Throws `RangeError` where it is nested beyond all measure. */
-export function textsIn(value: JsonObject, { kind = 'content', except = nothing }: SearchOptions = {}): FoundText[] {
+export function textsIn(value: JsonObject, options: SearchOptions = {}): FoundText[] {
+  const { kind = 'content', joinParts = false, except = nothing } = options
   const found: FoundText[] = []
-  walkObject(value, { place: '', key: '', kind, alone: false, depth: 0 }, found, except)
+  walkObject(value, { place: '', key: '', kind, alone: false, joinParts, depth: 0 }, found, except)
   return found
 }
 
@@ -125,6 +132,7 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], exce
       key,
       kind: kindOf(key, around.kind),
       alone: around.alone,
+      joinParts: around.joinParts,
       depth: around.depth + 1,
     }
     if (isArgumentsObject(key, value, holder)) found.push(argumentsText(holder, key, value, inside))
@@ -137,11 +145,11 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], exce
 function walkArray(values: unknown[], around: Around, found: FoundText[]): void {
   if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
   for (const [position, value] of values.entries()) {
-    const index = isObject(value) && Number.isSafeInteger(value.index) ? value.index : null
+    const step = stepOf(value, position, around)
     const inside: Around = {
       ...around,
-      place: index === null ? `${around.place}#${position}` : `${around.place}[${index}]`,
-      alone: around.alone || index === null,
+      place: around.place + step,
+      alone: around.alone || step.startsWith('#'),
       depth: around.depth + 1,
     }
     if (typeof value === 'string') {
@@ -152,6 +160,16 @@ function walkArray(values: unknown[], around: Around, found: FoundText[]): void 
     } else if (Array.isArray(value)) walkArray(value, inside, found)
     else if (isObject(value)) walkObject(value, inside, found)
   }
+}
+
+const partOfText = /^(?:text|thinking|refusal|output_text|summary_text|reasoning(?:[._]text)?)$/
+
+/** How a place names an element of an array. */
+function stepOf(value: unknown, position: number, { joinParts }: Around): string {
+  if (!isObject(value)) return `#${position}`
+  if (Number.isSafeInteger(value.index)) return `[${value.index}]`
+  const { type } = value
+  return joinParts && typeof type === 'string' && partOfText.test(type) ? `~${type}` : `#${position}`
 }
 
 const stringText = (holder: JsonObject, key: string, text: string, { place, kind, alone }: Around): FoundText => ({
@@ -238,16 +256,17 @@ export function textLength(value: unknown, key = '', depth = 0): number {
 }
 
 /** The outermost member of a place: `citations` of `citations#0`. */
-export const outermost = (place: string): string => /^[^/[#]*/.exec(place)?.[0] ?? place
+export const outermost = (place: string): string => /^[^/[#~]*/.exec(place)?.[0] ?? place
 
-const step = /^(.*?)(?:\[(\d+)\]|#(\d+))?$/
+const step = /^(.*?)(?:\[(\d+)\]|#(\d+)|~(.+))?$/
 
 /** An object in which nothing but one text stands, at a place as `textsIn` names it. */
 export function objectWith(place: string, text: string): JsonObject {
   let value: unknown = text
   for (const part of place.split('/').toReversed()) {
-    const [, key = part, index, position] = step.exec(part) ?? []
+    const [, key = part, index, position, type] = step.exec(part) ?? []
     if (index !== undefined) value = [{ index: Number(index), ...(isObject(value) ? value : {}) }]
+    else if (type !== undefined) value = [{ type, ...(isObject(value) ? value : {}) }]
     else if (position !== undefined) value = [value]
     value = { [key]: value }
   }

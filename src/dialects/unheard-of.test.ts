@@ -32,6 +32,7 @@ const frames: readonly [Dialect, readonly Shape[]][] = [
       (extra) => ({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: extra }] } }] }),
       (extra) => ({ choices: [{ index: 0, delta: {}, ...extra, finish_reason: 'stop' }] }),
       (extra) => ({ choices: [], ...extra }),
+      (extra) => ({ choices: [{ index: 0, delta: extra }], error: { message: 'said beside the text' } }),
     ],
   ],
   [
@@ -40,6 +41,8 @@ const frames: readonly [Dialect, readonly Shape[]][] = [
       (extra) => ({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'a', ...extra }),
       (extra) => ({ type: 'response.unheard_of.delta', output_index: 0, delta: extra }),
       (extra) => ({ type: 'response.unheard_of', ...extra }),
+      (extra) => ({ type: 'response.output_text.delta', delta: extra, error: { message: 'said beside the text' } }),
+      (extra) => ({ type: 'error', message: 'said flat', ...extra }),
       (extra) => ({ type: 'response.content_part.done', part: { type: 'output_text', ...extra } }),
       (extra) => ({ type: 'response.output_item.done', item: { type: 'unheard_of_call', ...extra } }),
       (extra) => ({ type: 'response.output_item.added', item: { type: 'message', content: [extra] }, ...extra }),
@@ -55,6 +58,7 @@ const frames: readonly [Dialect, readonly Shape[]][] = [
       (extra) => ({ type: 'content_block_delta', index: 0, delta: { type: 'unheard_of_delta', ...extra }, ...extra }),
       (extra) => ({ type: 'message_delta', delta: extra, ...extra }),
       (extra) => ({ type: 'unheard_of', ...extra }),
+      (extra) => ({ type: 'error', error: { message: 'said by the provider' }, ...extra }),
     ],
   ],
 ]

@@ -97,6 +97,29 @@ test('a block ends each dialect’s stream with its error, recorded, and the pro
   }
 })
 
+test('wherever the bytes are cut, the caller gets the same and no part of what is blocked', async () => {
+  const streams: readonly [Dialect, string][] = [
+    [chat, chunk('ü forb') + chunk('id forbidd') + chunk('en b') + finish + done],
+    [responses, created + textDelta(1, 'ü forb') + textDelta(2, 'id forbidd') + textDelta(3, 'en b')],
+    [messages, messageStart + blockStart + blockDelta('ü forb') + blockDelta('id forbidd') + blockDelta('en b')],
+  ]
+  for (const [dialect, text] of streams) {
+    const bytes = Buffer.from(text)
+    const script = { inspect: stopAt(block), open: true }
+    const whole = await relayed(dialect, { ...script, chunks: [bytes] })
+    expect(whole.text).toContain('"forbid "')
+    expect(whole.text).not.toContain('forbidd')
+    for (let cut = 1; cut < bytes.length; cut++) {
+      const { text: passed, outcomes } = await relayed(dialect, {
+        ...script,
+        chunks: [bytes.subarray(0, cut), bytes.subarray(cut)],
+      })
+      if (passed !== whole.text) expect([cut, passed]).toEqual([cut, whole.text])
+      expect(outcomes.map(({ verdict }) => verdict)).toEqual(['block'])
+    }
+  }
+})
+
 test('what is blocked before anything was passed on is a whole error answer', async () => {
   const { answer, text, outcomes } = await relayed(chat, {
     chunks: [chunk('forbidden')],
@@ -225,8 +248,8 @@ test('a stream that breaks off gives what was held, and then its error', async (
   expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
 })
 
-test('the verdict and reason of the policies are the outcome’s', async () => {
-  const { outcomes } = await relayed(chat, {
+test('the verdict and reason of the policies are the outcome’s, and not those of the call', async () => {
+  const { outcomes, attempts } = await relayed(chat, {
     chunks: [chunk('a'), done],
     prepare(exchange) {
       exchange.verdict = 'redact'
@@ -242,6 +265,7 @@ test('the verdict and reason of the policies are the outcome’s', async () => {
     },
   })
   expect(outcomes).toMatchObject([{ verdict: 'redact', reason_code: 'pii.email' }])
+  expect(attempts).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
 })
 
 test('a provider that says an error and then ends its stream is heard out', async () => {

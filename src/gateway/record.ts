@@ -13,7 +13,8 @@ import { keepGrant, settleGrant } from './use-grant.ts'
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
 export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
   if (exchange.settled !== null) return exchange.settled
-  endAttempt(exchange, gateway, outcome.reason)
+  // What policies decide of an answer is not what became of the call that brought it.
+  endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
   exchange.waitingSince = null
   const events: Event[] = []
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))

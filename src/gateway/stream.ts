@@ -29,7 +29,7 @@ import { type Exchange, type Gateway, given, type Outcome, type ReasonCode } fro
 import { FrameSource, lingerMilliseconds } from './frame-source.ts'
 import { headersToCaller } from './headers.ts'
 import type { Inspected } from './inspected-stream.ts'
-import { endAttempt, logUnrecorded, settle } from './record.ts'
+import { logUnrecorded, settle } from './record.ts'
 import { unusable } from './unusable.ts'
 
 /**
@@ -125,7 +125,6 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       this.#waiting = others
       const step = await this.#step(frame)
       if (step.stop !== null && !hasBytes(step.bytes)) {
-        endAttempt(this.#exchange, this.#gateway, 'ok')
         this.#exchange.abort.abort()
         throw step.stop
       }
@@ -233,7 +232,6 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   async #finish(last: Uint8Array | null, { error, terminal }: FrameFacts): Promise<void> {
     const exchange = this.#exchange
     this.#ending = terminal
-    if (error === null) endAttempt(exchange, this.#gateway, 'ok')
     const outcome: Outcome =
       error === null ? answered(exchange, 200) : { verdict: 'error', reason: 'provider.error', status: 200 }
     const settled = settle(exchange, this.#gateway, outcome)
@@ -277,7 +275,6 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const verdict = verdictOf(failure)
     const { verdictan } = failure
     this.#ending = true
-    endAttempt(exchange, this.#gateway, 'ok')
     const reason = verdictan?.reason_code ?? failure.code
     const settled = settle(exchange, this.#gateway, { verdict, reason, status: 200 })
     exchange.abort.abort()

@@ -67,7 +67,7 @@ export class WordInspection implements StreamInspection {
 }
 
 export interface Script {
-  chunks: readonly string[]
+  chunks: readonly (string | Uint8Array)[]
   inspect?: BeginInspection
   /** The stream stays open after its chunks. */
   open?: boolean
@@ -97,6 +97,17 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
   const beginning = { request, connection: null, requestId: 'request-1', route: dialect.route, family: dialect.family }
   const exchange = beginExchange({ ...beginning, dialect }, gateway)
   exchange.facts = dialect.read({ model: 'm', stream })
+  exchange.attempts.push({
+    eventId: newId(),
+    provider: 'upstream',
+    model: 'm',
+    startedAt: exchange.startedAt,
+    startedMonotonic: exchange.startedMonotonic,
+    firstByteMs: 0,
+    latencyMs: null,
+    status: 200,
+    reason: 'ok',
+  })
   exchange.opened = true
   await lane.journal.open(exchange.id, interruptedEvent(exchange, gateway))
   return { exchange, gateway, lane }
@@ -109,7 +120,7 @@ export async function relayed(dialect: Dialect, { chunks, inspect, open = false,
   prepare?.(exchange)
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
-      for (const chunk of chunks) controller.enqueue(new TextEncoder().encode(chunk))
+      for (const chunk of chunks) controller.enqueue(Buffer.from(chunk))
       if (!open) controller.close()
     },
   })
@@ -121,5 +132,5 @@ export async function relayed(dialect: Dialect, { chunks, inspect, open = false,
     answer = await refuse(exchange, gateway, thrown)
   }
   const text = await answer.text()
-  return { answer, text, outcomes: lane.journal.outcomes(), exchange }
+  return { answer, text, outcomes: lane.journal.outcomes(), attempts: lane.journal.attempts(), exchange }
 }
