@@ -123,7 +123,7 @@ async function aborted(gatehouse: Gatehouse, token: string, count: number): Prom
 }
 
 async function measure(kind: string, first: number, second: number): Promise<void> {
-  const provider = startDrippingProvider(1000)
+  const provider = startDrippingProvider(Number(process.env.DRIP_MS ?? 1000))
   try {
     await using gatehouse = await startGatehouse({ upstream: provider })
     const token = (await createToken(gatehouse)).token_value
