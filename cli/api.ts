@@ -6,7 +6,7 @@ import type { Connection } from './profile.ts'
 import { ApiRefusal } from './report.ts'
 
 export interface ApiRequest {
-  method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   /** From the root: `/v1/tokens`. */
   path: string
   query?: Readonly<Record<string, string | undefined>>

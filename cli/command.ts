@@ -30,6 +30,8 @@ export interface Leaf {
 export interface Group {
   about: string
   commands: Readonly<Record<string, () => Promise<Leaf | Group>>>
+  /** What runs where no command is named. */
+  otherwise?: () => Promise<Leaf>
 }
 
 /** Makes a strict command. `hidden` arguments are accepted and left out of the help. */
@@ -84,6 +86,10 @@ export async function dispatch(root: Group, rawArguments: readonly string[], ter
   let rest = rawArguments
   while ('commands' in node) {
     const [name, ...others] = rest
+    if (node.otherwise && (name === undefined || (name.startsWith('-') && !isHelp(name)))) {
+      node = await node.otherwise()
+      break
+    }
     if (name === undefined || isHelp(name)) break
     const load: (() => Promise<Leaf | Group>) | undefined = Object.hasOwn(node.commands, name)
       ? node.commands[name]
@@ -184,5 +190,6 @@ function parse(rawArguments: readonly string[], definitions: ArgsDef): Record<st
 async function renderHelp(node: Leaf | Group, path: string): Promise<string> {
   if (!('commands' in node)) return renderLeafHelp(path, node)
   const abouts = Object.entries(node.commands).map(async ([name, load]) => [name, (await load()).about] as const)
-  return renderGroupHelp(path, node.about, await Promise.all(abouts))
+  const group = renderGroupHelp(path, node.about, await Promise.all(abouts))
+  return node.otherwise ? `${group}\n${renderLeafHelp(path, await node.otherwise())}` : group
 }

@@ -74,11 +74,16 @@ export const settingsSchema = z.strictObject({
   answer_limit_bytes: whole(1024, 1024 * mebibyte)
     .default(64 * mebibyte)
     .describe('The largest answer of a provider that is passed on'),
+  connect_timeout_seconds: whole(1, 600).default(10).describe('How long a connection to a provider may take'),
   first_byte_timeout_seconds: whole(1, 3600)
     .default(120)
     .describe("How long a provider may take until its answer's headers"),
   idle_timeout_seconds: whole(1, 3600).default(120).describe('How long a provider may be silent within an answer'),
   total_timeout_seconds: whole(1, 86_400).default(1800).describe('How long one answer of a provider may take in all'),
+  plain_http_providers: z
+    .enum(['loopback', 'anywhere'])
+    .default('loopback')
+    .describe('Where providers of the catalog may be reached by http:// instead of https://'),
   path_retries: whole(0, 5).default(1).describe('How often a path that failed is tried again before the next one is'),
   retry_wait_seconds: whole(0, 60)
     .default(2)
@@ -97,6 +102,13 @@ export const settingsSchema = z.strictObject({
   escalation_expiry_seconds: whole(60, 30 * 86_400)
     .default(86_400)
     .describe('How long a request waits for a person before it counts as refused'),
+  alert_near_exhaustion_percent: whole(1, 100)
+    .default(80)
+    .describe('From what share of a budget or of a number of requests on a token is listed among the alerts'),
+  alert_expiring_days: whole(1, 365).default(7).describe('How long before its expiry a token is listed'),
+  alert_rotation_due_days: whole(1, 3650)
+    .default(90)
+    .describe('How long after it was made or rotated a token is listed as due for rotation'),
   outbox_segment_bytes: whole(256 * 1024, 256 * mebibyte)
     .default(4 * mebibyte)
     .describe("The size of one segment file of a gateway's outbox"),

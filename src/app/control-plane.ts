@@ -8,7 +8,10 @@ import { join, resolve } from 'node:path'
 import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
 import type { Settings } from '../config.ts'
+import { settleQueue } from '../escalations/arrivals.ts'
+import { escalationRoutes } from '../escalations/routes.ts'
 import { createRecorder } from '../events/change.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { createFleet } from '../fleet/control.ts'
 import { gatewayRouteDescriptions } from '../gateway/routes.ts'
@@ -21,12 +24,18 @@ import { ownOrigins } from '../members/browser.ts'
 import { firstStart } from '../members/first-start.ts'
 import { memberRoutes } from '../members/routes.ts'
 import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
+import { resolveHost } from '../policies/resolve-host.ts'
+import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
+import { priceRoutes } from '../providers/price-routes.ts'
+import { catalogRoutes } from '../providers/routes.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { openDatabase } from '../store/open.ts'
 import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
+import { alertThresholds } from '../tokens/alerts.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
+import { uncounted } from '../tokens/depletion.ts'
 import { createLastUse } from '../tokens/last-use.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
@@ -108,11 +117,16 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     settings,
     baseUrl: () => addresses.base,
     gatewayUrl: () => addresses.gateway,
+    recorder: () => recorder,
   })
-  const recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
-  const shared = { state, ledger, recorder, masterKey, clock, newId, randomBytes }
+  const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
+  const shared = {
+    ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes },
+    depletion: uncounted,
+    alerts: alertThresholds(settings),
+  }
   const installation = await firstStart(shared)
-  return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger) }
+  return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger), settings }
 }
 
 type Parts = Awaited<ReturnType<typeof wire>>
@@ -149,7 +163,11 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
         addressOf: (request) => callers.get(request) ?? 'unknown',
       }),
       ...limitRoutes(shared),
+      ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
+      ...priceRoutes(shared),
       ...eventRoutes({ ledger, clock }),
+      ...escalationRoutes({ ...shared, settings }),
+      ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
       ...lanes.routes,
     ],
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
@@ -181,6 +199,13 @@ async function setupUrl({ shared, addresses, installation }: Parts): Promise<str
   return userId === null ? null : await makeSetupLink({ ...shared, userId, consoleUrl: addresses.console })
 }
 
+/** What policies may use of the world where they are tried. */
+const policyTools = ({ webhook_addresses }: Settings) => ({
+  fetch,
+  resolve: resolveHost,
+  privateWebhooks: webhook_addresses === 'any',
+})
+
 type Store = Awaited<ReturnType<typeof openStore>>
 
 async function openStore(directory: string) {
@@ -203,10 +228,11 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lastUse }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lastUse, settings }: Parts, log: Log): Promise<void> {
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
     ['last use', () => lastUse.flush()],
+    ['escalations', () => settleQueue({ ...shared, settings })],
   ] as const) {
     try {
       await work()

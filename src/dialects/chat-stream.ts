@@ -14,6 +14,9 @@ import { objectWith, textsIn } from './texts.ts'
 const done = '[DONE]'
 const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 
+const choicesOnly: ReadonlySet<string> = new Set(['choices'])
+const deltaOnly: ReadonlySet<string> = new Set(['delta'])
+
 interface Channel {
   choice: number
   place: string
@@ -41,7 +44,8 @@ class ChatReader implements StreamReader {
     if (isGiven(chunk.error)) {
       return { terminal: true, textLength: 0, usage: this.#usage, error: errorCode(chunk.error), ours: false }
     }
-    this.#head ??= chunk
+    // A first chunk may have nothing but what a filter says of the prompt, and no name of its own.
+    if (this.#head === null && textOf(chunk.id)) this.#head = chunk
     for (const [position, choice] of objectsOf(chunk.choices).entries()) {
       const index = indexOf(choice, position)
       if (typeof choice.finish_reason === 'string') this.#openChoices.delete(index)
@@ -49,7 +53,7 @@ class ChatReader implements StreamReader {
     }
     const usage = readUsage(chunk.usage)
     if (usage !== null) this.#usage = usage
-    const onlyUsage = usage !== null && Array.isArray(chunk.choices) && chunk.choices.length === 0
+    const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
     return {
       terminal: false,
       textLength: generatedLength(chunk.choices, 'delta'),
@@ -68,7 +72,7 @@ class ChatReader implements StreamReader {
     if (isGiven(chunk.error)) return endingFrame(frame, this.#end(null))
     const opened = new OpenFrame(frame, chunk)
     for (const [position, choice] of objectsOf(chunk.choices).entries()) this.#openChoice(opened, choice, position)
-    for (const found of textsIn(chunk, { except: 'choices' })) opened.add(found, found.place, true)
+    for (const found of textsIn(chunk, { except: choicesOnly })) opened.add(found, found.place, true)
     return opened
   }
 
@@ -85,7 +89,7 @@ class ChatReader implements StreamReader {
         opened.add(found, channel, found.alone)
       }
     }
-    for (const found of textsIn(choice, { except: 'delta' })) {
+    for (const found of textsIn(choice, { except: deltaOnly })) {
       opened.add(found, `${index}/choice/${found.place}`, true)
     }
     if (typeof choice.finish_reason === 'string') opened.ends.push(...this.#end(index))

@@ -1,8 +1,7 @@
-import { describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { expect, test } from 'bun:test'
 import { Failure } from '../failure.ts'
 import { chat } from './chat.ts'
+import { dataOf, factsOf, framesOf, openNext, receivedFrom, start } from './test-streams.ts'
 
 test('chat.read takes model, stream and the length of all text', () => {
   const messages = [
@@ -19,7 +18,6 @@ test('chat.read takes model, stream and the length of all text', () => {
   expect(() => chat.read({ model: 7 })).toThrow(Failure)
 })
 
-const start = { model: 'm', exchangeId: '0190a0c0-0000-7000-8000-000000000000', usageAdded: false }
 const frame = (data: string) => chat.reader(start).frame({ event: null, data })
 
 test('chat.readFrame tells text, usage, the provider’s error and the end', () => {
@@ -57,16 +55,172 @@ test('chat.errorFrames say the envelope and end the stream', () => {
   expect(last).toBe('data: [DONE]')
 })
 
-const recorded = resolve(import.meta.dir, '../../../shared/data/provider-streams/openai-chat')
-
-describe.skipIf(!existsSync(recorded))('recorded streams (skipped where ../shared/data is absent)', () => {
-  for (const name of existsSync(recorded) ? readdirSync(recorded) : []) {
-    if (!name.endsWith('.chunks.txt')) continue
-    test(`${name} tells its usage and text`, () => {
-      const frames = readFileSync(join(recorded, name), 'utf8').trim().split('\n').map(frame)
-      expect(frames.reduce((sum, frame) => sum + frame.textLength, 0)).toBeGreaterThan(0)
-      expect(frames.findLast((frame) => frame.usage !== null)?.usage?.outputTokens).toBeGreaterThan(0)
-      expect(frames.every((frame) => frame.error === null)).toBe(true)
-    })
+test('chat.read says limits, what is beyond the body, and what has no bound', () => {
+  const read = (more: object) => chat.read({ model: 'm', ...more })
+  expect(read({ max_tokens: 3, max_completion_tokens: 5, n: 2, session_id: 's' })).toMatchObject({
+    outputLimit: 5,
+    choices: 2,
+    sessionId: 's',
+    beyondBody: false,
+    unbounded: null,
+  })
+  const part = (content: object) => ({ messages: [{ role: 'user', content: [content] }] })
+  expect(read(part({ type: 'image_url', image_url: { url: 'https://example.com' } })).beyondBody).toBe(true)
+  expect(read(part({ type: 'file', file: { file_id: 'f' } })).beyondBody).toBe(true)
+  expect(read({ messages: [{ role: 'assistant', audio: { id: 'a' } }] }).beyondBody).toBe(true)
+  expect(read({ web_search_options: {} }).unbounded).toBe('web_search_options')
+  expect(read({ tools: [{ type: 'browser' }] }).unbounded).toBe('tools')
+  for (const [param, value] of [
+    ['n', 0],
+    ['max_tokens', '5'],
+    ['max_completion_tokens', 1.5],
+    ['response_format', 'json'],
+    ['session_id', 5],
+  ] as const) {
+    expect(() => read({ [param]: value })).toThrow(expect.objectContaining({ code: 'invalid_parameter', param }))
   }
+})
+
+test('chat.requestText gives every text and replaces it in place; names and encoded bytes are none', () => {
+  const body = {
+    messages: [
+      { role: 'system', content: 'one', name: 'name' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'two', unknown: { deep: ['three'] } },
+          { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA', detail: 'low' } },
+          { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } },
+        ],
+      },
+      {
+        role: 'assistant',
+        content: null,
+        refusal: 'four',
+        reasoning_content: 'five',
+        tool_calls: [
+          { id: 'c', type: 'function', function: { name: 'f', arguments: '{"a":"six"}' } },
+          { id: 'd', type: 'custom', custom: { name: 'g', input: 'seven' } },
+        ],
+      },
+      { role: 'tool', tool_call_id: 'c', content: 'eight' },
+    ],
+    prediction: { type: 'content', content: 'nine' },
+    tools: [{ type: 'function', function: { name: 'f', description: 'ten', parameters: { enum: ['kept'] } } }],
+  }
+  const slots = chat.requestText(body)
+  expect(slots.map(({ member, kind, role, text }) => [member, kind, role, text])).toEqual([
+    ['messages', 'content', 'system', 'one'],
+    ['messages', 'content', 'user', 'two'],
+    ['messages', 'content', 'user', 'three'],
+    ['messages', 'refusal', 'assistant', 'four'],
+    ['messages', 'reasoning', 'assistant', 'five'],
+    ['messages', 'tool_arguments', 'assistant', '{"a":"six"}'],
+    ['messages', 'content', 'assistant', 'seven'],
+    ['messages', 'tool_result', 'tool', 'eight'],
+    ['prediction', 'content', 'assistant', 'nine'],
+    ['tools', 'content', 'system', 'ten'],
+  ])
+  for (const slot of slots) slot.replace('X')
+  expect(new Set(chat.requestText(body).map(({ text }) => text))).toEqual(new Set(['X']))
+})
+
+test('chat.answerText replaces a text together with its log probabilities', () => {
+  const body = {
+    choices: [
+      { index: 0, message: { role: 'assistant', content: 'secret' }, logprobs: { content: [{ token: 'secret' }] } },
+    ],
+    citations: ['https://example.com/secret'],
+  }
+  const slots = chat.answerText(body)
+  expect(slots.map(({ member, text }) => [member, text])).toEqual([
+    ['choices', 'secret'],
+    ['citations', 'https://example.com/secret'],
+  ])
+  for (const slot of slots) slot.replace('[X]')
+  expect(JSON.stringify(body)).not.toContain('secret')
+})
+
+const chunk = (choices: readonly object[], more: object = {}) =>
+  `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 5, model: 'told', choices, ...more })}\n\n`
+const choice = (index: number, delta: object, more: object = {}) => ({ index, delta, finish_reason: null, ...more })
+const streamOf = (...chunks: readonly string[]) => framesOf(Buffer.from(`${chunks.join('')}data: [DONE]\n\n`))
+
+test('usage that only the gateway asked for is its own frame, and no other frame is', () => {
+  const usage = { prompt_tokens: 1, completion_tokens: 2 }
+  const frames = streamOf(
+    chunk([], { prompt_filter_results: [] }),
+    chunk([choice(0, { content: 'a' })]),
+    chunk([choice(0, {}, { finish_reason: 'stop' })], { usage }),
+    chunk([], { usage }),
+  )
+  const ours = (usageAdded: boolean) => factsOf(chat, frames, { ...start, usageAdded }).map((facts) => facts.ours)
+  expect(ours(true)).toEqual([false, false, false, true, false])
+  expect(ours(false)).toEqual([false, false, false, false, false])
+})
+
+test('a channel is a field of a choice and ends with its finish_reason', () => {
+  const calls = (index: number, text: string) => ({ tool_calls: [{ index, function: { arguments: text } }] })
+  const frames = streamOf(
+    chunk([choice(0, { role: 'assistant', content: 'a' }), choice(1, { reasoning_content: 'r' })]),
+    chunk([choice(0, { content: 'b', ...calls(1, '{"x"') }, { logprobs: { content: [{ token: 'b' }] } })]),
+    chunk([choice(0, { ...calls(1, ':1}'), novelty: 'n', audio: { data: 'AAAA', transcript: 't' } })]),
+    chunk([choice(0, {}, { finish_reason: 'tool_calls' })]),
+    chunk([choice(1, { content: 'late' }, { finish_reason: 'stop' })]),
+  )
+  expect(receivedFrom(chat, frames)).toEqual({
+    channels: {
+      '0/content': 'ab',
+      '1/reasoning_content': 'r',
+      '0/tool_calls[1]/function/arguments': '{"x":1}',
+      '0/novelty': 'n',
+      '0/audio/transcript': 't',
+      '1/content': 'late',
+    },
+    kinds: {
+      '0/content': 'content',
+      '1/reasoning_content': 'reasoning',
+      '0/tool_calls[1]/function/arguments': 'tool_arguments',
+      '0/novelty': 'content',
+      '0/audio/transcript': 'content',
+      '1/content': 'content',
+    },
+    wholes: [],
+  })
+  const reader = chat.reader(start)
+  const opened = frames.map((frame) => openNext(reader, frame))
+  expect(opened.map((frame) => frame?.ends.length)).toEqual([0, 0, 0, 4, 2, 0])
+  expect(Buffer.from(opened[1]?.bytes() ?? []).toString()).not.toContain('token')
+  expect(dataOf(framesOf(reader.delta('0/tool_calls[1]/function/arguments', 'x')))).toEqual([
+    {
+      id: 'chatcmpl-1',
+      object: 'chat.completion.chunk',
+      created: 5,
+      model: 'told',
+      choices: [choice(0, calls(1, 'x'))],
+    },
+  ])
+})
+
+test('a frame that is no JSON is one text to policies', () => {
+  const reader = chat.reader(start)
+  const [frame] = framesOf(Buffer.from('id: 7\ndata: plain words\n\n'))
+  const opened = frame === undefined ? null : openNext(reader, frame)
+  opened?.pieces[0]?.replace('X')
+  expect(Buffer.from(opened?.bytes() ?? []).toString()).toBe('id: 7\ndata: X\n\n')
+})
+
+test('an escalation is a chunk without content and the end', () => {
+  const verdictan = { verdict: 'ESCALATE', reason_code: 'review' }
+  const frames = framesOf(chat.reader(start).escalationFrames(verdictan, false))
+  expect(frames.at(-1)?.data).toBe('[DONE]')
+  expect(dataOf(frames)).toMatchObject([
+    {
+      model: 'asked-for',
+      choices: [{ index: 0, delta: { content: null }, finish_reason: 'content_filter' }],
+      verdictan,
+    },
+  ])
+  const body = chat.escalation(chat.read({ model: 'm' }), verdictan, start.exchangeId)
+  expect(body).toMatchObject({ choices: [{ message: { content: null }, finish_reason: 'content_filter' }], verdictan })
 })

@@ -100,9 +100,11 @@ function choiceSlots(choice: JsonObject): TextSlot[] {
   return slotsOf(textsIn(choice), { member: 'choices', role: 'assistant', onReplace })
 }
 
+const choicesOnly: ReadonlySet<string> = new Set(['choices'])
+
 /** Texts that providers put beside the choices, such as citations. */
 const slotsAround = (body: JsonObject): TextSlot[] =>
-  textsIn(body, { except: 'choices' }).flatMap((found) =>
+  textsIn(body, { except: choicesOnly }).flatMap((found) =>
     slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
   )
 

@@ -12,7 +12,7 @@ import { type FoundText, objectWith, textsIn } from './texts.ts'
 
 interface Channel {
   name: string
-  block: number
+  block: Block
   /** `text_delta`, and where in the delta the text stands. */
   deltaType: string
   place: string
@@ -22,13 +22,23 @@ interface Channel {
   altered: boolean
 }
 
+/** A content block. Some providers begin a message again with the same numbers: those are other blocks. */
+interface Block {
+  index: number
+  /** The block's part of its channels' names. */
+  name: string
+}
+
 /** Blocks begin with an empty text that deltas continue. */
 const deltas: Readonly<Record<string, string>> = { text: 'text_delta', thinking: 'thinking_delta' }
 
 class MessagesReader implements StreamReader {
   readonly #start: StreamStart
   readonly #channels = new Map<string, Channel>()
+  /** By index, the one that was started last. */
+  readonly #blocks = new Map<number, Block>()
   readonly #openBlocks = new Set<number>()
+  #started = 0
   #usage: Usage | null = null
   #event: JsonObject | null = null
   #type = ''
@@ -67,6 +77,8 @@ class MessagesReader implements StreamReader {
     if (told === null) return
     const before = this.#usage
     this.#usage = {
+      ...before,
+      ...told,
       inputTokens: told.inputTokens ?? before?.inputTokens ?? null,
       outputTokens: (withOutput ? told.outputTokens : null) ?? before?.outputTokens ?? null,
       cachedInputTokens: told.cachedInputTokens ?? before?.cachedInputTokens ?? null,
@@ -84,21 +96,39 @@ class MessagesReader implements StreamReader {
     const opened = new OpenFrame(frame, event)
     if (this.#type === 'error' || isObject(event.error)) opened.ends.push(...this.#end(null))
     else if (this.#type === 'message_start' && isObject(event.message)) {
+      opened.ends.push(...this.#end(null))
+      addAround(opened, event, 'message')
+      addAround(opened, event.message, 'content')
       for (const [index, block] of objectsOf(event.message.content).entries()) this.#addBlock(opened, block, index)
     } else if (this.#type === 'content_block_start' && isObject(event.content_block)) {
+      const before = this.#blocks.get(indexOf(event))
+      if (before !== undefined) opened.ends.push(...this.#end(before))
+      addAround(opened, event, 'content_block')
       this.#addBlock(opened, event.content_block, indexOf(event))
     } else {
-      for (const found of textsIn(event)) opened.add(found, `event/${found.place}`, true)
-      if (this.#type === 'content_block_stop') opened.ends.push(...this.#end(indexOf(event)))
+      addAround(opened, event)
+      if (this.#type === 'content_block_stop') opened.ends.push(...this.#end(this.#block(indexOf(event))))
       if (this.#type === 'message_stop') opened.ends.push(...this.#end(null))
     }
     return opened
   }
 
+  #block(index: number): Block {
+    return this.#blocks.get(index) ?? this.#begin(index)
+  }
+
+  #begin(index: number): Block {
+    const name = this.#blocks.has(index) ? `${index}.${this.#started}` : `${index}`
+    const block = { index, name }
+    this.#started++
+    this.#blocks.set(index, block)
+    return block
+  }
+
   #openDelta(frame: SseFrame, event: JsonObject, delta: JsonObject): FrameText {
-    const block = indexOf(event)
+    const block = this.#block(indexOf(event))
     const type = textOf(delta.type) ?? ''
-    const thinking = this.#channels.get(`${block}/thinking`)
+    const thinking = this.#channels.get(`${block.name}/thinking`)
     const isSignature = type === 'signature_delta'
     const opened = new OpenFrame(frame, event, () => {
       if (!isSignature || thinking === undefined || !(thinking.altered || thinking.owed !== '')) return false
@@ -106,8 +136,9 @@ class MessagesReader implements StreamReader {
       delta.signature = ''
       return true
     })
+    addAround(opened, event, 'delta')
     for (const found of textsIn(delta)) {
-      const channel = `${block}/${found.place}`
+      const channel = `${block.name}/${found.place}`
       const continued = !found.alone && type !== 'citations_delta'
       if (continued) this.#addPart(opened, found, this.#learn(channel, block, type, found.place))
       else opened.add(found, channel, true)
@@ -117,13 +148,14 @@ class MessagesReader implements StreamReader {
   }
 
   /** What a block begins with; results of tools come whole, in one frame. */
-  #addBlock(opened: OpenFrame, block: JsonObject, index: number): void {
-    const type = textOf(block.type) ?? ''
-    for (const found of blockTexts(block)) {
+  #addBlock(opened: OpenFrame, content: JsonObject, index: number): void {
+    const block = this.#begin(index)
+    const type = textOf(content.type) ?? ''
+    for (const found of blockTexts(content)) {
       const deltaType = found.place === type ? deltas[type] : undefined
-      const channel = `${index}/${found.place}`
+      const channel = `${block.name}/${found.place}`
       if (deltaType === undefined) opened.add(found, channel, true)
-      else if (found.text !== '') this.#addPart(opened, found, this.#learn(channel, index, deltaType, found.place))
+      else if (found.text !== '') this.#addPart(opened, found, this.#learn(channel, block, deltaType, found.place))
     }
   }
 
@@ -132,7 +164,7 @@ class MessagesReader implements StreamReader {
     opened.add(found, channel.name, false, (text) => passOn(channel, text))
   }
 
-  #learn(channel: string, block: number, deltaType: string, place: string): Channel {
+  #learn(channel: string, block: Block, deltaType: string, place: string): Channel {
     let known = this.#channels.get(channel)
     if (known === undefined) {
       known = { name: channel, block, deltaType, place, ended: false, owed: '', altered: false }
@@ -142,7 +174,7 @@ class MessagesReader implements StreamReader {
   }
 
   /** Ends a block's channels, or all; gives those that had not ended. */
-  #end(block: number | null): string[] {
+  #end(block: Block | null): string[] {
     const ended: string[] = []
     for (const [name, channel] of this.#channels) {
       if (channel.ended || (block !== null && channel.block !== block)) continue
@@ -157,7 +189,7 @@ class MessagesReader implements StreamReader {
     if (known === undefined) throw new RangeError('No frame has shown this channel')
     passOn(known, text)
     const delta = { type: known.deltaType, ...objectWith(known.place, text) }
-    return frameBytes({ type: 'content_block_delta', index: known.block, delta }, 'content_block_delta')
+    return frameBytes({ type: 'content_block_delta', index: known.block.index, delta }, 'content_block_delta')
   }
 
   errorFrames: StreamReader['errorFrames'] = (failure, requestId) => frameBytes(errorBody(failure, requestId), 'error')
@@ -186,6 +218,11 @@ class MessagesReader implements StreamReader {
 }
 
 export const messagesReader = (start: StreamStart): StreamReader => new MessagesReader(start)
+
+/** Texts that stand beside the ones that are streamed, whole. */
+function addAround(opened: OpenFrame, holder: JsonObject, ...except: readonly string[]): void {
+  for (const found of textsIn(holder, { except: new Set(except) })) opened.add(found, `event/${found.place}`, true)
+}
 
 /** Notes what was passed on of a text: what came, perhaps late, or something else. */
 function passOn(channel: Channel, text: string): void {

@@ -55,7 +55,7 @@ export const messages: Dialect = {
     isObject(body)
       ? [
           ...contentSlots(body, 'content', 'content', 'assistant'),
-          ...textsIn(body, { except: 'content' }).flatMap((found) =>
+          ...textsIn(body, { except: contentOnly }).flatMap((found) =>
             slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
           ),
         ]
@@ -70,6 +70,8 @@ export const messages: Dialect = {
     verdictan,
   }),
 }
+
+const contentOnly: ReadonlySet<string> = new Set(['content'])
 
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null
 

@@ -11,8 +11,8 @@ import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Us
 import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { frameBytes, kindOfStem, OpenFrame, plainFrame } from './open-frame.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
-import { dropItemLogprobs, dropLogprobs, itemTexts, partOf } from './responses-texts.ts'
-import { type FoundText, objectWith, textsIn } from './texts.ts'
+import { dropItemLogprobs, dropLogprobs, itemTexts, notGenerated, partOf } from './responses-texts.ts'
+import { objectWith, textsIn } from './texts.ts'
 
 const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 /** Events whose delta is encoded sound. */
@@ -53,7 +53,7 @@ class ResponsesReader implements StreamReader {
     if (typeof event.sequence_number === 'number') this.#lastNumber = event.sequence_number
     if (isObject(event.response)) {
       this.#response ??= event.response
-      this.#usage = readUsage(event.response.usage) ?? this.#usage
+      this.#usage = readUsage(event.response) ?? this.#usage
       facts.usage = this.#usage
     }
     if (this.#type.endsWith('.delta') && !soundStems.has(stemOf(this.#type))) {
@@ -79,7 +79,7 @@ class ResponsesReader implements StreamReader {
     const opened = new OpenFrame(frame, event, () => this.#renumber(event))
     const stem = stemOf(this.#type)
     if (this.#errorOf(event) !== null && !isObject(event.response)) opened.ends.push(...this.#end(''))
-    else if (isObject(event.response)) this.#openResponse(opened, event.response)
+    else if (isObject(event.response)) this.#openResponse(opened, event, event.response)
     else if (isObject(event.item)) this.#openItem(opened, event, event.item)
     else if (isObject(event.part)) this.#openPart(opened, event, event.part, stem)
     else if (this.#type.endsWith('.delta') && !soundStems.has(stem)) this.#openDelta(opened, event, stem)
@@ -91,7 +91,7 @@ class ResponsesReader implements StreamReader {
   #openDelta(opened: OpenFrame, event: JsonObject, stem: string): void {
     const kind = kindOfStem(stem)
     const inObject = isObject(event.delta) ? textsIn(event.delta, { kind }) : []
-    const direct: FoundText[] = textsIn(event, { kind, except: isObject(event.delta) ? 'delta' : '' })
+    const direct = textsIn(event, { kind, except: isObject(event.delta) ? deltaOnly : nothing })
     for (const found of direct) {
       const isDelta = found.place === 'delta'
       const channel = isDelta ? channelOf(event, stem) : `${channelOf(event, stem)}/${found.place}`
@@ -108,7 +108,8 @@ class ResponsesReader implements StreamReader {
   /** A text that is done, whole (`response.output_text.done`), and whatever else an event may say. */
   #openOther(opened: OpenFrame, event: JsonObject, stem: string): void {
     const channel = channelOf(event, stem)
-    for (const found of textsIn(event, { kind: kindOfStem(stem) })) {
+    const except = soundStems.has(stem) ? deltaOnly : nothing
+    for (const found of textsIn(event, { kind: kindOfStem(stem), except })) {
       const isText = wholeTexts.has(found.place)
       opened.add(found, isText ? channel : `${channel}/${found.place}`, true)
     }
@@ -117,6 +118,7 @@ class ResponsesReader implements StreamReader {
 
   #openPart(opened: OpenFrame, event: JsonObject, part: JsonObject, stem: string): void {
     const isDone = this.#type.endsWith('.done')
+    addAround(opened, event, new Set(['part']))
     const partStem = stem.startsWith('reasoning_summary')
       ? 'reasoning_summary_text'
       : (textOf(part.type) ?? 'output_text')
@@ -132,19 +134,15 @@ class ResponsesReader implements StreamReader {
 
   #openItem(opened: OpenFrame, event: JsonObject, item: JsonObject): void {
     const isDone = this.#type.endsWith('.done')
+    addAround(opened, event, new Set(['item']))
     this.#addItem(opened, item, numberOf(event.output_index), isDone)
     if (isDone) opened.ends.push(...this.#end(`${numberOf(event.output_index)}/`))
   }
 
-  #openResponse(opened: OpenFrame, response: JsonObject): void {
+  #openResponse(opened: OpenFrame, event: JsonObject, response: JsonObject): void {
+    addAround(opened, event, new Set(['response']))
+    addAround(opened, response, notGenerated)
     for (const [index, item] of objectsOf(response.output).entries()) this.#addItem(opened, item, index, true)
-    const { output_text: text } = response
-    if (typeof text === 'string') {
-      const put = (replacement: string) => {
-        response.output_text = replacement
-      }
-      opened.add({ place: 'output_text', kind: 'content', text, alone: true, put }, 'output_text', true)
-    }
     if (terminal.has(this.#type)) opened.ends.push(...this.#end(''))
   }
 
@@ -227,6 +225,14 @@ class ResponsesReader implements StreamReader {
 }
 
 export const responsesReader = (start: StreamStart): StreamReader => new ResponsesReader(start)
+
+const nothing: ReadonlySet<string> = new Set()
+const deltaOnly: ReadonlySet<string> = new Set(['delta'])
+
+/** Texts that stand beside the ones that are streamed, whole. */
+function addAround(opened: OpenFrame, holder: JsonObject, except: ReadonlySet<string>): void {
+  for (const found of textsIn(holder, { except })) opened.add(found, `event/${found.place}`, true)
+}
 
 const addressMembers = ['item_id', 'output_index', 'content_index', 'summary_index'] as const
 /** Members that hold the whole text of a channel when it is done. */

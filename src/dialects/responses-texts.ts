@@ -6,6 +6,28 @@ import type { TextKind } from './dialect.ts'
 import { isObject, type JsonObject, textOf } from './json-value.ts'
 import { type FoundText, textsIn } from './texts.ts'
 
+/** Members of a response that are no answer: the request's own said again, and the items, which are read one by one. */
+export const notGenerated: ReadonlySet<string> = new Set([
+  'output',
+  'input',
+  'instructions',
+  'metadata',
+  'tools',
+  'tool_choice',
+  'text',
+  'prompt',
+  'reasoning',
+  'truncation',
+  'previous_response_id',
+  'conversation',
+  'user',
+  'safety_identifier',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'error',
+  'incomplete_details',
+])
+
 /** What an item of input or output holds, by its type. */
 const kinds: Readonly<Record<string, TextKind>> = {
   reasoning: 'reasoning',

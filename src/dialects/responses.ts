@@ -8,8 +8,8 @@ import { modelOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
-import { dropItemLogprobs, itemTexts, roleOf } from './responses-texts.ts'
-import { descriptionSlots, memberSlot, slotsOf, textLength, textsIn } from './texts.ts'
+import { dropItemLogprobs, itemTexts, notGenerated, roleOf } from './responses-texts.ts'
+import { descriptionSlots, memberSlot, outermost, slotsOf, textLength, textsIn } from './texts.ts'
 
 export const responses: Dialect = {
   family: 'responses',
@@ -46,13 +46,10 @@ export const responses: Dialect = {
 
   readAnswer: (body) =>
     isObject(body)
-      ? { usage: readUsage(body.usage), textLength: generatedLength(body.output) }
+      ? { usage: readUsage(body), textLength: generatedLength(body.output) }
       : { usage: null, textLength: 0 },
 
-  answerText: (body) =>
-    isObject(body)
-      ? [...objectsOf(body.output).flatMap(itemSlots), ...memberSlot(body, 'output_text', 'assistant')]
-      : [],
+  answerText: (body) => (isObject(body) ? [...objectsOf(body.output).flatMap(itemSlots), ...slotsAround(body)] : []),
 
   reader: (start) => responsesReader(start),
   errorBody: envelope,
@@ -106,3 +103,8 @@ const promptSlots = (body: JsonObject): TextSlot[] =>
 
 const itemSlots = (item: JsonObject): TextSlot[] =>
   slotsOf(itemTexts(item), { member: 'output', role: 'assistant', onReplace: () => void dropItemLogprobs(item) })
+
+const slotsAround = (body: JsonObject): TextSlot[] =>
+  textsIn(body, { except: notGenerated }).flatMap((found) =>
+    slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
+  )

@@ -99,25 +99,27 @@ interface Around {
   depth: number
 }
 
+const nothing: ReadonlySet<string> = new Set()
+
 export interface SearchOptions {
   /** What the texts are where no name says so. */
   kind?: TextKind
-  /** An outermost member to leave out. */
-  except?: string
+  /** Outermost members to leave out. */
+  except?: ReadonlySet<string>
 }
 
 /** Gives every text in an object, in order. Throws `RangeError` where it is nested beyond all measure. */
-export function textsIn(value: JsonObject, { kind = 'content', except = '' }: SearchOptions = {}): FoundText[] {
+export function textsIn(value: JsonObject, { kind = 'content', except = nothing }: SearchOptions = {}): FoundText[] {
   const found: FoundText[] = []
   walkObject(value, { place: '', key: '', kind, alone: false, depth: 0 }, found, except)
   return found
 }
 
-function walkObject(holder: JsonObject, around: Around, found: FoundText[], except = ''): void {
+function walkObject(holder: JsonObject, around: Around, found: FoundText[], except = nothing): void {
   if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
   for (const [key, value] of Object.entries(holder)) {
     if (value === null || typeof value === 'number' || typeof value === 'boolean') continue
-    if (key === except || isNoText(key, value, holder, around.key)) continue
+    if (except.has(key) || isNoText(key, value, holder, around.key)) continue
     const inside: Around = {
       place: around.place === '' ? key : `${around.place}/${key}`,
       key,

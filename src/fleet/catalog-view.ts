@@ -1,10 +1,15 @@
-/** The catalog as one gateway may use it, compiled from the state's rows; credentials are opened by data keys. */
+/**
+ * The catalog as one gateway may use it, compiled from the state's rows; credentials are opened by data keys. All models
+ * are in it, those of providers that this gateway may not use too: it must know that the catalog lists them, so that
+ * they are nobody's unlisted ones.
+ */
 import type { Database } from 'bun:sqlite'
 import { z } from 'zod'
+import type { Family } from '../dialects/dialect.ts'
 import { unseal } from '../lib/seal.ts'
 import { compilePriceText } from '../providers/price-record.ts'
-import type { Provider } from '../providers/provider.ts'
-import type { CatalogModel } from './lane.ts'
+import type { Provider, ProviderTimeouts } from '../providers/provider.ts'
+import type { CatalogModel, GatewayRecord } from './lane.ts'
 
 export interface Catalog {
   models: ReadonlyMap<string, CatalogModel>
@@ -14,6 +19,7 @@ export interface Catalog {
   providerList: readonly Provider[]
   /** Providers that this gateway may use and whose credentials no key at hand opens. */
   closed: readonly string[]
+  gateway: GatewayRecord
 }
 
 export const emptyCatalog: Catalog = {
@@ -22,6 +28,13 @@ export const emptyCatalog: Catalog = {
   providers: new Map(),
   providerList: [],
   closed: [],
+  gateway: { spendOwner: null, promptCaching: false },
+}
+
+interface GatewayRow {
+  providers: string | null
+  spend_owner: string | null
+  prompt_caching: number
 }
 
 interface ProviderRow {
@@ -32,14 +45,17 @@ interface ProviderRow {
   sealed_credentials: string | null
   allow_unlisted_models: number
   default_price: string | null
+  timeouts: string | null
 }
 
 interface ModelRow {
   id: string
   provider_id: string
   upstream_model: string | null
+  families: string | null
   price: string | null
   max_output_tokens: number | null
+  fallbacks: string | null
   created_at: number
 }
 
@@ -48,6 +64,12 @@ const credentialsSchema = z.object({
   headers: z.record(z.string(), z.string()).nullish(),
 })
 const idsSchema = z.array(z.string()).nullable()
+const timeoutsSchema = z.object({
+  connect_seconds: z.number().optional(),
+  first_byte_seconds: z.number().optional(),
+  idle_seconds: z.number().optional(),
+  total_seconds: z.number().optional(),
+})
 
 /** Data keys by provider id, base64. */
 export type DataKeys = Readonly<Record<string, string>>
@@ -55,12 +77,15 @@ export type DataKeys = Readonly<Record<string, string>>
 /** Reads the whole catalog, to be called inside a read transaction: it is small beside the tokens. */
 export function readCatalog(database: Database, gatewayId: string, keys: DataKeys): Catalog {
   const gateway = database
-    .query<{ providers: string | null }, [string]>('select providers from gateways where id = ? and deleted = 0')
+    .query<GatewayRow, [string]>(
+      'select providers, spend_owner, prompt_caching from gateways where id = ? and deleted = 0',
+    )
     .get(gatewayId)
   const usable = idsSchema.parse(JSON.parse(gateway?.providers ?? 'null'))
   const rows = database
     .query<ProviderRow, []>(
-      'select id, name, kind, base_url, sealed_credentials, allow_unlisted_models, default_price from providers where deleted = 0 order by position, id',
+      `select id, name, kind, base_url, sealed_credentials, allow_unlisted_models, default_price, timeouts
+        from providers where deleted = 0 order by position, id`,
     )
     .all()
     .filter(({ id }) => usable === null || usable.includes(id))
@@ -68,10 +93,10 @@ export function readCatalog(database: Database, gatewayId: string, keys: DataKey
   const providers = new Map(providerList.map((provider) => [provider.id, provider]))
   const modelList = database
     .query<ModelRow, []>(
-      'select id, provider_id, upstream_model, price, max_output_tokens, created_at from models where deleted = 0 order by id',
+      `select id, provider_id, upstream_model, families, price, max_output_tokens, fallbacks, created_at
+        from models where deleted = 0 order by id`,
     )
     .all()
-    .filter((row) => providers.has(row.provider_id))
     .map(compileModel)
   return {
     models: new Map(modelList.map((model) => [model.id, model])),
@@ -79,17 +104,32 @@ export function readCatalog(database: Database, gatewayId: string, keys: DataKey
     providers,
     providerList,
     closed: rows.filter(({ id }) => !providers.has(id)).map(({ id }) => id),
+    gateway: { spendOwner: gateway?.spend_owner ?? null, promptCaching: gateway?.prompt_caching === 1 },
   }
 }
+
+const families: Readonly<Record<Family, true>> = {
+  chat: true,
+  responses: true,
+  messages: true,
+  embeddings: true,
+  transcriptions: true,
+  speech: true,
+  completions: true,
+  moderations: true,
+}
+
+const isFamily = (name: string): name is Family => Object.hasOwn(families, name)
 
 const compileModel = (row: ModelRow): CatalogModel => ({
   id: row.id,
   providerId: row.provider_id,
   upstreamModel: row.upstream_model ?? row.id,
-  families: null,
+  // A family that this version does not know is one it does not serve.
+  families: idsSchema.parse(JSON.parse(row.families ?? 'null'))?.filter(isFamily) ?? null,
   price: compilePriceText(row.price, 'operator'),
   maxOutputTokens: row.max_output_tokens,
-  fallbacks: [],
+  fallbacks: idsSchema.parse(JSON.parse(row.fallbacks ?? 'null')) ?? [],
   createdAt: row.created_at,
 })
 
@@ -106,6 +146,18 @@ function openProvider(row: ProviderRow, keys: DataKeys): Provider | null {
     headers: credentials.headers ?? {},
     allowUnlistedModels: row.allow_unlisted_models === 1,
     defaultPrice: compilePriceText(row.default_price, 'provider'),
+    timeouts: compileTimeouts(row.timeouts),
+  }
+}
+
+function compileTimeouts(text: string | null): ProviderTimeouts | null {
+  if (text === null) return null
+  const read = timeoutsSchema.parse(JSON.parse(text))
+  return {
+    connectSeconds: read.connect_seconds ?? null,
+    firstByteSeconds: read.first_byte_seconds ?? null,
+    idleSeconds: read.idle_seconds ?? null,
+    totalSeconds: read.total_seconds ?? null,
   }
 }
 

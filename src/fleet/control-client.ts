@@ -1,6 +1,8 @@
-/** The four calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
+/** The five calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
 import { Failure, type FailureCode, failures } from '../failure.ts'
 import type { Fetch } from '../providers/provider.ts'
+import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../usage/lease.ts'
+import { type SlotCell, type SlotsReply, slotsReplySchema } from '../usage/rate-wire.ts'
 import {
   type BeatReply,
   type BootstrapReply,
@@ -8,6 +10,7 @@ import {
   bootstrapReplySchema,
   eventsReplySchema,
   laneHeader,
+  leasesReplySchema,
   streamIdHeader,
 } from './wire.ts'
 
@@ -15,6 +18,7 @@ const path = '/v1/gateway-runtime'
 const bootstrapMs = 10_000
 const beatMs = 2000
 const eventsMs = 15_000
+const slotsMs = 3000
 
 export interface Beat {
   lane: number
@@ -32,12 +36,14 @@ export interface ControlClient {
   /** The body of the change stream. */
   stream(session: string, lane: number, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
   beat(session: string, body: Beat): Promise<BeatReply>
+  slots(session: string, body: { lane: number; stream_id: string; cells: readonly SlotCell[] }): Promise<SlotsReply>
   events(
     session: string,
     lane: number,
     streamId: string,
     lines: Buffer<ArrayBuffer>,
   ): Promise<{ seq: number; digest: string }>
+  leases(session: string, lane: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
 }
 
 /**
@@ -80,6 +86,8 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
       return body
     },
     beat: async (session, body) => beatReplySchema.parse(await post('beat', session, JSON.stringify(body), beatMs, {})),
+    slots: async (session, body) =>
+      slotsReplySchema.parse(await post('slots', session, JSON.stringify(body), slotsMs, {})),
     events: async (session, lane, streamId, lines) =>
       eventsReplySchema.parse(
         await post('events', session, lines, eventsMs, {
@@ -88,6 +96,10 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
           [streamIdHeader]: streamId,
         }),
       ),
+    leases: async (session, lane, streamId, request) => {
+      const body = JSON.stringify({ lane, stream_id: streamId, ...request })
+      return leasesReplySchema.parse(await post('leases', session, body, answerWithinMs(request), {}))
+    },
   }
 }
 

@@ -11,15 +11,17 @@ import type { Provider } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import type { LimitSet } from '../usage/limits.ts'
+import type { Rates } from '../usage/rate-lane.ts'
 
 /** The journal of one lane (protocols section 3). All writes of one tick are one write to the file. */
 export interface Journal {
   /**
    * Writes the open record of an exchange and sets aside the space of its outcome; resolves when it is committed.
    * Throws `event_outbox_full` before anything is written where space cannot be had. `interrupted` is the outcome that
-   * a restart writes where none followed.
+   * a restart writes where none followed; its `settlements` are the full amounts that are reserved. `closingEvents` is how
+   * many events may end the exchange, whose room is set aside: the outcome, attempts, decisions.
    */
-  open(exchangeId: string, interrupted: Event): Promise<void>
+  open(exchangeId: string, interrupted: Event, closingEvents?: number): Promise<void>
   /** Writes the events that end an opened exchange, its attempts first, its outcome last; resolves when committed. */
   close(exchangeId: string, events: readonly Event[]): Promise<void>
   /**
@@ -117,6 +119,7 @@ export interface LaneRuntime {
   readonly view: StateView
   readonly standing: Standing
   readonly allowances: Allowances
+  readonly rates: Rates
   readonly counters: LaneCounters
   /** The gateway's own time: monotonic between hellos, each of which brings the control plane's. */
   now(): number
@@ -124,6 +127,8 @@ export interface LaneRuntime {
   ready(): { ok: boolean; reason?: string }
   /** Calls the listener in the tick in which denials of these token hashes arrive. */
   onDenied(listener: (hashes: readonly string[]) => void): void
+  /** Calls the listener, in the same tick, with those of them whose running requests must end. */
+  onCut(listener: (hashes: readonly string[]) => void): void
   /** Ships what is left within a few seconds, closes the outbox cleanly and lets go of the data directory. */
   drain(): Promise<void>
 }

@@ -102,13 +102,17 @@ describe('a view of the state', () => {
     await view.load('g', keys)
     expect(view.providers()).toMatchObject([{ id: 'p1', apiKey: 'key-p1', headers: { a: 'b' } }])
     expect(view.closedProviders).toEqual(['p2', 'p3'])
-    expect(view.models().map(({ id }) => id)).toEqual(['m1'])
+    // What the catalog lists is nobody's unlisted model, whoever may use it.
+    expect(view.models().map(({ id, providerId }) => [id, view.provider(providerId)?.id])).toEqual([
+      ['m1', 'p1'],
+      ['m2', undefined],
+    ])
     await view.load('g', { ...keys, p2: keys.p1, p3: keys.p1 })
     expect(view.providers().map(({ id }) => id)).toEqual(['p2', 'p1', 'p3'])
     change((version) => writer.run(`update gateways set providers = '["p3"]', version = ?`, [version]))
     await view.refresh()
     expect(view.providers().map(({ id }) => id)).toEqual(['p3'])
-    expect(view.model('m1')).toBeNull()
+    expect(view.provider('p1')).toBeNull()
   })
 
   test('denies until the state is at the version of the denial, in the same history', async () => {

@@ -124,7 +124,7 @@ export class FileStateView implements StateView {
   }
 
   get gateway(): GatewayRecord {
-    return { spendOwner: null, promptCaching: false }
+    return this.#catalog.gateway
   }
 
   /** Refuses tokens until the state read is at `position`. */

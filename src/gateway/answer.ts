@@ -3,12 +3,14 @@
  * everything else is read whole, its outcome committed, and only then answered, with the bytes that came and their
  * length.
  */
-import { parseObject } from '../dialects/json-value.ts'
+import { isObject, parseObject } from '../dialects/json-value.ts'
+import { answered } from './answered.ts'
 import { readBounded } from './bounded.ts'
+import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { headersToCaller } from './headers.ts'
 import { relayPlain } from './plain-answer.ts'
-import { settle } from './record.ts'
+import { endAttempt, settle } from './record.ts'
 import { relayStream } from './stream.ts'
 import { unusable } from './unusable.ts'
 
@@ -43,7 +45,7 @@ function isSmall({ headers }: Response): boolean {
 async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
   if (exchange.dialect.family === 'transcriptions') exchange.relayedText = bytes.length
-  await settle(exchange, gateway, { verdict: 'allow', reason: 'ok', status: upstream.status })
+  await settle(exchange, gateway, answered(exchange, upstream.status))
   answerWith(exchange, gateway, upstream, bytes)
 }
 
@@ -58,8 +60,22 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   const { usage, textLength } = exchange.dialect.readAnswer(body)
   exchange.usage = usage
   exchange.relayedText = textLength
-  await settle(exchange, gateway, { verdict: 'allow', reason: 'ok', status: upstream.status })
-  answerWith(exchange, gateway, upstream, bytes)
+  const instead = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body) : null
+  await settle(exchange, gateway, answered(exchange, upstream.status))
+  answerWith(exchange, gateway, upstream, instead ?? bytes)
+}
+
+/** What policies make of the answer; null where it goes as it came. Throws what they decide. */
+async function considered(
+  exchange: Exchange,
+  gateway: Gateway,
+  { status }: Response,
+  body: unknown,
+): Promise<Uint8Array | null> {
+  if (!isObject(body)) throw unusable(exchange, gateway, 'provider.invalid_answer')
+  endAttempt(exchange, gateway, 'ok')
+  const changed = await considerAnswer(exchange, gateway, { status, body })
+  return changed === null ? null : new TextEncoder().encode(JSON.stringify(changed))
 }
 
 /**

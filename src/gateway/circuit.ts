@@ -2,10 +2,12 @@
  * Which paths are worth trying, one circuit for each model at each provider (contract section 6, Paths):
  *
  * - closed: it is tried. Failed connections, timeouts and 5xx in a row are counted; an answer forgets them.
- * - open, after so many in a row, or for as long as the provider itself asks for by Retry-After: it is passed over while
- *   another path can be tried. Nothing is refused because of it: where every path is open, the first is tried.
- * - half-open, when that time is over: one request tries it, the others go on passing it over; its answer closes the
+ * - open, after so many in a row: it is passed over while another path can be tried. Nothing is refused because of it:
+ *   where every path is open, the first is tried.
+ * - half-open, when its time is over: one request tries it, the others go on passing it over; its answer closes the
  *   circuit, its failure opens it again.
+ *
+ * A provider that asks for time by Retry-After gets it in the same way, and is then tried by all again.
  *
  * Only circuits with failures are kept. Callers choose the names of unlisted models, so their number is bounded.
  */
@@ -19,8 +21,10 @@ const longestRestMilliseconds = 60_000
 
 interface Circuit {
   failures: number
-  /** Monotonic milliseconds until which the path is passed over. */
+  /** Monotonic milliseconds until which the path is passed over: it failed; 0 while it is closed. */
   openUntil: number
+  /** The same: its provider asked for it. */
+  restUntil: number
 }
 
 /** The part of a path that names its circuit. */
@@ -41,8 +45,9 @@ export class Circuits {
   allows(path: CircuitPath, now: number): boolean {
     if (this.#circuits.size === 0) return true
     const circuit = this.#circuits.get(nameOf(path))
-    if (circuit === undefined || circuit.openUntil === 0) return true
-    if (now < circuit.openUntil) return false
+    if (circuit === undefined) return true
+    if (now < circuit.restUntil || now < circuit.openUntil) return false
+    if (circuit.openUntil === 0) return true
     circuit.openUntil = now + this.#openMilliseconds
     return true
   }
@@ -61,14 +66,14 @@ export class Circuits {
   /** The provider asks not to be called for this long. */
   rest(path: CircuitPath, now: number, milliseconds: number): void {
     const circuit = this.#of(path)
-    circuit.openUntil = Math.max(circuit.openUntil, now + Math.min(milliseconds, longestRestMilliseconds))
+    circuit.restUntil = Math.max(circuit.restUntil, now + Math.min(milliseconds, longestRestMilliseconds))
   }
 
   #of(path: CircuitPath): Circuit {
     const name = nameOf(path)
     let circuit = this.#circuits.get(name)
     if (circuit === undefined) {
-      circuit = { failures: 0, openUntil: 0 }
+      circuit = { failures: 0, openUntil: 0, restUntil: 0 }
       this.#circuits.set(name, circuit)
     }
     return circuit

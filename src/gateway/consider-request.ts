@@ -1,4 +1,125 @@
-/** What the policies say of the request, before anything is reserved or sent (contract section 7, pre_request). */
-import type { Exchange, Gateway } from './exchange.ts'
+/**
+ * What the policies say of the request, before anything is reserved or sent (contract section 7, pre_request).
+ *
+ * 1. The stage's policies run in order; redact and rewrite change the members they touched and no others.
+ * 2. A verdict that ends the request is thrown. One that asks for a person is first looked up among the grants: a
+ *    reviewer's leave lets the same token send the same request once, past every policy that would only ask.
+ * 3. Fallbacks that a policy would not let serve this request are taken out of its paths.
+ * 4. Where policies look at the answer, the inspection of a stream is made ready.
+ */
+import { Failure } from '../failure.ts'
+import type { PolicyContext } from '../policies/context.ts'
+import { ModelView } from '../policies/context.ts'
+import { Placeholders } from '../policies/redaction.ts'
+import { runStage, type StageOutcome, type StageSubject } from '../policies/run-stage.ts'
+import { prepareInspection } from './consider-response.ts'
+import { digestOf, failureOf } from './decisions.ts'
+import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
+import { noteStage, requestContext, stageRun } from './policy-subject.ts'
+import { useGrant, withGrant } from './use-grant.ts'
 
-export function considerRequest(_exchange: Exchange, _gateway: Gateway): void {}
+export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  const chain = given(exchange.chain)
+  if (chain.size === 0) return
+  const policies = chain.at('pre_request')
+  if (policies.length === 0) return proceed(exchange, gateway)
+  const outcome = runStage(stageRun(exchange, gateway, policies, subjectOf(exchange, gateway)))
+  return outcome instanceof Promise
+    ? outcome.then((late) => conclude(exchange, gateway, late))
+    : conclude(exchange, gateway, outcome)
+}
+
+function subjectOf(exchange: Exchange, gateway: Gateway): StageSubject {
+  const { dialect, parsed } = exchange
+  exchange.placeholders ??= new Placeholders()
+  return {
+    stage: 'pre_request',
+    context: requestContext(exchange, gateway),
+    facts: given(exchange.facts),
+    body: parsed,
+    requestBody: parsed,
+    texts: () => (parsed === null ? [] : dialect.requestText(parsed)),
+    placeholders: exchange.placeholders,
+  }
+}
+
+function conclude(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): Promise<void> | void {
+  if (exchange.cut !== null) throw exchange.cut.failure
+  if (outcome.verdict === 'escalate') return escalate(exchange, gateway, outcome)
+  noteStage(exchange, 'pre_request', outcome)
+  const failure = outcome.decisive === null ? null : failureOf(exchange, gateway, outcome.decisive)
+  if (failure !== null) throw failure
+  takeChanges(exchange, outcome.changed)
+  return proceed(exchange, gateway)
+}
+
+/** The chain ended at the policy that asks for a person: with a grant it goes on behind it. */
+async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): Promise<void> {
+  digestOf(exchange, gateway)
+  const { decisive } = outcome
+  if (decisive === null || !(await useGrant(exchange, gateway))) {
+    noteStage(exchange, 'pre_request', outcome)
+    throw decisive === null ? new Failure('internal') : failureOf(exchange, gateway, decisive)
+  }
+  const granted = withGrant(outcome, decisive)
+  noteStage(exchange, 'pre_request', granted)
+  takeChanges(exchange, granted.changed)
+  const policies = given(exchange.chain).at('pre_request')
+  const rest = policies.slice(policies.indexOf(decisive.policy) + 1)
+  return await conclude(
+    exchange,
+    gateway,
+    await runStage(stageRun(exchange, gateway, rest, subjectOf(exchange, gateway))),
+  )
+}
+
+/** Has what was changed written anew when the body is sent, and reads again what the gateway acts on. */
+function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
+  const { parsed, edits, dialect } = exchange
+  if (parsed === null || changed.size === 0) return
+  for (const member of changed) {
+    const value = parsed[member]
+    edits.set(member, value === undefined ? null : JSON.stringify(value))
+  }
+  const { sessionId } = given(exchange.facts)
+  exchange.facts = { ...dialect.read(parsed), sessionId }
+}
+
+function proceed(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  if (exchange.paths.length > 1) {
+    exchange.paths = exchange.paths.filter((path, index) => index === 0 || mayServe(exchange, gateway, path))
+  }
+  prepareInspection(exchange, gateway)
+  // A stream cannot go back behind a policy that asked for a person: whether it has leave is found before it is sent.
+  if (exchange.beginInspection === null || !given(exchange.chain).escalatesAnswers) return
+  const granted = useGrant(exchange, gateway)
+  if (granted instanceof Promise) return granted.then(() => undefined)
+}
+
+/**
+ * Whether a fallback may serve the request: the chain allows the model, and no condition of the chain that did not hold
+ * for the model that was asked for holds for this one.
+ */
+function mayServe(exchange: Exchange, gateway: Gateway, { id, provider }: ResolvedModel): boolean {
+  const chain = given(exchange.chain)
+  if (!chain.allowsModel(id, provider.name)) return false
+  const context = requestContext(exchange, gateway)
+  const instead: PolicyContext = { ...context, model: new ModelView(id, provider.name) }
+  return chain.at('pre_request').every(({ enforced, condition, when, compiled }) => {
+    if (!enforced || condition === null || when === null || compiled instanceof Error) return true
+    const forbids = compiled.form === 'whole' && compiled.allowsModel?.({ id, provider: provider.name }) === false
+    if (!forbids && !/\bmodel\b/.test(when)) return true
+    const holds = holdsFor(condition, instead)
+    return !holds || (!forbids && holdsFor(condition, context))
+  })
+}
+
+/** A condition that fails is taken to hold: what cannot be decided is not allowed. */
+function holdsFor(condition: (context: PolicyContext) => boolean, context: PolicyContext): boolean {
+  try {
+    return condition(context)
+  } catch {
+    // The primary's own failure was recorded when the stage ran.
+    return true
+  }
+}

@@ -3,6 +3,8 @@ import type { Settings } from '../config.ts'
 import type { Provider } from '../providers/provider.ts'
 
 export interface Deadlines {
+  /** Until there is a connection. */
+  connect: number
   /** Until the headers of its answer. */
   firstByte: number
   /** Of silence within an answer. */
@@ -13,10 +15,11 @@ export interface Deadlines {
 
 export type DeadlineSettings = Pick<
   Settings,
-  'first_byte_timeout_seconds' | 'idle_timeout_seconds' | 'total_timeout_seconds'
+  'connect_timeout_seconds' | 'first_byte_timeout_seconds' | 'idle_timeout_seconds' | 'total_timeout_seconds'
 >
 
 export const deadlinesOf = (provider: Pick<Provider, 'timeouts'> | null, settings: DeadlineSettings): Deadlines => ({
+  connect: 1000 * (provider?.timeouts?.connectSeconds ?? settings.connect_timeout_seconds),
   firstByte: 1000 * (provider?.timeouts?.firstByteSeconds ?? settings.first_byte_timeout_seconds),
   idle: 1000 * (provider?.timeouts?.idleSeconds ?? settings.idle_timeout_seconds),
   total: 1000 * (provider?.timeouts?.totalSeconds ?? settings.total_timeout_seconds),

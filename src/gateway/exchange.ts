@@ -11,12 +11,16 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
+import type { PolicyContext } from '../policies/context.ts'
+import type { Placeholders } from '../policies/redaction.ts'
 import type { ModelTerms, PriceBook } from '../providers/price-book.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
+import type { Rates, RateTicket } from '../usage/rate-lane.ts'
 import type { BodyMembers } from './body-edits.ts'
 import type { Circuits } from './circuit.ts'
+import type { EscalationNotice } from './decisions.ts'
 import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
@@ -68,6 +72,7 @@ export type ReasonCode =
   | 'client.left'
   | 'gateway.interrupted'
   | 'gateway.drained'
+  | 'token.revoked'
   | (string & {})
 
 /** Why an exchange was cut short: what the event says, and what the caller is told where it still listens. */
@@ -130,10 +135,22 @@ export interface Exchange {
   /** The models that may answer, the one that was asked for first, then its fallbacks (contract section 6, Paths). */
   paths: readonly ResolvedModel[]
   chain: PolicyChain | null
+  /** What policies read of the request; null where none looks at it. */
+  policyContext: PolicyContext | null
   readonly policyResults: PolicyResult[]
+  /** What was redacted in the request and is put back in the answer. */
+  placeholders: Placeholders | null
+  /** What waits for a person; null where nothing does. */
+  escalation: EscalationNotice | null
+  /** A reviewer's leave to send this once, and what is held of its account. */
+  grant: { readonly id: string; readonly reservation: Reservation } | null
   /** The strongest verdict so far. */
   verdict: Verdict
   reservation: Reservation | null
+  /** What it took of limits of requests and tokens a minute. */
+  rates: RateTicket | null
+  /** The accounts among those that count tokens, to be corrected by what the answer used. */
+  ratedTokens: readonly string[]
   /** What the paths cost; empty until usage is reserved. */
   priced: readonly PricedPath[]
   /** Who pays: `user:<id>`, `team:<id>` or `organization`. */
@@ -180,6 +197,7 @@ export interface Gateway {
     readonly view: StateView
     readonly standing: Standing
     readonly allowances: Allowances
+    readonly rates: Rates
   }
   readonly prices: PriceBook
   readonly settings: Settings
@@ -232,9 +250,15 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   model: null,
   paths: [],
   chain: null,
+  policyContext: null,
   policyResults: [],
+  placeholders: null,
+  escalation: null,
+  grant: null,
   verdict: 'allow',
   reservation: null,
+  rates: null,
+  ratedTokens: [],
   priced: [],
   spendOwner: null,
   maxOutputTokens: null,

@@ -1,4 +1,24 @@
 /** The policies that hold for this request, and whether its family has the stages they need (contract section 6). */
-import type { Exchange, Gateway } from './exchange.ts'
+import { Failure } from '../failure.ts'
+import { type Exchange, type Gateway, given } from './exchange.ts'
 
-export function fitChain(_exchange: Exchange, _gateway: Gateway): void {}
+/** A stage that the family lacks is never skipped: the chain is refused, whatever its policies' `when` and `mode` say. */
+export function fitChain(exchange: Exchange, { lane }: Gateway): void {
+  const token = given(exchange.token)
+  const { family, policyStages } = exchange.dialect
+  const chain = lane.view.policies.chainFor({
+    organizationId: lane.standing.organizationId,
+    gatewayId: lane.standing.gatewayId,
+    tokenId: token.id,
+    tokenLineage: token.accounts.map(({ id }) => id),
+    teamId: token.teamId ?? token.eventTeamId,
+    policyIds: token.policyIds,
+    model: given(exchange.model).id,
+    family,
+  })
+  exchange.chain = chain
+  if (chain.size === 0) return
+  for (const stage of chain.stages) {
+    if (!policyStages.includes(stage)) throw new Failure('policy.incompatible_active_chain')
+  }
+}

@@ -5,8 +5,10 @@
  */
 import { type Attribution, type Event, nobody, type Verdict } from '../events/event.ts'
 import { timestamp } from '../lib/clock.ts'
+import { decisionEvents, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
-import { boundOfHeld, costAttribution, settleLimits, spentBy } from './settlement.ts'
+import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
+import { keepGrant, settleGrant } from './use-grant.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
 export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
@@ -15,6 +17,8 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   exchange.waitingSince = null
   const events: Event[] = []
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
+  const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
+  events.push(...decisionEvents(exchange, gateway, frame))
   events.push(settledEvent(exchange, gateway, outcome))
   const { journal } = gateway.lane
   exchange.settled = exchange.opened ? journal.close(exchange.id, events) : journal.refuse(events)
@@ -28,6 +32,8 @@ function settledEvent(exchange: Exchange, gateway: Gateway, outcome: Outcome): E
   const spent = spentBy(exchange, gateway, outcome.reason)
   if (spent !== null) event.event_cost_attribution = costAttribution(exchange, spent)
   settleLimits(exchange, event, spent)
+  settleGrant(exchange, event)
+  settleRates(exchange, spent)
   return event
 }
 
@@ -53,6 +59,7 @@ export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
   const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
   event.event_cost_attribution = costAttribution(exchange, boundOfHeld(exchange, gateway))
   if (exchange.reservation !== null) event.settlements = [...exchange.reservation.held]
+  keepGrant(exchange, event)
   return event
 }
 
@@ -68,6 +75,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     first_token_ms: exchange.firstTokenMs,
     attempts: exchange.attempts.length,
     stream: facts?.stream ?? false,
+    ...(exchange.policyResults.length === 0 ? {} : { policy_results: exchange.policyResults }),
     ...(exchange.notes.length === 0 ? {} : { notes: exchange.notes }),
     ...(exchange.maxOutputTokens === null ? {} : { max_output_tokens: exchange.maxOutputTokens }),
   }

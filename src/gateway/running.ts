@@ -3,15 +3,18 @@
  * deadlines. One sweep every few milliseconds serves all of them, where a timer and a listener for each request would
  * cost more than the rest of its admission; it stops while nothing runs.
  *
- * Three deadlines (contract section 2): the provider's first byte, its silence within an answer, the answer in all. The
- * first ends a call, after which another path may be tried; the others end the exchange, once its answer has begun.
+ * Four deadlines (contract section 2): the connection, the provider's first byte, its silence within an answer, the
+ * answer in all. The first two end a call, after which another path may be tried; the others end the exchange, once its
+ * answer has begun.
  */
 import type { Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import { deadlinesOf } from './deadlines.ts'
-import { cut, type Exchange } from './exchange.ts'
+import { cut, type Exchange, type ReasonCode } from './exchange.ts'
+import { byProxy, dialTcp, Reachability } from './reachability.ts'
 import { endAttempt } from './record.ts'
+import { tokenRevoked } from './token-revoked.ts'
 
 const sweepMilliseconds = 10
 
@@ -19,12 +22,15 @@ export interface Running {
   readonly size: number
   add(exchange: Exchange): void
   remove(exchange: Exchange): void
+  /** Ends what runs for these tokens: their callers are told, their providers let go. */
+  cutTokens(tokenHashes: readonly string[], organizationId: string): void
   /** Waits until none runs or `milliseconds` have passed; then cuts those left and waits for their outcomes. */
   drain(milliseconds: number): Promise<void>
 }
 
 /** `watch` is called once for each exchange that takes longer than a moment and has its request whole. */
 export function createRunning(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): Running {
+  const reachability = byProxy(process.env) ? null : new Reachability(clock, dialTcp)
   const exchanges = new Set<Exchange>()
   let emptied: (() => void) | null = null
   let sweeping: ReturnType<typeof setInterval> | null = null
@@ -40,7 +46,7 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
         exchange.watched = true
         watch(exchange)
       }
-      checkDeadlines(exchange, settings, clock)
+      checkDeadlines(exchange, { settings, clock, reachability })
     }
   }
   const whenEmpty = (milliseconds: number) =>
@@ -67,6 +73,14 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
       exchanges.delete(exchange)
       if (exchanges.size === 0) emptied?.()
     },
+    cutTokens(tokenHashes, organizationId) {
+      for (const exchange of exchanges) {
+        const { token } = exchange
+        if (token !== null && tokenHashes.includes(token.hash)) {
+          cut(exchange, 'token.revoked', tokenRevoked(organizationId, token.id))
+        }
+      }
+    },
     async drain(milliseconds) {
       await whenEmpty(milliseconds)
       for (const exchange of exchanges) cut(exchange, 'gateway.drained', new Failure('draining'))
@@ -76,10 +90,16 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
   }
 }
 
+interface Watch {
+  settings: Settings
+  clock: Clock
+  reachability: Reachability | null
+}
+
 /** A cut exchange only has to write its outcome; a disk that takes longer than this will not take it at all. */
 const cutGraceMilliseconds = 2000
 
-function checkDeadlines(exchange: Exchange, settings: Settings, clock: Clock): void {
+function checkDeadlines(exchange: Exchange, { settings, clock, reachability }: Watch): void {
   const [first] = exchange.attempts
   const attempt = exchange.attempts.at(-1)
   if (first === undefined || attempt === undefined || exchange.settled !== null) return
@@ -91,15 +111,30 @@ function checkDeadlines(exchange: Exchange, settings: Settings, clock: Clock): v
     return
   }
   if (exchange.waitingSince === null || attempt.latencyMs !== null) return
-  if (now - exchange.waitingSince <= (answering ? deadlines.idle : deadlines.firstByte)) return
+  const since = exchange.waitingSince
+  if (!answering && hasNoConnection(exchange, since, deadlines.connect, reachability)) {
+    endLate(exchange, clock, 'provider.unreachable')
+    return
+  }
+  if (now - since <= (answering ? deadlines.idle : deadlines.firstByte)) return
   const begun = answering && (exchange.reader === null || exchange.streaming)
   if (begun) cutLate(exchange, answering)
-  else endLate(exchange, clock)
+  else endLate(exchange, clock, 'provider.timeout')
+}
+
+function hasNoConnection(
+  { model }: Exchange,
+  since: number,
+  deadline: number,
+  reachability: Reachability | null,
+): boolean {
+  const address = model?.kind.address?.(model.provider) ?? null
+  return address !== null && reachability?.unreachable(address, since, deadline) === true
 }
 
 /** Nothing was passed on: this call is over, and another path may answer. */
-function endLate(exchange: Exchange, clock: Clock): void {
-  endAttempt(exchange, { clock }, 'provider.timeout')
+function endLate(exchange: Exchange, clock: Clock, reason: ReasonCode): void {
+  endAttempt(exchange, { clock }, reason)
   exchange.abort.abort()
 }
 

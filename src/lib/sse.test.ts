@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type SseFrame, SseSplitter } from './sse.ts'
+import { type SseFrame, SseSplitter, withData } from './sse.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -82,4 +82,23 @@ test('SseSplitter refuses a frame that is longer than its limit', () => {
   splitter.push(encoder.encode('data: a'))
   expect(() => splitter.push(encoder.encode('bc'))).toThrow(RangeError)
   expect(() => new SseSplitter(8).push(encoder.encode('data: abcdef\n\n'))).toThrow(RangeError)
+})
+
+test('a frame tells its event, and its other lines stay when its data is written anew', () => {
+  const [frame] = framesOf([encoder.encode('event: old\r\nid: 7\r\ndata: a\r\ndata: b\r\nevent:new\r\n\r\n')])
+  expect([frame?.event, frame?.data]).toEqual(['new', 'a\nb'])
+  expect(decoder.decode(withData(frame?.bytes ?? new Uint8Array(), '{"c":1}'))).toBe(
+    'event: old\r\nid: 7\r\ndata: {"c":1}\r\nevent:new\r\n\r\n',
+  )
+  expect(framesOf([encoder.encode(': only a comment\n\n')])[0]?.event).toBeNull()
+})
+
+test('withData gives a frame whose data is what was asked for, however the frame was written', () => {
+  fc.assert(
+    fc.property(lineEnd, fc.string(), (end, text) => {
+      const data = text.replaceAll('\r', '')
+      const bytes = encoder.encode(`event: x${end}data: old${end}data: older${end}${end}`)
+      expect(framesOf([withData(bytes, data)]).map((frame) => [frame.event, frame.data])).toEqual([['x', data]])
+    }),
+  )
 })

@@ -3,6 +3,7 @@ import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
+import { catalogRoutes } from '../providers/routes.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
 import { createSessionAuthenticator } from './authenticate-session.ts'
@@ -112,13 +113,17 @@ export type TemporaryControlPlane = Awaited<ReturnType<typeof temporaryControlPl
 /** Hashing is slow by design: the tests share one. */
 let testHash: Promise<string> | undefined
 
-function mountAll({ deps, clock }: TemporaryInstallation, dependencies: MemberDependencies, baseUrl: string) {
+function mountAll({ deps, clock, options }: TemporaryInstallation, dependencies: MemberDependencies, baseUrl: string) {
   const { state, ledger } = deps
   const origins = () => ownOrigins(dependencies.baseUrl(), dependencies.consoleUrl())
   const bySession = createSessionAuthenticator({ ledger, clock, settings: dependencies.settings, origins })
   const byToken = createAuthenticator({ state, ledger, clock })
   return mount({
-    routes: [...memberRoutes(dependencies), ...tokenRoutes(deps)],
+    routes: [
+      ...memberRoutes(dependencies),
+      ...tokenRoutes(deps),
+      ...catalogRoutes({ ...options, plainHttp: 'loopback' }),
+    ],
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
     answers: createAnswerStore({ ledger, clock, key: new Uint8Array(32) }),
     clock,

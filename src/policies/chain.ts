@@ -69,6 +69,8 @@ export interface PolicyChain {
   readonly size: number
   /** The policies of a stage, in order. */
   at(stage: PolicyStage): readonly ActivePolicy[]
+  /** Whether a policy of it may put an answer before a person. */
+  readonly escalatesAnswers: boolean
   /**
    * Whether a fallback may be served by this model: no enforced policy of the chain forbids it, and no policy is for
    * it alone, which this request was not considered by.
@@ -82,7 +84,13 @@ export interface PolicySet {
 }
 
 const none: readonly ActivePolicy[] = []
-export const emptyChain: PolicyChain = { stages: new Set(), size: 0, at: () => none, allowsModel: () => true }
+export const emptyChain: PolicyChain = {
+  stages: new Set(),
+  size: 0,
+  at: () => none,
+  escalatesAnswers: false,
+  allowsModel: () => true,
+}
 export const noPolicies: PolicySet = { chainFor: () => emptyChain }
 
 /** How many chains are kept; past that they are found anew. */
@@ -176,10 +184,14 @@ function makeChain(members: readonly Member[], chainOf: (model: string) => Polic
     stages: new Set(members.flatMap(({ stored }) => stored.stages)),
     size: members.length,
     at: (stage) => stages[stage],
+    escalatesAnswers: [...stages.post_request, ...stages.pre_response].some(mayEscalate),
     allowsModel: (id, provider) =>
       policies.every((policy) => permits(policy, { id, provider })) && isWithin(chainOf(id), stages),
   }
 }
+
+const mayEscalate = ({ enforced, compiled }: ActivePolicy): boolean =>
+  enforced && !(compiled instanceof Error) && (compiled.form === 'whole' || compiled.action === 'escalate')
 
 const permits = ({ enforced, condition, compiled }: ActivePolicy, model: { id: string; provider: string }): boolean =>
   !enforced ||

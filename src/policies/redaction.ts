@@ -1,87 +1,65 @@
 /**
- * Puts placeholders, or what a policy rewrites to, in the place of what was found in a text. All matches of one text are
- * replaced together, from its beginning, so that no offset is ever stale. In tool arguments, which are JSON text, the
- * replaced text is written as JSON writes strings, and what stood outside of a string (a number) becomes one, so that
- * the result still parses (protocols section 9).
- *
- * Where a policy asks for it, what was redacted in the request is kept for the time of the exchange under a numbered
- * placeholder (`[EMAIL_1]`, the same for the same value) and put back wherever the answer names that.
+ * What takes the place of what a text policy found, and how it is put back. Where a policy asks for it, what was redacted
+ * in the request is kept for the time of the exchange under a numbered placeholder (`[EMAIL_1]`, the same for the same
+ * value), and put back wherever the answer names that.
  */
-import type { TextSlot } from '../dialects/dialect.ts'
-import type { Match } from './kinds/kind.ts'
+import type { InspectionRule } from '../inspection/rule.ts'
+import type { ActivePolicy } from './chain.ts'
+import type { TextPolicy } from './kinds/kind.ts'
+import { literalMatcher } from './kinds/literal-matcher.ts'
 
 /** What was taken out of one exchange's request. Never leaves the process. */
 export class Placeholders {
-  readonly #byPlaceholder = new Map<string, string>()
-  readonly #byValue = new Map<string, string>()
+  readonly #values = new Map<string, string>()
+  readonly #known = new Map<string, string>()
   readonly #counts = new Map<string, number>()
 
   get size(): number {
-    return this.#byPlaceholder.size
+    return this.#values.size
   }
 
   /** The placeholder of a value, the same each time. */
   keep(label: string, value: string): string {
     const key = `${label}\n${value}`
-    const known = this.#byValue.get(key)
+    const known = this.#known.get(key)
     if (known !== undefined) return known
     const count = (this.#counts.get(label) ?? 0) + 1
     this.#counts.set(label, count)
     const placeholder = `[${label}_${count}]`
-    this.#byValue.set(key, placeholder)
-    this.#byPlaceholder.set(placeholder, value)
+    this.#known.set(key, placeholder)
+    this.#values.set(placeholder, value)
     return placeholder
   }
 
-  /** Placeholder and value of all that was kept. */
-  entries(): Iterable<readonly [placeholder: string, value: string]> {
-    return this.#byPlaceholder
-  }
-
-  /** The text with the values back in their places; `inJson` where it is JSON text. */
-  restored(text: string, inJson: boolean): string {
-    if (this.size === 0 || !text.includes('[')) return text
-    return text.replace(/\[[A-Z0-9_]+_\d+\]/g, (found) => {
-      const value = this.#byPlaceholder.get(found)
-      if (value === undefined) return found
-      return inJson ? inString(value) : value
-    })
+  /** The rule that puts the values back into an answer; it is no policy's, and nothing records it. */
+  restoring(): InspectionRule {
+    return {
+      policyId: '',
+      kind: 'restore',
+      reasonCode: 'policy.restored',
+      matcher: literalMatcher([...this.#values.keys()]),
+      action: 'rewrite',
+      enforced: true,
+      replacement: (_found, text) => this.#values.get(text) ?? text,
+    }
   }
 }
 
-/** The slot's text with its matches replaced; `kept` where values are to be put back later. */
-export function changedText(
-  { kind, text }: Pick<TextSlot, 'kind' | 'text'>,
-  matches: readonly Match[],
-  action: 'redact' | 'rewrite',
-  kept: Placeholders | null,
-): string {
-  const inJson = kind === 'tool_arguments'
-  let changed = ''
-  let from = 0
-  let quoted = false
-  for (const { start, end, label, replacement } of matches) {
-    const found = text.slice(start, end)
-    const instead = action === 'rewrite' ? (replacement ?? '') : (kept?.keep(label, found) ?? `[${label}]`)
-    if (inJson) quoted = endsInString(text.slice(from, start), quoted)
-    changed += text.slice(from, start) + (inJson ? asJson(instead, quoted) : instead)
-    if (inJson) quoted = endsInString(found, quoted)
-    from = end
-  }
-  return changed + text.slice(from)
-}
-
-const inString = (text: string): string => JSON.stringify(text).slice(1, -1)
-
-const asJson = (text: string, quoted: boolean): string => (quoted ? inString(text) : JSON.stringify(text))
-
-/** Whether the end of a stretch of JSON text stands inside of a string, when its beginning did or did not. */
-function endsInString(stretch: string, begun: boolean): boolean {
-  let quoted = begun
-  for (let index = 0; index < stretch.length; index += 1) {
-    const character = stretch[index]
-    if (character === '\\' && quoted) index += 1
-    else if (character === '"') quoted = !quoted
-  }
-  return quoted
-}
+/** A text policy of a chain as the inspection of texts takes it. */
+export const ruleOf = (
+  { id, kind, enforced }: ActivePolicy,
+  policy: TextPolicy,
+  placeholders: Placeholders | null,
+): InspectionRule => ({
+  policyId: id,
+  kind,
+  enforced,
+  reasonCode: policy.reasonCode,
+  matcher: policy.matcher,
+  action: policy.action,
+  ...(policy.reads === undefined ? {} : { reads: policy.reads }),
+  replacement: ({ label }, text) => {
+    if (policy.action === 'rewrite') return policy.replacement?.(text) ?? text
+    return policy.restore && placeholders !== null ? placeholders.keep(label, text) : `[${label}]`
+  },
+})

@@ -8,13 +8,17 @@
  */
 import type { PolicyStage, RequestFacts, TextSlot } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
+import { passWhole } from '../inspection/channel.ts'
+import type { Finding, Stop } from '../inspection/rule.ts'
 import type { ActivePolicy, PolicyResult } from './chain.ts'
 import type { PolicyContext } from './context.ts'
 import type { Change, Decision, PolicyTools, Subject, TextPolicy } from './kinds/kind.ts'
-import { changedText, type Placeholders } from './redaction.ts'
+import { type Placeholders, ruleOf } from './redaction.ts'
 import { endsChain, stronger } from './verdict.ts'
 
 export const brokenReason = 'policy.broken'
+/** How many findings of one policy an event names. */
+export const mostTargets = 20
 
 /** What a stage works on. `texts` are read again after each change; a change of a slot shows in the body. */
 export interface StageSubject {
@@ -24,6 +28,8 @@ export interface StageSubject {
   readonly body: Record<string, unknown> | null
   readonly requestBody: Readonly<Record<string, unknown>> | null
   texts(): readonly TextSlot[]
+  /** What is looked at cannot be changed any more: a policy that wants to is broken. */
+  readonly frozen?: true
   /** To be put back in the answer, where a policy asks for that; null where there is no answer to put them into. */
   readonly placeholders: Placeholders | null
 }
@@ -115,11 +121,12 @@ class StageWalk {
     return holds
   }
 
-  #ask({ compiled }: ActivePolicy): Decision | null | Promise<Decision | null> {
+  #ask(policy: ActivePolicy): Decision | null | Promise<Decision | null> {
+    const { compiled } = policy
     if (compiled instanceof Error) throw compiled
     return compiled.form === 'whole'
       ? compiled.consider(this.#subject(), this.#run.tools)
-      : findings(compiled, this.#slots(), this.#run.subject.placeholders)
+      : findings(policy, compiled, this.#slots(), this.#run.subject.placeholders)
   }
 
   #slots(): readonly TextSlot[] {
@@ -158,7 +165,7 @@ class StageWalk {
   /** Records what a policy said and applies it; true where that ends the chain. */
   #take(policy: ActivePolicy, given: Decision | null, startedAt: number): boolean {
     const latencyMs = Math.round((this.#run.now() - startedAt) * 1000) / 1000
-    const decision = given ?? { verdict: 'allow', reasonCode: 'ok', targets: [] }
+    const decision = this.#possible(policy, given ?? { verdict: 'allow', reasonCode: 'ok', targets: [] })
     const said: Said = { policy, decision, latencyMs }
     this.#said.push(said)
     if (!policy.enforced) return false
@@ -169,6 +176,12 @@ class StageWalk {
       this.#decisive = said
     }
     return endsChain(decision.verdict)
+  }
+
+  #possible(policy: ActivePolicy, decision: Decision): Decision {
+    const changes = decision.changes?.length ?? 0
+    if (changes === 0 || this.#run.subject.frozen === undefined) return decision
+    return this.#brokenDecision(policy, new Error('A streamed answer cannot be rewritten as a whole'))
   }
 
   #apply(changes: readonly Change[]): void {
@@ -190,24 +203,31 @@ class StageWalk {
   }
 }
 
-const verdictOf = { block: 'block', redact: 'redact', escalate: 'escalate', rewrite: 'rewrite' } as const
-
 /** What a text policy says of whole texts; null where it finds nothing. */
-function findings(policy: TextPolicy, slots: readonly TextSlot[], placeholders: Placeholders | null): Decision | null {
-  const labels = new Set<string>()
+function findings(
+  policy: ActivePolicy,
+  compiled: TextPolicy,
+  slots: readonly TextSlot[],
+  placeholders: Placeholders | null,
+): Decision | null {
+  const rule = ruleOf(policy, compiled, placeholders)
+  const found: Finding[] = []
   const changes: Change[] = []
-  const { action, matcher, reads } = policy
+  let stop: Stop | null = null
   for (const slot of slots) {
-    if (slot.text === '' || reads?.(slot) === false) continue
-    const matches = matcher.matches(slot.text)
-    if (matches.length === 0) continue
-    for (const { label, entry } of matches) labels.add(`${slot.member}: ${entry ?? label}`)
-    if (action !== 'redact' && action !== 'rewrite') continue
-    const kept = policy.restore ? placeholders : null
-    changes.push({ slot, text: changedText(slot, matches, action, kept) })
+    if (slot.text === '') continue
+    const { kind, role, text, member: place } = slot
+    const passed = passWhole([rule], { kind, role, place, text }, found)
+    stop = passed.stop
+    if (stop !== null) break
+    if (passed.text !== text) changes.push({ slot, text: passed.text })
   }
-  if (labels.size === 0) return null
-  return { verdict: verdictOf[action], reasonCode: policy.reasonCode, targets: [...labels], changes }
+  if (found.length === 0) return null
+  const targets = [...new Set(found.map(({ place, entry, label }) => `${place}: ${label} (${entry})`))].slice(
+    0,
+    mostTargets,
+  )
+  return { verdict: stop?.verdict ?? compiled.action, reasonCode: compiled.reasonCode, targets, changes }
 }
 
 /** A stage's findings as the outcome's event shows them. */

@@ -17,6 +17,7 @@ const addressOf = addressBook((provider) => ({
 export const anthropic: ProviderKind = {
   kind: 'anthropic',
   families: ['messages'],
+  address: (provider) => addressOf(provider).base,
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)
     const version = call.headers['anthropic-version'] ?? defaultVersion

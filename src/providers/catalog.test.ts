@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { unseal } from '../lib/seal.ts'
 import { type PreparedInstallation, prepareInstallation } from '../members/test-installation.ts'
 import { openSecret } from '../store/master-key.ts'
-import { findProviders, providerKeyName, registerProvidersFromEnvironment } from './catalog.ts'
+import { findProviders, registerProvidersFromEnvironment } from './catalog.ts'
+import { providerKeyName } from './credentials.ts'
 
 let prepared: PreparedInstallation
 beforeEach(async () => {

@@ -20,14 +20,13 @@ import type { Change, Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import { seal, unseal } from '../lib/seal.ts'
-import { keepSecret, openSecret } from '../store/master-key.ts'
-import type { Database, Statement } from '../store/open.ts'
+import type { Database } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion } from '../store/rows.ts'
 import { models, providers } from '../store/state.ts'
 import { anonymous } from '../tokens/principal.ts'
+import { keepDataKey, noCredentials, openCredentials, openDataKey, sealCredentials } from './credentials.ts'
 
-export interface CatalogOptions {
+export interface RegistrationOptions {
   state: Database
   ledger: Database
   recorder: Recorder
@@ -66,14 +65,14 @@ const simulator: FoundProvider = {
 const simulatorPrice = JSON.stringify({ input_per_million: 1, output_per_million: 1 })
 
 /** Makes or updates the providers. Throws `invalid_parameter`, naming the variable, for a base URL that is none. */
-export async function registerProvidersFromEnvironment(options: CatalogOptions): Promise<void> {
+export async function registerProvidersFromEnvironment(options: RegistrationOptions): Promise<void> {
   for (const found of [simulator, ...findProviders(options.environment)]) await register(options, found)
 }
 
 /** The providers for which the environment has a key. */
-export function findProviders(environment: CatalogOptions['environment']): FoundProvider[] {
+export function findProviders(environment: RegistrationOptions['environment']): FoundProvider[] {
   return fromEnvironment.flatMap(({ name, key, baseUrl }) => {
-    const apiKey = environment[key]
+    const apiKey = environment[key]?.trim()
     if (apiKey === undefined || apiKey === '') return []
     const url = baseUrl === null ? null : baseUrlOf(environment[baseUrl], baseUrl)
     return [{ name, kind: name, baseUrl: url, apiKey, allowUnlistedModels: true, models: [] }]
@@ -90,7 +89,7 @@ function baseUrlOf(text: string | undefined, variable: string): string | null {
   return url.href.replace(/\/+$/, '')
 }
 
-async function register(options: CatalogOptions, found: FoundProvider): Promise<void> {
+async function register(options: RegistrationOptions, found: FoundProvider): Promise<void> {
   const present = await findProvider(options.state, found.name)
   if (present === null) {
     await create(options, found)
@@ -106,10 +105,10 @@ async function findProvider(state: Database, name: string): Promise<ProviderRow 
   return row === undefined ? null : fromRow(providers, row)
 }
 
-async function create(options: CatalogOptions, found: FoundProvider): Promise<void> {
+async function create(options: RegistrationOptions, found: FoundProvider): Promise<void> {
   const { recorder, clock, newId } = options
   const id = newId()
-  const { dataKey, statement } = newDataKey(options, id)
+  const dataKey = options.randomBytes(32)
   const provider = insertRow(
     providers,
     {
@@ -117,7 +116,7 @@ async function create(options: CatalogOptions, found: FoundProvider): Promise<vo
       name: found.name,
       kind: found.kind,
       baseUrl: found.baseUrl,
-      sealedCredentials: sealCredentials(dataKey, id, found),
+      sealedCredentials: sealCredentials(dataKey, id, { apiKey: found.apiKey, headers: {} }),
       allowUnlistedModels: found.allowUnlistedModels ? 1 : 0,
     },
     { position: '(select coalesce(max(position), 0) + 1 from providers)', version: newStateVersion },
@@ -134,7 +133,7 @@ async function create(options: CatalogOptions, found: FoundProvider): Promise<vo
       event: eventOf(options, 'catalog.created', id, found),
       guard: { sql: 'select not exists (select 1 from providers where name = ? and deleted = 0)', args: [found.name] },
       state: [provider, ...listed],
-      ledger: [statement],
+      ledger: [keepDataKey(options, id, dataKey, clock.now())],
     })
   } catch (error) {
     // Another process that started at the same time was first.
@@ -142,19 +141,22 @@ async function create(options: CatalogOptions, found: FoundProvider): Promise<vo
   }
 }
 
-async function update(options: CatalogOptions, present: ProviderRow, found: FoundProvider): Promise<void> {
+async function update(options: RegistrationOptions, present: ProviderRow, found: FoundProvider): Promise<void> {
   const known = await openDataKey(options, present.id)
-  const { dataKey, statement } = known === null ? newDataKey(options, present.id) : { dataKey: known, statement: null }
+  const dataKey = known ?? options.randomBytes(32)
+  const { sealedCredentials: sealed } = present
+  // Headers that an operator has added stay.
+  const { headers } = known === null || sealed === null ? noCredentials : openCredentials(known, present.id, sealed)
   const change: Change = {
     event: eventOf(options, 'catalog.updated', present.id, found),
     guard: { sql: 'select version = ? from providers where id = ?', args: [present.version, present.id] },
     state: [
       {
         sql: `update providers set base_url = ?, sealed_credentials = ?, version = ${newStateVersion} where id = ?`,
-        args: [found.baseUrl, sealCredentials(dataKey, present.id, found), present.id],
+        args: [found.baseUrl, sealCredentials(dataKey, present.id, { apiKey: found.apiKey, headers }), present.id],
       },
     ],
-    ledger: statement === null ? [] : [statement],
+    ledger: [keepDataKey(options, present.id, dataKey, options.clock.now())],
   }
   try {
     await options.recorder.change(change)
@@ -165,40 +167,19 @@ async function update(options: CatalogOptions, present: ProviderRow, found: Foun
   }
 }
 
-async function differs(options: CatalogOptions, present: ProviderRow, found: FoundProvider): Promise<boolean> {
+async function differs(options: RegistrationOptions, present: ProviderRow, found: FoundProvider): Promise<boolean> {
   if (present.baseUrl !== found.baseUrl) return true
   if (present.sealedCredentials === null || found.apiKey === null) {
     return (present.sealedCredentials === null) !== (found.apiKey === null)
   }
   const dataKey = await openDataKey(options, present.id)
-  return dataKey === null || unseal(dataKey, present.sealedCredentials, present.id) !== credentialsOf(found)
-}
-
-const credentialsOf = ({ apiKey }: FoundProvider): string => JSON.stringify({ api_key: apiKey, headers: {} })
-
-const sealCredentials = (dataKey: Uint8Array, id: string, found: FoundProvider): string | null =>
-  found.apiKey === null ? null : seal(dataKey, credentialsOf(found), id)
-
-/** The name of the ledger's secret that holds a provider's data key. */
-export const providerKeyName = (providerId: string): string => `provider-key:${providerId}`
-
-function newDataKey(
-  { masterKey, randomBytes, clock }: CatalogOptions,
-  id: string,
-): { dataKey: Uint8Array; statement: Statement } {
-  const dataKey = randomBytes(32)
-  const text = Buffer.from(dataKey).toString('base64')
-  return { dataKey, statement: keepSecret(masterKey, providerKeyName(id), text, clock.now()) }
-}
-
-async function openDataKey({ ledger, masterKey }: CatalogOptions, id: string): Promise<Uint8Array | null> {
-  const text = await openSecret(ledger, masterKey, providerKeyName(id))
-  return text === null ? null : new Uint8Array(Buffer.from(text, 'base64'))
+  if (dataKey === null) return true
+  return openCredentials(dataKey, present.id, present.sealedCredentials).apiKey !== found.apiKey
 }
 
 /** The base URL's host is said, the key never. */
 function eventOf(
-  { clock, newId }: CatalogOptions,
+  { clock, newId }: RegistrationOptions,
   type: 'catalog.created' | 'catalog.updated',
   id: string,
   found: FoundProvider,

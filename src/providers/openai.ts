@@ -31,6 +31,7 @@ const addressOf = addressBook((provider) => ({
 export const openai: ProviderKind = {
   kind: 'openai',
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
+  address: (provider) => addressOf(provider).base,
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)
     return post(base + (isOpenaiFamily(call.family) ? openaiPaths[call.family] : ''), headers, call, fetch)

@@ -46,6 +46,8 @@ export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response
 export interface ProviderKind {
   kind: string
   families: readonly Family[]
+  /** The URL whose host is connected to; absent for a kind that answers within the process. */
+  address?(provider: Provider): string | null
   /** Sends the call and gives the answer when its headers are there. Rejects on connection failure or abort. */
   send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response>
 }

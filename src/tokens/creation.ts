@@ -65,7 +65,12 @@ export function checkProfile(profile: TokenProfile, scope: TokenScope): void {
 }
 
 /** Throws 422, naming the field, where something that the scope names does not exist or does not belong together. */
-export async function checkReferences(scope: TokenScope, { state, ledger }: { state: Database; ledger: Database }) {
+export async function checkReferences(
+  scope: TokenScope,
+  { state, ledger }: { state: Database; ledger: Database },
+  /** Policies that the token this one comes from names: they stay, even where they have been deleted since. */
+  known: readonly string[] = [],
+) {
   const exists = async (database: Database, rows: string, id: string) =>
     (await database.read(`select 1 from ${rows} where id = ?`, [id])).length > 0
   if (scope.teamId !== null && !(await exists(ledger, 'teams', scope.teamId))) {
@@ -92,8 +97,10 @@ export async function checkReferences(scope: TokenScope, { state, ledger }: { st
       throw invalid('access_policy_ids', 'There is no such access policy')
     }
   }
-  // Nothing makes these records yet, so no id of one can exist.
-  if (scope.policyIds.length > 0) throw invalid('policy_ids', 'There is no such policy')
+  for (const id of scope.policyIds) {
+    if (known.includes(id) || (await exists(state, '(select id from policies where deleted = 0)', id))) continue
+    throw invalid('policy_ids', 'There is no such policy')
+  }
 }
 
 const boundsOfCreator: readonly ScopeField[] = [

@@ -5,13 +5,21 @@ import { escalate } from './escalate.ts'
 import { jsonSchema } from './json-schema.ts'
 import type { PolicyKind } from './kind.ts'
 import { modelAccess } from './model-access.ts'
+import { patternFilter } from './pattern-filter.ts'
+import { pii } from './pii.ts'
 import { requestLimits } from './request-limits.ts'
 import { requestRewrite } from './request-rewrite.ts'
 import { responseRewrite } from './response-rewrite.ts'
+import { secrets } from './secrets.ts'
+import { termFilter } from './term-filter.ts'
 import { toolAccess } from './tool-access.ts'
 import { webhook } from './webhook.ts'
 
 const kinds: readonly PolicyKind[] = [
+  termFilter,
+  patternFilter,
+  pii,
+  secrets,
   modelAccess,
   toolAccess,
   requestLimits,

@@ -27,9 +27,9 @@ export interface Match {
   /** What it is, in upper case: `EMAIL`. The text `[EMAIL]` takes its place where it is redacted. */
   label: string
   /** Which entry of the config found it, never the text itself: `terms[3]`. */
-  entry?: string
-  /** What takes its place where the action is `rewrite`. */
-  replacement?: string
+  entry: string
+  /** It goes on to the end of the text, however long that is: the text must stop before it. */
+  endless?: true
 }
 
 /** Finds stretches of text. Stateless: one is shared by all requests. */
@@ -45,7 +45,7 @@ export interface TextFollower {
   /**
    * Takes the next piece; `last` says that nothing follows. Gives the matches that are now certain and cannot grow, each
    * once, in order, and the offset before which nothing can become part of a match any more. Offsets count from the
-   * beginning of the whole text. Throws where a match grows past what can be held: the text must not go on.
+   * beginning of the whole text.
    */
   push(piece: string, last: boolean): { matches: readonly Match[]; safe: number }
 }
@@ -60,6 +60,8 @@ export interface TextPolicy {
   readonly reasonCode: string
   /** Whether what was redacted in the request is put back in the answer of the same exchange. */
   readonly restore: boolean
+  /** What takes a match's place where the action is `rewrite`. */
+  readonly replacement?: (found: string) => string
   /** The texts it reads; absent: all. */
   readonly reads?: (slot: { kind: TextKind; role: string | null }) => boolean
 }

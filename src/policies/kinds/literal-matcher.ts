@@ -1,13 +1,13 @@
 /**
- * Finds literal texts, each with what takes its place. At each position the longest text that begins there wins, then
+ * Finds literal texts. At each position the longest text that begins there wins, then
  * the search goes on behind it; so a match is certain once the text that has come decides which is the longest.
  */
 import type { Match, TextFollower, TextMatcher } from './kind.ts'
 
-/** Replacements by the text they are for; no text is empty. */
-export function literalMatcher(replacements: ReadonlyMap<string, string>): TextMatcher {
+/** No text is empty. */
+export function literalMatcher(texts: readonly string[]): TextMatcher {
   const byFirst = new Map<string, string[]>()
-  for (const text of [...replacements.keys()].toSorted((one, other) => other.length - one.length)) {
+  for (const text of texts.toSorted((one, other) => other.length - one.length)) {
     const first = text[0] ?? ''
     byFirst.set(first, [...(byFirst.get(first) ?? []), text])
   }
@@ -34,7 +34,7 @@ export function literalMatcher(replacements: ReadonlyMap<string, string>): TextM
           if (found === null) offset += 1
           else {
             const [from, to] = [start + offset, start + offset + found.length]
-            matches.push({ start: from, end: to, label: 'TEXT', replacement: replacements.get(found) ?? '' })
+            matches.push({ start: from, end: to, label: 'TEXT', entry: `texts[${texts.indexOf(found)}]` })
             offset += found.length
           }
         }

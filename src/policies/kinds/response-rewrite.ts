@@ -14,11 +14,15 @@ export const responseRewrite = policyKind({
       .max(1000)
       .refine((list) => new Set(list.map(({ find }) => find)).size === list.length, 'Each text once'),
   }),
-  compile: ({ replacements }) => ({
-    form: 'text',
-    matcher: literalMatcher(new Map(replacements.map(({ find, replace }) => [find, replace]))),
-    action: 'rewrite',
-    reasonCode: 'policy.response_rewrite',
-    restore: false,
-  }),
+  compile: ({ replacements }) => {
+    const texts = new Map(replacements.map(({ find, replace }) => [find, replace]))
+    return {
+      form: 'text',
+      matcher: literalMatcher([...texts.keys()]),
+      action: 'rewrite',
+      replacement: (found) => texts.get(found) ?? found,
+      reasonCode: 'policy.response_rewrite',
+      restore: false,
+    }
+  },
 })

@@ -8,13 +8,15 @@ create table limit_names (
 create index limit_names_kind on limit_names (kind, id);
 create index limit_names_name on limit_names (kind, name);
 
--- Requests or tokens a minute as slots: how many each lane holds of each limit, and how many came back from lanes that
--- are gone, each with the instant from which it may be used again (protocols section 2, rule 21).
+-- Requests or tokens a minute as slots (protocols section 2, rule 21): what each lane was granted and has returned of
+-- each limit, in counters that only grow, and when it last said so. A lane that is not heard of loses what it holds.
 create table rate_holdings (
   account text not null,
   lane text not null,
-  slots integer not null,
+  granted integer not null,
+  returned integer not null,
   beat_at integer not null,
-  primary key (account, lane)
+  primary key (account, lane),
+  check (returned <= granted)
 );
-create index rate_holdings_lane on rate_holdings (lane);
+create index rate_holdings_beat_at on rate_holdings (beat_at);

@@ -1,0 +1,151 @@
+/**
+ * `provider list|get|create|update|delete`. A credential is read from stdin or from a variable of the environment, never
+ * from a flag: others can read a command line.
+ */
+import { Failure } from '../src/failure.ts'
+import {
+  type CatalogResource,
+  clearedFields,
+  clearFlag,
+  deleteOf,
+  getOf,
+  idArgument,
+  linesOf,
+  listOf,
+  numberOf,
+  priceOf,
+  recordPath,
+  requireChange,
+} from './catalog.ts'
+import { command, type Group, type Leaf } from './command.ts'
+import { type Input, processInput } from './input.ts'
+import { connect, recordFlags, recordSchema, showRecord } from './record.ts'
+import type { Terminal } from './terminal.ts'
+
+const provider: CatalogResource = {
+  one: 'provider',
+  of: 'providers',
+  path: '/v1/catalog/providers',
+  fields: ['id', 'name', 'kind', 'base_url', 'has_api_key', 'allow_unlisted_models'],
+}
+
+const kinds = 'openai|anthropic|azure-openai|simulator'
+const clearable = ['base_url', 'api_key', 'headers', 'default_price', 'timeouts']
+
+const settingFlags = {
+  'base-url': { type: 'string', description: 'Where it is reached', valueHint: 'URL' },
+  'api-key-stdin': { type: 'boolean', description: 'Read its API key from stdin, one line' },
+  'api-key-env': { type: 'string', description: 'The variable that holds its API key', valueHint: 'NAME' },
+  'header-env': {
+    type: 'string',
+    description: 'A further header and the variable that holds its value (repeatable)',
+    valueHint: 'HEADER=NAME',
+  },
+  'allow-unlisted-models': { type: 'boolean', description: 'It serves models that the catalog does not list' },
+  'default-price': { type: 'string', description: 'The price of models that have no other', valueHint: 'JSON' },
+  'connect-timeout': { type: 'string', description: 'How long a connection may take', valueHint: 'SECONDS' },
+  'first-byte-timeout': { type: 'string', description: 'How long its answer may take to begin', valueHint: 'SECONDS' },
+  'idle-timeout': { type: 'string', description: 'How long it may be silent', valueHint: 'SECONDS' },
+  'total-timeout': { type: 'string', description: 'How long its answer may take in all', valueHint: 'SECONDS' },
+} as const
+
+const repeatable = ['header-env', 'clear']
+
+export const providerCommands = (terminal: Terminal, input: Input = processInput): Group => ({
+  about: 'Say who answers, where, and by which credential',
+  commands: {
+    list: async () => listOf(provider, terminal),
+    get: async () => getOf(provider, terminal),
+    create: async () => create(terminal, input),
+    update: async () => update(terminal, input),
+    delete: async () => deleteOf(provider, 'Delete a provider that no model names', terminal),
+  },
+})
+
+const create = (terminal: Terminal, input: Input): Leaf =>
+  command({
+    about: 'Add a provider',
+    args: {
+      name: { type: 'string', required: true, description: 'What bindings name it by' },
+      kind: { type: 'string', required: true, description: 'How it is spoken to', valueHint: kinds },
+      ...settingFlags,
+      ...recordFlags,
+    },
+    repeatable,
+    async run(flags) {
+      const body = { name: flags.name, kind: flags.kind, ...(await fieldsOf(flags, terminal, input)) }
+      const request = { method: 'POST', path: provider.path, body } as const
+      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+    },
+  })
+
+const update = (terminal: Terminal, input: Input): Leaf =>
+  command({
+    about: 'Change a provider; a new API key reaches every gateway',
+    args: {
+      ...idArgument,
+      name: { type: 'string', description: 'What bindings name it by' },
+      ...settingFlags,
+      ...clearFlag,
+      ...recordFlags,
+    },
+    repeatable,
+    async run(flags) {
+      const fields = await fieldsOf(flags, terminal, input)
+      const body = { name: flags.name, ...fields, ...clearedFields(flags.clear, clearable) }
+      requireChange(body)
+      const request = { method: 'PATCH', path: recordPath(provider, flags.id), body } as const
+      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+    },
+  })
+
+type Flags = Readonly<Record<string, string | boolean | undefined>>
+
+const text = (value: string | boolean | undefined): string | undefined =>
+  typeof value === 'string' ? value : undefined
+
+async function fieldsOf(flags: Flags, terminal: Terminal, input: Input) {
+  return {
+    base_url: flags['base-url'],
+    api_key: await apiKeyOf(flags, terminal, input),
+    headers: headersOf(text(flags['header-env']), terminal),
+    allow_unlisted_models: flags['allow-unlisted-models'],
+    default_price: priceOf(text(flags['default-price']), '--default-price'),
+    timeouts: timeoutsOf(flags),
+  }
+}
+
+async function apiKeyOf(flags: Flags, terminal: Terminal, input: Input): Promise<string | undefined> {
+  const variable = text(flags['api-key-env'])
+  if (flags['api-key-stdin'] !== true) return variable === undefined ? undefined : fromEnvironment(variable, terminal)
+  if (variable !== undefined) {
+    throw new Failure('usage', { message: 'Use either --api-key-stdin or --api-key-env' })
+  }
+  if (input.interactive) terminal.note('API key (it is not shown):')
+  return (await input.hiddenLine()).trim()
+}
+
+function headersOf(lines: string | undefined, terminal: Terminal): Record<string, string> | undefined {
+  const pairs = linesOf(lines)?.map((line) => {
+    const [, name, variable] = /^([^=]+)=([A-Za-z_][A-Za-z0-9_]*)$/.exec(line) ?? []
+    if (name === undefined || variable === undefined) {
+      throw new Failure('usage', { message: '--header-env takes a header and a variable: X-Org=ORG_HEADER' })
+    }
+    return [name, fromEnvironment(variable, terminal)] as const
+  })
+  return pairs && Object.fromEntries(pairs)
+}
+
+function fromEnvironment(variable: string, { environment }: Terminal): string {
+  const value = environment[variable]
+  if (value !== undefined && value !== '') return value
+  throw new Failure('usage', { message: `The environment has no variable ${variable}` })
+}
+
+function timeoutsOf(flags: Flags) {
+  const entries = (['connect', 'first-byte', 'idle', 'total'] as const).flatMap((name) => {
+    const seconds = numberOf(text(flags[`${name}-timeout`]), `--${name}-timeout`)
+    return seconds === undefined ? [] : [[`${name.replace('-', '_')}_seconds`, seconds] as const]
+  })
+  return entries.length === 0 ? undefined : Object.fromEntries(entries)
+}

@@ -1,0 +1,26 @@
+/** Pages of records (contract section 2): in the order they were made, by a cursor bound to its filters. */
+import { z } from 'zod'
+import { readCursor, writeCursor } from './cursor.ts'
+
+export const pageQuery = {
+  limit: z.coerce.number().int().min(1).max(100).default(100),
+  cursor: z.string().max(500).optional(),
+}
+
+type Filters = Record<string, string | undefined>
+
+/** The id after which the page starts, or null for the first. Throws `invalid_cursor` where the filters are others. */
+export const startOf = (cursor: string | undefined, filters: Filters, id?: z.ZodType<string>): string | null =>
+  cursor === undefined ? null : readCursor(cursor, filters, id)
+
+/** Cuts one row more than the limit to a page and says where the next one starts. */
+export function cutPage<Row extends { id: string }>(
+  rows: readonly Row[],
+  limit: number,
+  filters: Filters,
+): { rows: Row[]; next_cursor: string | null } {
+  const page = rows.slice(0, limit)
+  const last = page.at(-1)
+  if (rows.length <= limit || last === undefined) return { rows: page, next_cursor: null }
+  return { rows: page, next_cursor: writeCursor(last.id, filters) }
+}

@@ -1,0 +1,227 @@
+/**
+ * How a request that waits for a person comes into the queue. A gateway may post only its own kinds of events (protocols
+ * section 5), so it is the control plane that queues: what a `decision` event says of an escalation is kept in the
+ * transaction that takes the event in, and each such arrival becomes a record, or another attempt of one that waits
+ * already, once. Whoever dies between the two leaves the arrival for the next to find.
+ */
+import { z } from 'zod'
+import { type Event, eventSchema } from '../events/event.ts'
+import type { Recorder } from '../events/recorder.ts'
+import { Failure } from '../failure.ts'
+import { type Clock, timestamp } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { escalationArrivals, escalations } from '../store/ledger.ts'
+import type { Database, Statement } from '../store/open.ts'
+import { insertRow } from '../store/rows.ts'
+
+export interface QueueDependencies {
+  ledger: Database
+  recorder: Recorder
+  clock: Clock
+  newId: NewId
+  settings: { escalation_expiry_seconds: number }
+}
+
+const noticeSchema = z.object({
+  id: z.uuid(),
+  policy_id: z.uuid(),
+  policy_version: z.number().int(),
+  digest: z.string().min(1).max(200),
+  route: z.string().max(200),
+  family: z.string().max(50),
+  model: z.string().max(500).nullable(),
+  provider: z.string().max(500).nullable(),
+})
+
+/** What a gateway says of a request that waits; null where it says none, or not in the form that is known. */
+export function noticeOf(event: Event): z.infer<typeof noticeSchema> | null {
+  if (event.event_type !== 'decision' || event.details?.escalation === undefined) return null
+  const parsed = noticeSchema.safeParse(event.details.escalation)
+  return parsed.success && event.event_attribution.token_id !== null ? parsed.data : null
+}
+
+/** Keeps the arrivals among events, in the transaction that takes these in. */
+export const arrivalStatements = (events: readonly Event[], receivedAt: number): Statement[] =>
+  events
+    .filter((event) => noticeOf(event) !== null)
+    .map((event) => insertRow(escalationArrivals, { eventId: event.event_id, body: JSON.stringify(event), receivedAt }))
+
+const arrivalsAtOnce = 100
+
+/** Queues what has arrived, and marks what has waited too long. To be run before the queue is read, and every few seconds. */
+export async function settleQueue(deps: QueueDependencies): Promise<void> {
+  for (;;) {
+    const rows = await deps.ledger.read<{ body: string }>(
+      'select body from escalation_arrivals order by received_at, event_id limit ?',
+      [arrivalsAtOnce],
+    )
+    for (const { body } of rows) await tolerating(() => queueArrival(deps, eventSchema.parse(JSON.parse(body))))
+    if (rows.length < arrivalsAtOnce) break
+  }
+  await expireOverdue(deps)
+}
+
+/** Another control plane that did the same thing first has broken the guard: then it is done. */
+async function tolerating(work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'conflict') throw error
+  }
+}
+
+async function queueArrival(deps: QueueDependencies, event: Event): Promise<void> {
+  const { ledger, clock } = deps
+  const notice = noticeOf(event)
+  const { token_id: tokenId } = event.event_attribution
+  const done: Statement[] = [
+    stillThere(event.event_id),
+    { sql: 'delete from escalation_arrivals where event_id = ?', args: [event.event_id] },
+  ]
+  if (notice === null || tokenId === null) return await ledger.write(done)
+  const [waiting] = await ledger.read<{ id: string }>(
+    `select id from escalations where token_id = ? and digest = ? and policy_id = ?
+      and state in ('queued', 'claimed') and expires_at > ?`,
+    [tokenId, notice.digest, notice.policy_id, clock.now()],
+  )
+  const alias = (id: string): Statement => ({
+    sql: 'insert into escalation_attempts (id, escalation_id) values (?, ?) on conflict (id) do nothing',
+    args: [notice.id, id],
+  })
+  if (waiting === undefined) return await queueNew(deps, event, [...done, alias(notice.id)])
+  await writeGuarded(ledger, [
+    ...done,
+    alias(waiting.id),
+    {
+      sql: 'update escalations set attempts = attempts + 1, last_attempt_at = ? where id = ?',
+      args: [Date.parse(event.timestamp), waiting.id],
+    },
+  ])
+}
+
+async function queueNew(deps: QueueDependencies, event: Event, statements: readonly Statement[]): Promise<void> {
+  const { recorder, clock, newId, settings } = deps
+  const notice = noticeOf(event)
+  const { token_id: tokenId, user_id: userId, team_id: teamId, gateway_id: gatewayId } = event.event_attribution
+  if (notice === null || tokenId === null) return
+  const queuedAt = clock.now()
+  const expiresAt = queuedAt + 1000 * settings.escalation_expiry_seconds
+  const { id, policy_id: policyId, digest, route, family, model, provider } = notice
+  const targets = event.details?.targets ?? []
+  const row = insertRow(escalations, {
+    id,
+    state: 'queued',
+    tokenId,
+    userId,
+    teamId,
+    gatewayId,
+    policyId,
+    reasonCode: event.reason_code,
+    digest,
+    request: JSON.stringify({ route, family, model, provider, targets, request_id: event.request_id }),
+    attempts: 1,
+    queuedAt,
+    expiresAt,
+    lastAttemptAt: Date.parse(event.timestamp),
+    version: 1,
+  })
+  await recorder.change({
+    event: {
+      ...frameOf(event),
+      event_id: newId(),
+      event_type: 'escalation.queued',
+      timestamp: timestamp(queuedAt),
+      verdict: 'pending',
+      details: { escalation_id: id, policy_id: policyId, model, family, expires_at: timestamp(expiresAt) },
+    },
+    state: [],
+    ledger: [...statements, notWaiting(tokenId, digest, policyId, queuedAt), row],
+  })
+}
+
+const frameOf = ({ request_id, reason_code, config_version, event_attribution, exchange_id }: Event) => ({
+  request_id,
+  reason_code,
+  config_version,
+  event_attribution,
+  ...(exchange_id === undefined ? {} : { exchange_id }),
+})
+
+/** Breaks where the same request has come to wait in the same moment: this one is then an attempt of that. */
+const notWaiting = (tokenId: string, digest: string, policyId: string, now: number): Statement => ({
+  sql: `insert into guards (holds) select 0 where exists (select 1 from escalations
+    where token_id = ? and digest = ? and policy_id = ? and state in ('queued', 'claimed') and expires_at > ?)`,
+  args: [tokenId, digest, policyId, now],
+})
+
+const stillThere = (eventId: string): Statement => ({
+  sql: `insert into guards (holds) select 0 where not exists (select 1 from escalation_arrivals where event_id = ?)`,
+  args: [eventId],
+})
+
+async function writeGuarded(ledger: Database, statements: readonly Statement[]): Promise<void> {
+  try {
+    await ledger.write(statements)
+  } catch (error) {
+    if (error instanceof Error && /CHECK constraint failed/i.test(error.message)) {
+      throw new Failure('conflict', { cause: error })
+    }
+    throw error
+  }
+}
+
+/** Nobody decided in time: it counts as refused, and an event says so. That it has expired holds before this has run. */
+async function expireOverdue({ ledger, recorder, clock, newId }: QueueDependencies): Promise<void> {
+  const now = clock.now()
+  const rows = await ledger.read<{
+    id: string
+    token_id: string
+    user_id: string | null
+    team_id: string | null
+    gateway_id: string | null
+    policy_id: string
+    version: number
+  }>(
+    `select id, token_id, user_id, team_id, gateway_id, policy_id, version from escalations
+      where state in ('queued', 'claimed') and expires_at <= ? order by id limit ?`,
+    [now, arrivalsAtOnce],
+  )
+  for (const row of rows) {
+    const { id, version, token_id, user_id, team_id, gateway_id, policy_id } = row
+    const attribution = {
+      token_id,
+      user_id,
+      team_id,
+      gateway_id,
+      oauth_client_id: null,
+      session_id: null,
+      key_class: null,
+    }
+    await tolerating(async () => {
+      await recorder.change({
+        event: {
+          event_id: newId(),
+          event_type: 'escalation.expired',
+          request_id: null,
+          timestamp: timestamp(now),
+          verdict: 'deny',
+          reason_code: 'escalation.expired',
+          config_version: 0,
+          event_attribution: attribution,
+          details: { escalation_id: id, policy_id },
+        },
+        state: [],
+        ledger: [
+          unchanged(id, version),
+          { sql: "update escalations set state = 'expired', version = version + 1 where id = ?", args: [id] },
+        ],
+      })
+    })
+  }
+}
+
+/** Breaks its transaction where somebody was faster. */
+export const unchanged = (id: string, version: number): Statement => ({
+  sql: 'insert into guards (holds) select 0 where not exists (select 1 from escalations where id = ? and version = ?)',
+  args: [id, version],
+})

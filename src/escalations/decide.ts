@@ -1,0 +1,138 @@
+/**
+ * What a reviewer does with a request that waits (contract section 10). A decision sends nothing again: with
+ * `grant_once_seconds` the same token may send the same request once within that time. Nobody decides about a request of
+ * their own.
+ */
+import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import type { EventType } from '../events/event.ts'
+import { Failure } from '../failure.ts'
+import { timestamp } from '../lib/clock.ts'
+import type { Database, Statement } from '../store/open.ts'
+import { insertRow, newStateVersion } from '../store/rows.ts'
+import { grants } from '../store/state.ts'
+import type { Principal } from '../tokens/principal.ts'
+import { type QueueDependencies, unchanged } from './arrivals.ts'
+import { type NamedEscalation, type resolutions, stateOf } from './escalation.ts'
+
+export interface DecisionDependencies extends QueueDependencies {
+  state: Database
+}
+
+export interface Reviewer {
+  principal: Principal
+  requestId: string
+}
+
+export interface Resolution {
+  resolution: (typeof resolutions)[number]
+  note: string | null
+  grantOnceSeconds: number | null
+}
+
+/** Takes it up: others see that somebody looks at it. Claiming what one has claimed changes nothing. */
+export async function claim(deps: DecisionDependencies, reviewer: Reviewer, row: NamedEscalation): Promise<void> {
+  requireOpen(row, deps.clock.now())
+  requireOther(reviewer.principal, row)
+  if (row.claimedBy === reviewer.principal.name) return
+  if (row.claimedBy !== null) throw claimedByAnother()
+  await change(deps, reviewer, row, 'escalation.claimed', { details: {} }, [
+    { sql: "state = 'claimed', claimed_by = ?, claimed_at = ?", args: [reviewer.principal.name, deps.clock.now()] },
+  ])
+}
+
+/** Puts it back; owners and admins may do so for others. */
+export async function unclaim(deps: DecisionDependencies, reviewer: Reviewer, row: NamedEscalation): Promise<void> {
+  requireOpen(row, deps.clock.now())
+  if (row.claimedBy === null) return
+  const { name, roles } = reviewer.principal
+  if (row.claimedBy !== name && !roles.some((role) => role === 'owner' || role === 'admin')) throw claimedByAnother()
+  await change(deps, reviewer, row, 'escalation.unclaimed', { details: { claimed_by: row.claimedBy } }, [
+    { sql: "state = 'queued', claimed_by = null, claimed_at = null", args: [] },
+  ])
+}
+
+/**
+ * Decides, once. Throws `conflict` where it is decided, has expired or somebody else has claimed it. A grant lies in the
+ * state, which is written before the ledger: so the reviewer claims first, after which nobody else decides, and a
+ * grant's id is the escalation's, of which there can be one.
+ */
+export async function resolve(
+  deps: DecisionDependencies,
+  reviewer: Reviewer,
+  row: NamedEscalation,
+  { resolution, note, grantOnceSeconds }: Resolution,
+): Promise<void> {
+  const now = deps.clock.now()
+  requireOpen(row, now)
+  requireOther(reviewer.principal, row)
+  const { name } = reviewer.principal
+  if (row.claimedBy !== null && row.claimedBy !== name) throw claimedByAnother()
+  const grant = grantOnceSeconds === null ? null : { id: row.id, expiresAt: now + 1000 * grantOnceSeconds }
+  if (grant !== null) await claim(deps, reviewer, row)
+  const details = {
+    resolution,
+    note,
+    grant: grant === null ? null : { id: grant.id, expires_at: timestamp(grant.expiresAt) },
+  }
+  const sets = [
+    { sql: "state = 'resolved', resolution = ?, note = ?", args: [resolution, note] },
+    { sql: 'resolved_by = ?, resolved_at = ?', args: [name, now] },
+    { sql: 'grant_id = ?, grant_expires_at = ?', args: [grant?.id ?? null, grant?.expiresAt ?? null] },
+  ]
+  await change(deps, reviewer, row, 'escalation.resolved', { details, grant }, sets)
+}
+
+const claimedByAnother = () => new Failure('conflict', { message: 'Somebody else has claimed this escalation' })
+
+function requireOpen(row: NamedEscalation, now: number): void {
+  const state = stateOf(row, now)
+  if (state === 'queued' || state === 'claimed') return
+  throw new Failure('conflict', { message: `The escalation is ${state}` })
+}
+
+/** Self is the request's user, or the very token that sent it; who made the token does not count. */
+function requireOther({ userId, tokenId }: Principal, row: NamedEscalation): void {
+  if ((userId !== null && userId === row.userId) || tokenId === row.tokenId) {
+    throw new Failure('permission_denied', { message: 'Nobody decides about a request of their own' })
+  }
+}
+
+interface GivenGrant {
+  id: string
+  expiresAt: number
+}
+
+async function change(
+  { recorder, clock, newId }: DecisionDependencies,
+  { principal, requestId }: Reviewer,
+  row: NamedEscalation,
+  type: EventType,
+  { details, grant = null }: { details: Record<string, unknown>; grant?: GivenGrant | null },
+  sets: readonly Statement[],
+): Promise<void> {
+  const event = controlPlaneEvent({
+    type,
+    principal,
+    requestId,
+    teamId: row.teamId,
+    tokenId: row.tokenId,
+    details: { escalation_id: row.id, policy_id: row.policyId, ...details },
+    configVersion: 0,
+    clock,
+    newId,
+  })
+  const update: Statement = {
+    sql: `update escalations set ${sets.map(({ sql }) => sql).join(', ')}, version = version + 1 where id = ?`,
+    args: [...sets.flatMap(({ args }) => args), row.id],
+  }
+  if (grant === null) {
+    await recorder.change({ event, state: [], ledger: [unchanged(row.id, row.version), update] })
+    return
+  }
+  await recorder.change({
+    event,
+    guard: { sql: 'select not exists (select 1 from grants where id = ?)', args: [grant.id] },
+    state: [insertRow(grants, { ...grant, tokenId: row.tokenId, digest: row.digest }, { version: newStateVersion })],
+    ledger: [update],
+  })
+}

@@ -1,0 +1,66 @@
+/**
+ * What the policies say of the answer (contract section 7): post_request of what the provider sent, then pre_response of
+ * what is about to go out. A whole answer is looked at here; for a stream this makes the inspection that the relay passes
+ * every frame through (`policed-stream.ts`).
+ */
+
+import { inspectSlots } from '../inspection/slots.ts'
+import { ResponseView } from '../policies/context.ts'
+import { runStage } from '../policies/run-stage.ts'
+import { calledTools } from '../policies/trial.ts'
+import { digestOf, failureOf } from './decisions.ts'
+import { type Exchange, type Gateway, given } from './exchange.ts'
+import { isPoliced, PolicedStream } from './policed-stream.ts'
+import { noteStage, requestContext, stageRun } from './policy-subject.ts'
+import { useGrant, withGrant } from './use-grant.ts'
+
+/** Makes ready what a streamed answer goes through, under the chain that admits the request. */
+export function prepareInspection(exchange: Exchange, gateway: Gateway): void {
+  if (!given(exchange.facts).stream || !isPoliced(exchange)) return
+  exchange.beginInspection = (reader) => new PolicedStream(exchange, gateway, reader)
+}
+
+/** Whether a whole answer must be looked at before it may go out. */
+export const isAnswerConsidered = (exchange: Exchange): boolean => isPoliced(exchange)
+
+/**
+ * Looks at a whole answer and gives what goes out in its place: the body, changed, or null where it goes as it came.
+ * Throws what a policy decided.
+ */
+export async function considerAnswer(
+  exchange: Exchange,
+  gateway: Gateway,
+  { status, body }: { status: number; body: Record<string, unknown> },
+): Promise<Record<string, unknown> | null> {
+  const { dialect } = exchange
+  const chain = given(exchange.chain)
+  const texts = () => dialect.answerText(body)
+  let changed = false
+  const response = new ResponseView({ status, texts, toolCalls: () => calledTools(body) })
+  const context = { ...requestContext(exchange, gateway), response }
+  for (const stage of ['post_request', 'pre_response'] as const) {
+    let policies = chain.at(stage)
+    while (policies.length > 0) {
+      const subject = { stage, context, facts: given(exchange.facts), body, requestBody: exchange.parsed, texts }
+      const outcome = await runStage(stageRun(exchange, gateway, policies, { ...subject, placeholders: null }))
+      if (exchange.cut !== null) throw exchange.cut.failure
+      changed ||= outcome.changed.size > 0
+      const { decisive } = outcome
+      const granted = outcome.verdict === 'escalate' && decisive !== null && (await isGranted(exchange, gateway))
+      noteStage(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
+      const failure = granted || decisive === null ? null : failureOf(exchange, gateway, decisive)
+      if (failure !== null) throw failure
+      policies = granted ? policies.slice(policies.indexOf(decisive.policy) + 1) : []
+    }
+  }
+  if (exchange.placeholders !== null && exchange.placeholders.size > 0) {
+    changed = inspectSlots(texts(), [exchange.placeholders.restoring()]).changed.size > 0 || changed
+  }
+  return changed ? body : null
+}
+
+/** The reviewer saw the request: the leave to send it is the leave to have its answer. */
+async function isGranted(exchange: Exchange, gateway: Gateway): Promise<boolean> {
+  digestOf(exchange, gateway)
+  return await useGrant(exchange, gateway)
+}

@@ -1,0 +1,87 @@
+/**
+ * What a policy's verdict is to the caller and to the record: the failure that ends a request, and one `decision` event
+ * for each verdict other than allow (contract section 7). The event of a policy that asked for a person says
+ * approval_required and carries what the control plane queues (contract section 10).
+ */
+import type { Event, Verdict } from '../events/event.ts'
+import { Failure, type FailureCode } from '../failure.ts'
+import type { PolicyResult } from '../policies/chain.ts'
+import { brokenReason, type Said } from '../policies/run-stage.ts'
+import type { Exchange, Gateway } from './exchange.ts'
+
+/** What the control plane needs to put a request before a person. */
+export interface EscalationNotice {
+  /** What the caller was told; an identical retry is told another, which names the same record. */
+  readonly id: string
+  readonly policyId: string
+  readonly policyVersion: number
+  /** Of the request, by the installation's prompt-hash key. */
+  readonly digest: string
+}
+
+const codes = {
+  block: 'content_policy_violation',
+  deny: 'policy_denied',
+  rate_limit: 'policy_rate_limited',
+  escalate: 'policy.escalated',
+} as const satisfies Record<string, FailureCode>
+
+const isFailing = (verdict: string): verdict is keyof typeof codes => Object.hasOwn(codes, verdict)
+
+/** The failure that a policy's verdict is; null for a verdict with which the request goes on. */
+export function failureOf(exchange: Exchange, gateway: Gateway, said: Said): Failure | null {
+  const { verdict, reasonCode, message, retryAfter } = said.decision
+  if (!isFailing(verdict)) return null
+  const escalation =
+    verdict === 'escalate' ? { id: queue(exchange, gateway, said), status: 'queued' as const } : undefined
+  const verdictan = { verdict: verdict.toUpperCase(), reason_code: reasonCode }
+  return new Failure(codes[verdict], {
+    verdictan: escalation === undefined ? verdictan : { ...verdictan, escalation },
+    ...(message === undefined ? {} : { message }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  })
+}
+
+function queue(exchange: Exchange, { newId }: Gateway, { policy }: Said): string {
+  const { promptHash } = exchange
+  exchange.escalation = { id: newId(), policyId: policy.id, policyVersion: policy.version, digest: promptHash ?? '' }
+  return exchange.escalation.id
+}
+
+/** The request's digest under which it is queued and may be granted. Computed once, of the body as it came. */
+export function digestOf(exchange: Exchange, { lane }: Gateway): string {
+  exchange.promptHash ??= lane.standing.promptHash(exchange.body ?? new Uint8Array(0))
+  return exchange.promptHash
+}
+
+/** What all events of an exchange have in common. */
+export type EventFrame = (id: string, verdict: Verdict, reason: string) => Event
+
+/** The decision events of an exchange, made of a common frame of its events. */
+export function decisionEvents(exchange: Exchange, { newId }: Pick<Gateway, 'newId'>, frame: EventFrame): Event[] {
+  return exchange.policyResults.filter(isNoted).map((result) => {
+    const { escalation } = exchange
+    const escalated = escalation !== null && result.verdict === 'escalate' && result.policy_id === escalation.policyId
+    const asked = result.verdict === 'escalate' && result.mode === 'enforce'
+    const event = frame(newId(), asked ? 'approval_required' : result.verdict, result.reason_code)
+    event.details = { ...result, ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}) }
+    return event
+  })
+}
+
+/** What is an event of its own: every verdict but allow, and a policy that failed even where that let it pass. */
+const isNoted = ({ verdict, reason_code }: PolicyResult): boolean => verdict !== 'allow' || reason_code === brokenReason
+
+const noticeOf = (
+  { facts, model, route, family }: Exchange,
+  { id, policyId, policyVersion, digest }: EscalationNotice,
+) => ({
+  id,
+  policy_id: policyId,
+  policy_version: policyVersion,
+  digest,
+  route,
+  family,
+  model: facts?.model ?? null,
+  provider: model?.provider.name ?? null,
+})

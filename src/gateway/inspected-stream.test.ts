@@ -1,0 +1,270 @@
+import { expect, test } from 'bun:test'
+import { chat } from '../dialects/chat.ts'
+import type { Dialect, StreamReader } from '../dialects/dialect.ts'
+import { messages } from '../dialects/messages.ts'
+import { responses } from '../dialects/responses.ts'
+import { Failure } from '../failure.ts'
+import { relayed, WordInspection } from './test-relay.ts'
+
+const block = () =>
+  new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'terms.bad' } })
+const escalate = () =>
+  new Failure('policy.escalated', {
+    verdictan: { verdict: 'ESCALATE', reason_code: 'review', escalation: { id: 'e-1', status: 'queued' } },
+  })
+
+const chunk = (content: string) => `data: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`
+const finish = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+const done = 'data: [DONE]\n\n'
+const event = (type: string, members: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
+const created = event('response.created', { sequence_number: 0, response: { id: 'resp_1', output: [] } })
+const textDelta = (number: number, delta: string) =>
+  event('response.output_text.delta', {
+    sequence_number: number,
+    item_id: 'msg_1',
+    output_index: 0,
+    content_index: 0,
+    delta,
+  })
+const messageStart = event('message_start', { message: { content: [], usage: { input_tokens: 1, output_tokens: 1 } } })
+const blockStart = event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } })
+const blockDelta = (text: string) => event('content_block_delta', { index: 0, delta: { type: 'text_delta', text } })
+
+const stopAt = (failure: () => Failure) => (reader: StreamReader) => new WordInspection(reader, 'forbidden', failure)
+
+test('text that may still become a match waits, and goes on where it does not', async () => {
+  const { text, outcomes } = await relayed(chat, {
+    chunks: [chunk('a for'), chunk('b forbid'), finish, done],
+    inspect: stopAt(block),
+  })
+  const contents = [...text.matchAll(/"content":"([^"]*)"/g)].map(([, content]) => content)
+  expect(contents.join('|')).toBe('a |forb |forbid')
+  expect(text.indexOf('forbid"')).toBeLessThan(text.indexOf('finish_reason":"stop'))
+  expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
+})
+
+test('a block ends each dialect’s stream with its error, recorded, and the provider is cancelled', async () => {
+  const scripts: readonly [Dialect, string[], (text: string) => void][] = [
+    [
+      chat,
+      [chunk('a for'), chunk('bidden b')],
+      (text) => {
+        const [, error, end] = text.trim().split('\n\n').slice(-3)
+        expect(end).toBe('data: [DONE]')
+        expect(JSON.parse(error?.slice(6) ?? '')).toMatchObject({
+          error: { code: 'content_policy_violation', type: 'invalid_request_error' },
+          verdictan: { verdict: 'BLOCK', reason_code: 'terms.bad' },
+        })
+      },
+    ],
+    [
+      responses,
+      [created, textDelta(1, 'a for'), textDelta(2, 'bidden b')],
+      (text) => {
+        const last = text.trim().split('\n\n').at(-1) ?? ''
+        expect(last).toStartWith('event: error\ndata: ')
+        expect(JSON.parse(last.split('data: ')[1] ?? '')).toMatchObject({
+          type: 'error',
+          code: 'content_policy_violation',
+          sequence_number: 3,
+          verdictan: { verdict: 'BLOCK' },
+        })
+      },
+    ],
+    [
+      messages,
+      [messageStart, blockStart, blockDelta('a for'), blockDelta('bidden b')],
+      (text) => {
+        const last = text.trim().split('\n\n').at(-1) ?? ''
+        expect(last).toStartWith('event: error\ndata: ')
+        expect(JSON.parse(last.split('data: ')[1] ?? '')).toMatchObject({
+          type: 'error',
+          error: { type: 'invalid_request_error', code: 'content_policy_violation' },
+          request_id: 'request-1',
+          verdictan: { verdict: 'BLOCK', reason_code: 'terms.bad' },
+        })
+      },
+    ],
+  ]
+  for (const [dialect, chunks, check] of scripts) {
+    const { answer, text, outcomes, exchange } = await relayed(dialect, { chunks, inspect: stopAt(block), open: true })
+    expect(answer.status).toBe(200)
+    expect(text).toContain('"a ')
+    expect(text).not.toContain('for')
+    check(text)
+    expect(outcomes).toMatchObject([{ verdict: 'block', reason_code: 'terms.bad', details: { status: 200 } }])
+    expect(exchange.abort.signal.aborted).toBe(true)
+  }
+})
+
+test('what is blocked before anything was passed on is a whole error answer', async () => {
+  const { answer, text, outcomes } = await relayed(chat, {
+    chunks: [chunk('forbidden')],
+    inspect: stopAt(block),
+    open: true,
+  })
+  expect([answer.status, answer.headers.get('x-service-verdict')]).toEqual([400, 'BLOCK'])
+  expect(answer.headers.get('x-should-retry')).toBe('false')
+  expect(JSON.parse(text)).toMatchObject({
+    error: { code: 'content_policy_violation' },
+    verdictan: { verdict: 'BLOCK' },
+  })
+  expect(outcomes).toMatchObject([{ verdict: 'block', reason_code: 'terms.bad', details: { status: 400 } }])
+})
+
+test('an escalation before any text is the family’s own stream, with its header', async () => {
+  const types: Record<string, readonly string[]> = {
+    chat: ['chat.completion.chunk'],
+    responses: ['response.created', 'response.incomplete'],
+    messages: ['message_start', 'message_delta', 'message_stop'],
+  }
+  const firsts = [
+    [chat, chunk('forbidden')],
+    [responses, textDelta(0, 'forbidden')],
+    [messages, blockDelta('forbidden')],
+  ] as const
+  for (const [dialect, first] of firsts) {
+    const { answer, text, outcomes } = await relayed(dialect, {
+      chunks: [first],
+      inspect: stopAt(escalate),
+      open: true,
+    })
+    expect([answer.status, answer.headers.get('x-service-verdict')]).toEqual([200, 'ESCALATE'])
+    expect(answer.headers.get('content-type')).toStartWith('text/event-stream')
+    const said = [...text.matchAll(/data: (\{.*\})/g)].map(([, data]) => JSON.parse(data ?? ''))
+    expect(said.map(({ object, type }) => object ?? type)).toEqual([...(types[dialect.family] ?? [])])
+    expect(text).toContain('"escalation":{"id":"e-1","status":"queued"}')
+    expect(outcomes).toMatchObject([{ verdict: 'escalate', reason_code: 'review' }])
+  }
+})
+
+test('an escalation after text was passed on shows in the last frames only', async () => {
+  const { text } = await relayed(responses, {
+    chunks: [created, textDelta(1, 'a '), textDelta(2, 'forbidden')],
+    inspect: stopAt(escalate),
+    open: true,
+  })
+  expect(text.match(/event: (\S+)/g)).toEqual([
+    'event: response.created',
+    'event: response.output_text.delta',
+    'event: response.incomplete',
+  ])
+})
+
+test('what only the gateway asked for reaches neither the inspection nor the caller', async () => {
+  const usage = 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}\n\n'
+  let inspection: WordInspection | null = null
+  const { text, exchange } = await relayed(chat, {
+    chunks: [chunk('a') + finish + usage + done],
+    inspect: (reader) => {
+      inspection = new WordInspection(reader, 'forbidden', block)
+      return inspection
+    },
+    prepare: ({ edits }) => edits.set('stream_options', '{"include_usage":true}'),
+  })
+  expect(text).toBe(chunk('a') + finish + done)
+  expect(exchange.usage).toMatchObject({ inputTokens: 3, outputTokens: 4 })
+  expect((inspection as WordInspection | null)?.seen.map(({ data }) => data)).not.toContain(usage.slice(6, -2))
+  const plain = await relayed(chat, {
+    chunks: [chunk('a') + finish + usage + done],
+    prepare: ({ edits }) => edits.set('stream_options', '{"include_usage":true}'),
+  })
+  expect(plain.text).toBe(chunk('a') + finish + done)
+})
+
+test('an inspection that holds the head holds everything, comments too', async () => {
+  const held: Uint8Array[] = []
+  const { text } = await relayed(chat, {
+    chunks: [': open\n\n', chunk('a'), chunk('b') + finish, done],
+    inspect: () => ({
+      take(frame, facts) {
+        held.push(frame.bytes)
+        return { bytes: facts?.terminal ? Buffer.concat(held) : null, stop: null }
+      },
+      end: () => ({ bytes: null, stop: null }),
+    }),
+  })
+  expect(text).toBe(`: open\n\n${chunk('a')}${chunk('b')}${finish}${done}`)
+})
+
+test('an inspection may ask outside', async () => {
+  const { text } = await relayed(chat, {
+    chunks: [chunk('a') + chunk('b'), finish + done],
+    inspect: () => ({
+      async take({ bytes }) {
+        await Bun.sleep(1)
+        return { bytes, stop: null }
+      },
+      end: () => ({ bytes: null, stop: null }),
+    }),
+  })
+  expect(text).toBe(chunk('a') + chunk('b') + finish + done)
+})
+
+test('what cannot be inspected is an error and is not passed on', async () => {
+  const { text, outcomes } = await relayed(chat, {
+    chunks: [chunk('a') + chunk('b') + done],
+    inspect: () => ({
+      take({ bytes, data }) {
+        if (data?.includes('"b"')) throw new RangeError('too deep')
+        return { bytes, stop: null }
+      },
+      end: () => ({ bytes: null, stop: null }),
+    }),
+  })
+  expect(text).toStartWith(chunk('a'))
+  expect(text).not.toContain('"b"')
+  expect(text).toContain('upstream_provider_error')
+  expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.invalid_answer' }])
+})
+
+test('a stream that breaks off gives what was held, and then its error', async () => {
+  const { text, outcomes } = await relayed(chat, { chunks: [chunk('a forbid')], inspect: stopAt(block) })
+  expect(text).toContain('"content":"forbid"')
+  expect(text).toContain('upstream_provider_error')
+  expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
+})
+
+test('the verdict and reason of the policies are the outcome’s', async () => {
+  const { outcomes } = await relayed(chat, {
+    chunks: [chunk('a'), done],
+    prepare(exchange) {
+      exchange.verdict = 'redact'
+      const result = {
+        policy_id: 'p',
+        kind: 'pii',
+        stage: 'pre_request',
+        latency_ms: 0,
+        targets: [],
+        mode: 'enforce',
+      } as const
+      exchange.policyResults.push({ ...result, verdict: 'redact', reason_code: 'pii.email' })
+    },
+  })
+  expect(outcomes).toMatchObject([{ verdict: 'redact', reason_code: 'pii.email' }])
+})
+
+test('a provider that says an error and then ends its stream is heard out', async () => {
+  const error = event('error', { sequence_number: 1, error: { code: 'quota', message: 'none left' } })
+  const failed = event('response.failed', { sequence_number: 2, response: { id: 'resp_1', error: { code: 'quota' } } })
+  const { text, outcomes } = await relayed(responses, { chunks: [created, error, failed], open: true })
+  expect(text).toBe(created + error + failed)
+  expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
+  const short = await relayed(responses, { chunks: [created, error] })
+  expect(short.text).toBe(created + error)
+})
+
+test('output that the provider has not counted yet is counted by its text', async () => {
+  const { exchange } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
+  expect(exchange.usage).toMatchObject({ inputTokens: 1, outputTokens: 2 })
+})
+
+test('a messages stream that ends without message_stop is an error in its language', async () => {
+  const { text, outcomes } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('a')] })
+  const last = text.trim().split('\n\n').at(-1) ?? ''
+  expect(JSON.parse(last.split('data: ')[1] ?? '')).toMatchObject({
+    type: 'error',
+    error: { type: 'api_error', code: 'upstream_provider_error' },
+  })
+  expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
+})

@@ -1,0 +1,105 @@
+import { afterEach, expect, test } from 'bun:test'
+import type { GovernedToken } from '../tokens/governed.ts'
+import type { AccessPolicy, ConsumerGroup, LimitSet } from '../usage/limits.ts'
+import { noLimits } from '../usage/limits.ts'
+import { LaneRates } from '../usage/rate-lane.ts'
+import type { SlotCell } from '../usage/rate-wire.ts'
+import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
+
+let running: TestGateway
+afterEach(() => running.stop())
+
+const group = (members: Partial<ConsumerGroup>): ConsumerGroup => ({
+  id: 'g',
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+  ...members,
+})
+const policy = (members: Partial<AccessPolicy>): AccessPolicy => ({
+  ...group({}),
+  id: 'p',
+  models: null,
+  providers: null,
+  ...members,
+})
+
+/** A gateway alone with its limits: whatever it asks for is granted, up to `slots`. */
+async function start(limits: Partial<LimitSet>, token: Partial<GovernedToken>, slots = 100) {
+  running = await startTestGateway(() => Response.json(completion), { drain_seconds: 0 })
+  const answer = ({ account, granted, returned, want }: SlotCell) => ({
+    account,
+    granted: Math.min(slots, granted + want),
+    returned,
+  })
+  const rates = new LaneRates({
+    clock: { monotonic: () => performance.now() },
+    post: async (cells) => ({ cells: cells.map(answer) }),
+  })
+  Object.assign(running.lane, { rates })
+  Object.assign(running.lane.view, { limits: { ...noLimits, ...limits } })
+  const secret = running.lane.addToken(token)
+  return (body: unknown = question) => running.chat(body, { secret })
+}
+
+test('a consumer group lets so many requests through, then answers 429 with Retry-After', async () => {
+  const ask = await start({ groupsOf: new Map([['user:u', [group({ requestsPerMinute: 2 })]]]) }, { userId: 'u' }, 2)
+  expect([(await ask()).status, (await ask()).status]).toEqual([200, 200])
+  const refused = await ask()
+  expect([refused.status, await refused.json()]).toMatchObject([
+    429,
+    { error: { code: 'consumer_group_rate_limit_exceeded', type: 'rate_limit_exceeded' } },
+  ])
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(refused.headers.get('x-should-retry')).toBeNull()
+})
+
+test('an access policy and the own limits of a token answer 503 with Retry-After', async () => {
+  const accessPolicies = new Map([['p', policy({ requestsPerMinute: 1 })]])
+  const ask = await start({ accessPolicies }, { accessPolicyIds: ['p'] }, 1)
+  expect((await ask()).status).toBe(200)
+  const refused = await ask()
+  expect([refused.status, await refused.json()]).toMatchObject([
+    503,
+    { error: { code: 'usage_authorization_rate_limited', type: 'service_unavailable' } },
+  ])
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  const own = running.lane.addToken({ rateLimitRpm: 1 })
+  expect((await running.chat(question, { secret: own })).status).toBe(200)
+  expect((await running.chat(question, { secret: own })).status).toBe(503)
+})
+
+test('a request that is refused for another reason uses nothing', async () => {
+  const ask = await start({}, { rateLimitRpm: 1 }, 1)
+  running.lane.journal.full = { open: true }
+  expect((await ask()).status).toBe(503)
+  running.lane.journal.full = {}
+  expect((await ask()).status).toBe(200)
+})
+
+test('tokens a minute are counted as the answer says', async () => {
+  // The answer uses 18 tokens, the question is estimated at 3.
+  const ask = await start({}, { rateLimitTpm: 20 }, 20)
+  expect((await ask()).status).toBe(200)
+  expect((await ask()).status).toBe(503)
+})
+
+test('an access policy keeps a token to its models and providers', async () => {
+  const models = new Map([['p', policy({ models: ['other*'] })]])
+  const ask = await start({ accessPolicies: models }, { accessPolicyIds: ['p'] })
+  expect(await (await ask()).json()).toMatchObject({ error: { code: 'tokens.model_not_allowed', param: 'model' } })
+  const providers = new Map([['p', policy({ providers: ['elsewhere'] })]])
+  Object.assign(running.lane.view, { limits: { ...noLimits, accessPolicies: providers } })
+  expect(await (await ask()).json()).toMatchObject({ error: { code: 'tokens.provider_not_allowed' } })
+})
+
+test('without the control plane a limit that was never asked about answers 503', async () => {
+  const ask = await start({}, { rateLimitRpm: 1 })
+  const rates = new LaneRates({
+    clock: { monotonic: () => performance.now() },
+    post: async () => {
+      throw new Error('unreachable')
+    },
+  })
+  Object.assign(running.lane, { rates })
+  expect(await (await ask()).json()).toMatchObject({ error: { code: 'usage_authority_unavailable' } })
+})

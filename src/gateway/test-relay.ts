@@ -1,0 +1,125 @@
+/** One scripted stream through the relay, for the tests of this folder, and an inspection that is easy to follow. */
+import type { Dialect, FrameFacts, StreamReader } from '../dialects/dialect.ts'
+import type { Failure } from '../failure.ts'
+import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { silentLog } from '../lib/log.ts'
+import type { SseFrame } from '../lib/sse.ts'
+import { PriceBook } from '../providers/price-book.ts'
+import { Circuits } from './circuit.ts'
+import { beginExchange, type Exchange, type Gateway } from './exchange.ts'
+import type { BeginInspection, Inspected, StreamInspection } from './inspected-stream.ts'
+import { createMeter } from './meter.ts'
+import { interruptedEvent } from './record.ts'
+import { refuse } from './refuse.ts'
+import { createRunning } from './running.ts'
+import { relayStream } from './stream.ts'
+import { createTestLane, testSettings } from './test-lane.ts'
+
+/** Stops at a word, of which it lets no part go: what may still become the word is held back. */
+export class WordInspection implements StreamInspection {
+  readonly seen: SseFrame[] = []
+  readonly #reader: StreamReader
+  readonly #word: string
+  readonly #failure: () => Failure
+  readonly #held = new Map<string, string>()
+
+  constructor(reader: StreamReader, word: string, failure: () => Failure) {
+    this.#reader = reader
+    this.#word = word
+    this.#failure = failure
+  }
+
+  take(frame: SseFrame, facts: FrameFacts | null): Inspected {
+    this.seen.push(frame)
+    const opened = facts === null ? null : this.#reader.open(frame)
+    if (opened === null) return { bytes: frame.bytes, stop: null }
+    const before: Uint8Array[] = []
+    for (const piece of opened.pieces) {
+      if (piece.whole) continue
+      const text = (this.#held.get(piece.channel) ?? '') + piece.text
+      const found = text.indexOf(this.#word)
+      const kept = found < 0 ? this.#tail(text) : text.length - found
+      piece.replace(text.slice(0, text.length - kept))
+      this.#held.set(piece.channel, text.slice(text.length - kept))
+      if (found >= 0) return { bytes: found === 0 ? null : opened.bytes(), stop: this.#failure() }
+    }
+    for (const channel of opened.ends) before.push(this.#rest(channel))
+    return { bytes: Buffer.concat([...before, opened.bytes()]), stop: null }
+  }
+
+  end(): Inspected {
+    return { bytes: Buffer.concat([...this.#held.keys()].map((channel) => this.#rest(channel))), stop: null }
+  }
+
+  #tail(text: string): number {
+    for (let length = Math.min(text.length, this.#word.length - 1); length > 0; length--) {
+      if (this.#word.startsWith(text.slice(-length))) return length
+    }
+    return 0
+  }
+
+  #rest(channel: string): Uint8Array {
+    const rest = this.#held.get(channel) ?? ''
+    this.#held.delete(channel)
+    return rest === '' ? new Uint8Array(0) : this.#reader.delta(channel, rest)
+  }
+}
+
+export interface Script {
+  chunks: readonly string[]
+  inspect?: BeginInspection
+  /** The stream stays open after its chunks. */
+  open?: boolean
+  prepare?: (exchange: Exchange) => void
+}
+
+/** An exchange that has been read and opened, and the gateway it runs in. */
+export async function prepared(dialect: Dialect, { stream }: { stream: boolean }) {
+  const lane = createTestLane()
+  const settings = testSettings({})
+  const running = createRunning(settings, systemClock, () => undefined)
+  const meter = createMeter()
+  const gateway: Gateway = {
+    lane,
+    prices: new PriceBook(),
+    settings,
+    fetch,
+    clock: systemClock,
+    newId,
+    log: silentLog,
+    meter,
+    running,
+    circuits: new Circuits(settings),
+    draining: false,
+  }
+  const request = new Request('http://localhost/', { method: 'POST' })
+  const beginning = { request, connection: null, requestId: 'request-1', route: dialect.route, family: dialect.family }
+  const exchange = beginExchange({ ...beginning, dialect }, gateway)
+  exchange.facts = dialect.read({ model: 'm', stream })
+  exchange.opened = true
+  await lane.journal.open(exchange.id, interruptedEvent(exchange, gateway))
+  return { exchange, gateway, lane }
+}
+
+/** Relays one scripted stream as a gateway does, and gives what the caller got. */
+export async function relayed(dialect: Dialect, { chunks, inspect, open = false, prepare }: Script) {
+  const { exchange, gateway, lane } = await prepared(dialect, { stream: true })
+  exchange.beginInspection = inspect ?? null
+  prepare?.(exchange)
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(new TextEncoder().encode(chunk))
+      if (!open) controller.close()
+    },
+  })
+  let answer: Response
+  try {
+    await relayStream(exchange, gateway, new Response(body, { headers: { 'content-type': 'text/event-stream' } }))
+    answer = exchange.answer ?? Response.error()
+  } catch (thrown) {
+    answer = await refuse(exchange, gateway, thrown)
+  }
+  const text = await answer.text()
+  return { answer, text, outcomes: lane.journal.outcomes(), exchange }
+}

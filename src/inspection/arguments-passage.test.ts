@@ -1,0 +1,127 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { patternDetector } from './pattern-detector.ts'
+import { personalData } from './personal-data.ts'
+import { termDetector } from './term-detector.ts'
+import { cutAt, passPieces, ruleOf } from './test-passing.ts'
+
+const plain = { caseSensitive: false, homoglyphs: false, wordBoundaries: false }
+const terms = (...list: string[]) => termDetector(list, '#', plain)
+const redacted = (list: readonly string[], ...pieces: string[]) =>
+  passPieces([ruleOf(terms(...list), 'redact')], pieces, 'tool_arguments').text
+
+test('an escaped spelling hides nothing, in strings and in keys', () => {
+  expect(redacted(['a@b.co'], '{"to":"x a\\u0040b.co y"}')).toBe('{"to":"x [#] y"}')
+  expect(redacted(['a@b.co'], '{"a\\u0040b\\u002eco":1}')).toBe('{"[#]":1}')
+  expect(redacted(['line two'], '{"x":"line\\ntwo"}')).toBe('{"x":"[#]"}')
+  expect(redacted(['😀'], '{"x":"\\ud83d\\ude00!"}')).toBe('{"x":"[#]!"}')
+})
+
+test('a term that only the raw text spells is taken out with the whole of its escapes', () => {
+  expect(redacted(['name'], '{"x":"a\\name"}')).toBe('{"x":"a[#]"}')
+  expect(redacted(['u0041'], '{"x":"a\\u0041b"}')).toBe('{"x":"a[#]b"}')
+})
+
+test('a number of which a part was found becomes a string whole', () => {
+  expect(redacted(['111'], '{"n":-21114.5e3,"m":12}')).toBe('{"n":"[#]","m":12}')
+  expect(redacted(['true'], '[true, false]')).toBe('["[#]", false]')
+})
+
+test('the structure between strings stays where a match spans it', () => {
+  expect(redacted(['a","b'], '["a","b","c"]')).toBe('["[#]","","c"]')
+})
+
+test('arguments that are no JSON are plain text', () => {
+  expect(redacted(['cat'], 'SELECT "cat\\', 'cat" 12')).toBe('SELECT "[#]\\[#]" 12')
+})
+
+test('a block lets out the arguments before the match and nothing of it', () => {
+  const pieces = [...'{"a":"fine","b":"ba\\u0064 word"}']
+  const passed = passPieces([ruleOf(terms('bad'), 'block')], pieces, 'tool_arguments')
+  expect(passed.text).toBe('{"a":"fine","b":"')
+  expect(passed.stop?.verdict).toBe('block')
+})
+
+test('text that is no part of a match goes out with the piece that brought it', () => {
+  const passed = passPieces([ruleOf(terms('zebra'), 'redact')], ['{"a":"fi', 'ne ze', 'ro"}'], 'tool_arguments')
+  expect(passed.parts).toEqual(['{"a":"fi', 'ne ', 'zero"}', ''])
+})
+
+const characters = ['a', 'b', 'c', ' ', '1', '2', '"', '\\', '\n', 'é', '😀', '\u200b', '/', 'u']
+const string = fc.array(fc.constantFrom(...characters), { maxLength: 8 }).map((all) => all.join(''))
+const value = fc.letrec((tie) => ({
+  any: fc.oneof({ maxDepth: 3 }, string, fc.integer(), fc.boolean(), fc.constant(null), tie('list'), tie('object')),
+  list: fc.array(tie('any'), { maxLength: 3 }),
+  object: fc.dictionary(string, tie('any'), { maxKeys: 3 }),
+})).object
+const list = fc.array(
+  fc
+    .array(fc.constantFrom('a', 'b', 'c', '1', '2', ' ', 'é', '😀', 'u'), { minLength: 1, maxLength: 3 })
+    .map((all) => all.join('')),
+  { minLength: 1, maxLength: 4 },
+)
+
+/** JSON text of which some characters are written as escapes. */
+const written = fc.tuple(value, fc.infiniteStream(fc.integer({ min: 0, max: 3 }))).map(([object, dice]) =>
+  JSON.stringify(object).replace(/[abcé12 ]/g, (character, offset: number, whole: string) => {
+    const [roll] = dice.take(1)
+    return roll === 0 && inString(whole, offset)
+      ? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+      : character
+  }),
+)
+
+function inString(json: string, offset: number): boolean {
+  let quoted = false
+  for (let index = 0; index < offset; index++) {
+    if (json[index] === '\\') index++
+    else if (json[index] === '"') quoted = !quoted
+    if (index >= offset) return false
+  }
+  return quoted && json[offset - 1] !== '\\' && !/\\u[0-9a-f]{0,3}$/.test(json.slice(0, offset))
+}
+
+/** Every string of a value, keys too, as a reader of the parsed arguments sees them; numbers by their digits. */
+function spelled(parsed: unknown): string[] {
+  if (Array.isArray(parsed)) return parsed.flatMap(spelled)
+  if (typeof parsed === 'object' && parsed !== null) {
+    return Object.entries(parsed).flatMap(([key, inner]) => [key, ...spelled(inner)])
+  }
+  return [String(parsed)]
+}
+
+const visible = (text: string) => text.replaceAll('\u200b', '').normalize('NFKC').toLowerCase().replaceAll('\n', ' ')
+
+test('redacted arguments parse, spell no term, and are the same for every split', () => {
+  const result = fc.check(
+    fc.property(written, list, fc.array(fc.nat({ max: 300 }), { maxLength: 12 }), (json, found, cuts) => {
+      const out = redacted(found, ...cutAt(json, cuts))
+      expect(out).toBe(redacted(found, json))
+      const parsed: unknown = JSON.parse(out)
+      for (const text of spelled(parsed)) for (const term of found) expect(visible(text)).not.toContain(term)
+      const before = spelled(JSON.parse(json))
+      if (!found.some((term) => before.some((text) => visible(text).includes(term)) || json.includes(term))) {
+        if (!visible(json).match(new RegExp(found.map((term) => RegExp.escape(term)).join('|')))) expect(out).toBe(json)
+      }
+    }),
+    { numRuns: 1500 },
+  )
+  if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
+  console.log(`${result.numRuns} cases: redacted arguments`)
+}, 60_000)
+
+test('blocked arguments are a beginning of what came that spells no term, the same for every split', () => {
+  const card = ruleOf(patternDetector(personalData.card, { streaming: true, paramOf: String }), 'block')
+  const result = fc.check(
+    fc.property(written, list, fc.array(fc.nat({ max: 300 }), { maxLength: 12 }), (json, found, cuts) => {
+      const rules = [ruleOf(terms(...found), 'block'), card]
+      const passed = passPieces(rules, cutAt(json, cuts), 'tool_arguments')
+      expect(json.startsWith(passed.text)).toBe(true)
+      expect(passed.text).toBe(passPieces(rules, [json], 'tool_arguments').text)
+      for (const term of found) expect(visible(passed.text)).not.toContain(term)
+    }),
+    { numRuns: 1000 },
+  )
+  if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
+  console.log(`${result.numRuns} cases: blocked arguments`)
+}, 60_000)

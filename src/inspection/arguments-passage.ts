@@ -1,0 +1,178 @@
+/**
+ * Tool arguments on their way through one rule. They are JSON text, read twice: as it stands and as it says, so that an
+ * escaped spelling (`a\u0040b.co`) hides nothing. What is replaced is replaced so that the arguments still parse:
+ *
+ * - inside a string the replacement is written as JSON writes strings, and never a part of an escape is cut off;
+ * - a number or word of which something was found becomes a string whole, so it is held until its end is known;
+ * - quotes, brackets and commas inside a match stay, because they are the arguments' structure and not their text.
+ */
+import type { Found, TextFollower } from './follower.ts'
+import { JsonUnits } from './json-units.ts'
+import { type Finding, type InspectionRule, type Passage, type Stop, stopFor } from './rule.ts'
+
+/** A found stretch by its units. */
+interface Stretch {
+  start: number
+  end: number
+  found: Found
+}
+
+export class ArgumentsPassage implements Passage {
+  stop: Stop | null = null
+  readonly #rule: InspectionRule
+  readonly #place: string
+  readonly #findings: Finding[]
+  readonly #rawFollower: TextFollower
+  readonly #saidFollower: TextFollower
+  readonly #units = new JsonUnits()
+  /** Raw text that was not let go, and the offset of its first unit. */
+  #held = ''
+  #start = 0
+  /** Found and not yet passed, by their start in the raw text (first) or in what it says (second). */
+  #inRaw: Found[] = []
+  #inSaid: Found[] = []
+
+  constructor(rule: InspectionRule, place: string, findings: Finding[]) {
+    this.#rule = rule
+    this.#place = place
+    this.#findings = findings
+    this.#rawFollower = rule.matcher.follow()
+    this.#saidFollower = rule.matcher.follow()
+  }
+
+  push(piece: string): string {
+    return this.#pass(piece, false)
+  }
+
+  end(): string {
+    return this.#pass('', true)
+  }
+
+  #pass(piece: string, last: boolean): string {
+    if (this.stop !== null) return ''
+    this.#held += piece
+    const units = this.#units
+    const said = units.push(piece, last)
+    const inRaw = this.#rawFollower.push(piece, last)
+    const inSaid = this.#saidFollower.push(said, last)
+    this.#inRaw.push(...inRaw.matches)
+    this.#inSaid.push(...inSaid.matches)
+    let safe = last ? units.end : Math.min(units.unitAt(inRaw.safe), inSaid.safe)
+    if (!this.#rule.enforced) safe = units.end
+    else if (!last) safe = this.#wholeScalar(safe)
+    const out = this.#passUntil(safe, last)
+    units.dropBefore(units.unitAt(this.#start))
+    return this.#rule.enforced ? out : piece
+  }
+
+  /** The offset, or the beginning of the number or word that it stands in or at the end of. */
+  #wholeScalar(unit: number): number {
+    const units = this.#units
+    let start = unit
+    if (start === units.end && !units.inScalar) return start
+    if (start < units.end && units.kindAt(start) !== 'scalar') return start
+    while (start > units.first && units.kindAt(start - 1) === 'scalar') start--
+    return start
+  }
+
+  #passUntil(safe: number, last: boolean): string {
+    const units = this.#units
+    const stretches = this.#stretches()
+    let out = ''
+    let kept = 0
+    for (const stretch of stretches) {
+      if (stretch.start > safe || (stretch.end > safe && !this.#stops(stretch))) break
+      kept++
+      this.#tell(stretch)
+      if (!this.#rule.enforced) continue
+      this.stop = stopFor(this.#rule, stretch.found)
+      out += this.#raw(stretch.start)
+      if (this.stop !== null) return out
+      out += this.#replaced(stretch)
+    }
+    const waiting = stretches[kept]
+    this.#forget(stretches.slice(0, kept))
+    const until = waiting === undefined ? safe : Math.min(safe, waiting.start)
+    return out + (last ? this.#raw(units.end) : this.#raw(until))
+  }
+
+  #stops({ found }: Stretch): boolean {
+    return this.#rule.enforced && stopFor(this.#rule, found) !== null
+  }
+
+  /** All that was found, by units, overlapping ones as one; a number or word of which a part was found is in it whole. */
+  #stretches(): Stretch[] {
+    if (this.#inRaw.length === 0 && this.#inSaid.length === 0) return []
+    const units = this.#units
+    const fromRaw = this.#inRaw.map((found) => {
+      return { found, start: units.unitAt(found.start), end: units.unitAt(found.end - 1) + 1 }
+    })
+    const fromSaid = this.#inSaid.map((found) => ({ found, start: found.start, end: found.end }))
+    const ordered = [...fromRaw, ...fromSaid]
+      .map((stretch) => this.#withWholeScalars(stretch))
+      .toSorted((one, other) => one.start - other.start || other.end - one.end)
+    const merged: Stretch[] = []
+    for (const stretch of ordered) {
+      const before = merged.at(-1)
+      if (before !== undefined && stretch.start < before.end) {
+        before.end = Math.max(before.end, stretch.end)
+        if (stretch.found.endless) before.found = { ...before.found, endless: true }
+      } else merged.push(stretch)
+    }
+    return merged
+  }
+
+  #withWholeScalars({ found, start, end }: Stretch): Stretch {
+    const units = this.#units
+    let [from, to] = [start, Math.min(end, units.end)]
+    if (units.kindAt(from) === 'scalar') while (from > units.first && units.kindAt(from - 1) === 'scalar') from--
+    if (to > from && units.kindAt(to - 1) === 'scalar') while (to < units.end && units.kindAt(to) === 'scalar') to++
+    return { found, start: from, end: to }
+  }
+
+  #forget(passed: readonly Stretch[]): void {
+    const last = passed.at(-1)
+    if (last === undefined) return
+    const units = this.#units
+    this.#inSaid = this.#inSaid.filter(({ start }) => start >= last.end)
+    this.#inRaw = this.#inRaw.filter(({ start }) => units.unitAt(start) >= last.end)
+  }
+
+  #tell({ start, end, found: { label, entry } }: Stretch): void {
+    this.#findings.push({ rule: this.#rule, place: this.#place, label, entry, start, end })
+  }
+
+  /** The raw text held before a unit. */
+  #raw(unit: number): string {
+    const until = this.#units.rawStart(unit)
+    if (until <= this.#start) return ''
+    const raw = this.#held.slice(0, until - this.#start)
+    this.#held = this.#held.slice(until - this.#start)
+    this.#start = until
+    return raw
+  }
+
+  /** What goes out instead of a stretch; everything before it has gone. */
+  #replaced({ start, end, found }: Stretch): string {
+    const units = this.#units
+    let out = ''
+    let written = false
+    const instead = this.#rule.replacement(found, units.slice(start, end))
+    for (let unit = start; unit < end; unit++) {
+      const kind = units.kindAt(unit)
+      if (kind === 'structure') {
+        out += this.#raw(unit + 1)
+        continue
+      }
+      this.#raw(unit + 1)
+      if (kind === 'content') {
+        if (!written) out += units.plain ? instead : JSON.stringify(instead).slice(1, -1)
+        written = true
+      } else if (units.kindAt(unit - 1) !== 'scalar' || unit === start) {
+        out += JSON.stringify(instead)
+        written = true
+      }
+    }
+    return out
+  }
+}

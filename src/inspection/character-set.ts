@@ -1,0 +1,54 @@
+/** Sets of code points, as classes of patterns have them. */
+export interface CharacterSet {
+  /** Pairs of first and last code point. */
+  readonly ranges: readonly number[]
+  /** What no list of ranges says: Unicode properties, complements. */
+  readonly tests: readonly ((codePoint: number) => boolean)[]
+}
+
+export const range = (first: number, last: number): CharacterSet => ({ ranges: [first, last], tests: [] })
+
+/** Each of the characters. */
+export const exactly = (characters: string): CharacterSet => ({
+  ranges: [...characters].flatMap((character) => {
+    const codePoint = character.codePointAt(0) ?? 0
+    return [codePoint, codePoint]
+  }),
+  tests: [],
+})
+
+export const union = (one: CharacterSet, other: CharacterSet): CharacterSet => ({
+  ranges: [...one.ranges, ...other.ranges],
+  tests: [...one.tests, ...other.tests],
+})
+
+export function contains(set: CharacterSet, codePoint: number): boolean {
+  const { ranges, tests } = set
+  for (let index = 0; index < ranges.length; index += 2) {
+    if (codePoint >= (ranges[index] ?? 0) && codePoint <= (ranges[index + 1] ?? 0)) return true
+  }
+  return tests.some((test) => test(codePoint))
+}
+
+export const everyOther = (set: CharacterSet): CharacterSet => ({
+  ranges: [],
+  tests: [(codePoint) => !contains(set, codePoint)],
+})
+
+/** The set with the other case of each of its letters. */
+export const caseless = (set: CharacterSet): CharacterSet => ({
+  ranges: [],
+  tests: [
+    (codePoint) => {
+      if (contains(set, codePoint)) return true
+      const character = String.fromCodePoint(codePoint)
+      return [character.toLowerCase(), character.toUpperCase()].some(
+        (other) => other !== character && [...other].length === 1 && contains(set, other.codePointAt(0) ?? 0),
+      )
+    },
+  ],
+})
+
+export const digits: CharacterSet = range(0x30, 0x39)
+export const words: CharacterSet = { ranges: [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a], tests: [] }
+export const spaces: CharacterSet = { ranges: [], tests: [(codePoint) => /\s/u.test(String.fromCodePoint(codePoint))] }

@@ -1,0 +1,280 @@
+/**
+ * Finds patterns by following all that their automaton can be in at once, character by character: linear in the text,
+ * whatever the pattern, and the same for any split of it.
+ *
+ * What counts is every match, not the leftmost or the longest: together they cover all that a pattern could mean. So for
+ * each state the earliest start is enough. Only patterns with a check (a checksum) keep their starts apart, because one
+ * start may fail the check where a later one passes.
+ */
+import { Failure } from '../failure.ts'
+import { type Detector, type Match, maxLiveUnits, maxMatchLength, type Scanner } from './detector.ts'
+import { foldForPattern } from './fold.ts'
+import type { HeldText } from './held-text.ts'
+import {
+  type CompiledPattern,
+  compileProgram,
+  holds,
+  type Leaf,
+  type Node,
+  type Program,
+  reads,
+} from './pattern-program.ts'
+import { readPattern } from './pattern-syntax.ts'
+
+export interface PatternSource {
+  /** The label of what it finds: `EMAIL`. */
+  readonly label: string
+  readonly pattern: string
+  /** Which entry of the policy it is; the label in lower case where it is left out. */
+  readonly entry?: string
+  readonly caseInsensitive?: boolean
+  /** Whether what matched is really one, by its folded text without ignorable characters. */
+  readonly check?: (text: string) => boolean
+}
+
+export interface PatternOptions {
+  /** Whether texts come in pieces: then a pattern must bound what it matches. */
+  readonly streaming: boolean
+  /** The field that a pattern stands in, for failures. */
+  readonly paramOf: (index: number) => string
+}
+
+/**
+ * Compiles patterns into one detector. Throws `invalid_parameter` for one that cannot be read, and `pattern_unbounded`
+ * for one that may match more than 512 characters where texts are streams.
+ */
+export function patternDetector(sources: readonly PatternSource[], { streaming, paramOf }: PatternOptions): Detector {
+  const patterns = sources.map(
+    ({ label, pattern, entry, caseInsensitive, check }, index): CompiledPattern => ({
+      label,
+      entry: entry ?? label.toLowerCase(),
+      node: readPattern(pattern, paramOf(index), caseInsensitive),
+      check: check ?? null,
+    }),
+  )
+  const program = compileProgram(patterns, paramOf)
+  if (streaming && !program.bounded) {
+    const unbounded = patterns.findIndex(
+      (_, index) => !compileProgram(patterns.slice(index, index + 1), paramOf).bounded,
+    )
+    throw new Failure('pattern_unbounded', {
+      message: `A pattern for streams matches at most ${maxMatchLength} characters: write {0,40} instead of *`,
+      param: paramOf(unbounded),
+    })
+  }
+  const starts = new StartTable(program)
+  return { bounded: program.bounded, scanner: (text) => new PatternScanner(program, starts, text) }
+}
+
+/** For each pair of ASCII characters, where patterns that begin between them stand after reading the second. */
+class StartTable {
+  readonly #starts: Node
+  readonly #known: (readonly Node[] | undefined)[] = new Array(129 * 128)
+
+  constructor({ starts }: Program) {
+    this.#starts = starts
+  }
+
+  /** `before` is null at the text's beginning. */
+  after(before: number | null, codePoint: number): readonly Node[] {
+    if (codePoint >= 128 || (before !== null && before >= 128)) return this.#find(before, codePoint)
+    const place = (before === null ? 128 : before) * 128 + codePoint
+    let found = this.#known[place]
+    if (found === undefined) {
+      found = this.#find(before, codePoint)
+      this.#known[place] = found
+    }
+    return found
+  }
+
+  #find(before: number | null, codePoint: number): readonly Node[] {
+    const nodes = new Set<Node>()
+    const visit = (leaves: readonly Leaf[]) => {
+      for (const leaf of leaves) {
+        if (leaf.type === 'read' && reads(leaf.set, codePoint)) nodes.add(leaf.next)
+        else if (leaf.type === 'assert' && holds(leaf.assertion, before, codePoint)) visit(leaf.next.leaves)
+      }
+    }
+    visit(this.#starts.leaves)
+    return [...nodes]
+  }
+}
+
+class PatternScanner implements Scanner {
+  overflowAt: number | null = null
+  readonly #program: Program
+  readonly #startTable: StartTable
+  readonly #text: HeldText
+  #position: number
+  /** The end of the last character that counts. */
+  #lastEnd: number
+  /** How far the text has been read, one more where its end is known. */
+  #readTo = 0
+  #before: number | null = null
+  /** Instructions that wait to read, with the start of what each has read. */
+  #threads: (Leaf & { type: 'read' })[] = []
+  #starts: number[] = []
+  #nextThreads: (Leaf & { type: 'read' })[] = []
+  #nextStarts: number[] = []
+  /** Assertions that wait to see what follows. */
+  #waiting: (Leaf & { type: 'assert' })[] = []
+  #waitingStarts: number[] = []
+  /** Where an instruction stands among the next threads, where the round is this one. */
+  readonly #places: Int32Array
+  readonly #rounds: Int32Array
+  #round = 0
+
+  constructor(program: Program, startTable: StartTable, text: HeldText) {
+    this.#program = program
+    this.#startTable = startTable
+    this.#text = text
+    this.#position = text.end
+    this.#lastEnd = text.end
+    this.#places = new Int32Array(program.size)
+    this.#rounds = new Int32Array(program.size)
+  }
+
+  get liveFrom(): number {
+    let live = this.#position
+    for (const start of this.#starts) if (start < live) live = start
+    for (const start of this.#waitingStarts) if (start < live) live = start
+    return live
+  }
+
+  advance(ended: boolean, found: Match[]): void {
+    const text = this.#text
+    const end = text.end
+    while (this.#position < end && this.overflowAt === null) {
+      const at = this.#position
+      const unit = text.unitAt(at)
+      let codePoint = unit
+      if (unit >= 0xd800 && unit < 0xdc00) {
+        if (at + 1 >= end) {
+          if (!ended) return
+        } else {
+          const low = text.unitAt(at + 1)
+          if (low >= 0xdc00 && low < 0xe000) codePoint = (unit - 0xd800) * 0x400 + low - 0xdc00 + 0x10000
+        }
+      }
+      this.#position = at + (codePoint > 0xffff ? 2 : 1)
+      if (codePoint >= 0x20 && codePoint < 0x7f) this.#read(codePoint, at, found)
+      else {
+        const folded = foldForPattern(codePoint)
+        if (folded.length === 0) this.#skip()
+        else for (const character of folded) this.#read(character, at, found)
+      }
+    }
+    if (ended && this.overflowAt === null) {
+      this.#readTo = end + 1
+      this.#resolve(null, found)
+    }
+  }
+
+  #skip(): void {
+    if (!this.#program.bounded) return
+    const live = this.liveFrom
+    if (this.#position - live > maxLiveUnits) this.overflowAt = live
+  }
+
+  #read(character: number, at: number, found: Match[]): void {
+    this.#readTo = this.#position
+    if (this.#waiting.length > 0) this.#resolve(character, found)
+    const starting = this.#startTable.after(this.#before, character)
+    this.#before = character
+    this.#lastEnd = this.#position
+    if (this.#threads.length === 0 && starting.length === 0) return
+    this.#begin()
+    const threads = this.#threads
+    const starts = this.#starts
+    for (let index = 0; index < threads.length; index++) {
+      const thread = threads[index]
+      if (thread !== undefined && reads(thread.set, character)) this.#enter(thread.next, starts[index] ?? 0, found)
+    }
+    for (const node of starting) this.#enter(node, at, found)
+    this.#threads = this.#nextThreads
+    this.#starts = this.#nextStarts
+    this.#nextThreads = threads
+    this.#nextStarts = starts
+  }
+
+  #begin(): void {
+    this.#round++
+    this.#nextThreads.length = 0
+    this.#nextStarts.length = 0
+  }
+
+  /** Assertions that waited for this character, null for the text's end; those that hold go on from before it. */
+  #resolve(after: number | null, found: Match[]): void {
+    const waiting = this.#waiting
+    const starts = this.#waitingStarts
+    this.#waiting = []
+    this.#waitingStarts = []
+    // What they lead to waits to read this character, together with those that already do.
+    this.#nextThreads = this.#threads
+    this.#nextStarts = this.#starts
+    const visit = (leaf: Leaf, start: number): void => {
+      if (leaf.type !== 'assert') this.#arrive(leaf, start, found)
+      else if (holds(leaf.assertion, this.#before, after)) for (const next of leaf.next.leaves) visit(next, start)
+    }
+    for (const [index, leaf] of waiting.entries()) visit(leaf, starts[index] ?? 0)
+    this.#threads = this.#nextThreads
+    this.#starts = this.#nextStarts
+    this.#nextThreads = []
+    this.#nextStarts = []
+  }
+
+  #enter(node: Node, start: number, found: Match[]): void {
+    const { leaves } = node
+    for (let index = 0; index < leaves.length; index++) {
+      const leaf = leaves[index]
+      if (leaf === undefined) continue
+      if (leaf.type === 'assert') this.#wait(leaf, start, found)
+      else this.#arrive(leaf, start, found)
+    }
+  }
+
+  #wait(leaf: Leaf & { type: 'assert' }, start: number, found: Match[]): void {
+    if (leaf.assertion.at !== 'after' && leaf.assertion.at !== 'start') {
+      this.#waiting.push(leaf)
+      this.#waitingStarts.push(start)
+    } else if (holds(leaf.assertion, this.#before, null)) this.#enter(leaf.next, start, found)
+  }
+
+  #arrive(leaf: Leaf & { type: 'read' | 'end' }, start: number, found: Match[]): void {
+    if (leaf.type === 'end') {
+      this.#tell(leaf.pattern, start, found)
+      return
+    }
+    const { id } = leaf
+    if (this.#rounds[id] === this.#round) {
+      const place = this.#places[id] ?? 0
+      const known = this.#nextStarts[place] ?? 0
+      if (this.#program.patterns[leaf.pattern]?.check === null) {
+        if (start < known) this.#nextStarts[place] = start
+        return
+      }
+      for (let index = 0; index < this.#nextThreads.length; index++) {
+        if (this.#nextThreads[index] === leaf && this.#nextStarts[index] === start) return
+      }
+    }
+    this.#rounds[id] = this.#round
+    this.#places[id] = this.#nextThreads.length
+    this.#nextThreads.push(leaf)
+    this.#nextStarts.push(start)
+  }
+
+  #tell(index: number, start: number, found: Match[]): void {
+    const pattern = this.#program.patterns[index]
+    if (pattern === undefined) return
+    const end = this.#lastEnd
+    if (pattern.check !== null && !pattern.check(foldedText(this.#text.slice(start, end)))) return
+    found.push({ start, end, label: pattern.label, entry: pattern.entry, decidedAt: this.#readTo })
+  }
+}
+
+/** What patterns read of a text. */
+export function foldedText(text: string): string {
+  let folded = ''
+  for (const character of text) folded += String.fromCodePoint(...foldForPattern(character.codePointAt(0) ?? 0))
+  return folded
+}

@@ -1,0 +1,33 @@
+/** Finds personal data by its form and checksums; names and postal addresses have no form and are not found. */
+import { z } from 'zod'
+import { matcherOf } from '../../inspection/follower.ts'
+import { patternDetector } from '../../inspection/pattern-detector.ts'
+import { personalData } from '../../inspection/personal-data.ts'
+import { everyStage, policyKind, textAction } from './kind.ts'
+
+export const pii = policyKind({
+  kind: 'pii',
+  about: 'Finds personal data by its form: addresses, phone, card, account and social security numbers, dates of birth',
+  stages: everyStage,
+  config: z.strictObject({
+    types: z
+      .array(z.enum(['email', 'phone', 'card', 'iban', 'ssn', 'ip', 'date_of_birth']))
+      .min(1)
+      .default(['email', 'phone', 'card', 'iban', 'ssn', 'ip'])
+      .describe('What is looked for; `date_of_birth` takes every full date from 1900 on'),
+    action: textAction,
+    restore: z.boolean().default(false).describe('Whether what was redacted in the request is put back in its answer'),
+  }),
+  compile: ({ types, action, restore }) => ({
+    form: 'text',
+    matcher: matcherOf(
+      patternDetector(
+        [...new Set(types)].flatMap((type) => personalData[type]),
+        { streaming: true, paramOf: () => 'config.types' },
+      ),
+    ),
+    action,
+    reasonCode: 'policy.pii',
+    restore,
+  }),
+})

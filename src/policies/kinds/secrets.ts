@@ -1,0 +1,22 @@
+/** Finds credentials by the forms that their issuers gave them, private keys, and signed tokens. */
+import { z } from 'zod'
+import { matcherOf } from '../../inspection/follower.ts'
+import { secretDetector } from '../../inspection/secret-patterns.ts'
+import { everyStage, policyKind, textAction } from './kind.ts'
+
+export const secrets = policyKind({
+  kind: 'secrets',
+  about: "Finds credentials: providers' keys, cloud and code-hosting tokens, private keys, JWTs, this product's own",
+  stages: everyStage,
+  config: z.strictObject({
+    action: textAction,
+    restore: z.boolean().default(false).describe('Whether what was redacted in the request is put back in its answer'),
+  }),
+  compile: ({ action, restore }) => ({
+    form: 'text',
+    matcher: matcherOf(secretDetector()),
+    action,
+    reasonCode: 'policy.secrets',
+    restore,
+  }),
+})

@@ -1,0 +1,39 @@
+/** Finds the terms of a list, whatever their spelling in case, width, composition or with invisible characters inside. */
+import { z } from 'zod'
+import { matcherOf } from '../../inspection/follower.ts'
+import { termDetector } from '../../inspection/term-detector.ts'
+import { everyStage, policyKind, textAction } from './kind.ts'
+
+export const termFilter = policyKind({
+  kind: 'term-filter',
+  about: 'Finds the terms of a list in every text, whatever their case, width or invisible characters inside',
+  stages: everyStage,
+  config: z.strictObject({
+    terms: z
+      .array(z.string().min(1).max(512))
+      .min(1)
+      .max(100_000)
+      .describe('The terms; compared by compatibility form and without regard to invisible characters'),
+    action: textAction,
+    case_sensitive: z.boolean().default(false).describe('Whether upper and lower case differ'),
+    word_boundaries: z.boolean().default(false).describe('Whether only whole words count'),
+    homoglyphs: z
+      .boolean()
+      .default(false)
+      .describe('Whether letters that look alike (Cyrillic, Greek, accented) are the same'),
+    restore: z.boolean().default(false).describe('Whether what was redacted in the request is put back in its answer'),
+  }),
+  compile: (config) => ({
+    form: 'text',
+    matcher: matcherOf(
+      termDetector(config.terms, 'TERM', {
+        caseSensitive: config.case_sensitive,
+        homoglyphs: config.homoglyphs,
+        wordBoundaries: config.word_boundaries,
+      }),
+    ),
+    action: config.action,
+    reasonCode: 'policy.term_filter',
+    restore: config.restore,
+  }),
+})

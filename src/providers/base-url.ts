@@ -1,0 +1,21 @@
+/** Where a provider may be: what carries credentials has to be encrypted, but on this host. */
+import { wrong } from './catalog-change.ts'
+
+const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
+
+/**
+ * The URL without a slash at its end. Throws `invalid_parameter` for what is no https URL (http is enough on loopback, or
+ * anywhere where the setting says so) or has a user, a query or a fragment.
+ */
+export function checkedBaseUrl(text: string, plainHttp: 'loopback' | 'anywhere'): string {
+  const url = URL.parse(text)
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+    throw wrong('base_url', 'Write an address that begins with https://')
+  }
+  if (url.username !== '' || url.password !== '') throw wrong('base_url', 'Leave user and password out: use api_key')
+  if (url.search !== '' || url.hash !== '' || /[?#]/.test(text)) throw wrong('base_url', 'Leave query and fragment out')
+  if (url.protocol === 'http:' && plainHttp === 'loopback' && !loopback.test(url.hostname)) {
+    throw wrong('base_url', 'Only a provider on this host may be reached without TLS: write https://')
+  }
+  return url.href.replace(/\/+$/, '')
+}

@@ -1,0 +1,54 @@
+/**
+ * A provider's credentials at rest (contract section 6, protocols section 5): sealed in the state under a data key of
+ * its own, which lies in the ledger under the master key and reaches the gateways that may use the provider by bootstrap.
+ * A new credential is sealed under the same key, so that a rotation reaches gateways with the state and with no gap.
+ */
+import { seal, unseal } from '../lib/seal.ts'
+import { keepSecret, openSecret } from '../store/master-key.ts'
+import type { Database, Statement } from '../store/open.ts'
+
+export interface Credentials {
+  apiKey: string | null
+  /** Further headers the operator set; their values may be secret. */
+  headers: Readonly<Record<string, string>>
+}
+
+export const noCredentials: Credentials = { apiKey: null, headers: {} }
+
+/** What is needed of the control plane to keep and open data keys. */
+export interface KeyStore {
+  ledger: Database
+  masterKey: Uint8Array
+}
+
+/** The name of the ledger's secret that holds a provider's data key. */
+export const providerKeyName = (providerId: string): string => `provider-key:${providerId}`
+
+/** Null where there is nothing to seal. */
+export function sealCredentials(dataKey: Uint8Array, id: string, { apiKey, headers }: Credentials): string | null {
+  if (apiKey === null && Object.keys(headers).length === 0) return null
+  return seal(dataKey, JSON.stringify({ api_key: apiKey, headers }), id)
+}
+
+/** Opens what `sealCredentials` made. Throws where the key is another. */
+export function openCredentials(dataKey: Uint8Array, id: string, sealed: string): Credentials {
+  const { api_key: apiKey, headers }: { api_key: string | null; headers: Record<string, string> } = JSON.parse(
+    unseal(dataKey, sealed, id),
+  )
+  return { apiKey, headers }
+}
+
+/** The data key of a provider; null where it has none yet. */
+export async function openDataKey({ ledger, masterKey }: KeyStore, id: string): Promise<Uint8Array | null> {
+  const text = await openSecret(ledger, masterKey, providerKeyName(id))
+  return text === null ? null : new Uint8Array(Buffer.from(text, 'base64'))
+}
+
+/** Keeps a data key in the ledger; one that is there stays. */
+export const keepDataKey = ({ masterKey }: KeyStore, id: string, dataKey: Uint8Array, now: number): Statement =>
+  keepSecret(masterKey, providerKeyName(id), Buffer.from(dataKey).toString('base64'), now)
+
+export const forgetDataKey = (id: string): Statement => ({
+  sql: 'delete from secrets where name = ?',
+  args: [providerKeyName(id)],
+})

@@ -1,0 +1,102 @@
+/** What a provider's record may hold when it is written (contract section 6), and what of it is shown: no credential. */
+import { z } from 'zod'
+import { recordName } from './catalog-change.ts'
+import { priceRecordSchema } from './price-record.ts'
+
+/** Kinds that a catalog may name. */
+export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'simulator'] as const
+
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
+/** Visible text: what could end a header line or begin another one is none. */
+const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?$/
+const apiKeyForm = /^[\x21-\x7e]{1,4096}$/
+/** Those that belong to the connection or the body (RFC 9110 section 7.6.1). */
+const ownHeaders: ReadonlySet<string> = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+const headerLimit = 32
+
+const headers = z
+  .record(z.string(), z.string())
+  .superRefine((given, context) => {
+    const names = Object.keys(given)
+    if (names.length > headerLimit) context.addIssue(`At most ${headerLimit} headers`)
+    if (new Set(names.map((name) => name.toLowerCase())).size < names.length) {
+      context.addIssue('A header is named twice')
+    }
+    for (const [name, value] of Object.entries(given)) {
+      if (!headerName.test(name)) context.addIssue('A name is none that a header can have')
+      else if (ownHeaders.has(name.toLowerCase())) context.addIssue(`${name.toLowerCase()} is the gateway's own`)
+      else if (!headerValue.test(value)) context.addIssue('A value is empty, too long or not visible ASCII')
+    }
+  })
+  .describe('Sent with every call; values are kept like the API key and never shown')
+
+const seconds = (most: number) => z.number().int().min(1).max(most).optional()
+
+export const timeoutsSchema = z
+  .strictObject({
+    connect_seconds: seconds(600),
+    first_byte_seconds: seconds(3600),
+    idle_seconds: seconds(3600),
+    total_seconds: seconds(86_400),
+  })
+  .describe('What holds for this provider instead of the settings')
+
+const apiKey = z
+  .string()
+  .regex(apiKeyForm, 'Write 1 to 4096 visible ASCII characters without spaces')
+  .describe('Kept encrypted and never shown')
+const baseUrl = z.string().max(2048).describe("Where it is reached; absent: its kind's own address")
+
+export const createProviderBody = z.strictObject({
+  name: recordName.describe('What bindings and access policies name it by'),
+  kind: z.enum(catalogKinds),
+  base_url: baseUrl.optional(),
+  api_key: apiKey.optional(),
+  headers: headers.optional(),
+  allow_unlisted_models: z
+    .boolean()
+    .default(false)
+    .describe('Whether it serves models that the catalog does not list; the first provider made that does is used'),
+  default_price: priceRecordSchema.optional().describe('The price of models that have no other'),
+  timeouts: timeoutsSchema.optional(),
+})
+
+export const updateProviderBody = z.strictObject({
+  name: recordName.optional(),
+  base_url: baseUrl.nullable().optional(),
+  api_key: apiKey.nullable().optional(),
+  headers: headers.nullable().optional(),
+  allow_unlisted_models: z.boolean().optional(),
+  default_price: priceRecordSchema.nullable().optional(),
+  timeouts: timeoutsSchema.nullable().optional(),
+})
+
+export const providerSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  kind: z.string(),
+  base_url: z.string().nullable(),
+  has_api_key: z.boolean(),
+  header_names: z.array(z.string()),
+  allow_unlisted_models: z.boolean(),
+  default_price: priceRecordSchema.nullable(),
+  timeouts: timeoutsSchema.nullable(),
+  version: z.number().int(),
+  created_at: z.string(),
+})
+
+export type CreateProvider = z.infer<typeof createProviderBody>
+export type UpdateProvider = z.infer<typeof updateProviderBody>

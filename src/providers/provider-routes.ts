@@ -1,0 +1,302 @@
+/** `/v1/catalog/providers`: who answers, where, and by which credential, which goes in and never comes out. */
+import { z } from 'zod'
+import { requireVersion } from '../api/entity-tag.ts'
+import { cutPage, pageQuery, startOf } from '../api/page.ts'
+import { type AnyRoute, route } from '../api/route.ts'
+import { Failure } from '../failure.ts'
+import type { Statement } from '../store/open.ts'
+import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
+import { providers } from '../store/state.ts'
+import { checkedBaseUrl } from './base-url.ts'
+import {
+  all,
+  answered,
+  atVersion,
+  type CatalogCall,
+  type CatalogDependencies,
+  changeCatalog,
+  idParams,
+  madeAt,
+  missing,
+  none,
+  tombstone,
+  wrong,
+} from './catalog-change.ts'
+import {
+  type Credentials,
+  forgetDataKey,
+  keepDataKey,
+  noCredentials,
+  openCredentials,
+  openDataKey,
+  sealCredentials,
+} from './credentials.ts'
+import { priceRecordSchema } from './price-record.ts'
+import {
+  type CreateProvider,
+  createProviderBody,
+  providerSchema,
+  timeoutsSchema,
+  type UpdateProvider,
+  updateProviderBody,
+} from './provider-body.ts'
+
+const path = '/v1/catalog/providers'
+const tag = 'Catalog'
+
+export const providerRoutes = (deps: CatalogDependencies): AnyRoute[] => [
+  route({
+    method: 'POST',
+    path,
+    tag,
+    summary: 'Adds a provider',
+    access: 'catalog:write',
+    body: createProviderBody,
+    reply: providerSchema,
+    status: 201,
+    handle: (call) => createProvider(deps, call, call.body),
+  }),
+  route({
+    method: 'GET',
+    path,
+    tag,
+    summary: 'Lists providers, in the order they were made',
+    access: 'catalog:read',
+    query: z.object(pageQuery),
+    reply: z.object({ providers: z.array(providerSchema), next_cursor: z.string().nullable() }),
+    handle: ({ query }) => listProviders(deps, query),
+  }),
+  route({
+    method: 'GET',
+    path: `${path}/{id}`,
+    tag,
+    summary: 'One provider',
+    access: 'catalog:read',
+    params: idParams,
+    reply: providerSchema,
+    handle: async ({ params }) => answered(await providerRecord(deps, await requireProvider(deps, params.id))),
+  }),
+  route({
+    method: 'PATCH',
+    path: `${path}/{id}`,
+    tag,
+    summary: 'Changes a provider; a new api_key reaches every gateway, and null takes one away',
+    access: 'catalog:write',
+    params: idParams,
+    body: updateProviderBody,
+    reply: providerSchema,
+    async handle(call) {
+      const before = await requireProvider(deps, call.params.id)
+      requireVersion(call.headers, before.version)
+      return await updateProvider(deps, call, before, call.body)
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: `${path}/{id}`,
+    tag,
+    summary: 'Deletes a provider that no model names, with its credentials; gives its last record',
+    access: 'catalog:write',
+    params: idParams,
+    reply: providerSchema,
+    async handle(call) {
+      const before = await requireProvider(deps, call.params.id)
+      requireVersion(call.headers, before.version)
+      return await deleteProvider(deps, call, before)
+    },
+  }),
+]
+
+type ProviderRow = typeof providers.$inferSelect
+
+async function createProvider(deps: CatalogDependencies, call: CatalogCall, body: CreateProvider) {
+  const id = deps.newId()
+  const { name, kind, allow_unlisted_models: unlisted } = body
+  const baseUrl = body.base_url === undefined ? null : checkedBaseUrl(body.base_url, deps.plainHttp)
+  requireAddress(kind, baseUrl)
+  await requireFreeName(deps, name, id)
+  const dataKey = deps.randomBytes(32)
+  const credentials = { apiKey: body.api_key ?? null, headers: body.headers ?? {} }
+  await changeCatalog(deps, call, {
+    type: 'catalog.created',
+    details: { provider_id: id, name, kind, base_url: baseUrl, allow_unlisted_models: unlisted, ...shown(credentials) },
+    guard: all(nameIsFree(name, id)),
+    state: [
+      insertRow(
+        providers,
+        {
+          id,
+          name,
+          kind,
+          baseUrl,
+          sealedCredentials: sealCredentials(dataKey, id, credentials),
+          allowUnlistedModels: unlisted ? 1 : 0,
+          defaultPrice: jsonOrNull(body.default_price),
+          timeouts: jsonOrNull(body.timeouts),
+        },
+        { position: '(select coalesce(max(position), 0) + 1 from providers)', version: newStateVersion },
+      ),
+    ],
+    ledger: [keepDataKey(deps, id, dataKey, deps.clock.now())],
+  })
+  return answered(await providerRecord(deps, await requireProvider(deps, id)))
+}
+
+async function listProviders(
+  deps: CatalogDependencies,
+  { limit, cursor }: { limit: number; cursor?: string | undefined },
+) {
+  const query = { list: 'providers' }
+  const found = await deps.state.read('select * from providers where deleted = 0 and id > ? order by id limit ?', [
+    startOf(cursor, query) ?? '',
+    limit + 1,
+  ])
+  const page = cutPage(
+    found.map((row) => fromRow(providers, row)),
+    limit,
+    query,
+  )
+  const records = await Promise.all(page.rows.map((row) => providerRecord(deps, row)))
+  return { reply: { providers: records, next_cursor: page.next_cursor } }
+}
+
+async function updateProvider(deps: CatalogDependencies, call: CatalogCall, before: ProviderRow, body: UpdateProvider) {
+  const { id } = before
+  const name = body.name ?? before.name
+  if (name !== before.name) await requireRenamable(deps, before, name)
+  const baseUrl = newBaseUrl(deps, before, body)
+  requireAddress(before.kind, baseUrl)
+  const held = await heldCredentials(deps, before)
+  requireCredentialsAnew(before, baseUrl, held.credentials, body)
+  const credentials = {
+    apiKey: body.api_key === undefined ? held.credentials.apiKey : body.api_key,
+    headers: body.headers === undefined ? held.credentials.headers : (body.headers ?? {}),
+  }
+  const touched = body.api_key !== undefined || body.headers !== undefined
+  const dataKey = held.dataKey ?? deps.randomBytes(32)
+  await changeCatalog(deps, call, {
+    type: 'catalog.updated',
+    details: { provider_id: id, name, fields: Object.keys(body), base_url: baseUrl, ...shown(credentials) },
+    guard: all(atVersion('providers', before), nameIsFree(name, id)),
+    state: [
+      updateRow(
+        providers,
+        id,
+        {
+          name,
+          baseUrl,
+          ...(touched ? { sealedCredentials: sealCredentials(dataKey, id, credentials) } : {}),
+          ...(body.allow_unlisted_models === undefined
+            ? {}
+            : { allowUnlistedModels: body.allow_unlisted_models ? 1 : 0 }),
+          ...(body.default_price === undefined ? {} : { defaultPrice: jsonOrNull(body.default_price) }),
+          ...(body.timeouts === undefined ? {} : { timeouts: jsonOrNull(body.timeouts) }),
+        },
+        { version: newStateVersion },
+      ),
+    ],
+    ledger: touched ? [keepDataKey(deps, id, dataKey, deps.clock.now())] : [],
+  })
+  return answered(await providerRecord(deps, await requireProvider(deps, id)))
+}
+
+async function deleteProvider(deps: CatalogDependencies, call: CatalogCall, before: ProviderRow) {
+  const { id, name } = before
+  const listed = 'select id from models where provider_id = ? and deleted = 0'
+  const [model] = await deps.state.read<{ id: string }>(`${listed} limit 1`, [id])
+  if (model !== undefined) {
+    throw new Failure('conflict', { message: `The catalog lists models of this provider, such as ${model.id}` })
+  }
+  const reply = await providerRecord(deps, before)
+  await changeCatalog(deps, call, {
+    type: 'catalog.deleted',
+    details: { provider_id: id, name },
+    guard: all(atVersion('providers', before), none(listed, [id])),
+    state: [tombstone('providers', id, ', sealed_credentials = null')],
+    ledger: [forgetDataKey(id)],
+  })
+  return { reply }
+}
+
+/** The provider of this id. Throws `not_found`. */
+export async function requireProvider({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ProviderRow> {
+  const [row] = await state.read('select * from providers where id = ? and deleted = 0', [id])
+  if (row === undefined) throw missing('provider')
+  return fromRow(providers, row)
+}
+
+async function providerRecord(deps: CatalogDependencies, row: ProviderRow): Promise<z.infer<typeof providerSchema>> {
+  const { credentials } = await heldCredentials(deps, row)
+  return {
+    id: row.id,
+    name: row.name,
+    kind: row.kind,
+    base_url: row.baseUrl,
+    ...shown(credentials),
+    allow_unlisted_models: row.allowUnlistedModels === 1,
+    default_price: row.defaultPrice === null ? null : priceRecordSchema.parse(JSON.parse(row.defaultPrice)),
+    timeouts: row.timeouts === null ? null : timeoutsSchema.parse(JSON.parse(row.timeouts)),
+    version: row.version,
+    created_at: madeAt(row.id),
+  }
+}
+
+/** What may be said of credentials. */
+const shown = ({ apiKey, headers }: Credentials) => ({
+  has_api_key: apiKey !== null,
+  header_names: Object.keys(headers).toSorted(),
+})
+
+async function heldCredentials(deps: CatalogDependencies, { id, sealedCredentials: sealed }: ProviderRow) {
+  const dataKey = await openDataKey(deps, id)
+  const credentials = dataKey === null || sealed === null ? noCredentials : openCredentials(dataKey, id, sealed)
+  return { dataKey, credentials }
+}
+
+function newBaseUrl({ plainHttp }: CatalogDependencies, before: ProviderRow, { base_url: given }: UpdateProvider) {
+  if (given === undefined) return before.baseUrl
+  return given === null ? null : checkedBaseUrl(given, plainHttp)
+}
+
+/**
+ * A credential goes only where whoever knows it has sent it: with a new address it must be given anew, or be taken away,
+ * so that nobody who may edit the catalog can have it sent to an address of theirs.
+ */
+function requireCredentialsAnew(before: ProviderRow, baseUrl: string | null, held: Credentials, body: UpdateProvider) {
+  if (baseUrl === before.baseUrl) return
+  const again = 'A new base_url needs it to be given again: what is kept goes to the present address only'
+  if (held.apiKey !== null && body.api_key === undefined) throw wrong('api_key', again)
+  if (Object.keys(held.headers).length > 0 && body.headers === undefined) throw wrong('headers', again)
+}
+
+function requireAddress(kind: string, baseUrl: string | null): void {
+  if (kind === 'azure-openai' && baseUrl === null) {
+    throw wrong('base_url', "An azure-openai provider needs its resource's address: https://NAME.openai.azure.com")
+  }
+}
+
+const sameName = 'select 1 from providers where name = ? and id <> ? and deleted = 0'
+
+const nameIsFree = (name: string, id: string): Statement => none(sameName, [name, id])
+
+async function requireFreeName({ state }: CatalogDependencies, name: string, id: string): Promise<void> {
+  if ((await state.read(sameName, [name, id])).length === 0) return
+  throw new Failure('conflict', { message: 'There is a provider of this name already', param: 'name' })
+}
+
+/** A token is bound to a provider by its name: while one is, the name stays. */
+async function requireRenamable(deps: CatalogDependencies, before: ProviderRow, name: string): Promise<void> {
+  await requireFreeName(deps, name, before.id)
+  const bound = await deps.state.read(
+    'select 1 from tokens where provider in (?, ?) and deleted = 0 and revoked_at is null limit 1',
+    [before.name, name],
+  )
+  if (bound.length === 0) return
+  throw new Failure('conflict', {
+    message: 'Tokens are bound to the old or the new name: revoke them first',
+    param: 'name',
+  })
+}
+
+const jsonOrNull = (value: object | null | undefined): string | null =>
+  value === null || value === undefined ? null : JSON.stringify(value)

@@ -1,0 +1,383 @@
+/**
+ * The catalog by its API, on real files: every field of contract section 6, what each refuses, and that no credential ever
+ * comes out. Long because the three kinds of records are held to the same promises side by side.
+ */
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { readCatalog } from '../fleet/catalog-view.ts'
+import { unseal } from '../lib/seal.ts'
+import { type TemporaryControlPlane, temporaryControlPlane } from '../members/temporary-control-plane.ts'
+import { openDataKey } from './credentials.ts'
+
+let plane: TemporaryControlPlane
+beforeAll(async () => {
+  plane = await temporaryControlPlane()
+})
+afterAll(() => plane.remove())
+
+const providers = '/v1/catalog/providers'
+const models = '/v1/catalog/models'
+const gateways = '/v1/gateways'
+const apiKey = 'sk-very-secret-1'
+const secretHeader = 'header-very-secret-2'
+
+const call = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+  plane.call(method, path, { token: plane.adminToken, headers, ...(body === undefined ? {} : { body }) })
+
+let made = 0
+const freshName = () => `provider-${++made}`
+async function makeProvider(fields: object = {}) {
+  const answer = await call('POST', providers, { name: freshName(), kind: 'openai', ...fields })
+  if (answer.status !== 201) throw new Error(answer.text)
+  return answer.json
+}
+async function makeModel(fields: object = {}) {
+  const provider_id = (await makeProvider()).id
+  const answer = await call('POST', models, { id: `model-${++made}`, provider_id, ...fields })
+  if (answer.status !== 201) throw new Error(answer.text)
+  return answer.json
+}
+const refused = async (...sent: Parameters<typeof call>) => {
+  const { status, json } = await call(...sent)
+  return [status, json.error?.code, json.error?.param]
+}
+const eventsOf = (id: string) =>
+  plane.store.ledger.read<{ event_type: string }>(
+    `select event_type from events where body like '%' || ? || '%' order by position`,
+    [id],
+  )
+
+test('a provider is made, shown, changed and deleted, each with its event', async () => {
+  const body = {
+    name: 'everything',
+    kind: 'openai',
+    base_url: 'https://example.com/v1/',
+    api_key: apiKey,
+    headers: { 'X-Org': secretHeader },
+    allow_unlisted_models: true,
+    default_price: { input_per_million: 1, output_per_million: 2 },
+    timeouts: { first_byte_seconds: 5 },
+  }
+  const created = await call('POST', providers, body)
+  expect(created.status).toBe(201)
+  const { id } = created.json
+  expect(created.json).toMatchObject({
+    name: 'everything',
+    base_url: 'https://example.com/v1',
+    has_api_key: true,
+    header_names: ['X-Org'],
+    allow_unlisted_models: true,
+    default_price: { input_per_million: 1, output_per_million: 2 },
+    timeouts: { first_byte_seconds: 5 },
+  })
+  expect(created.headers.get('etag')).toBe(`"${created.json.version}"`)
+  const changed = await call('PATCH', `${providers}/${id}`, { timeouts: null, allow_unlisted_models: false })
+  expect(changed.json).toMatchObject({ timeouts: null, allow_unlisted_models: false, has_api_key: true })
+  expect((await call('GET', `${providers}/${id}`)).json).toEqual(changed.json)
+  expect((await call('DELETE', `${providers}/${id}`)).status).toBe(200)
+  expect((await call('GET', `${providers}/${id}`)).status).toBe(404)
+  expect((await eventsOf(id)).map(({ event_type }) => event_type)).toEqual([
+    'catalog.created',
+    'catalog.updated',
+    'catalog.deleted',
+  ])
+})
+
+test('no credential is in an answer, an event or a database as text', async () => {
+  const secrets = { api_key: apiKey, headers: { 'x-secret': secretHeader } }
+  const provider = await makeProvider(secrets)
+  const path = `${providers}/${provider.id}`
+  const answers = [
+    await call('GET', path),
+    await call('GET', providers),
+    await call('PATCH', path, secrets),
+    await call('PATCH', path, { api_key: `${apiKey} ${secretHeader}` }),
+  ]
+  const { state, ledger } = plane.store
+  const tables = await Promise.all([
+    ...['providers', 'change_log'].map((table) => state.read(`select * from ${table}`)),
+    ...['events', 'secrets', 'pending_changes'].map((table) => ledger.read(`select * from ${table}`)),
+  ])
+  const everything = JSON.stringify([answers.map(({ text }) => text), tables])
+  for (const secret of [apiKey, secretHeader]) expect(everything).not.toContain(secret)
+})
+
+test('a new API key is what gateways open from then on, under the data key they have', async () => {
+  const provider = await makeProvider({ api_key: 'sk-first', headers: { 'x-a': 'b' } })
+  const opened = async () => {
+    const [row] = await plane.store.state.read<{ sealed_credentials: string }>(
+      'select sealed_credentials from providers where id = ?',
+      [provider.id],
+    )
+    const key = await openDataKey({ ledger: plane.store.ledger, masterKey: plane.options.masterKey }, provider.id)
+    if (key === null || row === undefined) throw new Error('nothing to open')
+    return { key: Buffer.from(key).toString('hex'), held: JSON.parse(unseal(key, row.sealed_credentials, provider.id)) }
+  }
+  const before = await opened()
+  await call('PATCH', `${providers}/${provider.id}`, { api_key: 'sk-second' })
+  const after = await opened()
+  expect([before.held, after.held]).toEqual([
+    { api_key: 'sk-first', headers: { 'x-a': 'b' } },
+    { api_key: 'sk-second', headers: { 'x-a': 'b' } },
+  ])
+  expect(after.key).toBe(before.key)
+  const without = await call('PATCH', `${providers}/${provider.id}`, { api_key: null, headers: null })
+  expect(without.json).toMatchObject({ has_api_key: false, header_names: [] })
+})
+
+test('what is kept for one address is not sent to another unless it is given again', async () => {
+  const provider = await makeProvider({ base_url: 'https://one.example', api_key: apiKey, headers: { 'x-a': 'b' } })
+  const path = `${providers}/${provider.id}`
+  const elsewhere = { base_url: 'https://two.example' }
+  expect(await refused('PATCH', path, elsewhere)).toEqual([422, 'invalid_parameter', 'api_key'])
+  expect(await refused('PATCH', path, { ...elsewhere, api_key: 'sk-new' })).toEqual([
+    422,
+    'invalid_parameter',
+    'headers',
+  ])
+  expect((await call('PATCH', path, { ...elsewhere, api_key: 'sk-new', headers: null })).json).toMatchObject({
+    base_url: 'https://two.example',
+    header_names: [],
+  })
+})
+
+test('a base URL is https, or http on this host, without user, query or fragment', async () => {
+  const wrongUrls = [
+    'nonsense',
+    'ftp://host',
+    'http://example.com',
+    'http://127.0.0.1.example.com',
+    'https://user@host',
+    'https://host/?a=b',
+    'https://host/?',
+    'https://host/#a',
+  ]
+  for (const base_url of wrongUrls) {
+    const answer = await call('POST', providers, { name: freshName(), kind: 'openai', base_url })
+    expect([base_url, answer.status, answer.json.error?.param]).toEqual([base_url, 422, 'base_url'])
+    expect(answer.text).not.toContain('example.com')
+  }
+  for (const base_url of ['http://127.0.0.1:8000', 'http://localhost/v1', 'http://[::1]:1', 'https://host/path']) {
+    expect((await makeProvider({ base_url })).base_url).toBe(base_url)
+  }
+  const azure = { name: freshName(), kind: 'azure-openai' }
+  expect(await refused('POST', providers, azure)).toEqual([422, 'invalid_parameter', 'base_url'])
+})
+
+test('a provider refuses what it cannot be', async () => {
+  const wrong: [object, string][] = [
+    [{ kind: 'telepathy' }, 'kind'],
+    [{ name: 'has space' }, 'name'],
+    [{ api_key: 'two\nlines' }, 'api_key'],
+    [{ api_key: '' }, 'api_key'],
+    [{ headers: { host: 'elsewhere' } }, 'headers'],
+    [{ headers: { 'x-a': 'b\r\nx-c: d' } }, 'headers'],
+    [{ headers: { 'x-a': 'b', 'X-A': 'c' } }, 'headers'],
+    [{ timeouts: { idle_seconds: 0 } }, 'timeouts.idle_seconds'],
+    [{ timeouts: { never: 1 } }, 'timeouts.never'],
+    [{ default_price: { input_per_million: -1, output_per_million: 1 } }, 'default_price.input_per_million'],
+    [{ budget: 5 }, 'budget'],
+  ]
+  for (const [fields, param] of wrong) {
+    const [status, , named] = await refused('POST', providers, { name: freshName(), kind: 'openai', ...fields })
+    expect([param, status, named]).toEqual([param, 422, param])
+  }
+  const { name } = await makeProvider()
+  expect(await refused('POST', providers, { name, kind: 'openai' })).toEqual([409, 'conflict', 'name'])
+})
+
+test('a stale If-Match changes nothing', async () => {
+  const { id, version } = await makeProvider()
+  const headers = { 'if-match': `"${version}"` }
+  expect((await call('PATCH', `${providers}/${id}`, { name: freshName() }, headers)).status).toBe(200)
+  expect(await refused('PATCH', `${providers}/${id}`, { name: freshName() }, headers)).toEqual([
+    412,
+    'version_mismatch',
+    null,
+  ])
+  expect((await call('DELETE', `${providers}/${id}`, undefined, headers)).status).toBe(412)
+})
+
+test('of many changes from one version, each that is answered 200 is one that was made', async () => {
+  const { id, version } = await makeProvider()
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () =>
+      call('PATCH', `${providers}/${id}`, { name: freshName() }, { 'if-match': `"${version}"` }),
+    ),
+  )
+  const statuses = answers.map(({ status }) => status)
+  expect(statuses.filter((status) => status === 200).length).toBe(1)
+  expect(statuses.every((status) => [200, 409, 412].includes(status))).toBe(true)
+})
+
+test('a provider that models name stays, and one that tokens are bound to keeps its name', async () => {
+  const model = await makeModel()
+  expect(await refused('DELETE', `${providers}/${model.provider_id}`)).toEqual([409, 'conflict', null])
+  await call('DELETE', `${models}/${model.id}`)
+  const { name } = (await call('GET', `${providers}/${model.provider_id}`)).json
+  const token = await call('POST', '/v1/tokens', { name: 'x', purpose: 'general', bindings: { provider: name } })
+  expect(token.status).toBe(201)
+  const rename = { name: freshName() }
+  expect(await refused('PATCH', `${providers}/${model.provider_id}`, rename)).toEqual([409, 'conflict', 'name'])
+  await call('DELETE', `/v1/tokens/${token.json.id}`)
+  expect((await call('PATCH', `${providers}/${model.provider_id}`, rename)).status).toBe(200)
+  expect((await call('DELETE', `${providers}/${model.provider_id}`)).status).toBe(200)
+})
+
+test('a model is made, found by its id with a slash, changed, deleted, and made again', async () => {
+  const fallback = await makeModel()
+  const provider = await makeProvider({ api_key: apiKey })
+  const body = {
+    id: 'maker/model-1',
+    provider_id: provider.id,
+    upstream_model: 'model-1-2026',
+    families: ['chat', 'embeddings'],
+    price: { input_per_million: 0.15, output_per_million: 0.6 },
+    max_output_tokens: 4096,
+    fallbacks: [fallback.id],
+  }
+  const created = await call('POST', models, body)
+  expect([created.status, created.json]).toMatchObject([201, body])
+  const path = `${models}/maker%2Fmodel-1`
+  expect((await call('GET', path)).json).toEqual(created.json)
+  expect(await refused('POST', models, body)).toEqual([409, 'conflict', 'id'])
+  expect(await refused('DELETE', `${models}/${fallback.id}`)).toEqual([409, 'conflict', null])
+  const changed = await call('PATCH', path, { upstream_model: null, price: null, families: null, fallbacks: [] })
+  expect(changed.json).toMatchObject({ upstream_model: 'maker/model-1', price: null, families: null, fallbacks: [] })
+  expect((await call('DELETE', path)).status).toBe(200)
+  expect((await call('GET', path)).status).toBe(404)
+  expect((await call('POST', models, body)).json.version).toBeGreaterThan(changed.json.version)
+})
+
+test('a model refuses references to what is not there and families its provider does not serve', async () => {
+  const provider_id = (await makeProvider({ kind: 'anthropic' })).id
+  const wrong: [object, string][] = [
+    [{ provider_id: crypto.randomUUID() }, 'provider_id'],
+    [{ fallbacks: ['no-such-model'] }, 'fallbacks.0'],
+    [{ fallbacks: ['self'] }, 'fallbacks.0'],
+    [{ families: ['messages', 'chat'] }, 'families.1'],
+    [{ families: [] }, 'families'],
+    [{ id: 'a*' }, 'id'],
+    [{ id: '' }, 'id'],
+    [{ max_output_tokens: 0 }, 'max_output_tokens'],
+    [{ price: { input_per_million: 1 } }, 'price.output_per_million'],
+  ]
+  for (const [fields, param] of wrong) {
+    const [status, , named] = await refused('POST', models, { id: 'self', provider_id, ...fields })
+    expect([param, status, named]).toEqual([param, 422, param])
+  }
+})
+
+test('two models may fall back to each other', async () => {
+  const one = await makeModel()
+  const other = await makeModel({ fallbacks: [one.id] })
+  expect((await call('PATCH', `${models}/${one.id}`, { fallbacks: [other.id] })).status).toBe(200)
+  await call('PATCH', `${models}/${one.id}`, { fallbacks: [] })
+})
+
+test('pages of models go on where the last one ended, by their ids', async () => {
+  const provider_id = (await makeProvider()).id
+  const ids = ['page/c', 'page/a', 'page/b']
+  for (const id of ids) await call('POST', models, { id, provider_id })
+  const seen: string[] = []
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const page = await call('GET', `${models}?limit=2&provider_id=${provider_id}${cursor && `&cursor=${cursor}`}`)
+    seen.push(...page.json.models.map(({ id }: { id: string }) => id))
+    cursor = page.json.next_cursor
+  }
+  expect(seen).toEqual(ids.toSorted())
+  const { next_cursor } = (await call('GET', `${models}?limit=1`)).json
+  expect(await refused('GET', `${models}?provider_id=${provider_id}&cursor=${next_cursor}`)).toEqual([
+    422,
+    'invalid_cursor',
+    'cursor',
+  ])
+})
+
+test('a gateway is made, changed and deleted; with tokens in force it stays', async () => {
+  const provider = await makeProvider()
+  const created = await call('POST', gateways, {
+    name: 'edge',
+    spend_owner: 'organization',
+    providers: [provider.name],
+  })
+  expect([created.status, created.json]).toMatchObject([
+    201,
+    { name: 'edge', spend_owner: 'organization', prompt_caching: false, providers: [provider.name] },
+  ])
+  const path = `${gateways}/${created.json.id}`
+  const spend_owner = `team:${plane.teamId}`
+  const changed = await call('PATCH', path, { prompt_caching: true, providers: null, spend_owner })
+  expect(changed.json).toMatchObject({ prompt_caching: true, providers: null, spend_owner })
+  const bindings = { gateway_id: created.json.id, team_id: plane.teamId }
+  const token = await call('POST', '/v1/tokens', { name: 'x', purpose: 'gateway_runtime', bindings })
+  expect(token.status).toBe(201)
+  expect(await refused('DELETE', path)).toEqual([409, 'conflict', null])
+  await call('DELETE', `/v1/tokens/${token.json.id}`)
+  expect((await call('DELETE', path)).status).toBe(200)
+  expect((await call('GET', path)).status).toBe(404)
+})
+
+test('a gateway refuses owners and providers that are not there', async () => {
+  const wrong: [object, string][] = [
+    [{ spend_owner: `user:${crypto.randomUUID()}` }, 'spend_owner'],
+    [{ spend_owner: 'everybody' }, 'spend_owner'],
+    [{ providers: ['no-such-provider'] }, 'providers.0'],
+    [{ providers: [] }, 'providers'],
+    [{ name: 'local' }, 'name'],
+  ]
+  for (const [fields, param] of wrong) {
+    const [status, , named] = await refused('POST', gateways, { name: 'other', ...fields })
+    expect([param, status, named]).toEqual([param, param === 'name' ? 409 : 422, param])
+  }
+})
+
+test('reading needs catalog:read and writing catalog:write', async () => {
+  const tokenOf = async (role: string) =>
+    (await call('POST', '/v1/tokens', { name: 'x', purpose: 'general', roles: [role] })).json.token_value
+  const [auditor, member] = [await tokenOf('auditor'), await tokenOf('member')]
+  for (const path of [providers, models, gateways]) {
+    expect((await plane.call('GET', path, { token: auditor })).status).toBe(200)
+    expect((await plane.call('GET', path, { token: member })).status).toBe(403)
+    expect((await plane.call('POST', path, { token: auditor, body: {} })).status).toBe(403)
+    expect((await plane.call('GET', path)).status).toBe(401)
+  }
+})
+
+test('a gateway compiles what the records say', async () => {
+  const provider = await makeProvider({ api_key: apiKey, timeouts: { idle_seconds: 7 } })
+  const fallback = await makeModel()
+  await call('POST', models, {
+    id: 'compiled',
+    provider_id: provider.id,
+    upstream_model: 'up',
+    families: ['chat'],
+    max_output_tokens: 10,
+    price: { input_per_million: 1, output_per_million: 2 },
+    fallbacks: [fallback.id],
+  })
+  const gateway = await call('POST', gateways, {
+    name: 'compiling',
+    providers: [provider.name],
+    spend_owner: 'organization',
+    prompt_caching: true,
+  })
+  const { state: _state, ledger, directory } = plane.store
+  const key = await openDataKey({ ledger, masterKey: plane.options.masterKey }, provider.id)
+  const database = new Database(join(directory, 'state.db'), { readonly: true })
+  const catalog = readCatalog(database, gateway.json.id, { [provider.id]: Buffer.from(key ?? []).toString('base64') })
+  database.close()
+  expect(catalog.gateway).toEqual({ spendOwner: 'organization', promptCaching: true })
+  expect(catalog.providerList).toMatchObject([
+    { id: provider.id, apiKey, timeouts: { idleSeconds: 7, totalSeconds: null } },
+  ])
+  expect(catalog.models.get('compiled')).toMatchObject({
+    upstreamModel: 'up',
+    families: ['chat'],
+    maxOutputTokens: 10,
+    fallbacks: [fallback.id],
+    price: { source: 'operator' },
+  })
+})

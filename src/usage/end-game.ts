@@ -1,0 +1,63 @@
+/**
+ * The end of an account: less is free than is asked for, so what other lanes hold is called back before anybody gets
+ * less or is refused (protocols section 2, rules 10 and 11). Pure: what is known goes in, what each need gets comes out.
+ */
+import type { LedgerCell } from './cell-ledger.ts'
+import { type CellReport, outstanding, recallWaitMs, usageWaitMs } from './lease.ts'
+
+export interface Need {
+  lane: string
+  want: number
+  min: number
+  /** Monotonic. */
+  arrivedAt: number
+  /** Milliseconds for which somebody had waited when it arrived. */
+  waited: number
+}
+
+export interface Standings {
+  /** Null where the account has no limit any more. */
+  limit: number | null
+  /** The ledger's cells of the account, with what has been granted to earlier needs. */
+  cells: readonly LedgerCell[]
+  /** What each lane last said of its cell since the end game began. */
+  reports: ReadonlyMap<string, CellReport>
+  connected(lane: string): boolean
+  /** What running requests hold of this account may come back. */
+  mayComeBack: boolean
+  now: number
+}
+
+export type Decision =
+  | { kind: 'wait' }
+  | { kind: 'grant'; amount: number; partial: boolean }
+  | { kind: 'refuse'; reason: 'exhausted' | 'held' | 'unknown' }
+
+/** Lanes other than this one that hold something which they have not accounted for since they were asked. */
+export const silentHolders = (lane: string | null, { cells, reports }: Standings): LedgerCell[] =>
+  cells.filter((cell) => cell.lane !== lane && outstanding(cell) > 0 && !hasAnswered(cell, reports.get(cell.lane)))
+
+/** An answer that is older than a grant does not count, and neither does one that keeps what is not open. */
+function hasAnswered(cell: LedgerCell, report: CellReport | undefined): boolean {
+  if (report === undefined || report.granted !== cell.granted) return false
+  const returned = Math.max(cell.returned, report.returned)
+  return cell.granted - returned - Math.max(cell.settled, report.settled) - report.open <= 0
+}
+
+/** In this order: all; what there is, if that is enough; wait for what may come back; refuse, saying why. */
+export function decide(need: Need, standings: Standings): Decision {
+  const { limit, cells, reports, now } = standings
+  if (limit === null) return { kind: 'grant', amount: need.want, partial: false }
+  const free = limit - cells.reduce((sum, { granted, returned }) => sum + granted - returned, 0)
+  if (free >= need.want) return { kind: 'grant', amount: need.want, partial: false }
+  const least = Math.max(1, need.min)
+  const spent = cells.reduce((sum, { settled }) => sum + settled, 0)
+  if (limit - spent < least) return { kind: 'refuse', reason: 'exhausted' }
+  const silent = silentHolders(need.lane, standings)
+  const waited = now - need.arrivedAt
+  if (waited < recallWaitMs && silent.some(({ lane }) => standings.connected(lane))) return { kind: 'wait' }
+  if (free >= least) return { kind: 'grant', amount: free, partial: true }
+  const running = standings.mayComeBack && [...reports.values()].some(({ open }) => open > 0)
+  if ((running || silent.length > 0) && waited + need.waited < usageWaitMs) return { kind: 'wait' }
+  return { kind: 'refuse', reason: silent.length > 0 ? 'unknown' : running ? 'held' : 'exhausted' }
+}

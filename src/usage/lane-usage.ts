@@ -1,0 +1,467 @@
+/**
+ * A lane's side of the usage protocol (lease.ts): what the gateway reserves from, and the messages that keep it filled.
+ *
+ *   1. A reservation is taken from balances in the same tick where they suffice. Otherwise the request waits, holding
+ *      nothing, and what is missing is asked for: one ask in flight for each account, for all that wait.
+ *   2. While more is used than the balance would last, more is asked for ahead.
+ *   3. Where little is left (`tight`), nothing is asked for ahead, an ask goes with nothing kept back and, for
+ *      requests on several accounts, for all of them together; what a settlement frees goes back in the same tick. A
+ *      recall makes an account tight.
+ *   4. What nobody has used for 2 s goes back. A cell that is empty and wholly known to the ledger is forgotten.
+ *   5. With each stream the lane says hello: what this process holds. Everything else of the lane is then free.
+ *
+ * An amount that an outcome frees is not said to be returned before that outcome is committed to the journal; while one
+ * could not be written, nothing is returned and the journal opens nothing (a restart would settle it in full). An answer
+ * counts only while nobody has said hello since its question: what it grants may be free again.
+ */
+import type { Clock } from '../lib/clock.ts'
+import {
+  type AccountName,
+  type Allowances,
+  type Demand,
+  type Held,
+  type Reservation,
+  UsageRefused,
+} from './allowance.ts'
+import { type LaneAccount, LaneAccounts } from './lane-accounts.ts'
+import { type LaneCell, noCell } from './lane-cell.ts'
+import {
+  type Ask,
+  type CellReport,
+  type Denial,
+  type LeaseReply,
+  type LeaseRequest,
+  plainName,
+  usageWaitMs,
+} from './lease.ts'
+import { WaitingRequests, type Wanted } from './waiting-requests.ts'
+
+/** What of the outbox matters here. */
+export interface UsageJournal {
+  /** An outcome could not be written and will be tried again. */
+  readonly owing: boolean
+  readonly lastEvent: number
+  /** The last event that the ledger is known to have. */
+  readonly acknowledgedEvent: number
+  /** Resolves when everything appended so far is committed. */
+  committed(): Promise<void>
+}
+
+export interface LaneUsageOptions {
+  process: string
+  /**
+   * Whether the host went down, or the journal was damaged, since a process of this lane last said hello. To be kept
+   * through restarts until it is told.
+   */
+  crash: { readonly happened: boolean; told(): void }
+  /** `now` is the gateway's own time. */
+  clock: Clock
+  journal: UsageJournal
+  send(request: LeaseRequest): Promise<LeaseReply>
+  /** Runs it after so long; 0 is the end of this tick. */
+  after(milliseconds: number, work: () => void): void
+}
+
+/** A request waits at most so long: what the control plane waits for others, and the way there and back. */
+const waitMs = usageWaitMs + 500
+/** The control plane counts from when an ask came; who has waited nearly as long is refused with the oldest. */
+const deniedEarlyMs = 100
+const retryMs = 100
+const behindMs = 20
+/** For so long after a failed ask the control plane may still grant it. */
+const doubtMs = 10_000
+const retryAfterSeconds = 1
+const none: ReadonlySet<string> = new Set()
+
+export class LaneUsage implements Allowances {
+  readonly #options: LaneUsageOptions
+  readonly #accounts: LaneAccounts
+  readonly #waiting: WaitingRequests
+  /** Accounts to be told of with the next message, by their booked names. */
+  readonly #report = new Set<string>()
+  /** Accounts asked for in vain, booked or plain: until when (monotonic) it is looked whether something came of it. */
+  readonly #doubtful = new Map<string, number>()
+  readonly #ahead = new Set<LaneAccount>()
+  readonly #inFlight = new Set<number>()
+  #sent = 0
+  /** Raised with each hello. */
+  #epoch = 0
+  #greeted = false
+  #flushing = false
+  #draining = false
+  #stopped = false
+
+  constructor(options: LaneUsageOptions) {
+    this.#options = options
+    this.#accounts = new LaneAccounts(options.clock)
+    this.#waiting = new WaitingRequests(this.#accounts)
+  }
+
+  reserve(demands: readonly Demand[], signal: AbortSignal): Reservation | Promise<Reservation> {
+    const refused = this.#accounts.refused(demands)
+    if (refused !== null) throw new UsageRefused(refused.name, 'exhausted', refused.exhausted?.retryAfter ?? null)
+    if (!this.#accounts.fit(demands)) return this.#wait(demands, signal)
+    const reservation = new LaneReservation(this)
+    for (const { account, want } of demands) reservation.add(this.#open(this.#accounts.get(account), want), want)
+    return reservation
+  }
+
+  exhausted(account: AccountName): boolean {
+    return this.#accounts.refused([{ account, want: 1, min: 1 }]) !== null
+  }
+
+  /** The stream was opened, or opened again: the control plane hears what this process holds. */
+  connected(): void {
+    void this.#greet()
+  }
+
+  /** The control plane wants back what is not open of these accounts, and says that their limits may have changed. */
+  recall(booked: readonly string[]): void {
+    for (const name of booked) {
+      const account = this.#accounts.get(plainName(name))
+      account.tight = true
+      account.exhausted = null
+      this.#report.add(account.cell?.account ?? name)
+    }
+    this.#flushSoon()
+  }
+
+  /** To be called every second or so. */
+  tick(): void {
+    for (const cell of this.#accounts.idle()) this.#report.add(cell.account)
+    for (const cell of this.#accounts.cells()) if (cell.heard < cell.returned) this.#report.add(cell.account)
+    for (const account of this.#doubtful.keys()) this.#report.add(account)
+    const { owing, lastEvent, acknowledgedEvent } = this.#options.journal
+    if (!owing) this.#accounts.forget({ lastEvent, acknowledged: acknowledgedEvent, sent: this.#sent })
+    this.#accounts.answeredTo(Math.min(this.#sent + 1, ...this.#inFlight))
+    this.#flushSoon()
+  }
+
+  /** Gives everything back that is not open; resolves when the control plane knows, or cannot be told. */
+  async drain(): Promise<void> {
+    this.#draining = true
+    const cells = [...this.#accounts.idle(true)]
+    if (cells.length > 0 && this.#greeted) await this.#exchange([], new Set(cells.map(({ account }) => account)))
+    this.#stopped = true
+    this.#epoch++
+  }
+
+  /** @internal Opens an amount; asks ahead where the balance would not last for as much again. */
+  #open(account: LaneAccount, amount: number): LaneCell {
+    const cell = this.#accounts.open(account, amount)
+    if (!account.tight && !account.asking && cell.balance < cell.reserved) {
+      this.#ahead.add(account)
+      this.#flushSoon()
+    }
+    return cell
+  }
+
+  /** Takes more at once, or nothing. */
+  extend(reservation: LaneReservation, more: readonly Held[]): boolean {
+    const demands = more.map(({ account, amount }) => ({ account: plainName(account), want: amount, min: amount }))
+    if (!this.#accounts.fit(demands)) return false
+    for (const { account, want } of demands) reservation.add(this.#open(this.#accounts.get(account), want), want)
+    return true
+  }
+
+  /** Books `used` of what was held of a cell. */
+  settle(cell: LaneCell, held: number, used: number): void {
+    cell.open -= held
+    cell.settled += used
+    cell.usedAt = this.#options.clock.monotonic()
+    cell.settledBy = null
+    if (held === used) return
+    const account = this.#accounts.get(plainName(cell.account))
+    if (account.tight) this.#report.add(cell.account)
+    if (account.tight || account.waiting > 0) this.#flushSoon()
+  }
+
+  #wait(demands: readonly Demand[], signal: AbortSignal): Promise<Reservation> {
+    const { clock, after } = this.#options
+    const { promise, resolve, reject } = Promise.withResolvers<Reservation>()
+    if (signal.aborted) return Promise.reject(signal.reason)
+    const leave = () => {
+      if (this.#waiting.remove(request)) reject(signal.reason)
+    }
+    const request = this.#waiting.add({
+      demands,
+      since: clock.monotonic(),
+      resolve(reservation) {
+        signal.removeEventListener('abort', leave)
+        resolve(reservation)
+      },
+      reject(reason) {
+        signal.removeEventListener('abort', leave)
+        reject(reason)
+      },
+    })
+    signal.addEventListener('abort', leave, { once: true })
+    after(waitMs, () => {
+      if (!this.#waiting.remove(request)) return
+      request.reject(new UsageRefused(demands[0]?.account ?? '', 'unknown', retryAfterSeconds))
+    })
+    this.#flushSoon()
+    return promise
+  }
+
+  #serve(partial: ReadonlySet<string>): void {
+    for (const [request, shares] of this.#waiting.served(partial)) {
+      const reservation = new LaneReservation(this)
+      for (const [account, amount] of shares) reservation.add(this.#open(account, amount), amount)
+      request.resolve(reservation)
+    }
+  }
+
+  #flushSoon(): void {
+    if (this.#flushing || this.#stopped) return
+    this.#flushing = true
+    this.#options.after(0, () => {
+      this.#flushing = false
+      this.#flush()
+    })
+  }
+
+  /** Sends what there is to say: returns and asks together, and tight asks apart. */
+  #flush(): void {
+    if (this.#stopped) return
+    this.#serve(none)
+    if (!this.#greeted) return
+    const asks = new Map<string, Ask>()
+    for (const group of this.#waiting.wanted()) {
+      if ([...group.keys()].some((name) => this.#accounts.get(name).tight)) this.#askTogether(group)
+      else this.#askEach(group, asks)
+    }
+    for (const account of this.#ahead) {
+      const { name, cell, tight, asking, waiting } = account
+      if (cell !== null && !tight && !asking && waiting === 0) {
+        asks.set(name, { account: name, want: Math.max(1, cell.reserved), min: 0, waited: 0, tight: false })
+      }
+    }
+    this.#ahead.clear()
+    const told = new Set(this.#report)
+    this.#report.clear()
+    if (asks.size > 0 || told.size > 0) void this.#exchange([...asks.values()], told)
+  }
+
+  #askEach(group: ReadonlyMap<string, Wanted>, asks: Map<string, Ask>): void {
+    for (const [name, { want, min, since }] of group) {
+      const account = this.#accounts.get(name)
+      const known = asks.get(name)
+      const missing = known === undefined ? want - this.#accounts.balance(account) : want
+      if (account.asking || missing <= 0) continue
+      const asked = { want: missing + (known?.want ?? 0), min: Math.min(min, known?.min ?? min) }
+      asks.set(name, { account: name, ...asked, waited: this.#since(since), tight: false })
+    }
+  }
+
+  /** Asks for all that a group of requests lacks in one message, keeping nothing of it meanwhile. */
+  #askTogether(group: ReadonlyMap<string, Wanted>): void {
+    const asks: Ask[] = []
+    const told = new Set<string>()
+    for (const [name, { want, min, since }] of group) {
+      const account = this.#accounts.get(name)
+      if (account.asking) return
+      if (!account.tight && this.#accounts.balance(account) >= want) continue
+      account.tight = true
+      asks.push({ account: name, want, min, waited: this.#since(since), tight: true })
+      if (account.cell !== null) told.add(account.cell.account)
+    }
+    for (const booked of told) this.#report.delete(booked)
+    if (asks.length > 0) void this.#exchange(asks, told)
+  }
+
+  #since(instant: number): number {
+    return Math.round(this.#options.clock.monotonic() - instant)
+  }
+
+  /** One message and what it is answered with. `told` names cells to be told of; what they have spare goes back. */
+  async #exchange(asks: readonly Ask[], told: ReadonlySet<string>): Promise<void> {
+    const [epoch, upTo, message] = [this.#epoch, this.#waiting.last, ++this.#sent]
+    for (const { account } of asks) this.#accounts.get(account).asking = true
+    this.#inFlight.add(message)
+    try {
+      await this.#giveBack(told)
+      if (epoch !== this.#epoch) return
+      const cells = this.#reports(asks, told)
+      const sentAt = this.#options.clock.monotonic()
+      const { process, send } = this.#options
+      const reply = await send({ process, number: message, hello: null, asks, cells })
+      if (epoch !== this.#epoch) return this.#doubt(asks)
+      this.#accounts.contact(sentAt)
+      for (const { account } of asks) this.#accounts.get(account).asking = false
+      this.#heard(reply, { asks, cells, upTo, message, sentAt })
+    } catch {
+      // Out of reach, or not ready for us: what waits is asked for again until its time is over, and says so then.
+      this.#doubt(asks)
+      if (epoch === this.#epoch) this.#failed(asks)
+    } finally {
+      this.#inFlight.delete(message)
+    }
+  }
+
+  #failed(asks: readonly Ask[]): void {
+    for (const { account } of asks) this.#accounts.get(account).asking = false
+    if (asks.length > 0) this.#options.after(retryMs, () => this.#flushSoon())
+  }
+
+  /** Something may be granted to these asks of which no answer will tell: it is looked for, for a while. */
+  #doubt(asks: readonly Ask[]): void {
+    const until = this.#options.clock.monotonic() + doubtMs
+    for (const { account } of asks) this.#doubtful.set(this.#accounts.get(account).cell?.account ?? account, until)
+  }
+
+  /** Returns what cells can spare, once nothing that freed it can be lost any more. */
+  async #giveBack(told: ReadonlySet<string>): Promise<void> {
+    const { journal } = this.#options
+    if (journal.owing) return
+    const given: [LaneCell, number][] = []
+    for (const cell of this.#accounts.idle(this.#draining)) {
+      if (!told.has(cell.account)) continue
+      const { balance } = cell
+      given.push([cell, balance])
+      cell.returned += balance
+    }
+    const sayable = await journal.committed().then(
+      () => !journal.owing,
+      () => false,
+    )
+    for (const [cell, amount] of given) {
+      if (sayable) cell.sayable += amount
+      else cell.returned -= amount
+    }
+  }
+
+  #reports(asks: readonly Ask[], told: ReadonlySet<string>): CellReport[] {
+    const names = new Set(told)
+    for (const { account } of asks) {
+      const { cell } = this.#accounts.get(account)
+      if (cell !== null) names.add(cell.account)
+    }
+    return [...names].map((booked) => this.#accounts.cell(booked)?.report() ?? noCell(booked))
+  }
+
+  #heard(
+    reply: LeaseReply,
+    sent: { asks: readonly Ask[]; cells: readonly CellReport[]; upTo: number; message: number; sentAt: number },
+  ): void {
+    if (reply.hello === 'needed') return void this.#greet()
+    for (const { account, returned } of sent.cells) {
+      const cell = this.#accounts.cell(account)
+      if (cell !== undefined) cell.heard = Math.max(cell.heard, returned)
+      const doubt = this.#doubtful.get(account)
+      if (doubt !== undefined && doubt < sent.sentAt) this.#doubtful.delete(account)
+    }
+    for (const totals of reply.cells) {
+      if (!this.#accounts.adopt(totals, sent.message)) this.#doubtful.set(totals.account, sent.sentAt + doubtMs)
+    }
+    const partial = new Set<string>()
+    for (const grant of reply.grants) {
+      const account = this.#accounts.get(grant.account)
+      const cell = this.#accounts.cell(grant.booked) ?? null
+      if (cell !== null) cell.reserved = 0
+      account.cell = cell
+      account.until = grant.until
+      account.tight = grant.tight
+      account.exhausted = null
+      if (grant.partial) partial.add(grant.account)
+    }
+    for (const name of reply.later) this.#accounts.get(name).tight = true
+    this.#serve(partial)
+    for (const denial of reply.denials) this.#deny(denial, sent)
+    for (const cell of this.#accounts.idle()) this.#report.add(cell.account)
+    this.#flushSoon()
+  }
+
+  #deny(
+    { account: name, reason, retry_after: retryAfter }: Denial,
+    sent: { asks: readonly Ask[]; upTo: number },
+  ): void {
+    const account = this.#accounts.get(name)
+    account.tight = true
+    const min = sent.asks.find((ask) => ask.account === name)?.min ?? 1
+    if (reason === 'exhausted') this.#accounts.refuse(account, min, retryAfter)
+    // Whoever came later than the oldest may still get what comes back.
+    const cameBy = reason === 'exhausted' ? Number.POSITIVE_INFINITY : this.#options.clock.monotonic() - usageWaitMs
+    for (const request of this.#waiting.takeRefused(account, sent.upTo, cameBy + deniedEarlyMs)) {
+      request.reject(new UsageRefused(name, reason, retryAfter))
+    }
+  }
+
+  /** Says what this process holds, until the ledger has all that went before and takes it. */
+  async #greet(): Promise<void> {
+    const { journal, crash, clock, after, process, send } = this.#options
+    const epoch = ++this.#epoch
+    this.#greeted = false
+    for (const account of this.#accounts.all()) account.asking = false
+    const through = journal.lastEvent
+    while (epoch === this.#epoch && !this.#stopped) {
+      const cells = [...this.#accounts.cells()].map((cell) => cell.report())
+      const message = ++this.#sent
+      const sentAt = clock.monotonic()
+      let pause = behindMs
+      try {
+        const reply = await send({
+          process,
+          number: message,
+          hello: { through, crashed: crash.happened },
+          asks: [],
+          cells,
+        })
+        if (epoch !== this.#epoch) return
+        if (reply.hello === 'done') {
+          this.#greeted = true
+          crash.told()
+          this.#accounts.contact(sentAt)
+          return this.#heard(reply, { asks: [], cells, upTo: 0, message, sentAt })
+        }
+      } catch {
+        // Out of reach: the next stream brings another hello; until then this one is tried again.
+        pause = retryMs
+      }
+      await new Promise<void>((resolve) => after(pause, resolve))
+    }
+  }
+}
+
+interface Share {
+  cell: LaneCell
+  amount: number
+}
+
+class LaneReservation implements Reservation {
+  readonly #usage: LaneUsage
+  readonly #shares: Share[] = []
+  #settled = false
+
+  constructor(usage: LaneUsage) {
+    this.#usage = usage
+  }
+
+  add(cell: LaneCell, amount: number): void {
+    const known = this.#shares.find((share) => share.cell === cell)
+    if (known === undefined) this.#shares.push({ cell, amount })
+    else known.amount += amount
+  }
+
+  get held(): readonly Held[] {
+    return this.#shares.map(({ cell, amount }) => ({ account: cell.account, amount }))
+  }
+
+  extend(more: readonly Held[]): boolean {
+    return !this.#settled && this.#usage.extend(this, more)
+  }
+
+  settle(used: readonly Held[]): readonly Held[] {
+    if (this.#settled) return []
+    this.#settled = true
+    return this.#shares.map(({ cell, amount }) => {
+      const use = used.find(({ account }) => account === cell.account)?.amount ?? 0
+      this.#usage.settle(cell, amount, use)
+      return { account: cell.account, amount: use }
+    })
+  }
+
+  release(): void {
+    this.settle([])
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * What a lane and the control plane say to each other about usage, and the arithmetic both go by (protocols section 2).
+ *
+ * An account is one limit. cell(account, lane) holds three counters that only grow: granted (the control plane raises
+ * it), returned and settled (the lane does). Every message carries totals and its receiver takes the maximum, so loss,
+ * repetition and reordering need no care of their own. Two rules make the claim:
+ *
+ *   control plane   sum over lanes of (granted − returned) ≤ limit, checked and raised in one ledger transaction
+ *   lane            settled + open ≤ granted − returned
+ *
+ * so the sum of what is settled never passes the limit, whatever the clocks say.
+ *
+ * From escrow transactions (O'Neil, "The Escrow Transactional Method", TODS 1986): an amount is set aside before the work
+ * begins, without locking the rest of the quantity; at the end what was used is taken and what was not goes back; a test
+ * of the worst case admits concurrent work. Not from there: the quantity is split among holders that may be out of reach
+ * (as in later site escrows), so there are leases to call back; amounts are settled by what the work turned out to cost;
+ * nothing is ever rolled back, since a provider cannot be; and no holder's word is taken for more than it was granted.
+ *
+ * A message has no history behind it: of a lane's former process nothing is remembered but its journal. What a process
+ * held when it died is known to the ledger, and becomes free when the lane's next process says hello, once every event
+ * up to `through` is in the ledger: the outcome of each exchange that was opened is among them, settled at its full
+ * reserved amount where none was known. So grants and returns need no records of their own on the lane.
+ */
+
+export interface CellTotals {
+  /** The account as it is booked: of a budget with windows, the start of the window stands behind an `@`. */
+  account: string
+  granted: number
+  returned: number
+  settled: number
+}
+
+/** A cell as its lane sees it: `open` is what running exchanges hold. All zero where the lane knows no such cell. */
+export interface CellReport extends CellTotals {
+  open: number
+}
+
+export interface Ask {
+  /** The account by its plain name, without a window. */
+  account: string
+  /** All that waits, or what is good to have before it is needed. */
+  want: number
+  /** The least that serves any request that waits; 0 where none does. */
+  min: number
+  /** For how long the oldest of those that wait has waited already, in milliseconds. */
+  waited: number
+  /**
+   * The lane keeps nothing of this account that is not open. Tight asks of one message belong together: all of them are
+   * granted, or none.
+   */
+  tight: boolean
+}
+
+export interface Hello {
+  /** Events of the lane's chain that must be in the ledger before what is not among `cells` is free. */
+  through: number
+  /** The host went down, or records were lost: what the former process held may have been spent. */
+  crashed: boolean
+}
+
+export interface LeaseRequest {
+  /** Names the lane's process: what another one held is not this one's. */
+  process: string
+  /** Grows with each message of a process: one that comes twice counts once, a hello that was overtaken not at all. */
+  number: number
+  hello: Hello | null
+  asks: readonly Ask[]
+  cells: readonly CellReport[]
+}
+
+/** An answer to an ask; its cell stands among the reply's. */
+export interface Grant {
+  account: string
+  booked: string
+  /** Little is left: nothing is asked for ahead, and what is not open goes back at once. */
+  tight: boolean
+  /** Less than was asked for, and all there is. */
+  partial: boolean
+  /** The end of the window, milliseconds since the epoch; null where there is none. */
+  until: number | null
+}
+
+export interface Denial {
+  account: string
+  reason: 'exhausted' | 'held' | 'unknown'
+  /** Seconds; null where waiting does not help. */
+  retry_after: number | null
+}
+
+export interface LeaseReply {
+  /** `behind`: events up to `through` are still missing. `needed`: this process has to say hello first. */
+  hello: 'done' | 'behind' | 'needed' | null
+  cells: readonly CellTotals[]
+  grants: readonly Grant[]
+  denials: readonly Denial[]
+  /** Accounts of which too little is left to answer at once: to be asked again as tight, with nothing kept back. */
+  later: readonly string[]
+}
+
+/** How long a request may wait for what others hold, in all; and an ask for their answers to a recall. */
+export const usageWaitMs = 2000
+export const recallWaitMs = 1000
+
+/** When a lane gives a message up that is not answered: one that may be waited with takes longer. */
+export const answerWithinMs = ({ asks }: LeaseRequest): number => (asks.some(({ tight }) => tight) ? 3500 : 1000)
+
+/** What of a grant is neither returned nor settled. */
+export const outstanding = ({ granted, returned, settled }: CellTotals): number => granted - returned - settled
+
+/** The plain name of an account as it is booked. */
+export function plainName(booked: string): string {
+  const at = booked.indexOf('@')
+  return at < 0 ? booked : booked.slice(0, at)
+}
+
+/** Whether what an account's running requests hold may come back: money does, a request that was opened counts. */
+export const mayComeBack = (account: string): boolean => account.endsWith('/money') || account.startsWith('budget/')

@@ -1,0 +1,107 @@
+/** The usage protocol, both sides of it, through whatever can happen to networks, processes, hosts and disks. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { World, type WorldOptions } from './test-usage-model.ts'
+
+/** More of them by `bun test/load/usage-model.ts`. */
+const runs = Number(process.env.USAGE_MODEL_RUNS ?? 150)
+
+const requestsOnly = fc
+  .integer({ min: 1, max: 60 })
+  .map((limit) => ({ limits: { 'token/t/requests': limit }, largest: 1 }))
+const several = fc
+  .record({
+    requests: fc.integer({ min: 5, max: 120 }),
+    money: fc.integer({ min: 20, max: 600 }),
+    budget: fc.integer({ min: 20, max: 600 }),
+  })
+  .map(({ requests, money, budget }) => ({
+    limits: { 'token/t/requests': requests, 'token/t/money': money, 'budget/b': budget },
+    largest: 25,
+  }))
+
+const worlds: fc.Arbitrary<WorldOptions> = fc
+  .tuple(
+    fc.oneof(requestsOnly, several),
+    fc.record({
+      seed: fc.integer(),
+      lanes: fc.integer({ min: 1, max: 6 }),
+      requests: fc.integer({ min: 1, max: 120 }),
+      loss: fc.constantFrom(0, 0, 0.05, 0.3),
+      repetition: fc.constantFrom(0, 0.1, 0.5),
+      laneCrashes: fc.integer({ min: 0, max: 4 }),
+      hostCrashes: fc.constantFrom(0, 0, 1, 2),
+      controlPlaneCrashes: fc.integer({ min: 0, max: 3 }),
+      partitions: fc.integer({ min: 0, max: 3 }),
+      failingWrites: fc.constantFrom(0, 0, 2, 5),
+    }),
+  )
+  .map(([limits, rest]) => ({ ...limits, ...rest }))
+
+test('no limit is passed, every dispatched exchange is settled once, and nothing is stranded when all is at rest', async () => {
+  await fc.assert(
+    fc.asyncProperty(worlds, async (options) => {
+      const world = new World(options)
+      await world.run()
+      expect(world.ledger.problems).toEqual([])
+      for (const [account, limit] of Object.entries(options.limits)) {
+        expect(world.spent.get(account) ?? 0).toBeLessThanOrEqual(limit)
+      }
+      const settledOnce = [...world.dispatched].filter((exchange) => world.ledger.outcomes.get(exchange) !== 1)
+      expect(settledOnce).toEqual([])
+      expect([...world.ledger.outcomes.values()].every((count) => count === 1)).toBe(true)
+      const stranded = [...world.ledger.rows.values()].filter(
+        ({ lane, granted, returned, settled }) => !world.lost.has(lane) && granted - returned - settled !== 0,
+      )
+      expect(stranded).toEqual([])
+    }),
+    { numRuns: runs },
+  )
+}, 600_000)
+
+test('what nobody holds can be had, whoever asks and whatever happened before', async () => {
+  await fc.assert(
+    fc.asyncProperty(worlds, async (options) => {
+      const world = new World({ ...options, hostCrashes: 0 })
+      await world.run()
+      for (const account of Object.keys(options.limits).filter((name) => name.endsWith('/money'))) {
+        const left = Math.min(
+          ...Object.entries(options.limits)
+            .filter(([name]) => !name.endsWith('/requests'))
+            .map(([name, limit]) => limit - world.ledger.settled(name)),
+        )
+        if (left <= 0) continue
+        const served = world.request(0, left)
+        await world.scheduler.run(world.scheduler.now + 10_000)
+        expect({ account, left, served: await served }).toEqual({ account, left, served: true })
+      }
+    }),
+    { numRuns: Math.ceil(runs / 3) },
+  )
+}, 600_000)
+
+const quiet = {
+  loss: 0,
+  repetition: 0,
+  laneCrashes: 0,
+  hostCrashes: 0,
+  controlPlaneCrashes: 0,
+  partitions: 0,
+  failingWrites: 0,
+}
+
+test('of many requests at once on several lanes exactly as many are served as the limit allows', async () => {
+  for (let seed = 1; seed <= 20; seed++) {
+    const world = new World({ ...quiet, seed, lanes: 3, limits: { 'token/t/requests': 100 }, largest: 1, requests: 0 })
+    await world.scheduler.run(500)
+    for (let request = 0; request < 500; request++) void world.request(request % 3)
+    await world.scheduler.run(10_000)
+    expect({ seed, served: world.served, ...world.refusals }).toEqual({
+      seed,
+      served: 100,
+      exhausted: 400,
+      held: 0,
+      unknown: 0,
+    })
+  }
+})

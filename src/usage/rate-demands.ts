@@ -1,0 +1,77 @@
+/** Which limits a minute a request draws on, whose code refuses it, and what an access policy lets a token use. */
+import type { RequestFacts } from '../dialects/dialect.ts'
+import { Failure } from '../failure.ts'
+import { type GovernedToken, globMatches } from '../tokens/governed.ts'
+import type { AccessPolicy, LimitSet, RateLimit } from './limits.ts'
+import type { RateDemand, RateRefused } from './rate-lane.ts'
+
+type Member = Pick<
+  GovernedToken,
+  'id' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId' | 'accessPolicyIds' | 'rateLimitRpm' | 'rateLimitTpm'
+>
+
+/** The access policies that a token is attached to. */
+export const accessPoliciesOf = ({ accessPolicyIds }: Member, { accessPolicies }: LimitSet): AccessPolicy[] =>
+  accessPolicyIds.flatMap((id) => accessPolicies.get(id) ?? [])
+
+/** The field by which an access policy forbids a model; null where it does not. */
+export function forbiddenBy(
+  { models, providers }: AccessPolicy,
+  model: { id: string; provider: { name: string } },
+): 'model' | 'provider' | null {
+  if (models !== null && !models.some((pattern) => globMatches(pattern, model.id))) return 'model'
+  return providers === null || providers.includes(model.provider.name) ? null : 'provider'
+}
+
+/** The limits of consumer groups, of access policies, and of the token itself, in this order. */
+export function rateDemands(token: Member, limits: LimitSet, facts: RequestFacts): RateDemand[] {
+  const tokens = estimatedTokens(facts)
+  const demands: RateDemand[] = []
+  for (const group of groupsOf(token, limits)) addDemands(demands, `group/${group.id}`, group, tokens)
+  for (const policy of accessPoliciesOf(token, limits)) addDemands(demands, `access/${policy.id}`, policy, tokens)
+  if (token.rateLimitRpm !== null || token.rateLimitTpm !== null) {
+    const own = { id: token.id, requestsPerMinute: token.rateLimitRpm, tokensPerMinute: token.rateLimitTpm }
+    addDemands(demands, `token/${token.id}`, own, tokens)
+  }
+  return demands
+}
+
+/** What a request counts as until its answer says how many tokens it was. */
+const estimatedTokens = ({ inputEstimate, outputLimit, choices }: RequestFacts): number =>
+  Math.max(1, inputEstimate + (outputLimit ?? 0) * Math.max(1, choices))
+
+/** Whether an account counts tokens; the others count requests. */
+export const countsTokens = (account: string): boolean => account.endsWith('/tokens')
+
+function addDemands(demands: RateDemand[], name: string, limit: RateLimit, tokens: number): void {
+  const { requestsPerMinute, tokensPerMinute } = limit
+  if (requestsPerMinute !== null) demands.push({ account: `${name}/requests`, slots: 1, limit: requestsPerMinute })
+  if (tokensPerMinute !== null) demands.push({ account: `${name}/tokens`, slots: tokens, limit: tokensPerMinute })
+}
+
+/** The groups that a token is in by itself, by its user, by its team, each once. */
+function groupsOf({ id, teamId, userId, ownerKind, ownerId }: Member, { groupsOf: groups }: LimitSet) {
+  const found = new Set<RateLimit>()
+  if (groups.size === 0) return found
+  const names = [`token:${id}`, `${ownerKind}:${ownerId}`]
+  if (userId !== null) names.push(`user:${userId}`)
+  if (teamId !== null) names.push(`team:${teamId}`)
+  for (const name of names) for (const group of groups.get(name) ?? []) found.add(group)
+  return found
+}
+
+/** What a refused limit is to the caller (contract section 8). `resource` names the token. */
+export function rateFailure({ account, reason, retryAfter }: RateRefused, resource: string): Failure {
+  if (reason === 'unknown') {
+    const message = `The limits a minute of ${resource} cannot be asked about at the moment: retry shortly`
+    return new Failure('usage_authority_unavailable', { message, retryAfter })
+  }
+  const what = countsTokens(account) ? 'tokens' : 'requests'
+  if (account.startsWith('group/')) {
+    const message = `A consumer group of ${resource} has used its ${what} of this minute`
+    return new Failure('consumer_group_rate_limit_exceeded', { message, retryAfter })
+  }
+  const whose = account.startsWith('token/') ? 'Its own limit' : 'An access policy'
+  const message = `${resource} has used its ${what} of this minute: ${whose} allows no more`
+  return new Failure('usage_authorization_rate_limited', { message, retryAfter })
+}

@@ -1,0 +1,287 @@
+/**
+ * A lane's rate limits: slots are taken from memory where they are there, and asked for where they are not. A request
+ * with several limits takes of all or of none, and holds none while it waits. Beside that, in the background: what the
+ * control plane calls back is returned as far as it is cold, what nobody used for a minute is returned whole, and what is
+ * in use is confirmed before it lapses. So a lane that is alone with a limit waits once, for the first request.
+ */
+import type { Clock } from '../lib/clock.ts'
+import { Slots, type SlotUse, slotMinuteMs, slotTtlMs } from './rate.ts'
+import type { SlotCell, SlotsReply } from './rate-wire.ts'
+
+export interface RateDemand {
+  account: string
+  slots: number
+  /** How many slots the limit has as this lane knows it. */
+  limit: number
+}
+
+/** A limit that refuses: it is used up, or the control plane cannot be asked. */
+export class RateRefused extends Error {
+  override readonly name = 'RateRefused'
+  readonly account: string
+  readonly reason: 'used' | 'unknown'
+  /** Whole seconds after which it makes sense to try again. */
+  readonly retryAfter: number
+
+  constructor(account: string, reason: RateRefused['reason'], retryAfter: number) {
+    super(`${account}: ${reason}`)
+    this.account = account
+    this.reason = reason
+    this.retryAfter = retryAfter
+  }
+}
+
+/** What a request took. */
+export interface RateTicket {
+  /** Says how many slots of an account the request needed in the end. */
+  correct(account: string, slots: number): void
+  /** Gives all back: the request was refused and counts for nothing. */
+  release(): void
+}
+
+export interface Rates {
+  /** Takes slots of all limits or of none, at once where the lane has them. Throws or rejects with `RateRefused`. */
+  take(demands: readonly RateDemand[], signal: AbortSignal): RateTicket | Promise<RateTicket>
+}
+
+export interface LaneRatesOptions {
+  clock: Pick<Clock, 'monotonic'>
+  /** Sends cells to the control plane; rejects where it cannot be reached. */
+  post(cells: readonly SlotCell[]): Promise<SlotsReply>
+}
+
+interface Waiting {
+  demands: readonly RateDemand[]
+  resolve(ticket: RateTicket): void
+  reject(refused: unknown): void
+}
+
+interface Account {
+  name: string
+  slots: Slots
+  asking: boolean
+  /** Until when a refusal of the ledger is taken for the answer. */
+  deniedUntil: number
+  /** The totals last confirmed differ from those here. */
+  dirty: boolean
+  confirmedAt: number
+}
+
+const deniedForMs = 1000
+const confirmAfterMs = slotTtlMs / 3
+const forgetAfterMs = 3 * slotMinuteMs
+const cellsInMessage = 500
+
+export class LaneRates implements Rates {
+  readonly #clock: LaneRatesOptions['clock']
+  readonly #post: LaneRatesOptions['post']
+  readonly #accounts = new Map<string, Account>()
+  readonly #waiting = new Set<Waiting>()
+  #confirming = false
+
+  constructor({ clock, post }: LaneRatesOptions) {
+    this.#clock = clock
+    this.#post = post
+  }
+
+  take(demands: readonly RateDemand[], signal: AbortSignal): RateTicket | Promise<RateTicket> {
+    const now = this.#clock.monotonic()
+    const short = this.#firstShort(demands, now)
+    if (short === null) return this.#use(demands, now)
+    const account = this.#account(short.account, now)
+    if (now < account.deniedUntil) throw this.#refusal(account, 'used', now)
+    return this.#wait(demands, signal)
+  }
+
+  /** The control plane needs slots of an account elsewhere: returns half of what is cold, or as many as are needed. */
+  recall(name: string, want: number): void {
+    const account = this.#accounts.get(name)
+    if (account === undefined) return
+    const now = this.#clock.monotonic()
+    const cold = account.slots.available(now) - this.#wanted(name)
+    if (account.slots.giveBack(Math.min(cold, Math.max(want, Math.ceil(cold / 2))), now) === 0) return
+    account.dirty = true
+    this.tick()
+  }
+
+  /** Returns what is idle and confirms what is in use; to be called about once a second. */
+  tick(): void {
+    const now = this.#clock.monotonic()
+    const cells: SlotCell[] = []
+    for (const account of this.#accounts.values()) {
+      const { slots, name } = account
+      const idle = now - slots.lastUsedAt
+      if (idle >= slotMinuteMs && slots.giveBack(Number.MAX_SAFE_INTEGER, now) > 0) account.dirty = true
+      if (idle >= forgetAfterMs && !account.dirty) this.#accounts.delete(name)
+      const held = slots.granted > slots.returned
+      const due = account.dirty || (held && now - account.confirmedAt >= confirmAfterMs)
+      if (due && slots.known && cells.length < cellsInMessage) cells.push(cellOf(account, 0))
+    }
+    if (cells.length === 0 || this.#confirming) return
+    this.#confirming = true
+    void this.#confirm(cells)
+  }
+
+  async #confirm(cells: readonly SlotCell[]): Promise<void> {
+    try {
+      await this.#send(cells)
+    } catch {
+      // The next tick tries again; until then what is held lapses by itself.
+    }
+    this.#confirming = false
+  }
+
+  #account(name: string, now: number): Account {
+    const known = this.#accounts.get(name)
+    if (known !== undefined) return known
+    const account: Account = {
+      name,
+      slots: new Slots(now),
+      asking: false,
+      deniedUntil: Number.NEGATIVE_INFINITY,
+      dirty: false,
+      confirmedAt: Number.NEGATIVE_INFINITY,
+    }
+    this.#accounts.set(name, account)
+    return account
+  }
+
+  #firstShort(demands: readonly RateDemand[], now: number): RateDemand | null {
+    for (const demand of demands) if (this.#shortage(demand, now) > 0) return demand
+    return null
+  }
+
+  /** How many slots are missing; of a limit that was lowered, what is held beyond it does not count. */
+  #shortage({ account, slots: wanted, limit }: RateDemand, now: number): number {
+    const { slots } = this.#account(account, now)
+    const beyond = Math.max(0, slots.granted - slots.returned - limit)
+    return Math.min(wanted, limit) - (slots.available(now) - beyond)
+  }
+
+  #use(demands: readonly RateDemand[], now: number): RateTicket {
+    const uses = demands.map(({ account, slots, limit }) => {
+      const found = this.#account(account, now).slots
+      return { account, slots: found, use: found.use(Math.min(slots, limit), now) }
+    })
+    return new Ticket(uses, this.#clock)
+  }
+
+  #refusal({ name, slots }: Account, reason: RateRefused['reason'], now: number): RateRefused {
+    const wait = reason === 'used' ? (slots.nextCold(now) ?? deniedForMs) : deniedForMs
+    return new RateRefused(name, reason, Math.max(1, Math.ceil(wait / 1000)))
+  }
+
+  #wait(demands: readonly RateDemand[], signal: AbortSignal): Promise<RateTicket> {
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = { demands, resolve, reject }
+      this.#waiting.add(waiting)
+      signal.addEventListener('abort', () => this.#waiting.delete(waiting) && reject(signal.reason), { once: true })
+      this.#askForShort()
+    })
+  }
+
+  #wanted(name: string): number {
+    let want = 0
+    for (const { demands } of this.#waiting) {
+      for (const { account, slots, limit } of demands) {
+        if (account === name) want += Math.min(slots, limit)
+      }
+    }
+    return want
+  }
+
+  /** Asks for what the waiting lack; one question at a time for each account. */
+  #askForShort(): void {
+    const now = this.#clock.monotonic()
+    for (const { demands } of this.#waiting) {
+      for (const demand of demands) {
+        const account = this.#account(demand.account, now)
+        if (this.#shortage(demand, now) > 0 && !account.asking) void this.#ask(account)
+      }
+    }
+  }
+
+  async #ask(account: Account): Promise<void> {
+    account.asking = true
+    const asked = new Set(this.#waiting)
+    const now = this.#clock.monotonic()
+    const want = this.#wanted(account.name)
+    const have = Math.max(0, account.slots.available(now))
+    let refused: RateRefused['reason'] = 'used'
+    try {
+      await this.#send([cellOf(account, Math.max(1, want - have))])
+    } catch {
+      // Out of reach, or a message that made no sense: either way nobody can say that there is a slot.
+      refused = 'unknown'
+    }
+    account.asking = false
+    this.#settleWaiting(account, asked, refused)
+  }
+
+  /** Serves the waiting in order of arrival; those for whom was asked and who still lack slots are refused. */
+  #settleWaiting(account: Account, asked: ReadonlySet<Waiting>, reason: RateRefused['reason']): void {
+    const now = this.#clock.monotonic()
+    for (const waiting of this.#waiting) {
+      const short = this.#firstShort(waiting.demands, now)
+      if (short !== null && (short.account !== account.name || !asked.has(waiting))) continue
+      this.#waiting.delete(waiting)
+      if (short === null) waiting.resolve(this.#use(waiting.demands, now))
+      else {
+        if (reason === 'used') account.deniedUntil = now + deniedForMs
+        waiting.reject(this.#refusal(account, reason, now))
+      }
+    }
+    this.#askForShort()
+  }
+
+  async #send(cells: readonly SlotCell[]): Promise<void> {
+    const sentAt = this.#clock.monotonic()
+    const { cells: answered } = await this.#post(cells)
+    const sent = new Map(cells.map((cell) => [cell.account, cell]))
+    for (const { account: name, granted, returned } of answered) {
+      const account = this.#accounts.get(name)
+      if (account === undefined) continue
+      account.slots.answered(granted, returned, sentAt)
+      account.confirmedAt = sentAt
+      account.dirty = account.slots.returned !== Math.max(sent.get(name)?.returned ?? 0, returned)
+    }
+  }
+}
+
+const cellOf = ({ name, slots }: Account, want: number): SlotCell => ({
+  account: name,
+  granted: slots.granted,
+  returned: slots.returned,
+  want,
+  known: slots.known,
+})
+
+interface TicketUse {
+  account: string
+  slots: Slots
+  use: SlotUse
+}
+
+class Ticket implements RateTicket {
+  readonly #uses: readonly TicketUse[]
+  readonly #clock: LaneRatesOptions['clock']
+
+  constructor(uses: readonly TicketUse[], clock: LaneRatesOptions['clock']) {
+    this.#uses = uses
+    this.#clock = clock
+  }
+
+  correct(account: string, needed: number): void {
+    const now = this.#clock.monotonic()
+    for (const { account: name, slots, use } of this.#uses) {
+      if (name !== account) continue
+      if (needed < use.count) slots.unuse(use, use.count - needed, now)
+      else if (needed > use.count) slots.use(needed - use.count, now)
+    }
+  }
+
+  release(): void {
+    const now = this.#clock.monotonic()
+    for (const { slots, use } of this.#uses) slots.unuse(use, use.count, now)
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * The control plane's side of slots (rate.ts): for each limit never more are out than it has. Counters in the ledger, as
+ * those of money are, raised before the answer that says so.
+ *
+ * 1. A lane that has not been heard of for its ttl, a minute and one percent more can have used none of its slots within
+ *    the last minute: they are free again. Time may free these only, never money.
+ * 2. A process that begins anew does not know when its slots were used: they are put aside as those of a lost lane.
+ * 3. Free slots are granted: all of them to a lane that is alone with the limit, else what is wanted and half of the
+ *    rest. Where too few are free, the other holders are called on to return what is cold, and are waited for, for less than a second.
+ */
+import type { Database, Statement } from '../store/open.ts'
+import { slotMinuteMs, slotTtlMs } from './rate.ts'
+import type { SlotCell, SlotsReply } from './rate-wire.ts'
+
+/** By when the slots of a lane that was last heard of are cold; one percent is for clocks that run apart. */
+export const lostAfterMs = Math.ceil((slotTtlMs + slotMinuteMs) * 1.01)
+/** When it is looked again for slots that others were called on to return, milliseconds after each other. */
+const recallWaits = [20, 40, 80, 160]
+
+export interface RateLedgerOptions {
+  state: Pick<Database, 'read'>
+  ledger: Pick<Database, 'read' | 'write'>
+  now(): number
+  newId(): string
+  sleep(milliseconds: number): Promise<void>
+  /** Asks every other lane that can be reached to return cold slots of an account. */
+  recall(account: string, want: number, lane: string): void
+}
+
+/** Takes in what a lane says of its slots, and grants what it wants as far as there is. */
+export async function answerSlots(
+  options: RateLedgerOptions,
+  lane: string,
+  cells: readonly SlotCell[],
+): Promise<SlotsReply> {
+  return { cells: await Promise.all(cells.map((cell) => answerCell(options, lane, cell))) }
+}
+
+async function answerCell(
+  options: RateLedgerOptions,
+  lane: string,
+  cell: SlotCell,
+): Promise<SlotsReply['cells'][number]> {
+  const limit = cell.want === 0 ? 0 : await limitOf(options.state, cell.account)
+  await options.ledger.write([...takeIn(options, lane, cell), ...grant(lane, cell, limit)])
+  let found = await totals(options, lane, cell)
+  if (cell.want === 0 || limit === 0) return found.totals
+  for (const wait of recallWaits) {
+    if (found.enough) break
+    options.recall(cell.account, cell.want, lane)
+    await options.sleep(wait)
+    await options.ledger.write(grant(lane, cell, limit))
+    found = await totals(options, lane, cell)
+  }
+  return found.totals
+}
+
+/** Who holds how much of the account now. */
+async function totals({ ledger }: RateLedgerOptions, lane: string, cell: SlotCell) {
+  const [row] = await ledger.read<{ granted: number; returned: number }>(
+    'select granted, returned from rate_holdings where account = ? and lane = ?',
+    [cell.account, lane],
+  )
+  const { granted, returned } = row ?? { granted: 0, returned: 0 }
+  return {
+    enough: granted - cell.granted >= cell.want,
+    totals: { account: cell.account, granted, returned },
+  }
+}
+
+function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell): Statement[] {
+  const { account, granted, returned } = cell
+  const at = now()
+  const free: Statement = {
+    sql: 'update rate_holdings set returned = granted where account = ? and beat_at < ? and returned < granted',
+    args: [account, at - lostAfterMs],
+  }
+  const setAside: Statement[] = [
+    {
+      sql: `insert into rate_holdings (account, lane, granted, returned, beat_at)
+        select account, lane || '#' || ?, granted - returned, 0, ? from rate_holdings
+        where account = ? and lane = ? and granted > returned`,
+      args: [newId(), at, account, lane],
+    },
+    { sql: 'update rate_holdings set returned = granted where account = ? and lane = ?', args: [account, lane] },
+  ]
+  const heard: Statement = {
+    sql: `insert into rate_holdings (account, lane, granted, returned, beat_at) values (?, ?, ?, ?, ?)
+      on conflict (account, lane) do update set
+        granted = max(granted, excluded.granted),
+        returned = min(max(granted, excluded.granted), max(returned, excluded.returned)),
+        beat_at = max(beat_at, excluded.beat_at)`,
+    args: [account, lane, granted, Math.min(granted, returned), at],
+  }
+  return [free, ...(cell.known ? [] : setAside), heard]
+}
+
+/** Raises what the lane was granted by what is free. */
+const grant = (lane: string, { account, want }: SlotCell, limit: number): Statement[] =>
+  want === 0
+    ? []
+    : [
+        {
+          sql: `with held as (
+              select coalesce(sum(granted - returned), 0) as slots,
+                coalesce(max(lane <> ?2 and granted > returned), 0) as shared
+              from rate_holdings where account = ?1
+            ), free as (select ?3 - slots as slots, shared from held)
+            update rate_holdings set granted = granted + (
+              select case
+                when slots < 1 then 0
+                when shared = 0 then slots
+                else min(slots, ?4 + max(0, (slots - ?4) / 2))
+              end from free
+            ) where account = ?1 and lane = ?2`,
+          args: [account, lane, limit, want],
+        },
+      ]
+
+const limitQueries: Readonly<Record<string, string>> = {
+  'group/requests': 'select requests_per_minute as slots from consumer_groups where id = ? and deleted = 0',
+  'group/tokens': 'select tokens_per_minute as slots from consumer_groups where id = ? and deleted = 0',
+  'access/requests': 'select requests_per_minute as slots from access_policies where id = ? and deleted = 0',
+  'access/tokens': 'select tokens_per_minute as slots from access_policies where id = ? and deleted = 0',
+  'token/requests': 'select rate_limit_rpm as slots from tokens where id = ? and deleted = 0',
+  'token/tokens': 'select rate_limit_tpm as slots from tokens where id = ? and deleted = 0',
+}
+
+/** How many slots a limit has, by the name of its account, `group/<id>/requests`; 0 where there is no such limit. */
+async function limitOf(state: Pick<Database, 'read'>, account: string): Promise<number> {
+  const [kind = '', id = '', unit = ''] = account.split('/')
+  const query = limitQueries[`${kind}/${unit}`]
+  if (query === undefined) return 0
+  const [row] = await state.read<{ slots: number | null }>(query, [id])
+  return row?.slots ?? 0
+}

@@ -1,0 +1,27 @@
+/**
+ * What lanes and a control plane say about slots (rate.ts): `POST /v1/gateway-runtime/slots`. A cell carries the totals
+ * that the lane knows, and what it wants more; the answer carries the ledger's totals.
+ */
+import { z } from 'zod'
+
+const total = z.number().int().min(0)
+
+export const slotCellSchema = z.strictObject({
+  account: z.string().max(120),
+  granted: total,
+  returned: total,
+  want: total.describe('How many slots the waiting requests need more'),
+  known: z.boolean().describe('Whether this process of the lane has had an answer about the account before'),
+})
+export type SlotCell = z.infer<typeof slotCellSchema>
+
+export const slotsRequestSchema = z.strictObject({
+  lane: z.number().int(),
+  stream_id: z.uuid(),
+  cells: z.array(slotCellSchema).min(1).max(500),
+})
+
+export const slotsReplySchema = z.object({
+  cells: z.array(z.object({ account: z.string(), granted: total, returned: total })),
+})
+export type SlotsReply = z.infer<typeof slotsReplySchema>

@@ -1,0 +1,198 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { slotMinuteMs } from './rate.ts'
+import { type RateDemand, RateRefused, type RateTicket } from './rate-lane.ts'
+import { type Fate, promptly, SlotWorld } from './test-slots.ts'
+
+const account = 'group/g/requests'
+const one = (limit: number): RateDemand => ({ account, slots: 1, limit })
+const never = new AbortController().signal
+const world = (limit: number, fate: () => Fate = () => promptly) => new SlotWorld(new Map([['g', limit]]), fate)
+
+/** Asks for one slot; says when it was given, or why not. */
+function attempt(inside: SlotWorld, lane: string, demands: readonly RateDemand[], passed: number[]) {
+  const result: { ticket: RateTicket | null; refused: RateRefused | null } = { ticket: null, refused: null }
+  const took = (ticket: RateTicket) => {
+    result.ticket = ticket
+    passed.push(inside.now)
+  }
+  const refused = (thrown: unknown) => {
+    if (!(thrown instanceof RateRefused)) throw thrown
+    result.refused = thrown
+  }
+  try {
+    const taken = inside.lanes.get(lane)?.take(demands, never)
+    if (taken instanceof Promise) taken.then(took, refused)
+    else if (taken !== undefined) took(taken)
+  } catch (thrown) {
+    refused(thrown)
+  }
+  return result
+}
+
+test('a lane that is alone with a limit asks once, then takes from memory', async () => {
+  const inside = world(100)
+  inside.start('a')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 100)
+  expect(passed).toHaveLength(1)
+  const lane = inside.lanes.get('a')
+  for (let index = 0; index < 99; index++) expect(lane?.take([one(100)], never)).not.toBeInstanceOf(Promise)
+  expect(inside.messages).toBe(1)
+})
+
+test('several lanes that are asked for more than there is give exactly what there is', async () => {
+  const inside = world(100)
+  const passed: number[] = []
+  for (const name of ['a', 'b', 'c']) inside.start(name)
+  for (let index = 0; index < 500; index++) {
+    inside.at(inside.now + index, () => void attempt(inside, 'abc'[index % 3] ?? 'a', [one(100)], passed))
+  }
+  await inside.until(inside.now + 5000)
+  expect(passed).toHaveLength(100)
+})
+
+test('a slot is there again a minute after it was used, and not before', async () => {
+  const inside = world(1)
+  inside.start('a')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(1)], passed)
+  await inside.until(inside.now + 59_000)
+  const early = attempt(inside, 'a', [one(1)], passed)
+  await inside.until(inside.now + 500)
+  expect([passed.length, early.refused?.reason]).toEqual([1, 'used'])
+  expect(early.refused?.retryAfter).toBeLessThanOrEqual(2)
+  await inside.until(inside.now + 2000)
+  attempt(inside, 'a', [one(1)], passed)
+  await inside.until(inside.now + 500)
+  expect(passed).toHaveLength(2)
+})
+
+test('a refused request gives its slots back, and tokens are corrected to what was used', async () => {
+  const inside = world(100)
+  const lane = inside.start('a')
+  const want = { account, slots: 80, limit: 100 }
+  const first = await Promise.all([lane.take([want], never), inside.until(inside.now + 100)])
+  first[0].release()
+  const ticket = await lane.take([want], never)
+  ticket.correct(account, 30)
+  expect(lane.take([{ ...want, slots: 70 }], never)).not.toBeInstanceOf(Promise)
+  const refused = attempt(inside, 'a', [one(100)], [])
+  await inside.until(inside.now + 1000)
+  expect(refused.refused?.reason).toBe('used')
+})
+
+test('of several limits all are taken or none', async () => {
+  const inside = new SlotWorld(
+    new Map([
+      ['g', 10],
+      ['h', 1],
+    ]),
+    () => promptly,
+  )
+  const lane = inside.start('a')
+  const both = [one(10), { account: 'group/h/requests', slots: 1, limit: 1 }]
+  const passed: number[] = []
+  attempt(inside, 'a', both, passed)
+  await inside.until(inside.now + 1000)
+  const second = attempt(inside, 'a', both, passed)
+  await inside.until(inside.now + 1000)
+  expect([passed.length, second.refused?.account]).toEqual([1, 'group/h/requests'])
+  for (let index = 0; index < 9; index++) expect(lane.take([one(10)], never)).not.toBeInstanceOf(Promise)
+})
+
+test('without a control plane a lane uses what it holds until that lapses', async () => {
+  const inside = world(100)
+  inside.start('a')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 100)
+  inside.cut.add('a')
+  await inside.until(inside.now + 20_000)
+  attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 20_000)
+  const lapsed = attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 1000)
+  expect([passed.length, lapsed.refused?.reason]).toEqual([2, 'unknown'])
+})
+
+test('slots of a lost lane come back when none of them can be hot', async () => {
+  const inside = world(10)
+  inside.start('a')
+  inside.start('b')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 100)
+  inside.cut.add('a')
+  const early = attempt(inside, 'b', [one(10)], passed)
+  await inside.until(inside.now + 80_000)
+  expect(early.refused?.reason).toBe('used')
+  await inside.until(inside.now + 12_000)
+  attempt(inside, 'b', [one(10)], passed)
+  await inside.until(inside.now + 1000)
+  expect(passed).toHaveLength(2)
+})
+
+const delay = fc.integer({ min: 0, max: 3000 })
+const fates = fc.record({
+  there: delay,
+  back: delay,
+  lost: fc.oneof(
+    { weight: 6, arbitrary: fc.constant('no' as const) },
+    fc.constantFrom('message' as const, 'answer' as const),
+  ),
+  again: fc.option(fc.integer({ min: 0, max: 100_000 }), { freq: 5 }),
+})
+const lanes = ['a', 'b', 'c'] as const
+const steps = fc.array(
+  fc.record({
+    wait: fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 20_000 })),
+    lane: fc.constantFrom(...lanes),
+    act: fc.oneof(
+      { weight: 12, arbitrary: fc.constant('take' as const) },
+      fc.constantFrom('burst' as const, 'release' as const, 'restart' as const, 'cut' as const, 'mend' as const),
+    ),
+  }),
+  { minLength: 20, maxLength: 80 },
+)
+
+test('in no minute do more pass than the limit, whatever is lost, late, repeated, cut off or restarted', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      steps,
+      fc.array(fates, { minLength: 1, maxLength: 40 }),
+      fc.integer({ min: 1, max: 6 }),
+      async (acts, list, limit) => {
+        let messages = 0
+        const inside = world(limit, () => list[messages++ % list.length] ?? promptly)
+        for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
+        const passed: number[] = []
+        const tick = () => {
+          for (const lane of inside.lanes.values()) lane.tick()
+          inside.at(inside.now + 1000, tick)
+        }
+        tick()
+        for (const { wait, lane, act } of acts) {
+          await inside.until(inside.now + wait)
+          if (act === 'restart') inside.start(lane, lanes.indexOf(lane) * 54_321)
+          else if (act === 'cut') inside.cut.add(lane)
+          else if (act === 'mend') inside.cut.delete(lane)
+          else if (act === 'release') {
+            const refused = attempt(inside, lane, [one(limit)], [])
+            inside.at(inside.now + 50, () => refused.ticket?.release())
+          } else
+            for (let index = 0; index < (act === 'burst' ? limit + 2 : 1); index++)
+              attempt(inside, lane, [one(limit)], passed)
+        }
+        await inside.until(inside.now + 10_000)
+        const times = passed.toSorted((first, second) => first - second)
+        for (const [index, time] of times.entries()) {
+          const next = times[index + limit]
+          if (next !== undefined) expect(next - time).toBeGreaterThanOrEqual(slotMinuteMs)
+        }
+      },
+    ),
+    { numRuns: 60 },
+  )
+}, 60_000)

@@ -1,0 +1,120 @@
+/**
+ * Lanes, a network and a control plane for the tests of rates, in simulated time: the real code on both sides, a real
+ * SQLite in between, and messages that are late, lost or sent twice as the test says.
+ */
+import { Database as Sqlite } from 'bun:sqlite'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Statement } from '../store/open.ts'
+import { LaneRates } from './rate-lane.ts'
+import { answerSlots } from './rate-ledger.ts'
+import type { SlotCell, SlotsReply } from './rate-wire.ts'
+
+const migrations = join(import.meta.dir, '..', 'store', 'migrations')
+
+/** What becomes of one message: its delay each way, and whether it or its answer is lost, or it arrives again. */
+export interface Fate {
+  there: number
+  back: number
+  lost: 'no' | 'message' | 'answer'
+  again: number | null
+}
+
+export const promptly: Fate = { there: 1, back: 1, lost: 'no', again: null }
+
+export class SlotWorld {
+  now = 1_000_000
+  readonly ledger = new Sqlite(':memory:')
+  readonly lanes = new Map<string, LaneRates>()
+  /** Lanes that reach nobody. */
+  readonly cut = new Set<string>()
+  messages = 0
+  readonly #limits: ReadonlyMap<string, number>
+  readonly #fate: () => Fate
+  #events: { at: number; run: () => void }[] = []
+  #ids = 0
+
+  constructor(limits: ReadonlyMap<string, number>, fate: () => Fate) {
+    this.#limits = limits
+    this.#fate = fate
+    this.ledger.run(readFileSync(join(migrations, 'ledger-0008.sql'), 'utf8'))
+  }
+
+  /** Starts a lane, or starts it again with nothing remembered. `offset` is how its clock differs. */
+  start(name: string, offset = 0): LaneRates {
+    const lane = new LaneRates({
+      clock: { monotonic: () => this.now + offset },
+      post: (cells) => this.#post(name, lane, cells),
+    })
+    this.lanes.set(name, lane)
+    return lane
+  }
+
+  at(at: number, run: () => void): void {
+    this.#events.push({ at, run })
+  }
+
+  /** Lets time pass, event by event, with everything that follows from each. */
+  async until(end: number): Promise<void> {
+    for (;;) {
+      const next = this.#events.reduce<number>((found, { at }) => Math.min(found, at), end)
+      const due = this.#events.filter(({ at }) => at <= next)
+      if (due.length === 0) break
+      this.#events = this.#events.filter(({ at }) => at > next)
+      this.now = Math.max(this.now, next)
+      for (const { run } of due) run()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    this.now = end
+  }
+
+  readonly #sleep = (milliseconds: number) =>
+    new Promise<void>((resolve) => this.at(this.now + milliseconds, () => resolve()))
+
+  async #post(name: string, sender: LaneRates, cells: readonly SlotCell[]): Promise<SlotsReply> {
+    this.messages += 1
+    const fate = this.#fate()
+    await this.#sleep(fate.there)
+    const unreachable = () => this.cut.has(name) || this.lanes.get(name) !== sender
+    if (fate.lost === 'message' || unreachable()) throw new Error('lost')
+    if (fate.again !== null) this.at(this.now + fate.again, () => void this.#answer(name, cells))
+    const reply = await this.#answer(name, cells)
+    await this.#sleep(fate.back)
+    if (fate.lost === 'answer' || unreachable()) throw new Error('lost')
+    return reply
+  }
+
+  #answer(lane: string, cells: readonly SlotCell[]): Promise<SlotsReply> {
+    const { ledger } = this
+    return answerSlots(
+      {
+        state: {
+          read: async <Shape>(_sql: string, [id]: Statement['args'] = []) =>
+            [{ slots: this.#limits.get(String(id)) }] as Shape[],
+        },
+        ledger: {
+          read: async <Shape>(sql: string, args: Statement['args'] = []) => ledger.query(sql).all(...args) as Shape[],
+          write: async (statements) => {
+            ledger.transaction(() => {
+              for (const { sql, args } of statements) ledger.query(sql).run(...args)
+            })()
+          },
+        },
+        now: () => this.now,
+        newId: () => `${++this.#ids}`,
+        sleep: this.#sleep,
+        recall: (account, want, from) => this.#recall(account, want, from),
+      },
+      lane,
+      cells,
+    )
+  }
+
+  #recall(account: string, want: number, from: string): void {
+    for (const name of this.lanes.keys()) {
+      const fate = this.#fate()
+      if (name === from || fate.lost !== 'no' || this.cut.has(name)) continue
+      this.at(this.now + fate.there, () => this.lanes.get(name)?.recall(account, want))
+    }
+  }
+}

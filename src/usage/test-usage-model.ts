@@ -1,0 +1,582 @@
+/**
+ * A world in which the real code of both sides of the usage protocol runs: clock, network, journals and the ledger are
+ * simulated and fail in every way that the protocol claims to survive. Everything follows from one seed.
+ *
+ * What is checked at every step is the ledger's own: no account over its limit, no settlement above a grant. What was
+ * truly spent is counted apart, at each dispatch, so that a lost record would show.
+ */
+import { silentLog } from '../lib/log.ts'
+import { type Held, type Reservation, UsageRefused } from './allowance.ts'
+import { Authority } from './authority.ts'
+import type { CellLedger, HelloResult, LedgerCell, LedgerChange } from './cell-ledger.ts'
+import { LaneUsage, type UsageJournal } from './lane-usage.ts'
+import { answerWithinMs, type CellReport, type Hello, type LeaseReply, type LeaseRequest } from './lease.ts'
+
+export interface WorldOptions {
+  seed: number
+  lanes: number
+  /** By account; amounts of requests are 1, of money up to `largest`. */
+  limits: Readonly<Record<string, number>>
+  largest: number
+  requests: number
+  /** Probabilities of a message being lost, and said twice. */
+  loss: number
+  repetition: number
+  laneCrashes: number
+  hostCrashes: number
+  controlPlaneCrashes: number
+  partitions: number
+  failingWrites: number
+}
+
+/** Deterministic noise (mulberry32). */
+function noise(seed: number): () => number {
+  let state = seed | 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
+  }
+}
+
+class Scheduler {
+  #now = 0
+  #order = 0
+  #queue: { at: number; order: number; work: () => void }[] = []
+
+  get now(): number {
+    return this.#now
+  }
+
+  after(milliseconds: number, work: () => void): void {
+    const item = { at: this.#now + milliseconds, order: this.#order++, work }
+    let [low, high] = [0, this.#queue.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const other = this.#queue[middle]
+      if (other !== undefined && (other.at > item.at || (other.at === item.at && other.order > item.order)))
+        low = middle + 1
+      else high = middle
+    }
+    this.#queue.splice(low, 0, item)
+  }
+
+  /** Runs until an instant; all that promises owe is done between two steps. */
+  async run(until: number): Promise<void> {
+    for (;;) {
+      const next = this.#queue.at(-1)
+      if (next === undefined || next.at > until) break
+      this.#queue.pop()
+      this.#now = next.at
+      next.work()
+      for (let turn = 0; turn < 12; turn++) await null
+    }
+    this.#now = until
+  }
+}
+
+interface Outcome {
+  exchange: string
+  settlements: readonly Held[]
+}
+
+/** What a lane's chain holds, as its journal has it. */
+class Journal implements UsageJournal {
+  /** Committed, and committed for so long that a crash of the host leaves it. */
+  readonly events: Outcome[] = []
+  readonly opens = new Map<string, readonly Held[]>()
+  /** As many events as a restart found; the ledger cannot have more of them unless the host lost some. */
+  recovered = Number.POSITIVE_INFINITY
+  happened = false
+  acknowledgedEvent = 0
+  #pending: { apply(): void; undo(): void }[] = []
+  #batch: PromiseWithResolvers<void> | null = null
+  #owed: Outcome[] = []
+  readonly #world: World
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  get owing(): boolean {
+    return this.#owed.length > 0
+  }
+
+  get lastEvent(): number {
+    return this.events.length
+  }
+
+  told(): void {
+    this.happened = false
+  }
+
+  committed(): Promise<void> {
+    return this.#batch?.promise ?? Promise.resolve()
+  }
+
+  open(exchange: string, held: readonly Held[]): Promise<void> {
+    if (this.owing) return Promise.reject(new Error('full'))
+    return this.#append(
+      () => this.opens.set(exchange, held),
+      () => undefined,
+    )
+  }
+
+  close(outcome: Outcome): Promise<void> {
+    return this.#append(
+      () => {
+        this.opens.delete(outcome.exchange)
+        this.events.push(outcome)
+      },
+      () => this.#owed.push(outcome),
+    )
+  }
+
+  retry(): void {
+    for (const outcome of this.#owed.splice(0)) this.close(outcome).catch(() => undefined)
+  }
+
+  /** The process was killed: what was not written is gone, what was opened is interrupted. */
+  interrupt(): void {
+    this.#pending = []
+    this.#batch = null
+    this.#owed = []
+    this.recovered = Math.min(this.recovered, this.events.length)
+    for (const [exchange, held] of this.opens) this.events.push({ exchange, settlements: held })
+    this.opens.clear()
+  }
+
+  #append(apply: () => void, undo: () => void): Promise<void> {
+    if (this.#batch === null) {
+      const batch = Promise.withResolvers<void>()
+      batch.promise.catch(() => undefined)
+      this.#batch = batch
+      this.#world.scheduler.after(this.#world.random() * 2, () => this.#commit(batch))
+    }
+    this.#pending.push({ apply, undo })
+    return this.#batch.promise
+  }
+
+  #commit(batch: PromiseWithResolvers<void>): void {
+    if (this.#batch !== batch) return
+    const pending = this.#pending
+    this.#pending = []
+    this.#batch = null
+    if (this.#world.diskFails()) {
+      for (const { undo } of pending) undo()
+      batch.reject(new Error('disk'))
+      this.#world.scheduler.after(100, () => this.retry())
+    } else {
+      for (const { apply } of pending) apply()
+      batch.resolve()
+    }
+  }
+}
+
+class MemoryLedger implements CellLedger {
+  readonly rows = new Map<string, LedgerCell>()
+  readonly chains = new Map<string, number>()
+  readonly outcomes = new Map<string, number>()
+  readonly holders = new Map<string, { streamId: string; process: string; hello: number }>()
+  readonly problems: string[] = []
+  readonly #limits: Readonly<Record<string, number>>
+
+  constructor(limits: Readonly<Record<string, number>>) {
+    this.#limits = limits
+  }
+
+  async cells(accounts: readonly string[]): Promise<LedgerCell[]> {
+    return [...this.rows.values()].filter(({ account }) => accounts.includes(account)).map((row) => ({ ...row }))
+  }
+
+  async raise({ lanes, raises, limits }: LedgerChange): Promise<boolean> {
+    if (lanes.some(({ lane, streamId }) => this.holders.get(lane)?.streamId !== streamId)) return false
+    const before = new Map([...this.rows].map(([key, row]) => [key, { ...row }]))
+    for (const { account, lane, granted, returned } of raises) {
+      const row = this.#row(account, lane)
+      row.granted = Math.max(row.granted, granted)
+      row.returned = Math.max(row.returned, Math.min(returned, row.granted - row.settled))
+    }
+    if (limits.some(({ account, limit }) => this.held(account) > limit)) {
+      this.rows.clear()
+      for (const [key, row] of before) this.rows.set(key, row)
+      return false
+    }
+    this.#check()
+    return true
+  }
+
+  async hello(
+    { lane, streamId, process, number }: { lane: string; streamId: string; process: string; number: number },
+    { through, crashed }: Hello,
+    cells: readonly CellReport[],
+  ): Promise<HelloResult> {
+    const holder = this.holders.get(lane)
+    if (holder?.streamId !== streamId) return 'overtaken'
+    if (holder.process === process && holder.hello >= number) return 'overtaken'
+    if ((this.chains.get(lane) ?? 0) < through) return 'behind'
+    const told = new Map(cells.map((cell) => [cell.account, cell]))
+    for (const row of this.rows.values()) {
+      if (row.lane !== lane) continue
+      const cell = told.get(row.account)
+      if (cell === undefined) {
+        if (crashed) row.settled = row.granted - row.returned
+        else row.returned = row.granted - row.settled
+      } else if (cell.returned < row.returned || cell.settled < row.settled) return 'rolled_back'
+    }
+    Object.assign(holder, { process, hello: number })
+    this.#check()
+    return 'done'
+  }
+
+  ingest(lane: string, from: number, events: readonly Outcome[]): number {
+    const head = this.chains.get(lane) ?? 0
+    if (from > head) return head
+    for (const { exchange, settlements } of events.slice(head - from)) {
+      this.outcomes.set(exchange, (this.outcomes.get(exchange) ?? 0) + 1)
+      for (const { account, amount } of settlements) {
+        const row = this.#row(account, lane)
+        if (row.settled + amount > row.granted - row.returned) this.problems.push(`settled above a grant: ${account}`)
+        row.settled += amount
+      }
+    }
+    this.chains.set(lane, Math.max(head, from + events.length))
+    this.#check()
+    return this.chains.get(lane) ?? 0
+  }
+
+  held(account: string): number {
+    return this.#sum(account, ({ granted, returned }) => granted - returned)
+  }
+
+  settled(account: string): number {
+    return this.#sum(account, ({ settled }) => settled)
+  }
+
+  #sum(account: string, amount: (row: LedgerCell) => number): number {
+    return [...this.rows.values()].reduce((sum, row) => (row.account === account ? sum + amount(row) : sum), 0)
+  }
+
+  #row(account: string, lane: string): LedgerCell {
+    const key = `${account} ${lane}`
+    const row = this.rows.get(key) ?? { account, lane, granted: 0, returned: 0, settled: 0 }
+    this.rows.set(key, row)
+    return row
+  }
+
+  #check(): void {
+    for (const [account, limit] of Object.entries(this.#limits)) {
+      if (this.held(account) > limit) this.problems.push(`granted ${this.held(account)} of ${account}`)
+      if (this.settled(account) > limit) this.problems.push(`settled ${this.settled(account)} of ${account}`)
+    }
+  }
+}
+
+interface Lane {
+  name: string
+  journal: Journal
+  usage: LaneUsage
+  streamId: string
+  connected: boolean
+  alive: boolean
+}
+
+export class World {
+  readonly scheduler = new Scheduler()
+  readonly random: () => number
+  readonly ledger: MemoryLedger
+  readonly lanes: Lane[] = []
+  /** Lanes that never come back; what they held stays spent. */
+  readonly lost = new Set<string>()
+  /** What was truly spent, by account: the provider was called and this is what it cost. */
+  readonly spent = new Map<string, number>()
+  readonly dispatched = new Set<string>()
+  readonly refusals = { exhausted: 0, held: 0, unknown: 0 }
+  served = 0
+  /** The real thing; another one after each crash of the control plane. */
+  #authority: Authority
+  #generation = 0
+  #controlPlaneUp = true
+  #cut = new Set<number>()
+  #diskFailsUntil = 0
+  #calm = false
+  #ids = 0
+  readonly #options: WorldOptions
+
+  constructor(options: WorldOptions) {
+    this.#options = options
+    this.random = noise(options.seed)
+    this.ledger = new MemoryLedger(options.limits)
+    this.#authority = this.#startAuthority()
+    for (let index = 0; index < options.lanes; index++) this.lanes.push(this.#startLane(index, new Journal(this)))
+  }
+
+  diskFails(): boolean {
+    return !this.#calm && this.scheduler.now < this.#diskFailsUntil
+  }
+
+  /** Lets requests and failures happen for a while, then heals everything and waits until all is at rest. */
+  async run(): Promise<void> {
+    const { requests, lanes, laneCrashes, hostCrashes, controlPlaneCrashes, partitions, failingWrites } = this.#options
+    const somewhen = () => this.random() * 8000
+    const someLane = () => Math.floor(this.random() * lanes)
+    for (let request = 0; request < requests; request++)
+      this.scheduler.after(somewhen(), () => void this.request(someLane()))
+    for (let each = 0; each < laneCrashes; each++)
+      this.scheduler.after(somewhen(), () => this.#crash(someLane(), false))
+    for (let each = 0; each < hostCrashes; each++) this.scheduler.after(somewhen(), () => this.#crash(someLane(), true))
+    for (let each = 0; each < controlPlaneCrashes; each++)
+      this.scheduler.after(somewhen(), () => this.#crashControlPlane())
+    for (let each = 0; each < partitions; each++) this.scheduler.after(somewhen(), () => this.#partition(someLane()))
+    for (let each = 0; each < failingWrites; each++) {
+      this.scheduler.after(somewhen(), () => {
+        this.#diskFailsUntil = this.scheduler.now + this.random() * 400
+      })
+    }
+    await this.scheduler.run(9000)
+    this.#calm = true
+    this.#cut.clear()
+    for (const lane of this.lanes) lane.journal.retry()
+    await this.scheduler.run(40_000)
+  }
+
+  /** One request on a lane, from reservation to outcome; resolves to whether it was served. */
+  async request(index: number, amount?: number): Promise<boolean> {
+    const lane = this.lanes[index]
+    if (lane === undefined || !lane.alive) return false
+    const { journal } = lane
+    const exchange = `exchange-${this.#ids++}`
+    const demands = Object.keys(this.#options.limits).flatMap((account) => {
+      if (account.endsWith('/requests')) return amount === undefined ? [{ account, want: 1, min: 1 }] : []
+      const want = amount ?? 1 + Math.floor(this.random() * this.#options.largest)
+      return [{ account, want, min: amount ?? (this.random() < 0.5 ? want : Math.ceil(want / 3)) }]
+    })
+    let reservation: Reservation
+    try {
+      reservation = await lane.usage.reserve(demands, new AbortController().signal)
+    } catch (error) {
+      if (!(error instanceof UsageRefused)) throw error
+      if (lane.alive) this.refusals[error.reason]++
+      return false
+    }
+    if (!lane.alive) return false
+    const { held } = reservation
+    try {
+      await journal.open(exchange, held)
+    } catch {
+      // The disk is full: nothing is dispatched.
+      reservation.release()
+      return false
+    }
+    if (!lane.alive) return false
+    this.#dispatch(lane, exchange, reservation)
+    return true
+  }
+
+  #dispatch(lane: Lane, exchange: string, reservation: Reservation): void {
+    this.served++
+    this.dispatched.add(exchange)
+    const used = reservation.held.map(({ account, amount }) => ({
+      account,
+      amount: account.endsWith('/requests') ? amount : Math.floor(this.random() * (amount + 1)),
+    }))
+    for (const { account, amount } of used) this.spent.set(account, (this.spent.get(account) ?? 0) + amount)
+    this.scheduler.after(this.random() * 1500, () => {
+      if (!lane.alive) return
+      lane.journal.close({ exchange, settlements: reservation.settle(used) }).catch(() => undefined)
+    })
+  }
+
+  #startAuthority(): Authority {
+    const generation = ++this.#generation
+    const alive = () => generation === this.#generation && this.#controlPlaneUp
+    const later = <Result>(work: () => Promise<Result>) =>
+      new Promise<Result>((resolve, reject) => {
+        this.scheduler.after(this.random() * 4, () => {
+          if (!alive()) return
+          const result = work()
+          this.scheduler.after(this.random() * 4, () => {
+            if (alive()) result.then(resolve, reject)
+          })
+        })
+      })
+    return new Authority({
+      ledger: {
+        cells: (accounts) => later(() => this.ledger.cells(accounts)),
+        raise: (change) => later(() => this.ledger.raise(change)),
+        hello: (lane, hello, cells) => later(() => this.ledger.hello(lane, hello, cells)),
+      },
+      limits: {
+        limits: async (accounts) =>
+          new Map(
+            accounts.map((account) => {
+              const limit = this.#options.limits[account] ?? null
+              return [account, { booked: account, limit, until: null, gatewayId: null }]
+            }),
+          ),
+      },
+      clock: { now: () => this.scheduler.now, monotonic: () => this.scheduler.now },
+      log: silentLog,
+      after: (milliseconds, work) => this.scheduler.after(milliseconds, () => alive() && work()),
+      lanes: {
+        connected: () => this.lanes.filter(({ connected }) => connected).map(({ name }) => name),
+        holds: ({ lane, streamId }) =>
+          this.lanes.some(({ name, streamId: held }) => name === lane && held === streamId),
+        recall: (name, accounts) => this.#recall(name, accounts),
+      },
+    })
+  }
+
+  #recall(name: string, accounts: readonly string[]): void {
+    const index = this.lanes.findIndex((lane) => lane.name === name)
+    this.#carry(index, () => this.lanes[index]?.usage.recall(accounts))
+  }
+
+  /** One way of the network. */
+  #carry(index: number, deliver: () => void): void {
+    const { loss, repetition } = this.#options
+    if (this.#cut.has(index) || (!this.#calm && this.random() < loss)) return
+    this.scheduler.after(1 + this.random() * (this.random() < 0.1 ? 900 : 40), deliver)
+    if (!this.#calm && this.random() < repetition) this.scheduler.after(1 + this.random() * 1500, deliver)
+  }
+
+  #startLane(index: number, journal: Journal, name = `lane-${index}-${this.#ids++}`): Lane {
+    const clock = { now: () => this.scheduler.now, monotonic: () => this.scheduler.now }
+    const after = (milliseconds: number, work: () => void) =>
+      this.scheduler.after(milliseconds, () => {
+        if (lane.alive) work()
+      })
+    const lane: Lane = {
+      name,
+      journal,
+      streamId: '',
+      connected: false,
+      alive: true,
+      usage: new LaneUsage({
+        process: `process-${this.#ids++}`,
+        crash: journal,
+        clock,
+        journal,
+        after,
+        send: (request) => this.#send(index, lane, request),
+      }),
+    }
+    const beat = () => {
+      lane.usage.tick()
+      this.#ship(index, lane)
+      after(300 + this.random() * 700, beat)
+    }
+    after(1, beat)
+    after(this.random() * 100, () => this.#connect(index, lane))
+    return lane
+  }
+
+  #connect(index: number, lane: Lane): void {
+    if (!lane.alive || lane.connected) return
+    if (!this.#controlPlaneUp || this.#cut.has(index)) {
+      this.scheduler.after(100, () => this.#connect(index, lane))
+      return
+    }
+    if ((this.ledger.chains.get(lane.name) ?? 0) > lane.journal.recovered) {
+      this.#retire(index, lane)
+      return
+    }
+    lane.journal.recovered = Number.POSITIVE_INFINITY
+    lane.streamId = `stream-${this.#ids++}`
+    const known = this.ledger.holders.get(lane.name)
+    this.ledger.holders.set(lane.name, { process: '', hello: 0, ...known, streamId: lane.streamId })
+    lane.connected = true
+    this.#ship(index, lane)
+    lane.usage.connected()
+  }
+
+  /** The ledger has events that the lane has lost: another instance begins, and this one's shares stay spent. */
+  #retire(index: number, lane: Lane): void {
+    lane.alive = false
+    this.lost.add(lane.name)
+    for (const { exchange } of lane.journal.events)
+      if (!this.ledger.outcomes.has(exchange)) this.dispatched.delete(exchange)
+    this.lanes[index] = this.#startLane(index, new Journal(this))
+  }
+
+  #disconnect(index: number, lane: Lane): void {
+    lane.connected = false
+    this.scheduler.after(50 + this.random() * 300, () => this.#connect(index, lane))
+  }
+
+  #send(index: number, lane: Lane, request: LeaseRequest): Promise<LeaseReply> {
+    const { promise, resolve, reject } = Promise.withResolvers<LeaseReply>()
+    const generation = this.#generation
+    const { streamId } = lane
+    const left = new AbortController()
+    this.scheduler.after(answerWithinMs(request), () => {
+      left.abort()
+      reject(new Error('timeout'))
+    })
+    this.#carry(index, () => {
+      if (generation !== this.#generation || !this.#controlPlaneUp) return reject(new Error('reset'))
+      const caller = { lane: lane.name, streamId, gatewayId: 'gateway', signal: left.signal }
+      this.#authority.receive(caller, request).then(
+        (reply) => this.#carry(index, () => resolve(reply)),
+        (error: unknown) => this.#carry(index, () => reject(error)),
+      )
+    })
+    return promise
+  }
+
+  #ship(index: number, lane: Lane): void {
+    if (!lane.connected) return
+    const { streamId } = lane
+    const from = lane.journal.acknowledgedEvent
+    const events = lane.journal.events.slice(from)
+    if (events.length === 0) return
+    this.#carry(index, () => {
+      if (!this.#controlPlaneUp || this.ledger.holders.get(lane.name)?.streamId !== streamId) return
+      const head = this.ledger.ingest(lane.name, from, events)
+      this.#carry(index, () => {
+        lane.journal.acknowledgedEvent = Math.max(lane.journal.acknowledgedEvent, head)
+      })
+    })
+  }
+
+  #crash(index: number, host: boolean): void {
+    const lane = this.lanes[index]
+    if (lane === undefined || !lane.alive) return
+    lane.alive = false
+    lane.connected = false
+    const { journal } = lane
+    if (host) {
+      journal.happened = true
+      // The last records before the crash never reached the disk.
+      const kept = Math.max(0, journal.events.length - Math.floor(this.random() * 4))
+      for (const { exchange } of journal.events.splice(kept)) this.dispatched.delete(exchange)
+      for (const exchange of [...journal.opens.keys()].filter(() => this.random() < 0.3)) {
+        journal.opens.delete(exchange)
+        this.dispatched.delete(exchange)
+      }
+    }
+    journal.interrupt()
+    this.scheduler.after(30 + this.random() * 3000, () => {
+      this.lanes[index] = this.#startLane(index, journal, lane.name)
+    })
+  }
+
+  #crashControlPlane(): void {
+    if (!this.#controlPlaneUp) return
+    this.#controlPlaneUp = false
+    this.#generation++
+    for (const [index, lane] of this.lanes.entries()) if (lane.alive) this.#disconnect(index, lane)
+    this.scheduler.after(30 + this.random() * 1500, () => {
+      this.#controlPlaneUp = true
+      this.#authority = this.#startAuthority()
+    })
+  }
+
+  #partition(index: number): void {
+    this.#cut.add(index)
+    const lane = this.lanes[index]
+    if (lane?.alive && this.random() < 0.5) this.#disconnect(index, lane)
+    this.scheduler.after(200 + this.random() * 4000, () => this.#cut.delete(index))
+  }
+}

@@ -1,0 +1,107 @@
+/** Requests that wait for allowances, in order of arrival. One that waits holds nothing: it gets all or none. */
+import type { AccountName, Demand, Reservation } from './allowance.ts'
+import type { LaneAccount, LaneAccounts } from './lane-accounts.ts'
+
+export interface WaitingRequest {
+  readonly number: number
+  readonly demands: readonly Demand[]
+  /** When it came, monotonic. */
+  readonly since: number
+  resolve(reservation: Reservation): void
+  reject(reason: unknown): void
+}
+
+export interface Wanted {
+  want: number
+  min: number
+  /** When the oldest came, monotonic. */
+  since: number
+}
+
+export class WaitingRequests {
+  readonly #accounts: LaneAccounts
+  readonly #waiting = new Map<number, WaitingRequest>()
+  #number = 0
+
+  constructor(accounts: LaneAccounts) {
+    this.#accounts = accounts
+  }
+
+  /** The number of the last that came. */
+  get last(): number {
+    return this.#number
+  }
+
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  add(request: Omit<WaitingRequest, 'number'>): WaitingRequest {
+    const added = { ...request, number: ++this.#number }
+    this.#waiting.set(added.number, added)
+    for (const { account } of added.demands) this.#accounts.get(account).waiting++
+    return added
+  }
+
+  remove(request: WaitingRequest): boolean {
+    if (!this.#waiting.delete(request.number)) return false
+    for (const { account } of request.demands) this.#accounts.get(account).waiting--
+    return true
+  }
+
+  /** What is wanted, by which accounts are wanted together: of each the sum, and the least that serves any request. */
+  wanted(): Map<AccountName, Wanted>[] {
+    const groups = new Map<string, Map<AccountName, Wanted>>()
+    for (const { demands, since } of this.#waiting.values()) {
+      const key = demands.map(({ account }) => account).join('\n')
+      const sums = groups.get(key) ?? new Map<AccountName, Wanted>()
+      groups.set(key, sums)
+      for (const { account, want, min } of demands) {
+        const known = sums.get(account)
+        sums.set(account, {
+          want: (known?.want ?? 0) + want,
+          min: Math.min(known?.min ?? min, min),
+          since: known?.since ?? since,
+        })
+      }
+    }
+    return [...groups.values()]
+  }
+
+  /**
+   * Those that can be served now, first come first served on each account, with how much each gets. `partial` names
+   * accounts of which there is no more than the lane now has: of those a request takes less than it wants, down to its
+   * least, and whoever needs more than there is does not hold up the others.
+   */
+  *served(partial: ReadonlySet<AccountName>): Generator<[WaitingRequest, [LaneAccount, number][]]> {
+    const blocked = new Set<AccountName>()
+    for (const request of [...this.#waiting.values()]) {
+      if (request.demands.some(({ account }) => blocked.has(account))) continue
+      const shares: [LaneAccount, number][] = []
+      let served = true
+      for (const { account: name, want, min } of request.demands) {
+        const account = this.#accounts.get(name)
+        const balance = this.#accounts.balance(account)
+        const enough = balance >= (partial.has(name) ? Math.max(1, min) : want)
+        if (enough) shares.push([account, Math.min(want, balance)])
+        else {
+          served = false
+          if (!partial.has(name)) blocked.add(name)
+        }
+      }
+      if (served && this.remove(request)) yield [request, shares]
+    }
+  }
+
+  /** Takes out those up to a number, come by an instant, that want something of which there is not even their least. */
+  takeRefused(account: LaneAccount, upTo: number, cameBy: number): WaitingRequest[] {
+    const balance = this.#accounts.balance(account)
+    return [...this.#waiting.values()].filter(
+      (request) =>
+        request.number <= upTo &&
+        request.since <= cameBy &&
+        request.demands.some(({ account: name, min }) => name === account.name && min > balance) &&
+        this.remove(request),
+    )
+  }
+}

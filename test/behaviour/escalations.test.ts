@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
+import { api, createToken, expectAnswer } from '../client.ts'
+import { eventually } from '../eventually.ts'
+import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
+import { eventsInLedger } from '../recorded.ts'
+
+setDefaultTimeout(30_000)
+
+let gatehouse: Gatehouse
+let token: { id: string; token_value: string }
+
+beforeAll(async () => {
+  gatehouse = await startGatehouse()
+  token = await createToken(gatehouse)
+  const policy = {
+    name: 'large sums',
+    kind: 'escalate',
+    stages: ['pre_request'],
+    when: 'request.text.contains("transfer")',
+    config: { reason_code: 'payments.transfer' },
+  }
+  expect((await api(gatehouse, '/v1/policies', { body: policy })).status).toBe(201)
+  await eventually(
+    async () => expect((await ask('transfer: is the policy there?')).headers.get('x-service-verdict')).toBe('ESCALATE'),
+    { withinMs: 10_000, everyMs: 20 },
+  )
+}, 240_000)
+afterAll(() => gatehouse?.stop())
+
+const ask = (text: string, secret = token.token_value): Promise<Response> =>
+  fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'simulator/echo', messages: [{ role: 'user', content: text }] }),
+  })
+
+const waiting = z.object({
+  verdictan: z.object({ escalation: z.object({ id: z.uuid(), status: z.literal('queued') }) }),
+})
+
+/** Sends what has to wait and gives the id that the answer names. */
+async function escalated(text: string, secret = token.token_value): Promise<string> {
+  const answer = await ask(text, secret)
+  expect([answer.status, answer.headers.get('x-service-verdict')]).toEqual([200, 'ESCALATE'])
+  return waiting.parse(await answer.json()).verdictan.escalation.id
+}
+
+const record = z.looseObject({
+  id: z.uuid(),
+  status: z.string(),
+  attempts: z.number(),
+  claimed_by: z.string().nullable(),
+  resolution: z.string().nullable(),
+  version: z.number(),
+})
+
+const arrived = (id: string) =>
+  eventually(async () => expectAnswer(await api(gatehouse, `/v1/escalations/${id}`), 200, record), { everyMs: 20 })
+
+const post = (id: string, action: string, body?: object) =>
+  api(gatehouse, `/v1/escalations/${id}/${action}`, { method: 'POST', ...(body === undefined ? {} : { body }) })
+
+test('a request that asks for a person is queued under the id that its answer names', async () => {
+  const id = await escalated('transfer 1')
+  const queued = await arrived(id)
+  expect(queued).toMatchObject({
+    id,
+    status: 'queued',
+    reason_code: 'payments.transfer',
+    token: { id: token.id },
+    policy: { name: 'large sums' },
+    request: { family: 'chat', model: 'simulator/echo' },
+  })
+  const decision = eventsInLedger(gatehouse).find(
+    ({ event_type, details }) => event_type === 'decision' && JSON.stringify(details).includes(id),
+  )
+  expect(decision?.verdict).toBe('approval_required')
+  const event = eventsInLedger(gatehouse).find(
+    ({ event_type, details }) => event_type === 'escalation.queued' && details?.escalation_id === id,
+  )
+  expect(event?.verdict).toBe('pending')
+  expect(event?.event_attribution.token_id).toBe(token.id)
+})
+
+test('an identical retry is another attempt of the same record, and another request is not', async () => {
+  const first = await escalated('transfer twice')
+  await arrived(first)
+  const second = await escalated('transfer twice')
+  const other = await escalated('transfer something else')
+  expect((await arrived(second)).id).toBe(first)
+  expect((await arrived(first)).attempts).toBe(2)
+  expect((await arrived(other)).id).toBe(other)
+})
+
+test('a claimed escalation is decided once, and the decision sends nothing again', async () => {
+  const id = await escalated('transfer and claim')
+  await arrived(id)
+  expect((await post(id, 'claim')).body).toMatchObject({ status: 'claimed' })
+  expect((await post(id, 'unclaim')).body).toMatchObject({ status: 'queued', claimed_by: null })
+  const resolved = await post(id, 'resolve', { resolution: 'block', note: 'Too much' })
+  expect(resolved.body).toMatchObject({ status: 'resolved', resolution: 'block', note: 'Too much', grant: null })
+  expect((await post(id, 'resolve', { resolution: 'allow' })).status).toBe(409)
+  expect((await ask('transfer and claim')).headers.get('x-service-verdict')).toBe('ESCALATE')
+  const types = eventsInLedger(gatehouse)
+    .filter(({ details }) => details?.escalation_id === id)
+    .map(({ event_type }) => event_type)
+  expect(types).toEqual(['escalation.queued', 'escalation.claimed', 'escalation.unclaimed', 'escalation.resolved'])
+})
+
+test('a grant lets the same token send the same request, and no other', async () => {
+  const id = await escalated('transfer with leave')
+  await arrived(id)
+  const resolved = await post(id, 'resolve', { resolution: 'allow', grant_once_seconds: 600 })
+  expect(resolved.body).toMatchObject({ status: 'resolved', grant: { id } })
+  const stranger = await createToken(gatehouse)
+  const answer = await eventually(
+    async () => {
+      expect((await ask('transfer with leave', stranger.token_value)).headers.get('x-service-verdict')).toBe('ESCALATE')
+      expect((await ask('transfer with leave!')).headers.get('x-service-verdict')).toBe('ESCALATE')
+      const sent = await ask('transfer with leave')
+      expect(sent.headers.get('x-service-verdict')).toBe('ALLOW')
+      return sent
+    },
+    { withinMs: 10_000, everyMs: 20 },
+  )
+  expect(JSON.stringify(await answer.json())).toContain('transfer with leave')
+})
+
+test('nobody decides about a request of their own', async () => {
+  const admin = await createToken(gatehouse, { name: 'an admin', roles: ['admin'] })
+  const id = await escalated('transfer by an admin', admin.token_value)
+  await arrived(id)
+  const own = await api(gatehouse, `/v1/escalations/${id}/resolve`, {
+    token: admin.token_value,
+    body: { resolution: 'allow' },
+  })
+  expect([own.status, own.body]).toMatchObject([403, { error: { code: 'permission_denied' } }])
+})
+
+test('a token without the permission sees no escalation', async () => {
+  const answer = await api(gatehouse, '/v1/escalations', { token: token.token_value })
+  expect([answer.status, answer.body]).toMatchObject([403, { error: { code: 'permission_denied' } }])
+})
+
+test('bad input is refused with the field named', async () => {
+  const id = await escalated('transfer badly')
+  await arrived(id)
+  expect((await post(id, 'resolve', { resolution: 'maybe' })).body).toMatchObject({ error: { param: 'resolution' } })
+  expect((await post(id, 'resolve', { resolution: 'block', grant_once_seconds: 5 })).body).toMatchObject({
+    error: { param: 'grant_once_seconds' },
+  })
+  expect((await api(gatehouse, '/v1/escalations?status=lost')).body).toMatchObject({ error: { param: 'status' } })
+  expect((await api(gatehouse, `/v1/escalations/${crypto.randomUUID()}`)).status).toBe(404)
+})
+
+test('the list pages, filters by status, and refuses the cursor of another filter', async () => {
+  const page = z.object({ escalations: z.array(record), next_cursor: z.string().nullable() })
+  const first = expectAnswer(await api(gatehouse, '/v1/escalations?limit=2'), 200, page)
+  expect(first.escalations).toHaveLength(2)
+  const next = `/v1/escalations?limit=2&cursor=${first.next_cursor}`
+  const second = expectAnswer(await api(gatehouse, next), 200, page)
+  expect(second.escalations.some(({ id }) => first.escalations.some((seen) => seen.id === id))).toBe(false)
+  expect((await api(gatehouse, `${next}&status=queued`)).status).toBe(422)
+  const resolved = expectAnswer(await api(gatehouse, '/v1/escalations?status=resolved'), 200, page)
+  expect(resolved.escalations.every(({ status }) => status === 'resolved')).toBe(true)
+})
+
+test('the command line lists and decides', async () => {
+  const id = await escalated('transfer from the terminal')
+  await arrived(id)
+  expect((await operate(gatehouse, 'escalation', 'list', '--status', 'queued')).stdout).toContain(id)
+  expect((await operate(gatehouse, 'escalation', 'resolve', id)).code).toBe(2)
+  const decided = await operate(gatehouse, 'escalation', 'resolve', id, '--block', '--note', 'No', '--json')
+  expect(JSON.parse(decided.stdout)).toMatchObject({ id, status: 'resolved', resolution: 'block' })
+})

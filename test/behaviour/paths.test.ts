@@ -1,0 +1,215 @@
+/**
+ * Providers, models and paths on the real executable: what an operator sets in the catalog is what requests go by, a
+ * provider that fails is passed over, and every call to one is on record.
+ */
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
+import { api, chat, createToken, expectAnswer } from '../client.ts'
+import { eventually, until } from '../eventually.ts'
+import {
+  type FakeUpstream,
+  jsonReply,
+  type Reply,
+  silentReply,
+  startFakeUpstream,
+  streamReply,
+} from '../fakes/upstream.ts'
+import { type Gatehouse, operate, run, startGatehouse } from '../harness.ts'
+import { eventsInLedger, eventsOfRequest } from '../recorded.ts'
+
+setDefaultTimeout(60_000)
+
+const keys = { one: 'sk-one-4f2c8a', two: 'sk-two-9b1d7e', rotated: 'sk-rotated-3c6e' }
+const record = z.looseObject({ id: z.string(), version: z.number() })
+
+let one: FakeUpstream
+let two: FakeUpstream
+let gatehouse: Gatehouse
+let token: string
+const ids = { one: '', two: '' }
+
+const make = async (path: string, body: object) => expectAnswer(await api(gatehouse, path, { body }), 201, record)
+
+beforeAll(async () => {
+  one = await startFakeUpstream()
+  two = await startFakeUpstream()
+  const env = { SERVICE_FIRST_BYTE_TIMEOUT_SECONDS: '1', SERVICE_CIRCUIT_FAILURES: '0' }
+  gatehouse = await startGatehouse({ env })
+  token = (await createToken(gatehouse)).token_value
+  const provider = (name: 'one' | 'two', { baseUrl }: FakeUpstream) =>
+    make('/v1/catalog/providers', { name, kind: 'openai', base_url: baseUrl, api_key: keys[name] })
+  ids.one = (await provider('one', one)).id
+  ids.two = (await provider('two', two)).id
+  await make('/v1/catalog/models', { id: 'maker/spare', provider_id: ids.two, upstream_model: 'spare-upstream' })
+  const main = { id: 'maker/main', provider_id: ids.one, upstream_model: 'main-upstream', fallbacks: ['maker/spare'] }
+  await make('/v1/catalog/models', main)
+  await until('the gateway has the new models and their keys', async () => {
+    const answer = await chat(gatehouse, { token, model: 'maker/main' })
+    await answer.text()
+    return answer.status === 200
+  })
+}, 240_000)
+afterAll(async () => {
+  await gatehouse?.stop()
+  await one?.close()
+  await two?.close()
+})
+beforeEach(() => {
+  one.forget()
+  two.forget()
+  one.when('main-upstream', jsonReply())
+})
+
+const failing = (status: number, headers: Record<string, string> = {}): Reply => ({
+  ...jsonReply(Buffer.from('{"error":{"message":"not now"}}')),
+  status,
+  headers: { 'content-type': 'application/json', ...headers },
+})
+
+/** Asks, and gives the status with the calls to providers that are on record. */
+async function asked(request: { model?: string; stream?: boolean; token?: string } = {}) {
+  const requestId = `paths-${crypto.randomUUID()}`
+  const answer = await chat(gatehouse, { token, model: 'maker/main', ...request, requestId })
+  const text = await answer.text()
+  const recorded = await eventsOfRequest(gatehouse, requestId)
+  const attempts = recorded
+    .filter(({ event_type }) => event_type === 'gateway.provider.attempt')
+    .map(({ details, reason_code }) => [details?.provider, reason_code])
+  return { status: answer.status, text, attempts }
+}
+
+test('a model of the catalog is asked for by its alias, at its provider, with the key that was set', async () => {
+  expect((await asked()).attempts).toEqual([['one', 'ok']])
+  expect(one.calls.map(({ model, headers }) => [model, headers.authorization])).toEqual([
+    ['main-upstream', `Bearer ${keys.one}`],
+  ])
+})
+
+test('a provider that refuses connections is tried again, then passed over, and each try is an event', async () => {
+  await one.refuseDuring(async () => {
+    expect(await asked()).toMatchObject({
+      status: 200,
+      attempts: [
+        ['one', 'provider.unreachable'],
+        ['one', 'provider.unreachable'],
+        ['two', 'ok'],
+      ],
+    })
+  })
+  expect(two.calls.map(({ model, headers }) => [model, headers.authorization])).toEqual([
+    ['spare-upstream', `Bearer ${keys.two}`],
+  ])
+})
+
+const failures: Record<string, [Reply, string[]]> = {
+  'says nothing': [silentReply, ['provider.timeout']],
+  'answers 500': [failing(500), ['provider.error', 'provider.error']],
+  'answers 429 and asks for a moment': [failing(429, { 'retry-after-ms': '1' }), ['provider.error', 'provider.error']],
+  'resets before its headers': [
+    { stop: { after: 'nothing', by: 'reset' } },
+    ['provider.unreachable', 'provider.unreachable'],
+  ],
+}
+for (const [what, [reply, reasons]] of Object.entries(failures)) {
+  for (const stream of [false, true]) {
+    test(`where the first provider ${what} the second answers ${stream ? 'a stream' : 'whole'}`, async () => {
+      one.when('main-upstream', reply)
+      const { status, attempts } = await asked({ stream })
+      expect(status).toBe(200)
+      expect(attempts).toEqual([...reasons.map((reason) => ['one', reason]), ['two', 'ok']])
+      await until('the first provider was let go of', () => one.running() === 0)
+    })
+  }
+}
+
+test('a provider that asks for a long rest gets it while another answers', async () => {
+  const model = 'maker/resting'
+  const fallbacks = ['maker/spare']
+  await make('/v1/catalog/models', { id: model, provider_id: ids.one, upstream_model: 'resting', fallbacks })
+  await until('the gateway knows it', async () => (await asked({ model })).status === 200)
+  one.when('resting', failing(429, { 'retry-after': '60' }))
+  const before = one.calls.length
+  expect((await asked({ model })).attempts).toEqual([
+    ['one', 'provider.error'],
+    ['two', 'ok'],
+  ])
+  expect((await asked({ model })).attempts).toEqual([['two', 'ok']])
+  expect(one.calls.length).toBe(before + 1)
+})
+
+test('a stream that resets in its middle ends with an error and is tried nowhere else', async () => {
+  const frame = Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"begun"}}]}\n\n')
+  one.when('main-upstream', { ...streamReply(frame), stop: { after: 1, by: 'reset' } })
+  const { text, attempts } = await asked({ stream: true })
+  expect(text).toContain('begun')
+  expect(text).toContain('upstream_provider_error')
+  expect([attempts, two.calls.length]).toEqual([[['one', 'provider.interrupted']], 0])
+})
+
+test('a caller that leaves before the headers ends the call to the provider', async () => {
+  one.when('main-upstream', { ...jsonReply(), headersAfterMs: 900 })
+  const leaving = new AbortController()
+  const asking = chat(gatehouse, { token, model: 'maker/main', signal: leaving.signal }).catch(() => null)
+  await until('the provider was asked', () => one.running() === 1)
+  leaving.abort()
+  await asking
+  await until('it was told', () => one.calls[0]?.state === 'cancelled before headers')
+  expect(two.calls.length).toBe(0)
+})
+
+test('a fallback outside the model_filter of a token is not used', async () => {
+  one.when('main-upstream', failing(500))
+  const narrow = (await createToken(gatehouse, { bindings: { model_filter: ['maker/main'] } })).token_value
+  expect(await asked({ token: narrow })).toMatchObject({ status: 500 })
+  expect(two.calls.length).toBe(0)
+})
+
+test('a new key is used by the running gateway, and none is ever shown', async () => {
+  const path = `/v1/catalog/providers/${ids.one}`
+  expectAnswer(await api(gatehouse, path, { method: 'PATCH', body: { api_key: keys.rotated } }), 200, record)
+  await eventually(async () => {
+    await asked()
+    if (one.calls.at(-1)?.headers.authorization !== `Bearer ${keys.rotated}`) throw new Error('Still the old key')
+  })
+  const shown = [
+    (await api(gatehouse, '/v1/catalog/providers')).body,
+    (await api(gatehouse, path)).body,
+    await operate(gatehouse, 'provider', 'list', '--json'),
+    await operate(gatehouse, 'provider', 'get', ids.one),
+    eventsInLedger(gatehouse),
+    [gatehouse.stdout(), gatehouse.stderr()],
+  ]
+  for (const key of Object.values(keys)) expect(JSON.stringify(shown)).not.toContain(key)
+})
+
+test('what is deleted from the catalog is gone at the gateway', async () => {
+  await make('/v1/catalog/models', { id: 'maker/short-lived', provider_id: ids.one, upstream_model: 'main-upstream' })
+  const status = async () => (await asked({ model: 'maker/short-lived' })).status
+  await until('it is served', async () => (await status()) === 200)
+  expect((await api(gatehouse, '/v1/catalog/models/maker%2Fshort-lived', { method: 'DELETE' })).status).toBe(200)
+  await until('it is unknown', async () => (await status()) === 404)
+})
+
+test('a provider and a model are made from the command line with a key from the environment', async () => {
+  const env = { SERVICE_API_URL: gatehouse.baseUrl, SERVICE_API_TOKEN: gatehouse.adminToken, THE_KEY: 'sk-from-cli' }
+  const made = await run(
+    [
+      'provider',
+      'create',
+      '--name',
+      'three',
+      '--kind',
+      'openai',
+      '--base-url',
+      two.baseUrl,
+      '--api-key-env',
+      'THE_KEY',
+    ],
+    { env },
+  )
+  expect([made.code, made.stderr]).toEqual([0, ''])
+  expect(made.stdout).not.toContain('sk-from-cli')
+  expect((await operate(gatehouse, 'model', 'create', 'by/cli', '--provider', 'three')).code).toBe(0)
+  await until('it is served', async () => (await asked({ model: 'by/cli' })).status === 200)
+  expect(two.calls.at(-1)?.headers.authorization).toBe('Bearer sk-from-cli')
+})
