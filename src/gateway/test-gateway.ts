@@ -54,6 +54,7 @@ export async function startTestGateway(upstream: Upstream, settings: Partial<Set
   })
   const server = Bun.serve({
     port: 0,
+    development: false,
     fetch: (request, self) => gateway.fetch(request, self),
     websocket: gateway.websocket,
   })

@@ -1,0 +1,32 @@
+/** A small version of `test/load/streams.ts`: callers that leave in the middle, many at once and one after another. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { createToken } from '../client.ts'
+import { eventually } from '../eventually.ts'
+import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { abortStreams, type DrippingProvider, startDrippingProvider } from '../load/streams.ts'
+import { eventsInLedger } from '../recorded.ts'
+
+setDefaultTimeout(60_000)
+
+let provider: DrippingProvider
+let gatehouse: Gatehouse
+beforeAll(async () => {
+  provider = startDrippingProvider(50)
+  gatehouse = await startGatehouse({ upstream: provider })
+}, 240_000)
+afterAll(async () => {
+  await gatehouse?.stop()
+  await provider?.stop()
+})
+
+test('of 300 aborted streams nothing goes on at the provider, and each has one outcome', async () => {
+  const token = (await createToken(gatehouse)).token_value
+  await abortStreams(gatehouse.gatewayUrl, token, 300)
+  expect(provider.begun()).toBe(300)
+  await eventually(() => expect(provider.running()).toBe(0))
+  await eventually(() => {
+    const outcomes = eventsInLedger(gatehouse).filter(({ event_type }) => event_type === 'gateway.request.outcome')
+    expect(outcomes.map(({ reason_code }) => reason_code)).toEqual(Array.from({ length: 300 }, () => 'client.left'))
+    expect(new Set(outcomes.map(({ exchange_id }) => exchange_id)).size).toBe(300)
+  })
+})
