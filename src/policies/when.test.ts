@@ -1,7 +1,9 @@
 import { expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { Failure } from '../failure.ts'
 import { ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
-import { compileWhen } from './when.ts'
+import { plainCondition } from './plain-condition.ts'
+import { checkedWhen, compileWhen } from './when.ts'
 
 const slots = [
   { member: 'messages', kind: 'content', role: 'system', text: 'Be brief', replace() {} },
@@ -109,4 +111,44 @@ test('texts that no condition asks for are not joined', () => {
   const request = new RequestView({ ...parts, texts })
   compileWhen('request.family == "chat" && token.id == "t"', ['pre_request'])({ ...context, request })
   expect(asked).toBe(0)
+})
+
+const literal = fc.constantFrom('gpt-4o', 'chat', 'team1', 'member', 'a', '', 'aab').map((text) => JSON.stringify(text))
+const field = fc.constantFrom(
+  'request.model',
+  'request.family',
+  'request.text',
+  'token.team_id',
+  'token.user_id',
+  'model.id',
+)
+const text = fc.oneof(literal, field)
+const { plain } = fc.letrec<{ plain: string; leaf: string }>((tie) => ({
+  plain: fc.oneof(
+    { maxDepth: 3 },
+    tie('leaf'),
+    fc
+      .tuple(tie('plain'), fc.constantFrom('&&', '||'), tie('plain'))
+      .map(([one, op, other]) => `(${one} ${op} ${other})`),
+    tie('plain').map((one) => `!(${one})`),
+  ),
+  leaf: fc.oneof(
+    fc.constant('request.stream'),
+    fc.tuple(text, fc.constantFrom('==', '!='), text).map((parts) => parts.join(' ')),
+    fc.tuple(text, fc.array(literal, { minLength: 1, maxLength: 3 })).map(([one, list]) => `${one} in [${list}]`),
+    fc.tuple(text, fc.constantFrom('token.roles', 'request.tools')).map((parts) => parts.join(' in ')),
+    fc
+      .tuple(field, fc.constantFrom('startsWith', 'endsWith', 'contains'), text)
+      .map(([one, call, other]) => `${one}.${call}(${other})`),
+  ),
+}))
+
+test('a plain condition says what the interpreter says', () => {
+  fc.assert(
+    fc.property(plain, (expression) => {
+      const { ast, interpreted } = checkedWhen(expression, ['pre_request'])
+      expect(plainCondition(ast)?.(context)).toBe(interpreted(context))
+    }),
+    { numRuns: 1000 },
+  )
 })
