@@ -120,6 +120,11 @@ test('a slash in an id is written as one in a path', async () => {
   })
 })
 
+test('the price of a model is asked for by its id', async () => {
+  expect((await run(modelCommands, ['price', 'maker/m', '--json'])).out).toBe('{"id":"made","name":"n"}\n')
+  expect(requests[0]).toMatchObject({ method: 'GET', target: '/v1/catalog/models/maker%2Fm/price' })
+})
+
 test('a gateway is made and changed', async () => {
   await run(gatewayCommands, ['create', '--name', 'edge', '--provider', 'a', '--provider', 'b', '--prompt-caching'])
   await run(gatewayCommands, ['update', 'g1', '--no-prompt-caching', '--clear', 'providers'])

@@ -1,4 +1,4 @@
-/** `model list|get|create|update|delete`: what the catalog lists. */
+/** `model list|get|price|create|update|delete`: what the catalog lists. */
 import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
 import { isUuid } from '../src/lib/ids.ts'
@@ -45,11 +45,25 @@ export const modelCommands = (terminal: Terminal): Group => ({
   commands: {
     list: async () => listOf(model, terminal),
     get: async () => getOf(model, terminal),
+    price: async () => price(terminal),
     create: async () => create(terminal),
     update: async () => update(terminal),
     delete: async () => deleteOf(model, 'Take a model that no other falls back to out of the catalog', terminal),
   },
 })
+
+const price = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Say what a model costs and who says so, listed or not',
+    args: { ...idArgument, ...recordFlags },
+    async run(flags) {
+      const found = await connect(flags, terminal).json(
+        { path: `${recordPath(model, flags.id)}/price` },
+        z.looseObject({}),
+      )
+      await showRecord(found, flags.json, terminal)
+    },
+  })
 
 const create = (terminal: Terminal): Leaf =>
   command({

@@ -1,5 +1,6 @@
 /** What the commands about records share: the call, and how a record or a page is shown. */
 import { z } from 'zod'
+import { Failure } from '../src/failure.ts'
 import { type Api, createApi } from './api.ts'
 import { type ConnectionFlags, connectionFlags, findConnection } from './profile.ts'
 import { columns, printable } from './table.ts'
@@ -14,6 +15,17 @@ export const pageFlags = {
   limit: { type: 'string', description: 'How many a page, 1 to 100 (default 100)', valueHint: 'N' },
   cursor: { type: 'string', description: 'Where the last page ended' },
 } as const
+
+const mostOnPage = 100
+
+/** The query that the flags of a page say. Throws `usage` for a limit that no page has. */
+export function pageQuery(flags: { readonly [Name in keyof typeof pageFlags]: string | undefined }) {
+  const { limit, cursor } = flags
+  if (limit !== undefined && !(/^[1-9]\d*$/.test(limit) && Number(limit) <= mostOnPage)) {
+    throw new Failure('usage', { message: `--limit takes a whole number from 1 to ${mostOnPage}` })
+  }
+  return { limit, cursor }
+}
 
 export const recordSchema = z.looseObject({ id: z.string() })
 

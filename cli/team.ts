@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
 import { command, type Group, type Leaf } from './command.ts'
-import { connect, pageFlags, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
+import { connect, pageFlags, pageQuery, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
 import type { Terminal } from './terminal.ts'
 
 const teamArgument = { team_id: { type: 'positional', description: "The team's id" } } as const
@@ -38,8 +38,8 @@ const list = (terminal: Terminal): Leaf =>
     about: 'List teams',
     args: { ...pageFlags, ...recordFlags },
     async run(flags) {
-      const { limit, cursor, json } = flags
-      const page = await connect(flags, terminal).json({ path: '/v1/teams', query: { limit, cursor } }, pageSchema)
+      const { json } = flags
+      const page = await connect(flags, terminal).json({ path: '/v1/teams', query: pageQuery(flags) }, pageSchema)
       await showPage(page, { of: 'teams', fields: ['id', 'name', 'member_count', 'created_at'], json, terminal })
     },
   })
@@ -76,8 +76,8 @@ const members = (terminal: Terminal): Leaf =>
     about: 'List who is in a team',
     args: { ...teamArgument, ...pageFlags, ...recordFlags },
     async run(flags) {
-      const { limit, cursor, json } = flags
-      const request = { path: `${teamPath(flags.team_id)}/members`, query: { limit, cursor } }
+      const { json } = flags
+      const request = { path: `${teamPath(flags.team_id)}/members`, query: pageQuery(flags) }
       const page = await connect(flags, terminal).json(request, pageSchema)
       await showPage(page, { of: 'members', fields: ['user_id', 'email', 'name', 'role', 'status'], json, terminal })
     },

@@ -5,7 +5,7 @@ import { readDuration } from './duration.ts'
 import { connect, recordFlags, recordSchema, showRecord } from './record.ts'
 import type { Terminal } from './terminal.ts'
 import { madeSchema, requireYes, showMade, tokenIdArgument, tokenPath } from './token-record.ts'
-import { given, readCount, readScope, repeatableScopeFlags, scopeFlags } from './token-scope.ts'
+import { given, readCount, readRoles, readScope, repeatableScopeFlags, roleFlag, scopeFlags } from './token-scope.ts'
 
 const nameFlag = { name: { type: 'string', description: 'What to recognise it by' } } as const
 const yesFlag = { yes: { type: 'boolean', description: 'Really do it; there is no way back' } } as const
@@ -16,13 +16,14 @@ export const update = (terminal: Terminal): Leaf =>
     args: {
       ...tokenIdArgument,
       ...nameFlag,
+      ...roleFlag,
       ...scopeFlags,
       'if-version': { type: 'string', description: 'Only if the record still has this version', valueHint: 'N' },
       ...recordFlags,
     },
-    repeatable: repeatableScopeFlags,
+    repeatable: [...repeatableScopeFlags, 'role'],
     async run(flags) {
-      const body = given({ name: flags.name, ...readScope(flags) })
+      const body = given({ name: flags.name, roles: readRoles(flags.role), ...readScope(flags) })
       if (Object.keys(body).length === 0) {
         throw new Failure('usage', { message: 'Say what to change, for example --name or --max-requests' })
       }
@@ -76,12 +77,16 @@ export const emergencyRevoke = (terminal: Terminal): Leaf =>
     args: {
       ...tokenIdArgument,
       explanation: { type: 'string', required: true, description: 'Why, for the record' },
+      'revoke-active-sessions': { type: 'boolean', description: 'Also end its running requests and connections' },
       ...yesFlag,
       ...recordFlags,
     },
     async run(flags) {
       requireYes(flags.yes, 'Revoking cannot be undone')
-      const body = { explanation: flags.explanation }
+      const body = given({
+        explanation: flags.explanation,
+        revoke_active_sessions: flags['revoke-active-sessions'] || undefined,
+      })
       const request = { method: 'POST', path: tokenPath(flags.token_id, '/emergency-revoke'), body } as const
       await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
     },

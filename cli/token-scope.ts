@@ -6,13 +6,29 @@ import { Failure } from '../src/failure.ts'
 import { readDuration } from './duration.ts'
 
 /** Flags that may be given several times; their values come as the lines of one text. */
-export const repeatableScopeFlags = ['model', 'metadata'] as const
+export const repeatableScopeFlags = ['model', 'metadata', 'policy-id', 'access-policy-id'] as const
+
+/** What a token may do on the control plane; a clone has its source's. */
+export const roleFlag = {
+  role: { type: 'string', description: 'What it may do (default member); repeatable, or a comma list' },
+} as const
+
+export const readRoles = (role: string | undefined): string[] | undefined =>
+  ifGiven(role, (text) => readList('--role', text))
 
 export const scopeFlags = {
   'gateway-id': { type: 'string', description: 'The gateway it is bound to', valueHint: 'UUID' },
   'team-id': { type: 'string', description: 'The team it is bound to', valueHint: 'UUID' },
+  'user-id': { type: 'string', description: 'The person it acts for', valueHint: 'UUID' },
+  'budget-id': { type: 'string', description: 'The budget it spends from', valueHint: 'UUID' },
   provider: { type: 'string', description: 'The one provider it may use', valueHint: 'NAME' },
   model: { type: 'string', description: 'A model or * glob it may use; repeatable, or a comma list' },
+  'policy-id': { type: 'string', description: 'A policy to attach; repeatable, or a comma list', valueHint: 'UUID' },
+  'access-policy-id': {
+    type: 'string',
+    description: 'An access policy to attach; repeatable, or a comma list',
+    valueHint: 'UUID',
+  },
   'max-budget': { type: 'string', description: 'The most it may spend', valueHint: 'USD' },
   'max-requests': { type: 'string', description: 'The most requests in all', valueHint: 'N' },
   'rate-limit-rpm': { type: 'string', description: 'The most requests a minute', valueHint: 'N' },
@@ -20,6 +36,7 @@ export const scopeFlags = {
   'expires-in': { type: 'string', description: 'How long it lives: 15m, 12h or 30d', valueHint: 'TIME' },
   'expires-at': { type: 'string', description: 'When it ends, RFC 3339', valueHint: 'INSTANT' },
   metadata: { type: 'string', description: 'A note of your own; repeatable', valueHint: 'KEY=VALUE' },
+  'metadata-trust': { type: 'string', description: 'Whose metadata events take', valueHint: 'none|caller' },
 } as const
 
 export type ScopeFlags = { readonly [Name in keyof typeof scopeFlags]: string | undefined }
@@ -32,11 +49,16 @@ export function readScope(flags: ScopeFlags): Record<string, unknown> {
   const bindings = given({
     gateway_id: flags['gateway-id'],
     team_id: flags['team-id'],
+    user_id: flags['user-id'],
+    budget_id: flags['budget-id'],
     provider: flags.provider,
-    model_filter: ifGiven(flags.model, readModels),
+    model_filter: ifGiven(flags.model, (text) => readList('--model', text)),
   })
   return given({
     bindings: Object.keys(bindings).length === 0 ? undefined : bindings,
+    policy_ids: ifGiven(flags['policy-id'], (text) => readList('--policy-id', text)),
+    access_policy_ids: ifGiven(flags['access-policy-id'], (text) => readList('--access-policy-id', text)),
+    metadata_trust: flags['metadata-trust'],
     max_budget: ifGiven(flags['max-budget'], (text) => readAmount('--max-budget', text)),
     max_requests: ifGiven(flags['max-requests'], (text) => readCount('--max-requests', text)),
     rate_limit_rpm: ifGiven(flags['rate-limit-rpm'], (text) => readCount('--rate-limit-rpm', text)),
@@ -54,16 +76,17 @@ export function readCount(flag: string, text: string): number {
   throw new Failure('usage', { message: `${flag} takes a whole number from 1` })
 }
 
-function readAmount(flag: string, text: string): number {
+/** Reads an amount in dollars above nothing. Throws `usage` naming the flag. */
+export function readAmount(flag: string, text: string): number {
   const amount = Number(text)
   if (/^\d+(\.\d+)?$/.test(text) && amount > 0) return amount
   throw new Failure('usage', { message: `${flag} takes an amount in US dollars, for example 2.50` })
 }
 
-function readModels(text: string): string[] {
-  const models = text.split(/[\n,]/).map((model) => model.trim())
-  if (!models.includes('')) return models
-  throw new Failure('usage', { message: '--model takes names with one comma between two' })
+function readList(flag: string, text: string): string[] {
+  const values = text.split(/[\n,]/).map((value) => value.trim())
+  if (!values.includes('')) return values
+  throw new Failure('usage', { message: `${flag} takes values with one comma between two` })
 }
 
 function readMetadata(text: string): Record<string, string> {

@@ -15,6 +15,7 @@ const record = {
   bindings: { team_id: 't' },
 }
 const alert = { condition: 'expiring', at: '2026-01-01T00:00:00.000Z', token_id: record.id, name: 'ci' }
+const views = { total: 3, by_status: { active: 3 }, by_purpose: { general: 3 }, by_key_class: {}, by_team: [] }
 const server = Bun.serve({
   port: 0,
   hostname: '127.0.0.1',
@@ -27,6 +28,7 @@ const server = Bun.serve({
       const valid = text.includes('gth_value')
       return Response.json(valid ? { valid, token_id: record.id } : { valid, reason: 'revoked' })
     }
+    if (pathname === '/v1/tokens/views') return Response.json(views)
     if (pathname === '/v1/tokens/alerts') return Response.json({ alerts: [alert], next_cursor: null })
     if (pathname.endsWith('/emergency-revoke')) return Response.json({ ...record, proof_event_id: 'proof' })
     if (request.method === 'POST') return Response.json({ ...record, token_value: 'gth_value' }, { status: 201 })
@@ -95,6 +97,11 @@ test.each([
   [['emergency-revoke', record.id, '--yes']],
   [['emergency-revoke', record.id, '--explanation', 'leaked']],
   [['list', '--key-class', 'throwaway']],
+  [['list', '--limit', '999']],
+  [['list', '--limit', '0']],
+  [['alerts', '--limit', 'many']],
+  [['create', '--name', 'ci', '--purpose', 'general', '--role', 'admin,']],
+  [['clone', record.id, '--role', 'member']],
   [['list', '--purpose', 'nonsense']],
   [['get']],
   [['delete', record.id]],
@@ -138,10 +145,17 @@ test('delete names the flag it wants, and revokes with it', async () => {
 const limits = [
   ...['--provider', 'openai', '--model', 'gpt-4o,gpt-4o-mini', '--model', 'o3*', '--gateway-id', 'g', '--team-id', 't'],
   ...['--max-budget', '2.50', '--max-requests', '100', '--rate-limit-rpm', '10', '--rate-limit-tpm', '1000'],
-  ...['--metadata', 'cost=a,b', '--metadata', 'note=x=y', '--expires-in', '12h'],
+  ...['--metadata', 'cost=a,b', '--metadata', 'note=x=y', '--expires-in', '12h', '--metadata-trust', 'caller'],
+  ...['--user-id', 'u', '--budget-id', 'b', '--policy-id', 'p', '--policy-id', 'q', '--access-policy-id', 'a,c'],
 ]
 const limitFields = {
-  bindings: { gateway_id: 'g', team_id: 't', provider: 'openai', model_filter: ['gpt-4o', 'gpt-4o-mini', 'o3*'] },
+  bindings: {
+    ...{ gateway_id: 'g', team_id: 't', user_id: 'u', budget_id: 'b', provider: 'openai' },
+    model_filter: ['gpt-4o', 'gpt-4o-mini', 'o3*'],
+  },
+  policy_ids: ['p', 'q'],
+  access_policy_ids: ['a', 'c'],
+  metadata_trust: 'caller',
   max_budget: 2.5,
   max_requests: 100,
   rate_limit_rpm: 10,
@@ -163,6 +177,16 @@ test('create, clone and update take the same limits', async () => {
   expect(requests).toEqual([{ method: 'PATCH', target: `/v1/tokens/${record.id}`, body: change }])
   expect(ifMatches).toEqual(['"7"'])
   expect(updated.out).toMatch(/^name +ci$/m)
+})
+
+test('create and update say roles, and views counts', async () => {
+  await run('create', '--name', 'ci', '--purpose', 'general', '--role', 'operator', '--role', 'member')
+  expect(requests[0]?.body).toEqual({ name: 'ci', purpose: 'general', roles: ['operator', 'member'] })
+  await run('update', record.id, '--role', 'member')
+  expect(requests[0]?.body).toEqual({ roles: ['member'] })
+  const { out } = await run('views', '--json')
+  expect(JSON.parse(out)).toEqual(views)
+  expect((await run('views')).out).toMatch(/^by_status +\{"active":3\}$/m)
 })
 
 test('a clone without limits sends none, and an update without a version names none', async () => {
@@ -189,6 +213,8 @@ test('emergency-revoke sends why and shows the proof', async () => {
   const target = `/v1/tokens/${record.id}/emergency-revoke`
   expect(requests).toEqual([{ method: 'POST', target, body: { explanation: 'It was in a log' } }])
   expect(out).toMatch(/^proof_event_id +proof$/m)
+  await run('emergency-revoke', record.id, '--explanation', 'Stolen', '--revoke-active-sessions', '--yes')
+  expect(requests[0]?.body).toEqual({ explanation: 'Stolen', revoke_active_sessions: true })
 })
 
 test('list passes every filter on, and alerts are a table', async () => {

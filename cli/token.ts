@@ -3,11 +3,11 @@ import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
 import { command, type Group, type Leaf } from './command.ts'
 import { type Input, processInput } from './input.ts'
-import { connect, pageFlags, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
+import { connect, pageFlags, pageQuery, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
 import type { Terminal } from './terminal.ts'
 import { clone, emergencyRevoke, revoke, rotate, update } from './token-change.ts'
 import { madeSchema, showMade, tokenIdArgument, tokenPath } from './token-record.ts'
-import { given, readScope, repeatableScopeFlags, scopeFlags } from './token-scope.ts'
+import { given, readRoles, readScope, repeatableScopeFlags, roleFlag, scopeFlags } from './token-scope.ts'
 
 const purposes = ['general', 'gateway-runtime', 'integration'] as const
 const keyClasses = ['durable', 'virtual', 'disposable'] as const
@@ -25,6 +25,7 @@ export const token = (terminal: Terminal, input: Input = processInput): Group =>
     delete: async () => revoke(terminal),
     'emergency-revoke': async () => emergencyRevoke(terminal),
     alerts: async () => alerts(terminal),
+    views: async () => views(terminal),
     validate: async () => validate(terminal, input),
   },
 })
@@ -36,15 +37,17 @@ const create = (terminal: Terminal): Leaf =>
       name: { type: 'string', required: true, description: 'What to recognise it by' },
       purpose: { type: 'string', required: true, description: 'What it is for', valueHint: purposes.join('|') },
       'key-class': { type: 'string', description: 'How it is meant to be used', valueHint: keyClasses.join('|') },
+      ...roleFlag,
       ...scopeFlags,
       ...recordFlags,
     },
-    repeatable: repeatableScopeFlags,
+    repeatable: [...repeatableScopeFlags, 'role'],
     async run(flags) {
       const body = given({
         name: flags.name,
         purpose: purposeInApi(flags.purpose),
         key_class: flags['key-class'] && oneOf(keyClasses, '--key-class', flags['key-class']),
+        roles: readRoles(flags.role),
         ...readScope(flags),
       })
       const request = { method: 'POST', path: '/v1/tokens', body } as const
@@ -65,11 +68,11 @@ const list = (terminal: Terminal): Leaf =>
       ...recordFlags,
     },
     async run(flags) {
-      const { status, limit, cursor, json } = flags
+      const { status, json } = flags
       const purpose = flags.purpose && purposeInApi(flags.purpose)
       const key_class = flags['key-class'] && oneOf(keyClasses, '--key-class', flags['key-class'])
       const ids = { team_id: flags['team-id'], gateway_id: flags['gateway-id'] }
-      const query = { purpose, status, key_class, ...ids, limit, cursor }
+      const query = { purpose, status, key_class, ...ids, ...pageQuery(flags) }
       const page = await connect(flags, terminal).json({ path: '/v1/tokens', query }, pageSchema)
       await showPage(page, { of: 'tokens', fields: columnsOfList, json, terminal })
     },
@@ -87,13 +90,26 @@ const get = (terminal: Terminal): Leaf =>
 
 const alerts = (terminal: Terminal): Leaf =>
   command({
-    about: 'List tokens to look at: expiring, expired, due for rotation, revoked in emergency',
+    about:
+      'List tokens to look at: nearly or wholly used up, expiring, expired, due for rotation, revoked in emergency',
     args: { ...pageFlags, ...recordFlags },
     async run(flags) {
-      const { limit, cursor, json } = flags
-      const request = { path: '/v1/tokens/alerts', query: { limit, cursor } }
+      const { json } = flags
+      const request = { path: '/v1/tokens/alerts', query: pageQuery(flags) }
       const page = await connect(flags, terminal).json(request, pageSchema)
       await showPage(page, { of: 'alerts', fields: ['condition', 'at', 'token_id', 'name'], json, terminal })
+    },
+  })
+
+const viewsSchema = z.looseObject({ total: z.number() })
+
+const views = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Count tokens by status, purpose, key class and team',
+    args: recordFlags,
+    async run(flags) {
+      const counted = await connect(flags, terminal).json({ path: '/v1/tokens/views' }, viewsSchema)
+      await showRecord(counted, flags.json, terminal)
     },
   })
 

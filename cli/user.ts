@@ -2,7 +2,7 @@
 import { Failure } from '../src/failure.ts'
 import { command, type Group, type Leaf } from './command.ts'
 import { askPassword, type Input, processInput } from './input.ts'
-import { connect, pageFlags, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
+import { connect, pageFlags, pageQuery, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
 import type { Terminal } from './terminal.ts'
 
 const roles = 'owner|admin|operator|auditor|member'
@@ -55,8 +55,8 @@ const list = (terminal: Terminal): Leaf =>
       ...recordFlags,
     },
     async run(flags) {
-      const { role, status, limit, cursor, json } = flags
-      const query = { role, status, limit, cursor }
+      const { role, status, json } = flags
+      const query = { role, status, ...pageQuery(flags) }
       const page = await connect(flags, terminal).json({ path: '/v1/users', query }, pageSchema)
       await showPage(page, { of: 'users', fields: ['id', 'email', 'name', 'role', 'status'], json, terminal })
     },

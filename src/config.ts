@@ -102,6 +102,13 @@ export const settingsSchema = z.strictObject({
   escalation_expiry_seconds: whole(60, 30 * 86_400)
     .default(86_400)
     .describe('How long a request waits for a person before it counts as refused'),
+  alert_near_exhaustion_percent: whole(1, 100)
+    .default(80)
+    .describe('From what share of a budget or of a number of requests on a token is listed among the alerts'),
+  alert_expiring_days: whole(1, 365).default(7).describe('How long before its expiry a token is listed'),
+  alert_rotation_due_days: whole(1, 3650)
+    .default(90)
+    .describe('How long after it was made or rotated a token is listed as due for rotation'),
   outbox_segment_bytes: whole(256 * 1024, 256 * mebibyte)
     .default(4 * mebibyte)
     .describe("The size of one segment file of a gateway's outbox"),

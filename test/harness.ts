@@ -72,7 +72,12 @@ export async function startGatehouse(options: StartOptions = {}): Promise<Gateho
   const child = Bun.spawn(await upCommand(dataDirectory, options), {
     cwd: options.workingDirectory ?? temporaryHome,
     env: cleanEnvironment({
-      ...(options.upstream && { OPENAI_API_KEY: providerKey, OPENAI_BASE_URL: options.upstream.baseUrl }),
+      ...(options.upstream && {
+        OPENAI_API_KEY: providerKey,
+        OPENAI_BASE_URL: options.upstream.baseUrl,
+        ANTHROPIC_API_KEY: providerKey,
+        ANTHROPIC_BASE_URL: options.upstream.baseUrl,
+      }),
       ...options.env,
     }),
     stdin: 'ignore',

@@ -2,6 +2,7 @@
 import { asFailure, envelope, Failure, mustNotRetry } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { isRequestId } from '../lib/request-id.ts'
 
 /** Nothing that the API answers may be kept, sniffed, framed or run as a page. */
 const securityHeaders: Readonly<Record<string, string>> = {
@@ -11,12 +12,10 @@ const securityHeaders: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
 }
 
-const requestIdForm = /^[A-Za-z0-9._:-]{1,128}$/
-
 /** The client's `x-request-id` where it has the right form, otherwise a new one (contract section 2). */
 export function requestIdOf(request: Request, newId: NewId): string {
   const sent = request.headers.get('x-request-id')
-  return sent !== null && requestIdForm.test(sent) ? sent : newId()
+  return sent !== null && isRequestId(sent) ? sent : newId()
 }
 
 /** Puts the headers on that every answer has; what a route has set itself stays. */

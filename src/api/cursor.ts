@@ -1,33 +1,36 @@
 /**
- * Cursors of pages that are ordered by id: the last id seen and a digest of the query it belongs to. Not secret, only
- * of no use with another query (contract section 2, Pages).
+ * Cursors: where a page ended, with a digest of the query it belongs to. Not secret, only of no use with another query
+ * (contract section 2, Pages).
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 
-const cursorSchema = z.strictObject({ after: z.string(), query: z.string() })
-
 /** `query` says what the page was of; equal queries must have equal JSON. */
-export const writeCursor = (after: string, query: unknown): string =>
-  Buffer.from(JSON.stringify({ after, query: digestOf(query) })).toString('base64url')
+export const sealCursor = (position: Readonly<Record<string, string | number>>, query: unknown): string =>
+  Buffer.from(JSON.stringify({ ...position, query: digestOf(query) })).toString('base64url')
 
-/**
- * The id after which the page goes on; `id` is the form of ids in this list. Throws `invalid_cursor` for what is no
- * cursor, or one of another query.
- */
-export function readCursor(cursor: string, query: unknown, id: z.ZodType<string> = z.uuid()): string {
-  const parsed = cursorSchema.safeParse(jsonOrNull(Buffer.from(cursor, 'base64url').toString()))
-  const fits = parsed.success && parsed.data.query === digestOf(query) && id.safeParse(parsed.data.after).success
-  if (!fits) throw new Failure('invalid_cursor', { param: 'cursor' })
-  return parsed.data.after
+/** Where the page ended. Throws `invalid_cursor` for what is no cursor, or one of another query. */
+export function openCursor<Position>(cursor: string, query: unknown, position: z.ZodType<Position>): Position {
+  const { query: digest, ...rest } = jsonObject(Buffer.from(cursor, 'base64url').toString())
+  const parsed = position.safeParse(rest)
+  if (!parsed.success || digest !== digestOf(query)) throw new Failure('invalid_cursor', { param: 'cursor' })
+  return parsed.data
 }
 
-function jsonOrNull(text: string): unknown {
+/** The cursor of a page that is ordered by id: the last one seen. */
+export const writeCursor = (after: string, query: unknown): string => sealCursor({ after }, query)
+
+/** The id after which the page goes on; `id` is the form of ids in this list. Throws `invalid_cursor`. */
+export const readCursor = (cursor: string, query: unknown, id: z.ZodType<string> = z.uuid()): string =>
+  openCursor(cursor, query, z.strictObject({ after: id })).after
+
+function jsonObject(text: string): Record<string, unknown> {
   try {
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
   } catch {
     // A cursor is the caller's word: what is no JSON is simply no cursor.
-    return null
+    return {}
   }
 }
 

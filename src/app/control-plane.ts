@@ -11,6 +11,7 @@ import type { Settings } from '../config.ts'
 import { settleQueue } from '../escalations/arrivals.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { createRecorder } from '../events/change.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { createFleet } from '../fleet/control.ts'
 import { gatewayRouteDescriptions } from '../gateway/routes.ts'
@@ -26,12 +27,15 @@ import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
+import { priceRoutes } from '../providers/price-routes.ts'
 import { catalogRoutes } from '../providers/routes.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { openDatabase } from '../store/open.ts'
 import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
+import { alertThresholds } from '../tokens/alerts.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
+import { uncounted } from '../tokens/depletion.ts'
 import { createLastUse } from '../tokens/last-use.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
@@ -113,9 +117,14 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     settings,
     baseUrl: () => addresses.base,
     gatewayUrl: () => addresses.gateway,
+    recorder: () => recorder,
   })
-  const recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
-  const shared = { state, ledger, recorder, masterKey, clock, newId, randomBytes }
+  const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
+  const shared = {
+    ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes },
+    depletion: uncounted,
+    alerts: alertThresholds(settings),
+  }
   const installation = await firstStart(shared)
   return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger), settings }
 }
@@ -155,6 +164,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
       }),
       ...limitRoutes(shared),
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
+      ...priceRoutes(shared),
       ...eventRoutes({ ledger, clock }),
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),

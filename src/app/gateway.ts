@@ -60,12 +60,14 @@ export async function gateway({
     log,
     documents: { openapi: publicDescription(apiUrl) },
   })
+  lane.onCut((hashes) => handler.cutTokens(hashes))
   const server = Bun.serve({
     ...listenOn(settings.gateway_listen),
     development: false,
     // The gateway's own limit comes first and answers in the caller's dialect.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch: (request, server) => handler.fetch(request, server),
+    websocket: handler.websocket,
   })
   return {
     url: settings.gateway_url ?? localUrl(settings.gateway_listen, server.port),

@@ -30,5 +30,9 @@ export function readUsage(usage: unknown): Usage | null {
     cacheWriteTokens: null,
     reasoningTokens: isObject(output) ? countOf(output.reasoning_tokens) : null,
   }
+  const heard = isObject(input) ? countOf(input.audio_tokens) : null
+  const spoken = isObject(output) ? countOf(output.audio_tokens) : null
+  if (heard) read.audioInputTokens = heard
+  if (spoken) read.audioOutputTokens = spoken
   return read.inputTokens === null && read.outputTokens === null ? null : read
 }

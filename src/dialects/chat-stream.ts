@@ -53,7 +53,7 @@ class ChatReader implements StreamReader {
     }
     const usage = readUsage(chunk.usage)
     if (usage !== null) this.#usage = usage
-    const onlyUsage = usage !== null && Array.isArray(chunk.choices) && chunk.choices.length === 0
+    const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
     return {
       terminal: false,
       textLength: generatedLength(chunk.choices, 'delta'),

@@ -77,6 +77,8 @@ class MessagesReader implements StreamReader {
     if (told === null) return
     const before = this.#usage
     this.#usage = {
+      ...before,
+      ...told,
       inputTokens: told.inputTokens ?? before?.inputTokens ?? null,
       outputTokens: (withOutput ? told.outputTokens : null) ?? before?.outputTokens ?? null,
       cachedInputTokens: told.cachedInputTokens ?? before?.cachedInputTokens ?? null,

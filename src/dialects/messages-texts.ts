@@ -43,15 +43,20 @@ export function generatedLength(content: unknown): number {
 export function readUsage(usage: unknown): Usage | null {
   if (!isObject(usage)) return null
   const counts = [usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens].map(countOf)
-  const [uncached, read, written] = counts
+  const [uncached, read, created] = counts
   const details = usage.output_tokens_details
   const told: Usage = {
     inputTokens: uncached === null ? null : counts.reduce<number>((sum, count) => sum + (count ?? 0), 0),
     outputTokens: countOf(usage.output_tokens),
     cachedInputTokens: read ?? null,
-    cacheWriteTokens: written ?? null,
+    cacheWriteTokens: created ?? null,
     reasoningTokens: isObject(details) ? countOf(details.thinking_tokens ?? details.reasoning_tokens) : null,
   }
+  const { cache_creation: written, server_tool_use: tools } = usage
+  const forHour = isObject(written) ? countOf(written.ephemeral_1h_input_tokens) : null
+  const searches = isObject(tools) ? countOf(tools.web_search_requests) : null
+  if (forHour) told.cacheWriteHourTokens = forHour
+  if (searches) told.toolUses = searches
   return told.inputTokens === null && told.outputTokens === null ? null : told
 }
 

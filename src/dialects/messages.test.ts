@@ -104,7 +104,14 @@ test('usage is the last figure of each count, input with what the cache read and
     {
       type: 'message_delta',
       delta: {},
-      usage: { input_tokens: 6, cache_read_input_tokens: 3, cache_creation_input_tokens: 2, output_tokens: 9 },
+      usage: {
+        input_tokens: 6,
+        cache_read_input_tokens: 3,
+        cache_creation_input_tokens: 2,
+        cache_creation: { ephemeral_1h_input_tokens: 1 },
+        server_tool_use: { web_search_requests: 4 },
+        output_tokens: 9,
+      },
     },
     { type: 'message_stop' },
   )
@@ -117,7 +124,7 @@ test('usage is the last figure of each count, input with what the cache read and
   ])
   expect(factsOf(messages, frames).at(-1)).toMatchObject({
     terminal: true,
-    usage: { cachedInputTokens: 3, cacheWriteTokens: 2 },
+    usage: { cachedInputTokens: 3, cacheWriteTokens: 2, cacheWriteHourTokens: 1, toolUses: 4 },
   })
 })
 

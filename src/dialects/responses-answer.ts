@@ -4,7 +4,11 @@ import type { Usage } from './dialect.ts'
 import { plainId, startedAt } from './facts.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 
-export function readUsage(usage: unknown): Usage | null {
+/** Calls that are billed by the use. */
+const billedCalls = new Set(['web_search_call', 'file_search_call'])
+
+/** What a response says it took; its output tells which tools were used. */
+export function readUsage({ usage, output: items }: JsonObject): Usage | null {
   if (!isObject(usage)) return null
   const { input_tokens_details: input, output_tokens_details: output } = usage
   const read: Usage = {
@@ -14,6 +18,8 @@ export function readUsage(usage: unknown): Usage | null {
     cacheWriteTokens: isObject(input) ? countOf(input.cache_write_tokens) : null,
     reasoningTokens: isObject(output) ? countOf(output.reasoning_tokens) : null,
   }
+  const uses = objectsOf(items).filter(({ type }) => billedCalls.has(textOf(type) ?? '')).length
+  if (uses > 0) read.toolUses = uses
   return read.inputTokens === null && read.outputTokens === null ? null : read
 }
 

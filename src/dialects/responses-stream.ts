@@ -53,7 +53,7 @@ class ResponsesReader implements StreamReader {
     if (typeof event.sequence_number === 'number') this.#lastNumber = event.sequence_number
     if (isObject(event.response)) {
       this.#response ??= event.response
-      this.#usage = readUsage(event.response.usage) ?? this.#usage
+      this.#usage = readUsage(event.response) ?? this.#usage
       facts.usage = this.#usage
     }
     if (this.#type.endsWith('.delta') && !soundStems.has(stemOf(this.#type))) {

@@ -46,7 +46,7 @@ export const responses: Dialect = {
 
   readAnswer: (body) =>
     isObject(body)
-      ? { usage: readUsage(body.usage), textLength: generatedLength(body.output) }
+      ? { usage: readUsage(body), textLength: generatedLength(body.output) }
       : { usage: null, textLength: 0 },
 
   answerText: (body) => (isObject(body) ? [...objectsOf(body.output).flatMap(itemSlots), ...slotsAround(body)] : []),

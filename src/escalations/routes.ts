@@ -1,10 +1,11 @@
 /** `/v1/escalations`: the queue that people decide about (contract section 10). */
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
+import { entityTag } from '../api/entity-tag.ts'
+import { pageQuery } from '../api/page.ts'
 import { type AnyRoute, type Call, route } from '../api/route.ts'
 import { sinceInstant, sinceSchema } from '../events/since.ts'
 import { Failure } from '../failure.ts'
-import { entityTag, pageQuery } from '../members/page.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { settleQueue } from './arrivals.ts'
 import { claim, type DecisionDependencies, type Reviewer, resolve, unclaim } from './decide.ts'

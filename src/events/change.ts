@@ -27,7 +27,7 @@ export interface RecorderOptions {
   state: Database
   ledger: Database
   /** Called right after the state transaction, before the ledger's; must not wait. */
-  announce(head: Head, deny: readonly string[]): void
+  announce(head: Head, deny: readonly string[], cut: readonly string[]): void
   clock: Clock
   log: Log
 }
@@ -41,6 +41,7 @@ const chainAttempts = 20
 interface Pending {
   ledger: readonly Statement[]
   deny: readonly string[]
+  cut: readonly string[]
 }
 
 export function createRecorder(options: RecorderOptions): Recorder {
@@ -51,7 +52,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       if (onlyLedger) return await changeLedger(options, append, change)
       await writePending(options, change)
       const head = await changeState(options, change)
-      options.announce(head, change.deny ?? [])
+      options.announce(head, change.deny ?? [], change.cut ?? [])
       await append([withVersion(change.event, head.version)], {
         pendingId: change.event.event_id,
         before: atVersion(change.ledger, head.version),
@@ -74,8 +75,11 @@ async function changeLedger({ state }: RecorderOptions, append: Append, change: 
   return { head }
 }
 
-async function writePending({ ledger, clock }: RecorderOptions, { event, ledger: after, deny }: Change): Promise<void> {
-  const pending: Pending = { ledger: after, deny: deny ?? [] }
+async function writePending(
+  { ledger, clock }: RecorderOptions,
+  { event, ledger: after, deny = [], cut = [] }: Change,
+): Promise<void> {
+  const pending: Pending = { ledger: after, deny, cut }
   await ledger.write([
     {
       sql: 'insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ?)',
@@ -218,9 +222,13 @@ async function settleOne(
     log.warn({ event_id: row.event_id }, 'A change that never reached the state was dropped')
     return await ledger.write([dropPending(row.event_id)])
   }
-  const { ledger: statements, deny }: Pending = JSON.parse(row.statements)
+  const {
+    ledger: statements,
+    deny,
+    cut = [],
+  }: Pick<Pending, 'ledger' | 'deny'> & Partial<Pending> = JSON.parse(row.statements)
   const event: Event = JSON.parse(row.event)
-  announce(await readHead(state), deny)
+  announce(await readHead(state), deny, cut)
   await append([withVersion(event, logged.version)], {
     pendingId: row.event_id,
     before: atVersion(statements, logged.version),

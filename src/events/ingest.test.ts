@@ -38,7 +38,8 @@ function shippedBodies(bodies: readonly string[], named = chain): ShippedEvent[]
 }
 
 const lane = (count: number): ShippedEvent[] => shipped(Array.from({ length: count }, () => gatewayEvent()))
-const batch = { chain, gatewayId, receivedAt, newId, log: silentLog }
+const nothing = { settle: () => [], onSettled: () => undefined }
+const batch = { chain, gatewayId, receivedAt, newId, log: silentLog, ...nothing }
 const ingest = (lines: readonly ShippedEvent[]) => ingestEvents(databases.ledger, { ...batch, lines })
 const shown = () =>
   readEventPage(databases.ledger, {

@@ -9,10 +9,10 @@ import { arrivalStatements } from '../escalations/arrivals.ts'
 import { Failure } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
-import type { Database } from '../store/open.ts'
+import type { Database, Statement } from '../store/open.ts'
 import { appendStatements, brokenConstraint, type Chained, type ChainHead, readChainHead } from './append.ts'
 import { chainNext } from './chain.ts'
-import { eventSchema, isGatewayEventType } from './event.ts'
+import { type Event, eventSchema, isGatewayEventType } from './event.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
 
 /** One event as a lane ships it: its number, the chain's digest after it, its exact text. */
@@ -32,6 +32,10 @@ export interface Batch {
   receivedAt: number
   newId: NewId
   log: Log
+  /** What else is written in the transaction that appends these events; called once for each attempt. */
+  settle(events: readonly Event[]): readonly Statement[]
+  /** These have been appended, now and by this call. */
+  onSettled(events: readonly Event[]): void
 }
 
 const attempts = 5
@@ -54,13 +58,10 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
     const last = fresh.at(-1)
     if (last === undefined) return head
     try {
-      await ledger.write([
-        ...appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt }),
-        ...arrivalStatements(
-          fresh.map(({ event }) => event),
-          batch.receivedAt,
-        ),
-      ])
+      const events = fresh.map(({ event }) => event)
+      const append = appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt })
+      await ledger.write([...append, ...arrivalStatements(events, batch.receivedAt), ...batch.settle(events)])
+      batch.onSettled(events)
       reportQuarantined(batch, fresh)
       return { seq: last.n, digest: last.digest }
     } catch (error) {

@@ -7,7 +7,7 @@
  * whole table for what lies before it.
  */
 import { z } from 'zod'
-import { Failure } from '../failure.ts'
+import { openCursor, sealCursor } from '../api/cursor.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { Event } from './event.ts'
 import { quarantinedType } from './quarantine.ts'
@@ -42,7 +42,6 @@ export const shownBody = `case event_type when '${quarantinedType}' then json_ob
 const clockDisagreementMilliseconds = 60_000
 
 const cursorSchema = z.strictObject({
-  filters: z.string(),
   since: z.number().int(),
   floor: z.number().int(),
   before: z.number().int(),
@@ -55,14 +54,18 @@ export async function readEventPage(
   options: { filters: EventFilters; since: number; limit: number; cursor: string | undefined; visibility: Visibility },
 ): Promise<EventPage> {
   const { filters, limit } = options
-  const cursor = options.cursor === undefined ? await firstCursor(ledger, options) : openCursor(options.cursor, filters)
+  const cursor =
+    options.cursor === undefined
+      ? await firstCursor(ledger, options.since)
+      : openCursor(options.cursor, queryOf(filters), cursorSchema)
   const { sql, args } = pageQuery(cursor, options)
   const rows = await ledger.read<{ position: number; body: string }>(sql, args)
   const page = rows.slice(0, limit)
   const last = page.at(-1)
   return {
     events: page.map(({ body }) => JSON.parse(body)),
-    next_cursor: rows.length > limit && last ? sealCursor({ ...cursor, before: last.position }) : null,
+    next_cursor:
+      rows.length > limit && last ? sealCursor({ ...cursor, before: last.position }, queryOf(filters)) : null,
   }
 }
 
@@ -88,40 +91,17 @@ function pageQuery(
   }
 }
 
-async function firstCursor(
-  ledger: Database,
-  { filters, since }: { filters: EventFilters; since: number },
-): Promise<Cursor> {
-  return {
-    filters: filtersDigest(filters),
-    since,
-    floor: await firstPositionSince(ledger, since),
-    before: Number.MAX_SAFE_INTEGER,
-  }
+async function firstCursor(ledger: Database, since: number): Promise<Cursor> {
+  return { since, floor: await firstPositionSince(ledger, since), before: Number.MAX_SAFE_INTEGER }
 }
 
-const filtersDigest = ({ since, event_type, gateway_id, verdict }: EventFilters): string =>
-  new Bun.CryptoHasher('sha256')
-    .update(JSON.stringify([since, event_type ?? null, gateway_id ?? null, verdict ?? null]))
-    .digest('base64url')
-
-const sealCursor = (cursor: Cursor): string => Buffer.from(JSON.stringify(cursor)).toString('base64url')
-
-/** Throws `invalid_cursor` for what is no cursor of ours and for one of another query. */
-function openCursor(text: string, filters: EventFilters): Cursor {
-  let value: unknown
-  try {
-    value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
-  } catch {
-    // Not JSON, so nothing that was made here.
-    throw new Failure('invalid_cursor', { param: 'cursor' })
-  }
-  const parsed = cursorSchema.safeParse(value)
-  if (!parsed.success || parsed.data.filters !== filtersDigest(filters)) {
-    throw new Failure('invalid_cursor', { param: 'cursor' })
-  }
-  return parsed.data
-}
+/** The filters in a fixed order, whatever order they were asked in. */
+const queryOf = ({ since, event_type, gateway_id, verdict }: EventFilters): unknown[] => [
+  since,
+  event_type ?? null,
+  gateway_id ?? null,
+  verdict ?? null,
+]
 
 /** A condition on `team_id`. */
 export function seenBy({ teams, withoutTeam }: Visibility): Statement {

@@ -21,6 +21,8 @@ export interface Change {
   ledger: readonly Statement[]
   /** Hashes of tokens that gateways must refuse until their state is at this change's version. */
   deny?: readonly string[]
+  /** Those of `deny` whose running requests gateways must end. */
+  cut?: readonly string[]
 }
 
 /** The argument of a ledger statement that is replaced by the state version of the change. */

@@ -1,6 +1,7 @@
 /** The five calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
 import { Failure, type FailureCode, failures } from '../failure.ts'
 import type { Fetch } from '../providers/provider.ts'
+import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../usage/lease.ts'
 import { type SlotCell, type SlotsReply, slotsReplySchema } from '../usage/rate-wire.ts'
 import {
   type BeatReply,
@@ -9,6 +10,7 @@ import {
   bootstrapReplySchema,
   eventsReplySchema,
   laneHeader,
+  leasesReplySchema,
   streamIdHeader,
 } from './wire.ts'
 
@@ -41,6 +43,7 @@ export interface ControlClient {
     streamId: string,
     lines: Buffer<ArrayBuffer>,
   ): Promise<{ seq: number; digest: string }>
+  leases(session: string, lane: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
 }
 
 /**
@@ -93,6 +96,10 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
           [streamIdHeader]: streamId,
         }),
       ),
+    leases: async (session, lane, streamId, request) => {
+      const body = JSON.stringify({ lane, stream_id: streamId, ...request })
+      return leasesReplySchema.parse(await post('leases', session, body, answerWithinMs(request), {}))
+    },
   }
 }
 

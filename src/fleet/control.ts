@@ -5,6 +5,7 @@
 import type { AnyRoute } from '../api/route.ts'
 import type { Settings } from '../config.ts'
 import { chainHead } from '../events/ingest.ts'
+import type { Recorder } from '../events/recorder.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -14,11 +15,13 @@ import { bootstrapRoute } from './bootstrap-route.ts'
 import { eventsRoute } from './events-route.ts'
 import type { Fleet } from './fleet.ts'
 import { LaneRegistry } from './lane-registry.ts'
+import { leasesRoute } from './leases-route.ts'
 import { propagate } from './propagation.ts'
 import { RuntimeTokens } from './runtime-token.ts'
 import { slotsRoute } from './slots-route.ts'
 import { StateHead } from './state-head.ts'
 import { streamRoute } from './stream-route.ts'
+import { createUsage, type UsageControl } from './usage.ts'
 import { staleAfterMs } from './wire.ts'
 
 export interface FleetOptions {
@@ -32,17 +35,25 @@ export interface FleetOptions {
   settings: Pick<Settings, 'max_staleness_seconds'>
   /** 32 bytes; opens the ledger's secrets. */
   masterKey: Uint8Array
+  /** Asked for when something is to be recorded; it is made after the fleet. */
+  recorder(): Recorder
   /** Known when the listeners are: asked at each bootstrap. */
   baseUrl(): string
   gatewayUrl(): string
 }
 
-export function createFleet(options: FleetOptions): { fleet: Fleet; routes: AnyRoute[]; close(): Promise<void> } {
+export function createFleet(options: FleetOptions): {
+  fleet: Fleet
+  routes: AnyRoute[]
+  usage: UsageControl
+  close(): Promise<void>
+} {
   const { state, ledger, clock, log } = options
   const registry = new LaneRegistry(ledger, clock, log)
   const stateHead = new StateHead(state, clock)
   const tokens = new RuntimeTokens(state, clock)
   const versions = new Map<string, string>()
+  const usage = createUsage(options, registry)
 
   const endToken = async (tokenId: string): Promise<void> => {
     await ledger.write([{ sql: 'delete from runtime_sessions where token_id = ?', args: [tokenId] }])
@@ -55,9 +66,10 @@ export function createFleet(options: FleetOptions): { fleet: Fleet; routes: AnyR
   }
 
   const fleet: Fleet = {
-    announce(head, deny) {
+    announce(head, deny, cut) {
       stateHead.announced(head)
-      for (const { stream } of registry.all()) stream?.send({ kind: 'change', head, deny: [...deny] })
+      for (const { stream } of registry.all()) stream?.send({ kind: 'change', head, deny: [...deny], cut: [...cut] })
+      usage.announced(head.version)
       if (deny.length === 0) return
       endInactive(head.version).catch((error: unknown) => {
         // The next beat of such a lane finds it out again.
@@ -81,8 +93,9 @@ export function createFleet(options: FleetOptions): { fleet: Fleet; routes: AnyR
       versionOf: (instanceId) => versions.get(instanceId) ?? null,
     }),
     beatRoute({ options, registry, stateHead, tokens, endToken }),
-    eventsRoute({ options, registry }),
+    eventsRoute({ options, registry, usage }),
+    leasesRoute({ registry, usage }),
     slotsRoute({ options, registry }),
   ]
-  return { fleet, routes, close: () => registry.close() }
+  return { fleet, routes, usage, close: () => registry.close() }
 }

@@ -5,13 +5,20 @@ import { Failure } from '../failure.ts'
 import { heldLane } from './beat-route.ts'
 import type { FleetOptions } from './control.ts'
 import type { LaneRegistry } from './lane-registry.ts'
+import type { UsageControl } from './usage.ts'
 import { eventBatchLimit, eventsReplySchema, laneHeader, streamIdHeader } from './wire.ts'
 
 const mostBytes = 4 * 1024 * 1024
 /** With `s`, because JSON leaves U+2028 and U+2029 as they are and `.` would stop at them. */
 const lineForm = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(\{.*\})\}$/s
 
-export function eventsRoute({ options, registry }: { options: FleetOptions; registry: LaneRegistry }): AnyRoute {
+export interface EventsDependencies {
+  options: FleetOptions
+  registry: LaneRegistry
+  usage: Pick<UsageControl, 'settle' | 'settled'>
+}
+
+export function eventsRoute({ options, registry, usage }: EventsDependencies): AnyRoute {
   return route({
     method: 'POST',
     path: '/v1/gateway-runtime/events',
@@ -34,6 +41,8 @@ export function eventsRoute({ options, registry }: { options: FleetOptions; regi
         receivedAt: options.clock.now(),
         newId: options.newId,
         log: options.log,
+        settle: (events) => usage.settle(lane.lane, events),
+        onSettled: (events) => usage.settled(events),
       })
       return { reply: { seq, digest } }
     },

@@ -2,8 +2,11 @@
 import type { Head, Propagation } from './wire.ts'
 
 export interface Fleet {
-  /** Tells every connected lane that state is now at `head`, and which tokens to refuse at once. Never waits. */
-  announce(head: Head, deny: readonly string[]): void
+  /**
+   * Tells every connected lane that state is now at `head`, which tokens to refuse at once, and of which of them also
+   * to end what runs. Never waits.
+   */
+  announce(head: Head, deny: readonly string[], cut: readonly string[]): void
   /**
    * Waits until every lane that beat within 3 s has acknowledged `version`, or 2 s, and says who has and who has not
    * (protocols section 4, rule 5).

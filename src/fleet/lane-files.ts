@@ -42,7 +42,7 @@ export class LaneFiles {
 
   /** Ends this instance: the next start makes another, with an outbox and a chain of its own. */
   retire(): void {
-    for (const name of ['instance.json', 'keys', 'fresh']) rmSync(this.#path(name), { force: true })
+    for (const name of ['instance.json', 'keys', 'fresh', 'crashed']) rmSync(this.#path(name), { force: true })
   }
 
   keep({ session: _session, now: _now, ...kept }: BootstrapReply): void {
@@ -58,6 +58,22 @@ export class LaneFiles {
       // A replaced runtime token, or a file of an older form: bootstrap gives it anew.
       return null
     }
+  }
+
+  /** As many events of the chain as a crash of the host has left, until the control plane was told of it; else null. */
+  get crashedAfter(): number | null {
+    if (!existsSync(this.#path('crashed'))) return null
+    const events = Number(readFileSync(this.#path('crashed'), 'utf8'))
+    return Number.isSafeInteger(events) && events >= 0 ? events : 0
+  }
+
+  /** The host went down, or the outbox was damaged: what running exchanges held may have been spent. */
+  crashed(events: number): void {
+    if (this.crashedAfter === null) this.#replace('crashed', String(events))
+  }
+
+  crashTold(): void {
+    rmSync(this.#path('crashed'), { force: true })
   }
 
   /** Milliseconds since the epoch. */

@@ -14,15 +14,14 @@ import type { NewId } from '../lib/ids.ts'
 import { lockDirectory } from '../lib/lock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Fetch } from '../providers/provider.ts'
-import type { Allowances } from '../usage/allowance.ts'
+import { LaneUsage } from '../usage/lane-usage.ts'
 import { LaneRates } from '../usage/rate-lane.ts'
-import { unlimited } from '../usage/unlimited.ts'
 import { controlClient } from './control-client.ts'
 import { Freshness } from './freshness.ts'
 import type { LaneCounters, LaneRuntime, Standing } from './lane.ts'
 import { type KeptBootstrap, LaneFiles } from './lane-files.ts'
 import { LaneSession } from './lane-session.ts'
-import { Outbox } from './outbox.ts'
+import { Outbox, type Recovered } from './outbox.ts'
 import { systemWrite } from './outbox-segment.ts'
 import { FileStateView } from './state-view.ts'
 import { type BootstrapReply, staleAfterMs } from './wire.ts'
@@ -31,6 +30,7 @@ const lane = 0
 const keepFreshEveryMs = 5000
 const shipAtEndMs = 5000
 const rateTickMs = 1000
+const usageTickMs = 1000
 
 export interface LaneOptions {
   settings: Pick<
@@ -82,7 +82,7 @@ class RunningLane implements LaneRuntime {
   readonly view: FileStateView
   readonly standing: Standing
   readonly counters: LaneCounters
-  readonly allowances: Allowances = unlimited
+  readonly allowances: LaneUsage
   readonly rates: LaneRates
   readonly #rateTimer: Timer
   readonly #options: LaneOptions
@@ -90,7 +90,11 @@ class RunningLane implements LaneRuntime {
   readonly #freshness: Freshness
   readonly #session: LaneSession
   readonly #release: () => void
+  readonly #usageTimer: Timer
+  /** Until the first hello: as many events as the last process, or a crash of the host, has left. */
+  #trustedEvents: number | null
   readonly #listeners: ((hashes: readonly string[]) => void)[] = []
+  readonly #cutListeners: ((hashes: readonly string[]) => void)[] = []
   #kept: KeptBootstrap | null = null
   #promptKey: Buffer = Buffer.alloc(0)
   #staleAfterMs = Number.POSITIVE_INFINITY
@@ -113,11 +117,18 @@ class RunningLane implements LaneRuntime {
       limitBytes: settings.outbox_limit_bytes,
       keepMs: settings.outbox_keep_hours * 3_600_000,
       bootId: bootId(),
+      onRecovered: (recovered) => {
+        if (hasCrashed(recovered)) this.#files.crashed(recovered.events)
+      },
       write: systemWrite,
       clock,
       log,
     })
     this.#reportRecovery()
+    this.#trustedEvents = this.#files.crashedAfter ?? this.journal.recovered.events
+    this.allowances = this.#makeAllowances()
+    this.#usageTimer = setInterval(() => this.allowances.tick(), usageTickMs)
+    this.#usageTimer.unref()
     this.view = new FileStateView(options.stateFile)
     for (const { position, hashes } of this.journal.denials) this.view.deny(position, hashes)
     this.#freshness = new Freshness(clock, this.#files.freshAt())
@@ -138,11 +149,20 @@ class RunningLane implements LaneRuntime {
       lingerMs: options.shipLingerMs ?? 3,
       onBootstrap: (reply) => this.#bootstrapped(reply),
       onDenied: (hashes) => this.#denied(hashes),
+      onCut: (hashes) => {
+        for (const listener of this.#cutListeners) listener(hashes)
+      },
       onTime: (now) => {
         this.#timeOffset = now - clock.monotonic()
       },
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
       onSlotsRecalled: (account, want) => this.rates.recall(account, want),
+      onConnected: () => {
+        this.#trustedEvents = null
+        this.allowances.connected()
+      },
+      trustedEvents: () => this.#trustedEvents ?? this.journal.lastEvent,
+      onRecalled: (accounts) => this.allowances.recall(accounts),
       onFenced: () => options.onFenced(),
       onRetired: (failure) => this.#retire(failure),
     })
@@ -174,7 +194,13 @@ class RunningLane implements LaneRuntime {
     this.#listeners.push(listener)
   }
 
+  onCut(listener: (hashes: readonly string[]) => void): void {
+    this.#cutListeners.push(listener)
+  }
+
   async drain(): Promise<void> {
+    await this.allowances.drain()
+    clearInterval(this.#usageTimer)
     clearInterval(this.#rateTimer)
     await this.#session.stop(shipAtEndMs)
     await this.journal.end()
@@ -218,6 +244,27 @@ class RunningLane implements LaneRuntime {
       promptHash: (body) =>
         `${promptKeyId()}:${new Bun.CryptoHasher('sha256', promptKey()).update(body).digest('hex')}`,
     }
+  }
+
+  #makeAllowances(): LaneUsage {
+    const { clock, newId } = this.#options
+    const files = this.#files
+    return new LaneUsage({
+      process: newId(),
+      crash: {
+        get happened() {
+          return files.crashedAfter !== null
+        },
+        told: () => files.crashTold(),
+      },
+      clock: { now: () => this.now(), monotonic: () => clock.monotonic() },
+      journal: this.journal,
+      send: (request) => this.#session.leases(request),
+      after(milliseconds, work) {
+        if (milliseconds === 0) setImmediate(work)
+        else setTimeout(work, milliseconds).unref()
+      },
+    })
   }
 
   #makeCounters(): LaneCounters {
@@ -315,12 +362,18 @@ class RunningLane implements LaneRuntime {
   }
 }
 
+/** A kill of the process leaves every record; what a crash of the host, or damage, has taken nobody can say. */
+const hasCrashed = ({ dropped, closed, bootId: former }: Recovered): boolean =>
+  dropped !== null || (former !== null && !closed && (former !== bootId() || former === unknownBoot))
+
+const unknownBoot = 'unknown'
+
 /** Names the host's present run; where the kernel does not tell, every start counts as one. */
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   } catch {
     // No Linux: the distinction is between a kill and a crash only, and a crash is the careful guess.
-    return 'unknown'
+    return unknownBoot
   }
 }

@@ -13,6 +13,7 @@
  */
 import { asFailure, Failure } from '../failure.ts'
 import type { Log } from '../lib/log.ts'
+import type { LeaseReply, LeaseRequest } from '../usage/lease.ts'
 import type { SlotCell, SlotsReply } from '../usage/rate-wire.ts'
 import { backoff } from './backoff.ts'
 import { readEventStream } from './event-stream.ts'
@@ -37,11 +38,18 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   beatEveryMs: number
   lingerMs: number
   onDenied(hashes: readonly string[]): void
+  onCut(hashes: readonly string[]): void
   /** The control plane's time as of now, milliseconds since the epoch. */
   onTime(now: number): void
   onFresh(): void
   /** Another lane needs slots of a limit. */
   onSlotsRecalled(account: string, want: number): void
+  /** The control plane can be asked for shares of limits: it waits for a hello. */
+  onConnected(): void
+  /** As many events of its chain as the lane can vouch for: with more, the ledger knows what the lane has lost. */
+  trustedEvents(): number
+  /** It wants shares of these accounts back. */
+  onRecalled(accounts: readonly string[]): void
   /** Another process holds the lane: this one must end. */
   onFenced(): void
   /** This instance's chain cannot go on: another instance must begin. */
@@ -157,11 +165,12 @@ export class LaneSession {
     if (message.kind === 'fenced') this.#fenced()
     else if (message.kind === 'hello') this.#hello(message)
     else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want)
-    else this.#change(message.head, message.deny).catch((error: unknown) => this.#reconnect(error))
+    else if (message.kind === 'recall') this.#options.onRecalled(message.accounts)
+    else this.#change(message).catch((error: unknown) => this.#reconnect(error))
   }
 
   #hello({ stream_id: streamId, head, events, now }: Extract<StreamMessage, { kind: 'hello' }>): void {
-    if (events.seq > this.#options.outbox.lastEvent) {
+    if (events.seq > this.#options.trustedEvents()) {
       this.#retired(new Failure('chain_fork', { message: 'The ledger has more events of this chain than this lane' }))
       return
     }
@@ -169,6 +178,7 @@ export class LaneSession {
     this.connected = true
     this.#options.onTime(Date.parse(now))
     this.#shipper.resume(events)
+    this.#options.onConnected()
     // A primary that is behind what was acknowledged was restored from an older copy: its versions are new ones.
     const known = this.#promised
     const restored = known?.history === head.history && known.version > head.version
@@ -176,11 +186,12 @@ export class LaneSession {
   }
 
   /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
-  async #change(head: Head, hashes: readonly string[]): Promise<void> {
+  async #change({ head, deny: hashes, cut }: Extract<StreamMessage, { kind: 'change' }>): Promise<void> {
     const { outbox, view } = this.#options
     const position = positionOf(head)
     view.deny(position, hashes)
     if (hashes.length > 0) this.#options.onDenied(hashes)
+    if (cut.length > 0) this.#options.onCut(cut)
     const before = this.#promised
     const follows = before?.history === position.history && before.version + 1 === position.version
     if (follows) {
@@ -304,12 +315,30 @@ export class LaneSession {
       })
   }
 
-  async #post(lines: Buffer<ArrayBuffer>) {
+  /** Asks for shares of limits. Rejects where the control plane is out of reach. */
+  async leases(request: LeaseRequest): Promise<LeaseReply> {
+    const { client, lane } = this.#options
+    try {
+      return await this.#asHolder((session, streamId) => client.leases(session, lane, streamId, request))
+    } catch (error) {
+      const failure = asFailure(error)
+      this.#unauthorized(failure)
+      if (failure.code === 'lane_rolled_back') this.#retired(failure)
+      throw failure
+    }
+  }
+
+  #post(lines: Buffer<ArrayBuffer>) {
+    const { client, lane } = this.#options
+    return this.#asHolder((session, streamId) => client.events(session, lane, streamId, lines))
+  }
+
+  async #asHolder<Result>(call: (session: string, streamId: string) => Promise<Result>): Promise<Result> {
     const session = await this.#session.ensure()
     const streamId = this.#streamId
     if (streamId === null) throw new Failure('dependency_unavailable')
     try {
-      return await this.#options.client.events(session, this.#options.lane, streamId, lines)
+      return await call(session, streamId)
     } catch (error) {
       const failure = asFailure(error)
       // Fenced by our own next stream, not by another process.

@@ -18,9 +18,10 @@ export interface Journal {
   /**
    * Writes the open record of an exchange and sets aside the space of its outcome; resolves when it is committed.
    * Throws `event_outbox_full` before anything is written where space cannot be had. `interrupted` is the outcome that
-   * a restart writes where none followed.
+   * a restart writes where none followed; its `settlements` are the full amounts that are reserved. `closingEvents` is how
+   * many events may end the exchange, whose room is set aside: the outcome, attempts, decisions.
    */
-  open(exchangeId: string, interrupted: Event): Promise<void>
+  open(exchangeId: string, interrupted: Event, closingEvents?: number): Promise<void>
   /** Writes the events that end an opened exchange, its attempts first, its outcome last; resolves when committed. */
   close(exchangeId: string, events: readonly Event[]): Promise<void>
   /**
@@ -126,6 +127,8 @@ export interface LaneRuntime {
   ready(): { ok: boolean; reason?: string }
   /** Calls the listener in the tick in which denials of these token hashes arrive. */
   onDenied(listener: (hashes: readonly string[]) => void): void
+  /** Calls the listener, in the same tick, with those of them whose running requests must end. */
+  onCut(listener: (hashes: readonly string[]) => void): void
   /** Ships what is left within a few seconds, closes the outbox cleanly and lets go of the data directory. */
   drain(): Promise<void>
 }

@@ -27,8 +27,10 @@ const headerBytes = 16
 export const eventBytes = 4096
 /** The most that one record may take: an event and what is written around it. */
 export const recordBytes = eventBytes + 512
-/** Set aside for what ends an exchange: its outcome and one attempt, each at its largest. */
-export const closingBytes = 2 * recordBytes
+/** Events that end an exchange unless its opening says otherwise: the outcome, and attempts and decisions before it. */
+export const usualClosingEvents = 4
+/** As many events of one exchange are kept together, and as much may stay unused at a segment's end. */
+export const mostTogether = 4
 
 /** A place in the history of the state: versions of different histories do not compare. */
 export const positionSchema = z.object({ history: z.string(), version: z.number().int() })

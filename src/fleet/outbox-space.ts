@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import { closingBytes } from './outbox-record.ts'
+import { mostTogether, recordBytes } from './outbox-record.ts'
 import {
   allocateEarly,
   allocateNow,
@@ -32,6 +32,8 @@ export interface SpaceOptions {
   log: Log
 }
 
+/** May stay unused at a segment's end. */
+const tailBytes = mostTogether * recordBytes
 /** Space that only denials and marks may use. */
 const keptBytes = 64 * 1024
 /** After a failed allocation the disk is left alone for so long: each try would fill it again. */
@@ -185,8 +187,10 @@ export class OutboxSpace {
 
   #free(written: number): number {
     const current = this.current
-    const rest = current === undefined ? 0 : Math.max(0, current.size - written - closingBytes)
-    return this.#spares.reduce((free, { size }) => free + size - 2 * closingBytes, rest) - this.reserved
+    const rest = current === undefined ? 0 : Math.max(0, current.size - written - tailBytes)
+    return (
+      this.#spares.reduce((free, { size }) => free + Math.max(0, size - tailBytes - recordBytes), rest) - this.reserved
+    )
   }
 
   /** Whether the limit leaves room for one more segment, beside one that is being allocated. */

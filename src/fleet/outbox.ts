@@ -14,22 +14,24 @@
 import { mkdirSync } from 'node:fs'
 import type { Event } from '../events/event.ts'
 import { Failure } from '../failure.ts'
+import type { UsageJournal } from '../usage/lane-usage.ts'
 import { eventJson } from './event-size.ts'
 import { FailedCloses } from './failed-closes.ts'
 import type { Journal } from './lane.ts'
 import { type Batch, eventSize, newBatch, recordSize, together } from './outbox-batch.ts'
 import { OutboxReader } from './outbox-reader.ts'
 import {
-  closingBytes,
   type DenyRecord,
   denyRecords,
   encodeRecord,
   eventBytes,
   eventRecord,
+  mostTogether,
   type RecordKind,
   recordBytes,
   recordKinds,
   type StatePosition,
+  usualClosingEvents,
 } from './outbox-record.ts'
 import { type RecoveredOutbox, recoverOutbox } from './outbox-recovery.ts'
 import type { Segment } from './outbox-segment.ts'
@@ -40,14 +42,31 @@ const batchBytes = 128 * 1024
 const syncEveryMs = 100
 
 export interface OutboxOptions extends SpaceOptions {
+  /** Told what was found, before anything is written that would hide it from the next start. */
+  onRecovered?(recovered: Recovered): void
   /** Names the host's present run, so that a restart can tell its crash from a kill of the process. */
   bootId: string
 }
 
-export class Outbox implements Journal {
+export interface Recovered extends Pick<RecoveredOutbox, 'dropped' | 'closed' | 'bootId'> {
+  /** Exchanges that were running. */
+  interrupted: number
+  /** The number of the last event that was found. */
+  events: number
+}
+
+/** An exchange that is open: where its record is, and how many events may end it. */
+interface OpenExchange {
+  segment: Segment
+  closingEvents: number
+}
+
+export class Outbox implements Journal, UsageJournal {
   readonly #options: OutboxOptions
   readonly #space: OutboxSpace
-  readonly #open = new Map<string, Segment>()
+  readonly #open = new Map<string, OpenExchange>()
+  /** Exchanges whose outcome could not be written yet. */
+  readonly #owed = new Set<string>()
   readonly #buffer = Buffer.allocUnsafe(batchBytes)
   #length = 0
   #batch: Batch | null = null
@@ -63,7 +82,7 @@ export class Outbox implements Journal {
   readonly #listeners: (() => void)[] = []
   readonly #failedCloses = new FailedCloses((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
   /** What recovery found, for the log. */
-  readonly recovered: Pick<RecoveredOutbox, 'dropped' | 'closed' | 'bootId'> & { interrupted: number }
+  readonly recovered: Recovered
 
   /** Opens the outbox in a directory, making it where there is none, and recovers what is in it. */
   constructor(options: OutboxOptions) {
@@ -78,16 +97,17 @@ export class Outbox implements Journal {
     this.#n = this.#committedN = n
     this.#acknowledged = acknowledged
     this.#denials = denials
-    this.recovered = { dropped, closed, bootId, interrupted: open.size }
+    this.recovered = { dropped, closed, bootId, interrupted: open.size, events: n }
+    options.onRecovered?.(this.recovered)
     const last = segments.at(-1)
     if (last === undefined) this.#rotate()
     else this.#space.reopen(last)
     const started = JSON.stringify({ boot_id: options.bootId })
     this.#makeRoom(recordBytes)
     this.#append(recordKinds.started, started)
-    this.#space.reserved = open.size * closingBytes
+    this.#space.reserved = open.size * recordBytes
     for (const [exchange, { interrupted, segment }] of open) {
-      this.#open.set(exchange, segment)
+      this.#open.set(exchange, { segment, closingEvents: 1 })
       this.#close(exchange, [JSON.stringify(interrupted)])
     }
     const failure = this.#commit()
@@ -123,15 +143,26 @@ export class Outbox implements Journal {
     return this.#denials
   }
 
-  open(exchangeId: string, interrupted: Event): Promise<void> {
+  /** An outcome could not be written and is tried again: until then nothing that it set free may be used. */
+  get owing(): boolean {
+    return this.#owed.size > 0
+  }
+
+  /** Resolves when all that was appended so far is committed. */
+  committed(): Promise<void> {
+    return this.#batch?.committed ?? Promise.resolve()
+  }
+
+  open(exchangeId: string, interrupted: Event, closingEvents = usualClosingEvents): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
+      if (this.owing) throw new Failure('event_outbox_full')
       if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
       const json = `{"exchange":${JSON.stringify(exchangeId)},"interrupted":${eventJson(interrupted, eventBytes)}}`
-      this.#space.ensure(recordBytes + closingBytes, this.#written)
+      this.#space.ensure((1 + closingEvents) * recordBytes, this.#written)
       this.#makeRoom(recordSize(json))
       const batch = this.#append(recordKinds.open, json)
-      this.#opened(exchangeId, batch)
+      this.#opened(exchangeId, closingEvents, batch)
       return batch.committed
     } catch (error) {
       return Promise.reject(asOutboxFull(error))
@@ -227,17 +258,24 @@ export class Outbox implements Journal {
     return (this.#space.current?.committed ?? 0) + this.#length
   }
 
-  #opened(exchangeId: string, batch: Batch): void {
+  #opened(exchangeId: string, closingEvents: number, batch: Batch): void {
     const segment = this.#space.current
     if (segment === undefined) throw new RangeError('There is no segment')
-    this.#open.set(exchangeId, segment)
-    this.#space.reserved += closingBytes
-    segment.open++
-    batch.undo.push(() => {
-      this.#open.delete(exchangeId)
-      this.#space.reserved -= closingBytes
-      segment.open--
-    })
+    const exchange = { segment, closingEvents }
+    this.#setAside(exchangeId, exchange)
+    batch.undo.push(() => this.#letGo(exchangeId, exchange))
+  }
+
+  #setAside(exchangeId: string, exchange: OpenExchange): void {
+    this.#open.set(exchangeId, exchange)
+    this.#space.reserved += exchange.closingEvents * recordBytes
+    exchange.segment.open++
+  }
+
+  #letGo(exchangeId: string, { segment, closingEvents }: OpenExchange): void {
+    this.#open.delete(exchangeId)
+    this.#space.reserved -= closingEvents * recordBytes
+    segment.open--
   }
 
   /** As `#close`; what cannot be written is tried again, whatever the caller is told. */
@@ -245,29 +283,31 @@ export class Outbox implements Journal {
     try {
       await this.#close(exchangeId, bodies)
     } catch (error) {
-      if (this.#open.has(exchangeId) && bodies.length > 0 && !this.#closed) this.#failedCloses.add(exchangeId, bodies)
+      if (this.#open.has(exchangeId) && bodies.length > 0 && !this.#closed) {
+        this.#owed.add(exchangeId)
+        this.#failedCloses.add(exchangeId, bodies)
+      }
       throw asOutboxFull(error)
     }
   }
 
   /** `bodies` are the events' JSON, the outcome last. */
   #close(exchangeId: string, bodies: readonly string[]): Promise<void> {
-    const segment = this.#open.get(exchangeId)
-    if (segment === undefined) throw new Failure('internal', { message: 'An exchange was closed that is not open' })
+    const exchange = this.#open.get(exchangeId)
+    if (exchange === undefined) throw new Failure('internal', { message: 'An exchange was closed that is not open' })
     if (bodies.length === 0) throw new Failure('internal', { message: 'An exchange was closed without an outcome' })
-    if (bodies.length > 2) this.#space.ensure((bodies.length - 2) * recordBytes, this.#written, true)
+    const beyond = bodies.length - exchange.closingEvents
+    if (beyond > 0) this.#space.ensure(beyond * recordBytes, this.#written, true)
     // Room for all of them before any is appended: a commit between them could fail alone.
     const bytes = bodies.reduce((sum, body) => sum + eventSize(body), 0)
-    if (bytes <= this.#buffer.length) this.#makeRoom(bytes)
+    if (bodies.length <= mostTogether) this.#makeRoom(bytes)
     const last = bodies.length - 1
     const batches = bodies.map((body, index) => this.#appendEvent(index === last ? exchangeId : null, body))
-    this.#open.delete(exchangeId)
-    this.#space.reserved -= closingBytes
-    segment.open--
+    this.#letGo(exchangeId, exchange)
+    this.#owed.delete(exchangeId)
     batches[last]?.undo.push(() => {
-      this.#open.set(exchangeId, segment)
-      this.#space.reserved += closingBytes
-      segment.open++
+      this.#setAside(exchangeId, exchange)
+      this.#owed.add(exchangeId)
     })
     return together(batches)
   }

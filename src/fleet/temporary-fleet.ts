@@ -8,6 +8,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@libsql/client'
+import { createRecorder } from '../events/change.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { asFailure, envelope, Failure } from '../failure.ts'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
@@ -94,8 +96,13 @@ export class TemporaryFleet {
   }
 
   startControlPlane(port = 0): void {
+    const state = this.#stateDatabase()
+    const recorder: Recorder = createRecorder({
+      ...{ state, ledger: this.ledger, clock: systemClock, log: silentLog },
+      announce: () => undefined,
+    })
     const control = createFleet({
-      state: this.#stateDatabase(),
+      state,
       ledger: this.ledger,
       clock: systemClock,
       newId,
@@ -105,6 +112,7 @@ export class TemporaryFleet {
       masterKey,
       baseUrl: () => 'http://localhost:1',
       gatewayUrl: () => 'http://localhost:2',
+      recorder: () => recorder,
     })
     this.#control = control
     const serve = (request: Request) => this.#serve(request)
@@ -170,13 +178,13 @@ export class TemporaryFleet {
     return hashSecret(runtimeToken)
   }
 
-  change(apply: () => unknown, deny: readonly string[] = []): Head {
+  change(apply: () => unknown, deny: readonly string[] = [], cut: readonly string[] = []): Head {
     this.#state.transaction(() => {
       this.#state.run('update state_head set version = version + 1, nonce = ?', [newId()])
       apply()
     })()
     const head = this.head()
-    this.#control?.fleet.announce(head, deny)
+    this.#control?.fleet.announce(head, deny, cut)
     return head
   }
 

@@ -6,6 +6,7 @@
  *   POST /v1/gateway-runtime/beat        session           → freshness; carries the acknowledged version
  *   POST /v1/gateway-runtime/events      session           → NDJSON of chained events, answered after commit
  *   POST /v1/gateway-runtime/slots       session           → slots of limits a minute (usage/rate-wire.ts)
+ *   POST /v1/gateway-runtime/leases      session           → shares of limits: asks and returns, grants and refusals
  *
  * A lane is `gateway_id/instance_id/n`. Opening a lane's stream takes it over: whoever held it before gets 409
  * `lane_fenced` from then on. `stream_id` names the holding stream and goes with every beat and batch of the lane.
@@ -62,6 +63,7 @@ export const changeSchema = z.object({
   kind: z.literal('change'),
   head: headSchema,
   deny: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
+  cut: z.array(z.string()).default([]).describe('Those of them whose running requests end at once'),
 })
 export const fencedSchema = z.object({ kind: z.literal('fenced') })
 /** Another lane needs slots of an account: those that are cold are to be returned (usage/rate.ts). */
@@ -70,11 +72,16 @@ export const slotsRecallSchema = z.object({
   account: z.string(),
   want: z.number().int(),
 })
+export const recallSchema = z.object({
+  kind: z.literal('recall'),
+  accounts: z.array(z.string()).describe('What is not open of these is wanted back; their limits may have changed'),
+})
 export const streamMessageSchema = z.discriminatedUnion('kind', [
   helloSchema,
   changeSchema,
   fencedSchema,
   slotsRecallSchema,
+  recallSchema,
 ])
 export type StreamMessage = z.infer<typeof streamMessageSchema>
 
@@ -103,6 +110,44 @@ export const eventLine = (n: number, digest: string, body: string): string => `$
 export const eventLineHead = (n: number, digest: string): string => `{"n":${n},"digest":"${digest}","body":`
 
 export const eventsReplySchema = z.object({ seq: z.number().int(), digest: z.string() })
+
+const amount = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
+const accountName = z.string().max(128)
+const cellTotals = z.object({ account: accountName, granted: amount, returned: amount, settled: amount })
+
+/** usage/lease.ts says what these mean. */
+export const leasesRequestSchema = z.strictObject({
+  lane: z.number().int(),
+  stream_id: z.uuid(),
+  process: z.uuid(),
+  number: amount,
+  hello: z.strictObject({ through: amount, crashed: z.boolean() }).nullable(),
+  asks: z.array(
+    z.strictObject({ account: accountName, want: amount, min: amount, waited: amount, tight: z.boolean() }),
+  ),
+  cells: z.array(cellTotals.extend({ open: amount })),
+})
+export const leasesReplySchema = z.object({
+  hello: z.enum(['done', 'behind', 'needed']).nullable(),
+  cells: z.array(cellTotals),
+  grants: z.array(
+    z.object({
+      account: accountName,
+      booked: accountName,
+      tight: z.boolean(),
+      partial: z.boolean(),
+      until: z.number().nullable(),
+    }),
+  ),
+  denials: z.array(
+    z.object({
+      account: accountName,
+      reason: z.enum(['exhausted', 'held', 'unknown']),
+      retry_after: z.number().nullable(),
+    }),
+  ),
+  later: z.array(accountName),
+})
 
 export const laneHeader = 'x-gatehouse-lane'
 export const streamIdHeader = 'x-gatehouse-stream-id'

@@ -4,7 +4,7 @@
  */
 import { passAnswer } from './answer.ts'
 import { editBody } from './body-edits.ts'
-import { type Attempt, type Exchange, type Gateway, given } from './exchange.ts'
+import { type Attempt, type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
 import { headersToProvider } from './headers.ts'
 import { endAttempt } from './record.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
@@ -45,21 +45,36 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
   return await passOrFail(exchange, gateway)
 }
 
-/** Passes the answer on; a stream that breaks before its first frame is one that never came. */
+/** Passes the answer on; a stream that breaks before anything of it came is no answer. */
 async function passOrFail(exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
   try {
     await passAnswer(exchange, gateway)
     return null
   } catch (thrown) {
-    const untouched = exchange.reader !== null && !exchange.streaming && exchange.settled === null
-    if (!untouched || exchange.cut !== null) throw thrown
+    if (!neverCame(exchange)) throw thrown
     return { status: null, thrown, advice: noAdvice }
   }
+}
+
+const brokenOff: ReadonlySet<ReasonCode> = new Set(['provider.interrupted', 'provider.timeout', 'provider.unreachable'])
+
+/**
+ * Whether a stream broke off with nothing of it passed on or generated. What a policy stopped, what was paid for and
+ * what cannot be read is final: another path would be asked for the same again.
+ */
+export function neverCame(
+  exchange: Pick<Exchange, 'reader' | 'streaming' | 'settled' | 'cut' | 'attempts' | 'relayedText' | 'usage'>,
+): boolean {
+  const { reader, streaming, settled, cut, attempts, relayedText, usage } = exchange
+  const open = reader !== null && !streaming && settled === null && cut === null
+  return open && relayedText === 0 && usage === null && brokenOff.has(attempts.at(-1)?.reason ?? 'ok')
 }
 
 /** Lets go of a failed call and what came of it, so that the next one finds the exchange as the first did. */
 export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   endAttempt(exchange, gateway, 'provider.error')
+  const attempt = exchange.attempts.at(-1)
+  if (attempt !== undefined) attempt.usage = exchange.usage
   exchange.abort.abort()
   exchange.abort = new AbortController()
   exchange.upstream = null

@@ -1,12 +1,10 @@
 /** Who is asking: the token that the request shows, and whether it may be used at this instant. */
 import { Failure } from '../failure.ts'
 import { type GovernedToken, tokenStatus } from '../tokens/governed.ts'
-import { hashSecret, secretKind } from '../tokens/secret.ts'
+import { bearerSecret, hashSecret, secretKind } from '../tokens/secret.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { refuseDepleted } from './refuse-depleted.ts'
 import { resourceName } from './resource-name.ts'
-
-const bearer = /^bearer +(\S+) *$/i
 
 /**
  * Finds the token. Without a usable header `missing_api_key`; what is no token of ours, by form or checksum,
@@ -26,9 +24,8 @@ const apiKeyFamilies: ReadonlySet<string> = new Set(['messages', 'models'])
 
 /** Authorization wins over `x-api-key`, which counts only where clients send it (contract section 6). */
 function shownSecret({ request: { headers }, family }: Exchange): string | null {
-  const header = headers.get('authorization')
-  const secret = header === null ? undefined : bearer.exec(header)?.[1]
-  if (secret !== undefined) return secret
+  const secret = bearerSecret(headers.get('authorization'))
+  if (secret !== null) return secret
   const key = apiKeyFamilies.has(family) ? (headers.get('x-api-key') ?? '') : ''
   return key === '' ? null : key
 }

@@ -35,7 +35,7 @@ interface Course {
 export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { clock, settings } = gateway
   const course: Course = {
-    left: [...exchange.paths],
+    left: allowedPaths(exchange),
     tries: 0,
     until: clock.monotonic() + deadlinesOf(exchange.model?.provider ?? null, settings).total,
   }
@@ -54,6 +54,12 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
   }
   // The bytes are with the provider now; a long stream should not hold them too.
   exchange.body = null
+}
+
+/** The fallbacks that no policy forbids; about the model that was asked for the chain has already been asked. */
+function allowedPaths({ paths, chain }: Exchange): ResolvedModel[] {
+  if (chain === null || paths.length === 1) return [...paths]
+  return paths.filter(({ id, provider }, index) => index === 0 || chain.allowsModel(id, provider.name))
 }
 
 /** The next path that its circuit allows, taken out of those left; null where none does. */

@@ -72,6 +72,7 @@ export type ReasonCode =
   | 'client.left'
   | 'gateway.interrupted'
   | 'gateway.drained'
+  | 'token.revoked'
   | (string & {})
 
 /** Why an exchange was cut short: what the event says, and what the caller is told where it still listens. */

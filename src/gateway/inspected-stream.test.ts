@@ -254,6 +254,11 @@ test('a provider that says an error and then ends its stream is heard out', asyn
   expect(short.text).toBe(created + error)
 })
 
+test('output that the provider has not counted yet is counted by its text', async () => {
+  const { exchange } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
+  expect(exchange.usage).toMatchObject({ inputTokens: 1, outputTokens: 2 })
+})
+
 test('a messages stream that ends without message_stop is an error in its language', async () => {
   const { text, outcomes } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('a')] })
   const last = text.trim().split('\n\n').at(-1) ?? ''

@@ -3,10 +3,12 @@
  * until the outcome is committed (protocols section 3, a body without frames), so that whoever has the whole of it can
  * find its event.
  *
- * 1. Each pull of the caller's side reads the provider once; a slow caller slows the provider.
- * 2. One piece is held: it goes out when the next one has come, or after the outcome when none comes.
- * 3. What goes wrong after the first piece cannot be said any more: the outcome says it, and the connection is broken
- *    off without an end, so that nobody takes the part for the whole.
+ * 1. Nothing can go out before the second piece is there, so the answer begins only then: what goes wrong until then is
+ *    an error of its own, and an answer of one piece is a whole one.
+ * 2. Each pull of the caller's side reads the provider once; a slow caller slows the provider.
+ * 3. One piece is held: it goes out when the next one has come, or after the outcome when none comes.
+ * 4. What goes wrong later cannot be said any more: the outcome says it, and the connection is broken off without an
+ *    end, so that nobody takes the part for the whole.
  */
 import { Failure } from '../failure.ts'
 import { answered } from './answered.ts'
@@ -17,15 +19,19 @@ import { headersToCaller } from './headers.ts'
 import { logUnrecorded, settle } from './record.ts'
 import { unusable } from './unusable.ts'
 
-/** Makes the answer once its first piece is there; until then a failure is still an answer of its own. */
+/** Makes the answer once its second piece is there, or its end. */
 export async function relayPlain(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const relay = new PlainRelay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
   const failed = await relay.begin()
   if (exchange.cut !== null) throw exchange.cut.failure
   if (failed !== null) throw unusable(exchange, gateway, failed)
-  exchange.streaming = true
-  const headers = headersToCaller(exchange, upstream, gateway.clock.now())
-  exchange.answer = new Response(new ReadableStream(relay, { highWaterMark: 0 }), { status: upstream.status, headers })
+  const { whole } = relay
+  if (whole !== null) await settle(exchange, gateway, answered(exchange, upstream.status))
+  else exchange.streaming = true
+  exchange.answer = new Response(whole ?? new ReadableStream(relay, { highWaterMark: 0 }), {
+    status: upstream.status,
+    headers: headersToCaller(exchange, upstream, gateway.clock.now()),
+  })
 }
 
 /** What is used of a stream's controller. */
@@ -39,9 +45,10 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #reader: ByteReader
+  /** The whole answer, where it came in one piece. */
+  whole: Uint8Array | null = null
+  #first: Uint8Array | null = null
   #held: Uint8Array | null = null
-  /** The provider has nothing more. */
-  #drained = false
   #outlet: Outlet | null = null
   #received = 0
   #ended = false
@@ -52,12 +59,18 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
     this.#reader = reader
   }
 
-  /** Waits for the first piece, or the end of an answer without any; gives why neither came. */
+  /** Waits for two pieces, or the end; gives why neither came. */
   async begin(): Promise<ReasonCode | null> {
     const first = await this.#read()
     if (typeof first === 'string') return first
-    this.#held = first
-    this.#drained = first === null
+    const second = first === null ? null : await this.#read()
+    if (typeof second === 'string') return second
+    if (second === null) {
+      this.whole = first ?? new Uint8Array(0)
+      return null
+    }
+    this.#first = first
+    this.#held = second
     // While the caller does not read, no read of the provider is there to be rejected by the abort.
     this.#exchange.onCut = () => {
       if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
@@ -70,7 +83,12 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   async pull(): Promise<void> {
-    const next = this.#drained ? null : await this.#read()
+    if (this.#first !== null) {
+      this.#outlet?.enqueue(this.#first)
+      this.#first = null
+      return
+    }
+    const next = await this.#read()
     if (this.#ended) return
     if (next === null) return await this.#finish()
     if (typeof next === 'string') return await this.#fail(next)

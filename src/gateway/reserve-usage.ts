@@ -13,7 +13,7 @@ import { asFailure, Failure } from '../failure.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
 import { affordableOutput, boundedCost, boundOf, type CostBound } from '../usage/bound.ts'
-import { countsRequests, moneyAccounts, requestDemands, spendOwnerOf, usageFailure } from '../usage/demands.ts'
+import { countsMoney, moneyAccounts, requestDemands, spendOwnerOf, usageFailure } from '../usage/demands.ts'
 import { lookAtToken } from './authenticate.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 import { resourceName } from './resource-name.ts'
@@ -108,7 +108,7 @@ function failureOf(thrown: unknown, token: GovernedToken, gateway: Gateway): Fai
 function clamp(exchange: Exchange, { held }: Reservation, paths: readonly BoundedPath[]): void {
   const [first] = paths
   if (first === undefined) return
-  const granted = Math.min(...held.filter(({ account }) => !countsRequests(account)).map(({ amount }) => amount))
+  const granted = Math.min(...held.filter(({ account }) => countsMoney(account)).map(({ amount }) => amount))
   const most = affordableOutput(first.bound, granted)
   const limit = most < first.bound.most ? most : Number.POSITIVE_INFINITY
   if (most < first.bound.most) limitOutput(exchange, most)

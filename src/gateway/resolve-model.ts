@@ -16,7 +16,7 @@ import type { Provider } from '../providers/provider.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 
-export function resolveModel(exchange: Exchange, { lane }: Gateway): void {
+export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>): void {
   const { model: id } = given(exchange.facts)
   const token = given(exchange.token)
   const { family } = exchange.dialect

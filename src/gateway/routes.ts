@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { GatewayRouteDescription } from '../api/route.ts'
 import { dialects } from '../dialects/index.ts'
 import { familySchemas } from './route-schemas.ts'
+import { socketRouteDescriptions } from './socket-routes.ts'
 
 const modelReply = z.object({
   id: z.string(),
@@ -53,4 +54,5 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     reply: modelReply,
     takesApiKey: true,
   },
+  ...socketRouteDescriptions,
 ]

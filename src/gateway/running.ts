@@ -14,6 +14,7 @@ import { deadlinesOf } from './deadlines.ts'
 import { cut, type Exchange, type ReasonCode } from './exchange.ts'
 import { byProxy, dialTcp, Reachability } from './reachability.ts'
 import { endAttempt } from './record.ts'
+import { tokenRevoked } from './token-revoked.ts'
 
 const sweepMilliseconds = 10
 
@@ -21,6 +22,8 @@ export interface Running {
   readonly size: number
   add(exchange: Exchange): void
   remove(exchange: Exchange): void
+  /** Ends what runs for these tokens: their callers are told, their providers let go. */
+  cutTokens(tokenHashes: readonly string[], organizationId: string): void
   /** Waits until none runs or `milliseconds` have passed; then cuts those left and waits for their outcomes. */
   drain(milliseconds: number): Promise<void>
 }
@@ -69,6 +72,14 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
     remove(exchange) {
       exchanges.delete(exchange)
       if (exchanges.size === 0) emptied?.()
+    },
+    cutTokens(tokenHashes, organizationId) {
+      for (const exchange of exchanges) {
+        const { token } = exchange
+        if (token !== null && tokenHashes.includes(token.hash)) {
+          cut(exchange, 'token.revoked', tokenRevoked(organizationId, token.id))
+        }
+      }
     },
     async drain(milliseconds) {
       await whenEmpty(milliseconds)

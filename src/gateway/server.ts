@@ -19,14 +19,15 @@ import type { Rates } from '../usage/rate-lane.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
 import { Circuits } from './circuit.ts'
-import type { Connection, Gateway } from './exchange.ts'
+import type { Gateway } from './exchange.ts'
 import { type GovernedRoute, govern } from './govern.ts'
 import { createMeter } from './meter.ts'
 import { modelsPath } from './models.ts'
 import { failureAnswer } from './refuse.ts'
 import { requestIdOf } from './request-id.ts'
 import { createRunning } from './running.ts'
-import { discoveryStages, inferenceStages } from './stages.ts'
+import { createSockets, type SocketHandlers, type SocketListener } from './sockets.ts'
+import { discoveryStages, frameStages, inferenceStages } from './stages.ts'
 
 /** The part of a lane that the gateway itself uses. */
 export interface GatewayLane {
@@ -51,7 +52,11 @@ export interface GatewayOptions {
 }
 
 export interface GatewayServer {
-  fetch(request: Request, server?: Connection): Promise<Response> | Response
+  /** `undefined` where the connection has become a WebSocket. */
+  fetch(request: Request, server?: SocketListener): Promise<Response> | Response | undefined
+  readonly websocket: SocketHandlers
+  /** Ends what runs for these tokens, and their connections (contract section 3, emergency revoke). */
+  cutTokens(tokenHashes: readonly string[]): void
   /** Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. */
   drain(): Promise<void>
   metrics(): string
@@ -72,6 +77,9 @@ const discovery: GovernedRoute = {
   stages: discoveryStages,
 }
 
+/** For the last frames of a connection to leave, after what it answered was cut. */
+const closeGraceMilliseconds = 2500
+
 export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
   const meter = createMeter()
@@ -89,6 +97,13 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     circuits: new Circuits(settings),
     draining: false,
   }
+  const sockets = createSockets(gateway, ({ route, frames }, arrival) =>
+    govern(
+      gateway,
+      { route, family: frames.family, dialect: frames, stages: frameStages },
+      { ...arrival, connection: null },
+    ),
+  )
 
   const metrics = () => meter.text(running.size, lane.counters)
   const itself: AboutItself = {
@@ -101,6 +116,8 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     fetch(request, server) {
       const path = pathOf(request.url)
       const requestId = requestIdOf(request, newId)
+      const socketRoute = sockets.routeOf(path, request)
+      if (socketRoute !== null) return sockets.open(socketRoute, request, { server: server ?? null, requestId })
       const route = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
       if (route === undefined) return answerUngoverned(itself, request, path, requestId)
       const allowed = route === discovery ? 'GET' : 'POST'
@@ -111,7 +128,14 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
     async drain() {
       gateway.draining = true
+      const closing = sockets.drain(1000 * settings.drain_seconds + closeGraceMilliseconds)
       await running.drain(1000 * settings.drain_seconds)
+      await closing
+    },
+    websocket: sockets.handlers,
+    cutTokens(tokenHashes) {
+      running.cutTokens(tokenHashes, lane.standing.organizationId)
+      sockets.endOf(tokenHashes)
     },
     metrics,
   }

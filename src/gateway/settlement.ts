@@ -12,7 +12,7 @@ import { fromNano } from '../lib/money.ts'
 import type { ModelTerms } from '../providers/price-book.ts'
 import type { Held } from '../usage/allowance.ts'
 import { costOf } from '../usage/cost.ts'
-import { countsRequests } from '../usage/demands.ts'
+import { countsMoney } from '../usage/demands.ts'
 import type { Attempt, Exchange, Gateway, ReasonCode, ResolvedModel } from './exchange.ts'
 
 /** What an exchange used, and what that costs. */
@@ -24,18 +24,26 @@ export interface Spent {
   source: string | null
 }
 
+type Terms = Pick<Gateway, 'prices' | 'clock'>
+
 /** Outcomes that cost what was used even where the provider did not say how much that was. */
-const paidByEstimate: ReadonlySet<ReasonCode> = new Set(['ok', 'client.left', 'gateway.drained', 'gateway.interrupted'])
+const paidByEstimate: ReadonlySet<ReasonCode> = new Set([
+  'ok',
+  'client.left',
+  'gateway.drained',
+  'gateway.interrupted',
+  'token.revoked',
+])
 /** A usual rate of recorded speech, for answers that do not say how long it was. */
 const audioBytesPerSecond = 16_000
 /** About how many tokens of sound a character of text is when it is spoken. */
 const spokenTokensPerCharacter = 1.5
 
 /** Null where nothing was used. */
-export function spentBy(exchange: Exchange, gateway: Gateway, reason: ReasonCode): Spent | null {
+export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
   const { facts, model, usage } = exchange
   if (facts === null || model === null || !exchange.opened) return null
-  const earlier = earlierCost(exchange, gateway)
+  const earlier = earlierCost(exchange)
   const estimable = exchange.attempts.length > 0 && (paidByEstimate.has(reason) || exchange.relayedText > 0)
   if (usage === null && !estimable && earlier === 0) return null
   const last = usage ?? (estimable ? estimateOf(exchange) : nothing)
@@ -51,7 +59,7 @@ export function spentBy(exchange: Exchange, gateway: Gateway, reason: ReasonCode
 }
 
 /** What an exchange counts as that nobody will ever settle: all that was set aside, or where nothing was, its input. */
-export function boundOfHeld(exchange: Exchange, gateway: Gateway): Spent {
+export function boundOfHeld(exchange: Exchange, gateway: Terms): Spent {
   const { model } = exchange
   const usage = estimateOf(exchange)
   const terms: ModelTerms | null = model === null ? null : termsOf(exchange, gateway, model)
@@ -72,16 +80,29 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
     reservation.release()
     return
   }
-  const cost = spent?.cost ?? 0
-  const used: Held[] = reservation.held.map(({ account, amount }) => ({
-    account,
-    amount: countsRequests(account) ? amount : cost,
-  }))
+  const used = usedOf(reservation.held, spent?.cost ?? 0)
   if (reservation.held.some(({ amount }, index) => (used[index]?.amount ?? 0) > amount)) {
     event.details = { ...event.details, bound_violated: true }
   }
   event.settlements = [...reservation.settle(used)]
 }
+
+/** The cost on each limit of money; of a budget whose window ended meanwhile what was held first is used first. */
+function usedOf(held: readonly Held[], cost: number): Held[] {
+  const left = new Map<string, number>()
+  return held.map(({ account, amount }, index) => {
+    if (!countsMoney(account)) return { account, amount }
+    const name = plainName(account)
+    const owed = left.get(name) ?? cost
+    const last = !held.some((other, place) => place > index && plainName(other.account) === name)
+    const used = last ? owed : Math.min(owed, amount)
+    left.set(name, owed - used)
+    return { account, amount: used }
+  })
+}
+
+/** An account's name without the window it is booked in. */
+const plainName = (account: string): string => account.split('@')[0] ?? account
 
 /** Corrects the tokens a minute by what was used; a request that was refused counts for nothing. */
 export function settleRates(exchange: Exchange, spent: Spent | null): void {
@@ -135,20 +156,34 @@ const spokenCharacters = (parsed: Exchange['parsed']): number =>
   typeof parsed?.input === 'string' ? parsed.input.length : 0
 
 /** What the terms of the admission say; where there was none, those of now. */
-const termsOf = ({ priced }: Exchange, { prices, clock }: Gateway, model: ResolvedModel): ModelTerms =>
+const termsOf = ({ priced }: Exchange, { prices, clock }: Terms, model: ResolvedModel): ModelTerms =>
   priced.find((path) => path.model === model)?.terms ?? prices.terms(model, clock.now())
 
 function costAt({ dialect, parsed }: Exchange, { price }: ModelTerms, usage: Usage): number | null {
   return price === null ? null : costOf(price, dialect.family, usage, spokenCharacters(parsed))
 }
 
+/**
+ * Whether one more attempt is covered: what earlier ones cost by their own reports is held beside its bound. To be asked
+ * before each attempt after the first.
+ */
+export function coversAttempt(exchange: Exchange): boolean {
+  const { reservation, attempts } = exchange
+  const spent = costOfAttempts(exchange, attempts)
+  const money = reservation?.held.filter(({ account }) => countsMoney(account)) ?? []
+  if (reservation === null || spent === 0 || money.length === 0) return true
+  return reservation.extend(money.map(({ account }) => ({ account, amount: spent })))
+}
+
 /** What attempts before the last cost by their own usage. */
-function earlierCost(exchange: Exchange, gateway: Gateway): number {
+const earlierCost = (exchange: Exchange): number => costOfAttempts(exchange, exchange.attempts.slice(0, -1))
+
+function costOfAttempts(exchange: Exchange, attempts: readonly Attempt[]): number {
   let sum = 0
-  for (const attempt of exchange.attempts.slice(0, -1)) {
+  for (const attempt of attempts) {
     const { usage } = attempt
     const path = usage ? exchange.priced.find(({ model }) => isOf(model, attempt)) : undefined
-    if (usage && path !== undefined) sum += costAt(exchange, termsOf(exchange, gateway, path.model), usage) ?? 0
+    if (usage && path !== undefined) sum += costAt(exchange, path.terms, usage) ?? 0
   }
   return sum
 }
@@ -159,6 +194,6 @@ const isOf = (model: ResolvedModel, attempt: Attempt): boolean =>
 /** The least that is held on a limit of money; without bound where none is. */
 const heldMoney = ({ reservation }: Exchange): number =>
   Math.min(
-    ...(reservation?.held ?? []).filter(({ account }) => !countsRequests(account)).map(({ amount }) => amount),
+    ...(reservation?.held ?? []).filter(({ account }) => countsMoney(account)).map(({ amount }) => amount),
     Number.POSITIVE_INFINITY,
   )

@@ -16,6 +16,7 @@ import { openRecord } from './open-record.ts'
 import { readRequest } from './read-request.ts'
 import { reserveUsage } from './reserve-usage.ts'
 import { resolveModel } from './resolve-model.ts'
+import { readFrame } from './socket-frame.ts'
 import { translateMembers } from './translate-members.ts'
 
 export type Stage = (exchange: Exchange, gateway: Gateway) => Promise<void> | void
@@ -35,6 +36,9 @@ export const inferenceStages: readonly Stage[] = [
   openRecord,
   dispatch,
 ]
+
+/** A frame of a WebSocket is a request like any other, once it has been read as one. */
+export const frameStages: readonly Stage[] = [authenticate, readFrame, ...inferenceStages.slice(1)]
 
 /** Model discovery calls no provider; who may see what is decided by the same stages. */
 export const discoveryStages: readonly Stage[] = [authenticate, admitToken, answerModels]

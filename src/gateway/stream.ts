@@ -16,8 +16,10 @@
  * 6. The caller leaves: upstream is cancelled and the outcome written in the same tick.
  *
  * What follows the terminal frame is read and dropped, for a moment, so that the connection can be used again.
+ *
+ * It is longer than most because all the ways in which a stream ends share one state, and must not run twice.
  */
-import type { FrameFacts } from '../dialects/dialect.ts'
+import { estimateTokens, type FrameFacts, type Usage } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { answered, verdictOf } from './answered.ts'
@@ -219,8 +221,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     if (data === null) return null
     const exchange = this.#exchange
     const facts = given(exchange.reader).frame({ event, data })
-    if (facts.usage !== null) exchange.usage = facts.usage
     exchange.relayedText += facts.textLength
+    if (facts.usage !== null) exchange.usage = soFar(facts.usage, exchange.relayedText)
     if (facts.textLength > 0 && exchange.firstTokenMs === null) {
       exchange.firstTokenMs = Math.round(this.#gateway.clock.monotonic() - exchange.startedMonotonic)
     }
@@ -353,6 +355,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#gateway.running.remove(this.#exchange)
   }
 }
+
+/** Where a provider has told the input and not yet the output, what was produced so far counts by its text. */
+const soFar = (usage: Usage, producedText: number): Usage =>
+  usage.outputTokens === null ? { ...usage, outputTokens: estimateTokens(producedText) } : usage
 
 const hasBytes = (bytes: Uint8Array | null): bytes is Uint8Array => bytes !== null && bytes.length > 0
 

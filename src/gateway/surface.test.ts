@@ -98,7 +98,7 @@ test('the process answers for itself: alive, ready, described, counted', async (
 test('the described routes are the served ones', async () => {
   for (const { method, path } of gatewayRouteDescriptions) {
     const response = await fetch(running.url + path.replace('{model_id}', 'x'), { method })
-    expect([path, response.status]).toEqual([path, 401])
+    expect([path, response.status]).toEqual([path, path.endsWith('/ws') ? 426 : 401])
   }
 })
 
@@ -112,4 +112,51 @@ test('a gateway that does not know yet who it is refuses without recording an ev
   expect(answer.status).toBe(503)
   expect(await answer.json()).toMatchObject({ error: { code: 'not_ready' } })
   expect(journal.outcomes()).toHaveLength(before)
+})
+
+test('x-api-key is a credential where Anthropic’s clients send it, and Authorization wins', async () => {
+  const ask = (path: string, headers: Record<string, string>) =>
+    fetch(running.url + path, {
+      method: path === '/v1/models' ? 'GET' : 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      ...(path === '/v1/models' ? {} : { body: '{"model":"simulator/echo","max_tokens":9,"messages":[]}' }),
+    })
+  const { secret } = running
+  for (const path of ['/v1/messages', '/v1/models']) {
+    expect((await ask(path, { 'x-api-key': secret })).status).toBe(200)
+    expect((await ask(path, { 'x-api-key': secret, authorization: 'Bearer gth_wrong' })).status).toBe(401)
+    expect((await ask(path, { 'x-api-key': 'gth_wrong', authorization: `Bearer ${secret}` })).status).toBe(200)
+    expect((await ask(path, { 'x-api-key': '' })).status).toBe(401)
+  }
+  expect((await ask('/v1/chat/completions', { 'x-api-key': secret })).status).toBe(401)
+})
+
+test('everything that is refused on messages, and below, is said in their form', async () => {
+  const authorization = `Bearer ${running.secret}`
+  const json = { authorization, 'content-type': 'application/json' }
+  const ask = async (init: RequestInit, path = '/v1/messages') => {
+    const response = await fetch(running.url + path, init)
+    const body: unknown = await response.json()
+    const requestId = response.headers.get('x-request-id')
+    expect(body).toMatchObject({ type: 'error', error: { message: expect.any(String) }, request_id: requestId })
+    expect(response.headers.get('request-id')).toBe(requestId)
+    const { error } = body as { error: { type: string; code: string } }
+    return [response.status, error.type, error.code]
+  }
+  const post = (body: string, headers: Record<string, string> = json) => ({ method: 'POST', headers, body })
+  const invalid = 'invalid_request_error'
+  expect(await ask(post('{', {}))).toEqual([401, 'authentication_error', 'missing_api_key'])
+  expect(await ask(post('{'))).toEqual([400, invalid, 'invalid_json'])
+  expect(await ask(post('{}'))).toEqual([422, invalid, 'invalid_parameter'])
+  expect(await ask(post('{"model":"none","messages":[]}'))).toEqual([404, 'not_found_error', 'model_not_found'])
+  expect(await ask({ headers: json })).toEqual([405, invalid, 'method_not_allowed'])
+  expect(await ask(post('{}'), '/v1/messages/count_tokens')).toEqual([404, 'not_found_error', 'not_found'])
+  const narrow = { ...json, authorization: `Bearer ${running.lane.addToken({ modelFilter: ['other'] })}` }
+  expect(await ask(post('{"model":"simulator/echo","messages":[]}', narrow))).toEqual([
+    403,
+    'permission_error',
+    'tokens.model_not_allowed',
+  ])
+  const big = post(`{"model":"simulator/echo","messages":[],"pad":"${'x'.repeat(11 * 1024 * 1024)}"}`)
+  expect(await ask(big)).toEqual([413, 'request_too_large', 'request_too_large'])
 })

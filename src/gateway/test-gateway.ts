@@ -30,6 +30,7 @@ export async function startTestGateway(upstream: Upstream, settings: Partial<Set
   let aborted = 0
   const provider = Bun.serve({
     port: 0,
+    development: false,
     idleTimeout: 0,
     async fetch(request) {
       request.signal.addEventListener('abort', () => {
@@ -51,7 +52,11 @@ export async function startTestGateway(upstream: Upstream, settings: Partial<Set
     log: silentLog,
     documents: { openapi: async () => ({ openapi: '3.1.0' }) },
   })
-  const server = Bun.serve({ port: 0, fetch: (request, self) => gateway.fetch(request, self) })
+  const server = Bun.serve({
+    port: 0,
+    fetch: (request, self) => gateway.fetch(request, self),
+    websocket: gateway.websocket,
+  })
   const url = `http://127.0.0.1:${server.port}`
   const secret = lane.addToken()
   return {

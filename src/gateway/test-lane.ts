@@ -12,7 +12,7 @@ import type { Provider } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { hashSecret, makeSecret } from '../tokens/secret.ts'
 import { noLimits } from '../usage/limits.ts'
-import { unlimited, unlimitedRates } from '../usage/unlimited.ts'
+import { unlimited, unlimitedRates } from '../usage/test-unlimited.ts'
 import type { GatewayLane } from './server.ts'
 
 export const testGatewayId = '01990000-0000-7000-8000-000000000001'

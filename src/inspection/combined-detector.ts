@@ -15,18 +15,24 @@ class CombinedScanner implements Scanner {
   }
 
   get liveFrom(): number {
-    return Math.min(...this.#scanners.map(({ liveFrom }) => liveFrom))
+    let live = Number.POSITIVE_INFINITY
+    for (const { liveFrom } of this.#scanners) if (liveFrom < live) live = liveFrom
+    return live
   }
 
   get overflowAt(): number | null {
-    const places = this.#scanners.flatMap(({ overflowAt }) => overflowAt ?? [])
-    return places.length === 0 ? null : Math.min(...places)
+    let first: number | null = null
+    for (const { overflowAt } of this.#scanners) {
+      if (overflowAt !== null && (first === null || overflowAt < first)) first = overflowAt
+    }
+    return first
   }
 
   advance(ended: boolean, found: Match[]): void {
-    const all: Match[] = []
-    for (const scanner of this.#scanners) scanner.advance(ended, all)
-    if (all.length > 1) all.sort((one, other) => one.decidedAt - other.decidedAt)
-    found.push(...all)
+    const before = found.length
+    for (const scanner of this.#scanners) scanner.advance(ended, found)
+    if (found.length - before < 2) return
+    const ordered = found.splice(before).sort((one, other) => one.decidedAt - other.decidedAt)
+    for (const match of ordered) found.push(match)
   }
 }

@@ -28,7 +28,7 @@ export class HeldText {
   /** Forgets everything before the offset. */
   dropBefore(offset: number): void {
     if (offset <= this.#start) return
-    this.#text = this.#text.slice(offset - this.#start)
+    this.#text = offset === this.end ? '' : this.#text.slice(offset - this.#start)
     this.#start = offset
   }
 }

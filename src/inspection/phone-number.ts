@@ -2,7 +2,10 @@
 
 const digitsOf = (text: string): string => text.replace(/\D/g, '')
 
-const date = /^(?:\d{4}[-. ]\d{1,2}[-. ]\d{1,2}|\d{1,2}[-. ]\d{1,2}[-. ]\d{4})(?: \d.*)?$/
+const month = '(?:0?[1-9]|1[0-2])'
+const date = new RegExp(
+  `^(?:(?:19|20)\\d{2}[-. ]${month}[-. ]\\d{1,2}|${month}[-. ]\\d{1,2}[-. ]\\d{4}|\\d{1,2}[-. ]${month}[-. ]\\d{4})(?: \\d.*)?$`,
+)
 const years = /^(?:19|20)\d{2}[ -](?:19|20)\d{2}$/
 const thousands = /(?:^|[ .])000$/
 const socialSecurity = /^\d{3}[- ]\d{2}[- ]\d{4}$/
@@ -22,7 +25,7 @@ export function isPhoneNumber(text: string): boolean {
   if (separators.length === 0) return number.startsWith('0') && length >= 10 && length <= 11
   if (new Set(separators).size > 1) return groups.length === 3 && length === 10
   if (groups.some((group) => group.length === 1) || (groups[0] ?? '').length > 4) return false
-  if (separators[0] === '.') return groups.length >= 3 && groups.every((group) => group.length >= 3)
+  if (separators[0] === '.') return groups.length === 3 && groups[2]?.length === 4
   return groups.length >= 3 || (groups.length === 2 && (groups[1] ?? '').length >= 4)
 }
 

@@ -35,6 +35,11 @@ export class PlainPassage implements Passage {
       this.#findings.push({ rule: this.#rule, place: this.#place, label, entry, start, end })
     }
     if (!this.#rule.enforced) return piece
+    // Most pieces hold no part of anything: they pass as they are.
+    if (matches.length === 0 && this.#held === '' && safe === this.#start + piece.length) {
+      this.#start = safe
+      return piece
+    }
     this.#held += piece
     let out = ''
     for (const found of matches) {

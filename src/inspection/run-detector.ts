@@ -34,6 +34,7 @@ class RunScanner implements Scanner {
   /** Where the segment that is being read began; null outside of a run. */
   #segment: number | null = null
   #runStart = 0
+  readonly #found: Match[] = []
   #tail = ''
 
   constructor(openings: Scanner, text: HeldText, run: Run) {
@@ -52,9 +53,9 @@ class RunScanner implements Scanner {
 
   advance(ended: boolean, found: Match[]): void {
     if (this.#segment !== null) this.#read(ended, found)
-    const openings: Match[] = []
-    this.#openings.advance(ended, openings)
-    for (const opening of openings) {
+    this.#openings.advance(ended, this.#found)
+    if (this.#found.length === 0) return
+    for (const opening of this.#found.splice(0)) {
       if (opening.start < this.#position) continue
       this.#runStart = opening.start
       this.#segment = opening.start

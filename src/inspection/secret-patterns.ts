@@ -32,7 +32,6 @@ const patterns: readonly PatternSource[] = [
     'AZURE_KEY',
     String.raw`(?<![A-Za-z0-9_~.\-])[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.\-]{31,34}(?![A-Za-z0-9_~.\-])`,
   ),
-  secret('AZURE_KEY', `${start}[A-Za-z0-9]{76}AZ(?:CS|F|SA|EG|DB|BS)[A-Za-z0-9+/]{5,6}=?`),
   secret('GITHUB_TOKEN', `${start}gh[pousr]_[A-Za-z0-9]{36,251}${end}`),
   secret('GITHUB_TOKEN', `${start}github_pat_[A-Za-z0-9_]{60,120}${end}`),
   secret('SLACK_TOKEN', String.raw`${start}xox[abeposr]-[A-Za-z0-9\-]{10,200}`),

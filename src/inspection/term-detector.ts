@@ -14,7 +14,7 @@ export interface TermOptions extends FoldingOptions {
 }
 
 interface Term {
-  readonly canonical: string
+  readonly text: string
   readonly entry: string
   readonly length: number
   /** Whether a boundary is asked for at its beginning and its end. */
@@ -48,7 +48,7 @@ export function termDetector(terms: readonly string[], label: string, options: T
     wordBoundaries: options.wordBoundaries,
     asciiSymbols,
     terms: terms.map((term, index) => ({
-      canonical: rules.canonical(term),
+      text: term,
       entry: `terms[${index}]`,
       length: keys[index]?.length ?? 0,
       bounded: options.wordBoundaries ? edges(term) : [false, false],
@@ -58,7 +58,8 @@ export function termDetector(terms: readonly string[], label: string, options: T
 }
 
 function keyOf(term: string, rules: Folding, index: number): number[] {
-  const key = [...term].flatMap((character) => rules.key(character.codePointAt(0) ?? 0))
+  const key: number[] = []
+  for (const character of term) for (const folded of rules.key(character.codePointAt(0) ?? 0)) key.push(folded)
   const param = `config.terms.${index}`
   if (key.length === 0)
     throw new Failure('invalid_parameter', { message: 'A term must have a visible character', param })
@@ -189,10 +190,17 @@ class TermScanner implements Scanner {
   #decide(wordFollows: boolean, decidedAt: number, found: Match[]): void {
     for (const { term, start, end } of this.#candidates) {
       if (wordFollows && term.bounded[1]) continue
-      if (!this.#list.folding.canonical(this.#text.slice(start, end)).includes(term.canonical)) continue
+      if (!this.#isTerm(this.#text.slice(start, end), term.text)) continue
       found.push({ start, end, label: this.#list.label, entry: term.entry, decidedAt })
     }
     this.#candidates.length = 0
+  }
+
+  /** Whether what has the key of a term is the term: in ASCII it always is. */
+  #isTerm(found: string, term: string): boolean {
+    if (ascii.test(found) && ascii.test(term)) return true
+    const { folding: rules } = this.#list
+    return rules.canonical(found).includes(rules.canonical(term))
   }
 
   #startOf(length: number): number {
@@ -214,4 +222,5 @@ class TermScanner implements Scanner {
   }
 }
 
+const ascii = /^[\x20-\x7e]*$/
 const asciiWord = Uint8Array.from({ length: 128 }, (_, code) => (isWordCharacter(code) ? 1 : 0))

@@ -10,6 +10,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
 import type { Principal } from '../tokens/principal.ts'
+import { bearerSecret } from '../tokens/secret.ts'
 import { isFromOurPage, readSessionCookie } from './browser.ts'
 import { csrfToken, findSession, type LiveSession, type SessionSettings, sameText } from './session.ts'
 
@@ -23,9 +24,8 @@ export interface SessionAuthenticatorOptions {
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** The Bearer credential of a request (RFC 6750 section 2.1), or null. */
-export const bearerOf = (request: Request): string | null =>
-  /^Bearer +([^\s]+) *$/i.exec(request.headers.get('authorization') ?? '')?.[1] ?? null
+/** The Bearer credential of a request, or null. */
+export const bearerOf = (request: Request): string | null => bearerSecret(request.headers.get('authorization'))
 
 /** The live session a request carries, whichever way; `known` is true where it carries one that has ended. */
 export async function sessionOf(

@@ -58,7 +58,8 @@ const exchangeTokenCode = (dependencies: MemberDependencies): AnyRoute =>
       refuseForeignPage(request, dependencies)
       const { token, secret } = await exchangeForToken(dependencies, body, requestId)
       const [organization] = await dependencies.ledger.read<{ id: string }>('select id from organizations')
-      const record = tokenRecord(token, organization?.id ?? '', dependencies.clock.now())
+      const used = (await dependencies.depletion.read([token])).get(token.id) ?? null
+      const record = tokenRecord(token, organization?.id ?? '', dependencies.clock.now(), used)
       return { reply: { ...record, token_value: secret }, secretOf: token.id }
     },
   })

@@ -1,14 +1,15 @@
 /** `/v1/teams/{id}/members`: who is in a team. */
 import { z } from 'zod'
+import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { memberEvent, recordChange } from './member-event.ts'
-import { cutPage, pageQuery, startOf } from './page.ts'
 import { requireTeam } from './team-routes.ts'
 import { findUser, userRoles, userStatuses } from './user.ts'
+import { requireVisibleTeam } from './visibility.ts'
 
 const membershipSchema = z.object({
   team_id: z.uuid(),
@@ -50,8 +51,8 @@ const listMembers = (dependencies: MemberDependencies): AnyRoute =>
     params: z.object({ id: z.uuid() }),
     query: z.object(pageQuery),
     reply: z.object({ members: z.array(membershipSchema), next_cursor: z.string().nullable() }),
-    async handle({ params: { id }, query: { limit, cursor } }) {
-      await requireTeam(dependencies, id)
+    async handle({ principal, params: { id }, query: { limit, cursor } }) {
+      await requireVisibleTeam(dependencies.ledger, principal, id)
       const filters = { team: id }
       const found = await dependencies.ledger.read<MembershipRow>(
         `${selectMembers} and u.id > coalesce(?, '') order by u.id limit ?`,

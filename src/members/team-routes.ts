@@ -1,13 +1,15 @@
 /** `/v1/teams`: teams and who is in them. */
 import { z } from 'zod'
+import { entityTag, requireVersion } from '../api/entity-tag.ts'
+import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import type { Statement } from '../store/open.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { memberEvent, recordChange } from './member-event.ts'
-import { cutPage, entityTag, pageQuery, requireVersion, startOf } from './page.ts'
 import { defaultTeamName, findTeam, type TeamRow, teamColumns, teamRecord, teamSchema } from './team.ts'
 import { displayName } from './user.ts'
+import { requireVisibleTeam, visibleTeams } from './visibility.ts'
 
 const idParams = z.object({ id: z.uuid() })
 const nameBody = z.strictObject({ name: displayName })
@@ -29,10 +31,11 @@ const listTeams = ({ ledger }: MemberDependencies): AnyRoute =>
     access: 'members:read',
     query: z.object(pageQuery),
     reply: z.object({ teams: z.array(teamSchema), next_cursor: z.string().nullable() }),
-    async handle({ query: { limit, cursor } }) {
+    async handle({ principal, query: { limit, cursor } }) {
+      const visible = visibleTeams(principal)
       const found = await ledger.read<TeamRow>(
-        `select ${teamColumns} from teams t where t.id > coalesce(?, '') order by t.id limit ?`,
-        [startOf(cursor, { list: 'teams' }), limit + 1],
+        `select ${teamColumns} from teams t where t.id > coalesce(?, '') and ${visible.sql} order by t.id limit ?`,
+        [startOf(cursor, { list: 'teams' }), ...visible.args, limit + 1],
       )
       const { rows, next_cursor } = cutPage(found, limit, { list: 'teams' })
       return { reply: { teams: rows.map(teamRecord), next_cursor } }
@@ -77,7 +80,10 @@ const getTeam = (dependencies: MemberDependencies): AnyRoute =>
     access: 'members:read',
     params: idParams,
     reply: teamSchema,
-    handle: ({ params: { id } }) => answer(dependencies, id),
+    async handle({ principal, params: { id } }) {
+      await requireVisibleTeam(dependencies.ledger, principal, id)
+      return await answer(dependencies, id)
+    },
   })
 
 const renameTeam = (dependencies: MemberDependencies): AnyRoute =>

@@ -1,5 +1,6 @@
 /** An installation for tests: migrated files, a first start, and a fleet that answers as if nobody were connected. */
 import { randomBytes } from 'node:crypto'
+import { settingsSchema } from '../config.ts'
 import { createRecorder } from '../events/change.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Fleet } from '../fleet/fleet.ts'
@@ -9,6 +10,8 @@ import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { type TemporaryStore, temporaryStore } from '../store/test-store.ts'
+import { alertThresholds } from '../tokens/alerts.ts'
+import { uncounted } from '../tokens/depletion.ts'
 import type { TokenDependencies } from '../tokens/minting.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
 import { anonymous, type Principal } from '../tokens/principal.ts'
@@ -81,7 +84,11 @@ export async function temporaryInstallation(): Promise<TemporaryInstallation> {
     clock,
     announced,
     installation,
-    deps: { state, ledger, recorder, fleet, clock, newId, randomBytes },
+    deps: {
+      ...{ state, ledger, recorder, fleet, clock, newId, randomBytes },
+      depletion: uncounted,
+      alerts: alertThresholds(settingsSchema.parse({})),
+    },
     owner: { ...anonymous, kind: 'token', name: 'token:test', roles: ['owner'], permissions: permissionsOf(['owner']) },
     teamId: await only(ledger, 'teams'),
     userId: await only(ledger, 'users'),

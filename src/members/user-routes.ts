@@ -1,5 +1,7 @@
 /** `/v1/users`: the people of the organization. */
 import { z } from 'zod'
+import { entityTag, requireVersion } from '../api/entity-tag.ts'
+import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import type { Statement } from '../store/open.ts'
@@ -8,7 +10,6 @@ import type { Principal } from '../tokens/principal.ts'
 import { revokeToken } from '../tokens/revoke.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { changesOf, memberEvent, recordChange } from './member-event.ts'
-import { cutPage, entityTag, pageQuery, requireVersion, startOf } from './page.ts'
 import { endSessionsOf } from './session.ts'
 import { newPasswordHash } from './sign-in.ts'
 import {
@@ -26,6 +27,7 @@ import {
   userSchema,
   userStatuses,
 } from './user.ts'
+import { requireVisibleUser, visibleUsers } from './visibility.ts'
 
 const idParams = z.object({ id: z.uuid() })
 
@@ -45,12 +47,13 @@ const listUsers = ({ ledger }: MemberDependencies): AnyRoute =>
     access: 'members:read',
     query: z.object({ role: z.enum(userRoles).optional(), status: z.enum(userStatuses).optional(), ...pageQuery }),
     reply: z.object({ users: z.array(userSchema), next_cursor: z.string().nullable() }),
-    async handle({ query: { role, status, limit, cursor } }) {
+    async handle({ principal, query: { role, status, limit, cursor } }) {
+      const visible = visibleUsers(principal)
       const filters = { role, status }
       const found = await ledger.read<UserRow>(
         `select * from users where id > coalesce(?, '') and role = coalesce(?, role) and status = coalesce(?, status)
-         order by id limit ?`,
-        [startOf(cursor, filters), role ?? null, status ?? null, limit + 1],
+           and ${visible.sql} order by id limit ?`,
+        [startOf(cursor, filters), role ?? null, status ?? null, ...visible.args, limit + 1],
       )
       const { rows, next_cursor } = cutPage(found, limit, filters)
       const teams = await teamsOfUsers(
@@ -105,7 +108,10 @@ const getUser = (dependencies: MemberDependencies): AnyRoute =>
     access: 'members:read',
     params: idParams,
     reply: userSchema,
-    handle: ({ params: { id } }) => answer(dependencies, id),
+    async handle({ principal, params: { id } }) {
+      await requireVisibleUser(dependencies.ledger, principal, id)
+      return await answer(dependencies, id)
+    },
   })
 
 const userChanges = z.strictObject({

@@ -1,8 +1,9 @@
 /** `/v1/policies` (contract section 7). */
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
+import { entityTag, requireVersion } from '../api/entity-tag.ts'
+import { pageQuery } from '../api/page.ts'
 import { type AnyRoute, type Call, route } from '../api/route.ts'
-import { entityTag, pageQuery, requireVersion } from '../members/page.ts'
 import {
   createPolicy,
   deletePolicy,

@@ -1,5 +1,6 @@
 /** What the routes of the catalog share: their dependencies, their pages, and how a change and its event are made. */
 import { z } from 'zod'
+import { entityTag } from '../api/entity-tag.ts'
 import type { Answer } from '../api/route.ts'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event.ts'
@@ -7,7 +8,6 @@ import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import { entityTag } from '../members/page.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
 

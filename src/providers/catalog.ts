@@ -72,7 +72,7 @@ export async function registerProvidersFromEnvironment(options: RegistrationOpti
 /** The providers for which the environment has a key. */
 export function findProviders(environment: RegistrationOptions['environment']): FoundProvider[] {
   return fromEnvironment.flatMap(({ name, key, baseUrl }) => {
-    const apiKey = environment[key]
+    const apiKey = environment[key]?.trim()
     if (apiKey === undefined || apiKey === '') return []
     const url = baseUrl === null ? null : baseUrlOf(environment[baseUrl], baseUrl)
     return [{ name, kind: name, baseUrl: url, apiKey, allowUnlistedModels: true, models: [] }]

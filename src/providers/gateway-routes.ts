@@ -1,8 +1,9 @@
 /** `/v1/gateways`: the records that runtime tokens are bound to, and what holds at each of these gateways. */
 import { z } from 'zod'
+import { requireVersion } from '../api/entity-tag.ts'
+import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
-import { cutPage, pageQuery, requireVersion, startOf } from '../members/page.ts'
 import type { Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
 import { gateways } from '../store/state.ts'

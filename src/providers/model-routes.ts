@@ -1,10 +1,11 @@
 /** `/v1/catalog/models`: which provider answers for a model, under which name, at what price, and what is tried after. */
 import { z } from 'zod'
+import { requireVersion } from '../api/entity-tag.ts'
+import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import type { Family } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
-import { cutPage, pageQuery, requireVersion, startOf } from '../members/page.ts'
 import type { Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
 import { models } from '../store/state.ts'

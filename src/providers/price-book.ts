@@ -61,7 +61,7 @@ export class PriceBook {
   #listed(model: PricedModel, now: number): ListedModel | null {
     if (this.#table === null || isSimulated(model)) return null
     const { upstreamModel, provider } = model
-    const key = `${provider.id}/${upstreamModel}`
+    const key = `${provider.id} ${provider.baseUrl} ${upstreamModel}`
     const known = this.#remembered.get(key)
     if (known !== undefined && (known.listed === null || now < known.listed.until)) return known.listed
     const listed = this.#table.listedModel(provider.kind, provider.baseUrl, upstreamModel, now)

@@ -77,6 +77,18 @@ export const tokens = sqliteTable('tokens', {
   accountId: text('account_id'),
 })
 
+/** Kept by triggers on `tokens`; no team is ''. */
+export const tokenCounts = sqliteTable(
+  'token_counts',
+  {
+    purpose: text('purpose').notNull(),
+    keyClass: text('key_class').notNull(),
+    teamId: text('team_id').notNull(),
+    count: integer('count').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.purpose, table.keyClass, table.teamId] })],
+)
+
 export const pendingChanges = sqliteTable('pending_changes', {
   eventId: text('event_id').primaryKey(),
   statements: text('statements').notNull(),
@@ -154,9 +166,7 @@ export const usageAccounts = sqliteTable('usage_accounts', {
   ownerId: text('owner_id'),
   kind: text('kind').notNull(),
   settled: integer('settled').notNull().default(0),
-  floor: integer('floor').notNull().default(1),
   exhaustedAt: integer('exhausted_at'),
-  exhaustedTold: integer('exhausted_told').notNull().default(0),
   refused: integer('refused').notNull().default(0),
   refusedTold: integer('refused_told').notNull().default(0),
   closedAt: integer('closed_at'),

@@ -14,7 +14,7 @@ import type { LastUse } from './last-use.ts'
 import { type Permission, permissionsOf, type Role } from './permissions.ts'
 import { anonymous, type Principal } from './principal.ts'
 import { tokenResourceName } from './record.ts'
-import { hashSecret, secretKind } from './secret.ts'
+import { bearerSecret, hashSecret, secretKind } from './secret.ts'
 
 export interface AuthenticatorOptions {
   state: Database
@@ -32,7 +32,7 @@ export function createAuthenticator(options: AuthenticatorOptions): (request: Re
   return async (request) => {
     const header = request.headers.get('authorization')
     if (header === null || header.trim() === '') return anonymous
-    const [, secret = ''] = /^bearer +(\S+)$/i.exec(header.trim()) ?? []
+    const secret = bearerSecret(header) ?? ''
     const kind = secretKind(secret)
     if (kind === 'token') return tokenPrincipal(options, hashSecret(secret))
     if (kind === 'session') return sessionPrincipal(options, hashSecret(secret))

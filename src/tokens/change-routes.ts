@@ -30,11 +30,10 @@ const update = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     body: updateTokenBody,
     reply: tokenRecordSchema.extend({ propagation: propagationSchema }),
     async handle(call) {
-      const ifMatch = call.headers.get('if-match')
       const [actor, { id }] = [actorOf(call), call.params]
       const attempted = { type: 'token.updated', tokenId: id } as const
       const { token, propagation } = await recordingRefusal(deps, actor, attempted, () =>
-        updateToken(deps, actor, id, call.body, ifMatch),
+        updateToken(deps, actor, id, call.body, call.headers),
       )
       const updated = await toRecord(token)
       return { reply: { ...updated, propagation: await propagation() }, headers: etag(updated) }
@@ -98,19 +97,15 @@ const emergencyRevoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute 
     body: z.strictObject({
       explanation: z.string().trim().min(1).max(2000),
       revoke_active_sessions: z
-        .literal(false)
-        .optional()
-        .describe('Running requests finish; cutting them is not supported'),
+        .boolean()
+        .default(false)
+        .describe('Also end the requests and connections that the token has open on connected gateways'),
     }),
     reply: tokenRecordSchema.extend({ proof_event_id: z.uuid(), propagation: propagationSchema }),
     async handle(call) {
-      const { explanation } = call.body
-      const { token, eventId, propagation } = await emergencyRevokeToken(
-        deps,
-        actorOf(call),
-        call.params.id,
-        explanation,
-      )
+      const { explanation, revoke_active_sessions: cutRunning } = call.body
+      const how = { explanation, cutRunning }
+      const { token, eventId, propagation } = await emergencyRevokeToken(deps, actorOf(call), call.params.id, how)
       const revoked = await toRecord(token)
       const reply = { ...revoked, proof_event_id: eventId, propagation: await propagation() }
       return { reply, headers: etag(revoked) }

@@ -1,10 +1,14 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { createToken } from './create.ts'
+import type { DepletionView } from './depletion.ts'
 import { tokenStatus } from './governed.ts'
-import { listTokens, listTokensQuery, statusSql } from './list.ts'
-import { openToken } from './stored-token.ts'
+import { listTokens, listTokensQuery } from './list.ts'
+import { tokenStatuses } from './record.ts'
+import { statusCondition } from './status-condition.ts'
+import { openToken, type StoredToken } from './stored-token.ts'
 import { createTokenBody } from './token-body.ts'
+import { type TokenViews, tokenViews } from './views.ts'
 
 let made: TemporaryInstallation
 beforeEach(async () => {
@@ -19,7 +23,10 @@ const make = (fields: object = {}) =>
     createTokenBody.parse({ name: 'one', purpose: 'general', ...fields }),
   )
 const list = (query: object, principal = made.owner) =>
-  listTokens(made.store.ledger, principal, listTokensQuery.parse(query), made.clock.now())
+  listTokens(made.store.ledger, principal, listTokensQuery.parse(query), {
+    now: made.clock.now(),
+    depletion: made.deps.depletion,
+  })
 
 test('pages hold every token once, newest first, whatever is made while paging', async () => {
   const ids: string[] = []
@@ -58,24 +65,79 @@ test('each filter keeps what it names', async () => {
   expect((await list({ status: 'budget_exhausted' })).tokens).toEqual([])
 })
 
-test('the status filter agrees with the status that is shown, at every instant around its changes', async () => {
+/** Says that what costs nothing is used up, as the usage ledger says it of its accounts. */
+const depletion: DepletionView = {
+  read: async () => new Map(),
+  exhausted: (status) =>
+    status === 'budget_exhausted' ? 'max_budget is 1' : '(max_budget is not 1 and max_requests is 1)',
+  nearExhaustion: () => 'false',
+}
+
+test('the status filters agree with the status that is shown, at every instant around its changes', async () => {
   const { ledger } = made.store
   const instants = [null, 10, 20]
+  const limits = [
+    [null, null],
+    [1, 1],
+    [2, 1],
+  ] as const
   for (const expiresAt of instants)
     for (const rotatedAt of instants)
-      for (const revokedAt of [null, 15]) {
-        const { token } = await make()
-        await ledger.write([
-          {
-            sql: 'update tokens set expires_at = ?, rotated_at = ?, revoked_at = ? where id = ?',
-            args: [expiresAt, rotatedAt, revokedAt, token.id],
-          },
-        ])
-      }
+      for (const revokedAt of [null, 15])
+        for (const [maxBudget, maxRequests] of limits) {
+          const { token } = await make()
+          await ledger.write([
+            {
+              sql: `update tokens set expires_at = ?, rotated_at = ?, revoked_at = ?, max_budget = ?, max_requests = ?
+                where id = ?`,
+              args: [expiresAt, rotatedAt, revokedAt, maxBudget, maxRequests, token.id],
+            },
+          ])
+        }
+  const shown = (token: StoredToken, now: number) => {
+    const status = tokenStatus(token, now)
+    if (status !== 'active') return status
+    return token.maxBudget === 1 ? 'budget_exhausted' : token.maxRequests === 1 ? 'request_exhausted' : 'active'
+  }
   for (const now of [0, 9, 10, 11, 19, 20, 21]) {
-    const rows = await ledger.read(`select *, ${statusSql} as shown from tokens`, [now, now])
-    expect(rows.length).toBe(20)
-    for (const row of rows) expect(row.shown).toBe(tokenStatus(openToken(row), now))
+    const tokens = (await ledger.read('select * from tokens')).map(openToken)
+    const views = await tokenViews(ledger, made.owner, { now, depletion })
+    expect(views.total).toBe(tokens.length)
+    for (const status of tokenStatuses) {
+      const { sql, args } = statusCondition(status, now, depletion)
+      const found = await ledger.read<{ id: string }>(`select id from tokens where ${sql} order by id`, args)
+      const expected = tokens.filter((token) => shown(token, now) === status)
+      expect(found.map(({ id }) => id)).toEqual(expected.map(({ id }) => id).toSorted())
+      expect(views.by_status[status] ?? 0).toBe(expected.length)
+    }
+  }
+})
+
+test('the kept counts follow tokens that are made, moved to a team and removed', async () => {
+  const { ledger } = made.store
+  const counted = () => tokenViews(ledger, made.owner, { now: 0, depletion })
+  const before = await counted()
+  const { token } = await make({ key_class: 'virtual' })
+  expect((await counted()).by_key_class.virtual).toBe(1)
+  await ledger.write([{ sql: 'update tokens set team_id = ? where id = ?', args: [made.teamId, token.id] }])
+  const moved = await counted()
+  const teamCount = (views: TokenViews) => views.by_team.find(({ team_id }) => team_id === made.teamId)?.count ?? 0
+  expect(teamCount(moved)).toBe(teamCount(before) + 1)
+  const ofTeam = await tokenViews(ledger, { ...made.owner, teamId: made.teamId }, { now: 0, depletion })
+  expect(ofTeam.total).toBe(teamCount(moved))
+  await ledger.write([{ sql: 'delete from tokens where id = ?', args: [token.id] }])
+  expect(await counted()).toEqual(before)
+})
+
+test('filters and counts of what has ended walk an index of their own', async () => {
+  for (const status of ['revoked', 'rotated', 'expired'] as const) {
+    const { sql, args } = statusCondition(status, 1, depletion)
+    const plan = await made.store.ledger.read<{ detail: string }>(
+      `explain query plan select * from tokens where ${sql} order by id desc limit 101`,
+      args,
+    )
+    const index = { revoked: 'tokens_revoked', rotated: 'tokens_rotated', expired: 'tokens_expiring' }[status]
+    expect(plan.map(({ detail }) => detail).join()).toContain(`USING INDEX ${index}`)
   }
 })
 

@@ -10,7 +10,9 @@ import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { fromNano } from '../lib/money.ts'
 import type { Database, Statement } from '../store/open.ts'
+import type { AlertThresholds } from './alerts.ts'
 import type { Ownership } from './creation.ts'
+import type { DepletionView } from './depletion.ts'
 import type { Principal } from './principal.ts'
 import type { TokenProfile, TokenScope } from './scope.ts'
 import { hashSecret, makeSecret, secretHint } from './secret.ts'
@@ -25,6 +27,8 @@ export interface TokenDependencies {
   newId: NewId
   /** Cryptographically strong. */
   randomBytes(size: number): Uint8Array
+  depletion: DepletionView
+  alerts: AlertThresholds
 }
 
 /** Who asks for a change, and by which request. */

@@ -1,10 +1,11 @@
 /**
  * A token as the API shows it (contract section 3, Record). The secret is not among what it is made from. Status is
- * computed for the instant of reading; the counts of depletion are null until something counts them.
+ * computed for the instant of reading; the counts of depletion are null where nothing counts them.
  */
 import { z } from 'zod'
 import { timestamp } from '../lib/clock.ts'
 import { fromNano } from '../lib/money.ts'
+import type { TokenDepletion } from './depletion.ts'
 import { keyClasses, principalTypes, purposes, tokenStatus } from './governed.ts'
 import { roles } from './permissions.ts'
 import type { StoredToken } from './stored-token.ts'
@@ -85,8 +86,14 @@ const instantOf = (milliseconds: number | null): string | null =>
 const amountOf = (nano: number | null): number | null => (nano === null ? null : fromNano(nano))
 const present = <Value>(value: Value | null): Value | undefined => value ?? undefined
 
-/** The record at the instant `now`. */
-export function tokenRecord(token: StoredToken, organizationId: string, now: number): TokenRecord {
+/** The record at the instant `now`, with what has been used where that is counted. */
+export function tokenRecord(
+  token: StoredToken,
+  organizationId: string,
+  now: number,
+  used: TokenDepletion | null,
+): TokenRecord {
+  const status = tokenStatus(token, now)
   return {
     id: token.id,
     name: token.name,
@@ -104,11 +111,11 @@ export function tokenRecord(token: StoredToken, organizationId: string, now: num
     rate_limit_tpm: token.rateLimitTpm,
     metadata_trust: token.metadataTrust,
     version: token.version,
-    status: tokenStatus(token, now),
+    status: status === 'active' ? (used?.status ?? status) : status,
     expires_at: instantOf(token.expiresAt),
     max_budget: amountOf(token.maxBudget),
     max_requests: token.maxRequests,
-    depletion: depletionOf(token),
+    depletion: depletionOf(token, used),
     resource_id: token.id,
     resource_vrn: tokenResourceName(organizationId, token.id),
     metadata: token.metadata,
@@ -134,17 +141,14 @@ function bindingsOf(token: StoredToken): TokenRecord['bindings'] {
   }
 }
 
-function depletionOf(token: StoredToken): TokenRecord['depletion'] {
-  return {
-    currency: 'USD',
-    max_budget: amountOf(token.maxBudget),
-    current_spend: null,
-    remaining_budget: null,
-    max_requests: token.maxRequests,
-    current_requests: null,
-    remaining_requests: null,
-  }
-}
+const notCounted = { current_spend: null, remaining_budget: null, current_requests: null, remaining_requests: null }
+
+const depletionOf = (token: StoredToken, used: TokenDepletion | null): TokenRecord['depletion'] => ({
+  currency: 'USD',
+  max_budget: amountOf(token.maxBudget),
+  max_requests: token.maxRequests,
+  ...(used?.depletion ?? notCounted),
+})
 
 function revocationOf({ revokedAt, revocation }: StoredToken): TokenRecord['revocation'] {
   if (revokedAt === null) return null

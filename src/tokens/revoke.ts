@@ -31,31 +31,39 @@ export async function revokeToken(deps: TokenDependencies, actor: Actor, id: str
 }
 
 /**
- * Revokes a token of whatever class and says why; the id of the event is the proof. Throws `not_found`, and
+ * Revokes a token of whatever class and says why; the id of the event is the proof. `cutRunning` also ends the requests
+ * and connections that the token has open on connected gateways. Throws `not_found`, and
  * `token_not_active` where it is revoked already.
  */
 export async function emergencyRevokeToken(
   deps: TokenDependencies,
   actor: Actor,
   id: string,
-  explanation: string,
+  { explanation, cutRunning }: { explanation: string; cutRunning: boolean },
 ): Promise<Revoked & { eventId: string }> {
   const token = await requireToken(deps.ledger, actor.principal, id)
   if (token.revokedAt !== null) throw new Failure('token_not_active', { message: 'The token is already revoked' })
-  return recordRevocation(deps, actor, token, { by: actor.principal.name, emergency: true, explanation })
+  return recordRevocation(deps, actor, token, { by: actor.principal.name, emergency: true, explanation }, cutRunning)
 }
 
-async function recordRevocation(deps: TokenDependencies, actor: Actor, token: StoredToken, revocation: Revocation) {
+async function recordRevocation(
+  deps: TokenDependencies,
+  actor: Actor,
+  token: StoredToken,
+  revocation: Revocation,
+  cutRunning = false,
+) {
   const only = await requireStateRow(deps.state, token.id)
   const now = deps.clock.now()
   const { emergency, explanation } = revocation
+  const said = explanation === null ? {} : { explanation, revoke_active_sessions: cutRunning }
   const event = tokenEvent(
     {
       type: emergency ? 'token.emergency_revoked' : 'token.revoked',
       actor,
       tokenId: token.id,
       eventTeamId: only.eventTeamId,
-      details: { token_id: token.id, name: token.name, ...(explanation === null ? {} : { explanation }) },
+      details: { token_id: token.id, name: token.name, ...said },
     },
     deps,
   )
@@ -72,6 +80,7 @@ async function recordRevocation(deps: TokenDependencies, actor: Actor, token: St
       },
     ],
     deny: [only.hash],
+    cut: cutRunning ? [only.hash] : [],
   })
   return {
     token: { ...token, revokedAt: now, revocation, version: head.version },

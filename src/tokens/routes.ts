@@ -9,11 +9,10 @@ import { changeRoutes } from './change-routes.ts'
 import { createToken } from './create.ts'
 import { listTokens, listTokensQuery } from './list.ts'
 import type { TokenDependencies } from './minting.ts'
-import { type TokenRecord, tokenRecord, tokenRecordSchema } from './record.ts'
+import { tokenRecord, tokenRecordSchema } from './record.ts'
 import { recordingRefusal } from './refusal.ts'
 import { revokeToken } from './revoke.ts'
-import { actorOf, etag, idParams, type ToRecord, tokenValue } from './route-parts.ts'
-import type { StoredToken } from './stored-token.ts'
+import { actorOf, etag, idParams, type ToRecord, type ToRecords, tokenValue } from './route-parts.ts'
 import { createTokenBody } from './token-body.ts'
 import { validateToken, validationSchema } from './validate.ts'
 import { tokenViews, tokenViewsSchema } from './views.ts'
@@ -21,13 +20,22 @@ import { requireToken } from './visibility.ts'
 
 export function tokenRoutes(deps: TokenDependencies): AnyRoute[] {
   const organizationId = organizationOf(deps.ledger)
-  const toRecord = async (token: StoredToken): Promise<TokenRecord> => ({
-    ...tokenRecord(token, await organizationId(), deps.clock.now()),
-    policies: await attachedPolicies(deps.ledger, token.policyIds),
-  })
+  const toRecords: ToRecords = async (tokens) => {
+    const [organization, used] = [await organizationId(), await deps.depletion.read(tokens)]
+    const policies = await attachedPolicies(deps.ledger, [...new Set(tokens.flatMap(({ policyIds }) => policyIds))])
+    return tokens.map((token) => ({
+      ...tokenRecord(token, organization, deps.clock.now(), used.get(token.id) ?? null),
+      policies: policies.filter(({ id }) => token.policyIds.includes(id)),
+    }))
+  }
+  const toRecord: ToRecord = async (token) => {
+    const [record] = await toRecords([token])
+    if (record === undefined) throw new Error('A token has no record')
+    return record
+  }
   return [
     create(deps, toRecord),
-    list(deps, toRecord),
+    list(deps, toRecords),
     alerts(deps, organizationId),
     views(deps),
     validate(deps),
@@ -57,7 +65,7 @@ const create = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     },
   })
 
-const list = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
+const list = (deps: TokenDependencies, toRecords: ToRecords): AnyRoute =>
   route({
     method: 'GET',
     path: '/v1/tokens',
@@ -67,8 +75,9 @@ const list = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     query: listTokensQuery,
     reply: z.object({ tokens: z.array(tokenRecordSchema), next_cursor: z.string().nullable() }),
     async handle({ principal, query }) {
-      const page = await listTokens(deps.ledger, principal, query, deps.clock.now())
-      return { reply: { tokens: await Promise.all(page.tokens.map(toRecord)), next_cursor: page.nextCursor } }
+      const at = { now: deps.clock.now(), depletion: deps.depletion }
+      const page = await listTokens(deps.ledger, principal, query, at)
+      return { reply: { tokens: await toRecords(page.tokens), next_cursor: page.nextCursor } }
     },
   })
 
@@ -103,23 +112,23 @@ const revoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     },
   })
 
-const alerts = ({ ledger, clock }: TokenDependencies, organizationId: () => Promise<string>): AnyRoute =>
+const alerts = (deps: TokenDependencies, organizationId: () => Promise<string>): AnyRoute =>
   route({
     method: 'GET',
     path: '/v1/tokens/alerts',
     tag: 'Tokens',
-    summary: 'List what to look at: tokens that expire, have expired, are due for rotation, were revoked in emergency',
+    summary:
+      'List tokens to look at: near exhaustion or exhausted, expiring, expired, due for rotation, revoked in emergency',
     access: 'tokens:read',
     query: listAlertsQuery,
     reply: z.object({ alerts: z.array(alertSchema), next_cursor: z.string().nullable() }),
     async handle({ principal, query }) {
-      const at = { organizationId: await organizationId(), now: clock.now() }
-      const page = await listAlerts(ledger, principal, query, at)
+      const page = await listAlerts(deps, principal, query, await organizationId())
       return { reply: { alerts: page.alerts, next_cursor: page.nextCursor } }
     },
   })
 
-const views = ({ ledger, clock }: TokenDependencies): AnyRoute =>
+const views = ({ ledger, clock, depletion }: TokenDependencies): AnyRoute =>
   route({
     method: 'GET',
     path: '/v1/tokens/views',
@@ -127,7 +136,9 @@ const views = ({ ledger, clock }: TokenDependencies): AnyRoute =>
     summary: 'Count tokens by status, purpose, key class and team',
     access: 'tokens:read',
     reply: tokenViewsSchema,
-    handle: async ({ principal }) => ({ reply: await tokenViews(ledger, principal, clock.now()) }),
+    handle: async ({ principal }) => ({
+      reply: await tokenViews(ledger, principal, { now: clock.now(), depletion }),
+    }),
   })
 
 const validate = (deps: TokenDependencies): AnyRoute =>

@@ -41,3 +41,8 @@ export const hashSecret = (secret: string): string => new Bun.CryptoHasher('sha2
 export const secretHint = (secret: string): string => secret.slice(0, 12)
 
 const checksum = (body: string): string => encodeBase62(Bun.hash.crc32(body), checksumLength)
+
+const bearer = /^bearer +(\S+)$/i
+
+/** The credential of an Authorization header's value (RFC 6750 section 2.1); null where it holds none. */
+export const bearerSecret = (header: string | null): string | null => bearer.exec(header?.trim() ?? '')?.[1] ?? null

@@ -1,5 +1,6 @@
 /** Updating: name, metadata and roles freely, everything else only narrower, by one who read the present version. */
 
+import { requireVersion } from '../api/entity-tag.ts'
 import { versionArgument } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Propagation } from '../fleet/wire.ts'
@@ -23,7 +24,7 @@ export interface Updated {
 }
 
 /**
- * `ifMatch` is the If-Match header. Throws `version_mismatch` where it is another version, `token_scope_widened` naming
+ * `headers` may hold If-Match. Throws `version_mismatch` where it is another version, `token_scope_widened` naming
  * the first wider field, `token_not_active`, `permission_denied`, `conflict` where somebody else was faster.
  */
 export async function updateToken(
@@ -31,23 +32,19 @@ export async function updateToken(
   actor: Actor,
   id: string,
   body: UpdateTokenBody,
-  ifMatch: string | null,
+  headers: Headers,
 ): Promise<Updated> {
   const token = await requireToken(deps.ledger, actor.principal, id)
-  if (!matches(ifMatch, token.version)) throw new Failure('version_mismatch')
+  requireVersion(headers, token.version)
   if (tokenStatus(token, deps.clock.now()) !== 'active') throw new Failure('token_not_active')
   const scope = await checkedScope(deps, actor, token, body)
   try {
     return await write(deps, actor, token, scope, body)
   } catch (error) {
-    const raced = error instanceof Failure && error.code === 'conflict' && ifMatch !== null
+    const raced = error instanceof Failure && error.code === 'conflict' && headers.has('if-match')
     throw raced ? new Failure('version_mismatch', { cause: error }) : error
   }
 }
-
-/** RFC 9110 section 13.1.1; no header matches every version. */
-const matches = (ifMatch: string | null, version: number): boolean =>
-  ifMatch === null || ifMatch.split(',').some((tag) => ['*', `"${version}"`, `${version}`].includes(tag.trim()))
 
 async function checkedScope(
   deps: TokenDependencies,

@@ -1,7 +1,7 @@
 /** Whether a secret is one of a usable token, for programs that take tokens of this installation (contract section 3). */
 import { z } from 'zod'
-import type { Database } from '../store/open.ts'
 import { tokenStatus } from './governed.ts'
+import type { TokenDependencies } from './minting.ts'
 import type { Principal } from './principal.ts'
 import { hashSecret, secretKind } from './secret.ts'
 import { openToken } from './stored-token.ts'
@@ -9,13 +9,16 @@ import { visibleTokens } from './visibility.ts'
 
 export const validationSchema = z.union([
   z.object({ valid: z.literal(true), token_id: z.uuid() }),
-  z.object({ valid: z.literal(false), reason: z.enum(['malformed', 'unknown', 'revoked', 'rotated', 'expired']) }),
+  z.object({
+    valid: z.literal(false),
+    reason: z.enum(['malformed', 'unknown', 'revoked', 'rotated', 'expired', 'budget_exhausted', 'request_exhausted']),
+  }),
 ])
 export type Validation = z.infer<typeof validationSchema>
 
 /** A token that the principal may not see is unknown to it. */
 export async function validateToken(
-  { state, ledger }: { state: Database; ledger: Database },
+  { state, ledger, depletion }: Pick<TokenDependencies, 'state' | 'ledger' | 'depletion'>,
   principal: Principal,
   secret: string,
   now: number,
@@ -31,6 +34,7 @@ export async function validateToken(
       : await ledger.read(`select * from tokens where id = ? and ${visible.sql}`, [found.id, ...visible.args])
   if (row === undefined) return { valid: false, reason: 'unknown' }
   const token = openToken(row)
-  const status = tokenStatus(token, now)
+  const byTime = tokenStatus(token, now)
+  const status = byTime === 'active' ? ((await depletion.read([token])).get(token.id)?.status ?? byTime) : byTime
   return status === 'active' ? { valid: true, token_id: token.id } : { valid: false, reason: status }
 }

@@ -167,7 +167,9 @@ export class Authority {
       const known = this.#processes.get(lane)
       const repeated = known?.process === request.process && !known.first(request.number)
       if (known?.process === request.process && !repeated) return true
-      resolve({ ...empty, hello: repeated ? null : 'needed' })
+      // What the first of them is granted the lane must look for, whichever answer reaches it.
+      if (repeated) reject(new Failure('conflict'))
+      else resolve({ ...empty, hello: 'needed' })
       return false
     }
     try {

@@ -3,7 +3,7 @@
  *
  * 1. Input: no tokenizer makes more tokens than there are UTF-8 bytes, so the body's length and an allowance for what
  *    templates put around each message bound it, or the model's context window where that is smaller. What the body does
- *    not hold, and pictures and sound, whose tokens have nothing to do with their bytes, take the window.
+ *    not hold, and what its bytes do not tell, as pictures, takes the window (the dialect says so).
  * 2. Tools that the provider runs read the whole context once more for each use, so they multiply the input.
  * 3. Output: the caller's limit, the catalog's, or the window, times the answers that were asked for.
  * 4. Each token at the dearest rate of every tier that the input can reach; a token of input that may be written to a
@@ -16,7 +16,6 @@ import type { Family, RequestFacts } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import { nanoOf, type Price, type PriceTier } from '../providers/price.ts'
 import { audioCost } from './cost.ts'
-import { holdsMedia, hostedToolUses, repricingMember } from './request-scope.ts'
 
 /** Tokens that a template adds to a request, to each message of it, and to one that has tools. */
 const requestAllowance = 64
@@ -73,9 +72,9 @@ export function affordableOutput(bound: CostBound, granted: number): number {
 export function boundOf(request: BoundedRequest, { price, contextWindow, maxOutputTokens }: BoundedModel): CostBound {
   const { facts, parsed, family } = request
   if (price === null) throw new Failure('tokens.model_unpriced', { param: 'model' })
-  const repricing = parsed === null ? null : repricingMember(parsed)
-  const unbounded = facts.unbounded ?? repricing
-  if (unbounded !== null) throw boundless(unbounded)
+  if (facts.unbounded !== null) throw boundless(facts.unbounded)
+  // A surcharge that no list price tells.
+  if (parsed?.inference_geo !== undefined) throw boundless('inference_geo')
   if (family === 'transcriptions' && price.audioHour !== null) {
     return fixedBound(price.request + audioCost(price.audioHour, request.body.length / leastAudioBytesPerSecond))
   }
@@ -100,14 +99,9 @@ function tokenBound(
   maxOutputTokens: number | null,
 ): CostBound {
   const { facts, parsed } = request
-  const toolUses = parsed === null ? 0 : hostedToolUses(parsed)
-  if (toolUses === null) throw boundless('tools')
-  const media = parsed === null || holdsMedia(parsed)
-  const input = inputBound(request, window, { media, toolUses })
-  const rates = dearest(price, input, {
-    media,
-    hour: Buffer.from(request.body.buffer, request.body.byteOffset, request.body.length).includes('"1h"'),
-  })
+  const toolUses = facts.toolUses ?? 0
+  const input = inputBound(request, window, toolUses)
+  const rates = dearest(price, input, request)
   const most = outputBound(request, window, maxOutputTokens)
   // Tokens of a prediction that were rejected are billed as output, beside what the limit counts.
   const predicted = parsed?.prediction === undefined ? 0 : input * Math.max(1, facts.choices)
@@ -130,18 +124,13 @@ function tokenBound(
 /** Families that answer with vectors or verdicts: no output is billed. Their inputs are many, each with its own window. */
 const withoutOutput: ReadonlySet<Family> = new Set(['embeddings', 'moderations'])
 
-function inputBound(
-  { family, facts, parsed, body }: BoundedRequest,
-  window: number | null,
-  { media, toolUses }: { media: boolean; toolUses: number },
-): number {
-  const beyond = facts.beyondBody || media || toolUses > 0
-  if (beyond) {
-    if (window === null) throw boundless(facts.beyondBody || !media ? 'input' : 'messages')
+function inputBound({ family, facts, parsed, body }: BoundedRequest, window: number | null, toolUses: number): number {
+  if (facts.beyondBody || toolUses > 0 || family === 'transcriptions') {
+    if (window === null) throw boundless(toolUses > 0 ? 'tools' : family === 'transcriptions' ? 'file' : 'input')
     return window * (toolUses + 1)
   }
-  const bytes =
-    body.length + requestAllowance + messageAllowance * messagesOf(parsed) + (hasTools(parsed) ? toolAllowance : 0)
+  const tools = hasTools(parsed) ? toolAllowance : 0
+  const bytes = body.length + requestAllowance + messageAllowance * messagesOf(parsed) + tools
   const manyInputs = withoutOutput.has(family) || family === 'completions'
   return window === null || manyInputs ? bytes : Math.min(bytes, window)
 }
@@ -168,8 +157,11 @@ function thinkingBudget({ thinking }: Readonly<Record<string, unknown>>): number
   return typeof budget === 'number' && Number.isSafeInteger(budget) && budget > 0 ? budget : 0
 }
 
-/** The dearest rates of every tier that this much input reaches. */
-function dearest({ tiers }: Price, input: number, { media, hour }: { media: boolean; hour: boolean }) {
+/** The dearest rates of every tier that this much input reaches; those of sound where the body may hold some. */
+function dearest({ tiers }: Price, input: number, { family, body }: BoundedRequest) {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
+  const hour = bytes.includes('"1h"')
+  const sound = family === 'transcriptions' || bytes.includes('audio')
   const reached = tiers.filter(({ fromInputTokens }) => fromInputTokens <= input)
   const most = (rate: (tier: PriceTier) => number) => Math.max(0, ...reached.map(rate))
   return {
@@ -179,7 +171,7 @@ function dearest({ tiers }: Price, input: number, { media, hour }: { media: bool
         tier.cachedInput,
         tier.cacheWrite,
         hour ? tier.cacheWriteHour : 0,
-        media ? tier.audioInput : 0,
+        sound ? tier.audioInput : 0,
       ),
     ),
     output: most((tier) => Math.max(tier.output, tier.reasoning, tier.audioOutput)),

@@ -20,8 +20,8 @@ export const requestsAccount = (id: string): AccountName => `token/${id}/request
 export const moneyAccount = (id: string): AccountName => `token/${id}/money`
 export const budgetAccount = (id: string): AccountName => `budget/${id}`
 
-/** Whether an account counts requests; every other counts nano-dollars. */
-export const countsRequests = (account: AccountName): boolean => account.endsWith('/requests')
+/** Whether an account counts nano-dollars; the others count requests. Booked names have a window's start after `@`. */
+export const countsMoney = (account: AccountName): boolean => /^budget\/|\/money$/.test(account)
 
 /** The accounts of requests that a token draws on. */
 export const requestDemands = ({ accounts }: Pick<GovernedToken, 'accounts'>): Demand[] =>
@@ -61,7 +61,7 @@ export function usageFailure(
     const message = `Part of a limit of ${resource} is out of reach: retry shortly`
     return new Failure('usage_authority_unavailable', { message, retryAfter: retryAfter ?? 1 })
   }
-  const requests = countsRequests(account)
+  const requests = !countsMoney(account)
   if (reason === 'held') {
     const message = `What is left of ${limitName(account)} of ${resource} is held by requests that are running`
     const code = requests ? 'usage_authorization_request_limit_exceeded' : 'usage_authorization_budget_exceeded'
@@ -77,6 +77,6 @@ export function usageFailure(
 }
 
 function limitName(account: AccountName): string {
-  if (countsRequests(account)) return 'max_requests'
+  if (!countsMoney(account)) return 'max_requests'
   return account.startsWith('token/') ? 'max_budget' : 'A budget'
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AccountName, Demand } from './allowance.ts'
 import { LaneCell } from './lane-cell.ts'
-import { type CellTotals, plainName } from './lease.ts'
+import { type CellTotals, outstanding, plainName } from './lease.ts'
 
 export interface LaneAccount {
   readonly name: AccountName
@@ -109,9 +109,10 @@ export class LaneAccounts {
 
   /**
    * Takes in what the control plane says of a cell, in answer to message number `message`. A cell that is not known is
-   * as the ledger has it: only one of which the ledger has everything is ever forgotten.
+   * as the ledger has it: only one of which the ledger has everything is ever forgotten. False where the answer is older
+   * than the forgetting, and something may be granted that only a later one can tell of.
    */
-  adopt(totals: CellTotals, message: number): void {
+  adopt(totals: CellTotals, message: number): boolean {
     const known = this.#cells.get(totals.account)
     if (known !== undefined) {
       if (totals.granted > known.granted) {
@@ -119,13 +120,14 @@ export class LaneAccounts {
         const account = this.#accounts.get(plainName(totals.account))
         if (account !== undefined) account.exhausted = null
       }
-      return
+      return true
     }
-    if (message <= (this.#forgotten.get(totals.account) ?? 0)) return
+    if (message <= (this.#forgotten.get(totals.account) ?? 0)) return outstanding(totals) === 0
     const cell = new LaneCell(totals, this.#clock.monotonic())
     this.#cells.set(totals.account, cell)
     const account = this.get(plainName(totals.account))
     if (account.name === totals.account) account.cell = cell
+    return true
   }
 
   /** Cells with something to give back: unused for a while, of a window that ended, or of a tight account. */
@@ -147,7 +149,8 @@ export class LaneAccounts {
     const before = this.#clock.monotonic() - idleMs
     for (const cell of this.#cells.values()) {
       const empty = cell.open === 0 && cell.balance === 0 && cell.heard === cell.returned
-      if (!empty || cell.usedAt > before) continue
+      const asking = this.#accounts.get(plainName(cell.account))?.asking ?? false
+      if (!empty || asking || cell.usedAt > before) continue
       cell.settledBy ??= lastEvent
       if (cell.settledBy <= acknowledged) this.#drop(cell, sent)
     }

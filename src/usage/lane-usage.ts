@@ -351,7 +351,9 @@ export class LaneUsage implements Allowances {
       const doubt = this.#doubtful.get(account)
       if (doubt !== undefined && doubt < sent.sentAt) this.#doubtful.delete(account)
     }
-    for (const totals of reply.cells) this.#accounts.adopt(totals, sent.message)
+    for (const totals of reply.cells) {
+      if (!this.#accounts.adopt(totals, sent.message)) this.#doubtful.set(totals.account, sent.sentAt + doubtMs)
+    }
     const partial = new Set<string>()
     for (const grant of reply.grants) {
       const account = this.#accounts.get(grant.account)

@@ -43,7 +43,15 @@ export class TestAllowances implements Allowances {
     }
     return {
       held,
-      extend: () => false,
+      extend: (more) => {
+        if (more.some(({ account, amount }) => (this.balances.get(account) ?? amount) < amount)) return false
+        for (const { account, amount } of more) {
+          this.#add(account, -amount)
+          const of = held.find((each) => each.account === account)
+          if (of !== undefined) of.amount += amount
+        }
+        return true
+      },
       settle: (used) => {
         end()
         this.settled += 1

@@ -53,7 +53,8 @@ afterAll(async () => {
 
 const mebibyte = 1024 * 1024
 const plain = '{"model":"fake-model","messages":[]}'
-const streamed = '{"model":"fake-model","messages":[],"stream":true}'
+/** Asks for usage too, so that the gateway has nothing to ask for and to take out again. */
+const streamed = '{"model":"fake-model","messages":[],"stream":true,"stream_options":{"include_usage":true}}'
 const atEveryFrame = splitPlans['at every frame'] ?? (() => [])
 
 interface Sent {

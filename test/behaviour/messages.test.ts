@@ -132,11 +132,12 @@ test('a provider that cannot be reached is upstream_error, as JSON also where a 
 })
 
 test("the provider's own errors raise the client's", async () => {
-  upstream.next({ ...jsonReply(messagesError('overloaded_error')), status: 529 })
-  expect(await client.messages.create(asked).catch((error: unknown) => error)).toMatchObject({
+  const create = (model: string) => client.messages.create({ ...asked, model }).catch((error: unknown) => error)
+  upstream.when('overloaded', { ...jsonReply(messagesError('overloaded_error')), status: 529 })
+  expect(await create('overloaded')).toMatchObject({
     status: 529,
     error: { type: 'error', error: { type: 'overloaded_error', message: 'Said by the provider' } },
   })
-  upstream.next({ ...jsonReply(providerError('busy')), status: 429 })
-  expect(await client.messages.create(asked).catch((error: unknown) => error)).toBeInstanceOf(Anthropic.RateLimitError)
+  upstream.when('busy', { ...jsonReply(providerError('busy')), status: 429 })
+  expect(await create('busy')).toBeInstanceOf(Anthropic.RateLimitError)
 })

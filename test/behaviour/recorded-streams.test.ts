@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createToken } from '../client.ts'
-import { recordedStreams } from '../fakes/recordings.ts'
+import { type RecordedStream, recordedStreams } from '../fakes/recordings.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
@@ -8,6 +8,12 @@ import { type Gatehouse, startGatehouse } from '../harness.ts'
 setDefaultTimeout(120_000)
 
 const streams = recordedStreams()
+const asked: Readonly<Record<RecordedStream['route'], object>> = {
+  // Usage is asked for, so that the gateway has nothing to ask for and to take out again.
+  '/v1/chat/completions': { model: 'fake-model', messages: [], stream: true, stream_options: { include_usage: true } },
+  '/v1/responses': { model: 'fake-model', input: 'hello', stream: true },
+  '/v1/messages': { model: 'fake-model', max_tokens: 5, messages: [], stream: true },
+}
 /** Up to this length a stream is cut at every place. */
 const shortBytes = 1000
 
@@ -26,12 +32,12 @@ describe.skipIf(streams.length === 0)('recorded streams (skipped where ../shared
     await upstream?.close()
   })
 
-  const replay = async (route: string, bytes: Buffer, at: readonly number[]): Promise<string> => {
+  const replay = async (route: RecordedStream['route'], bytes: Buffer, at: readonly number[]): Promise<string> => {
     upstream.next({ ...streamReply(bytes), split: () => [...at] })
     const answer = await fetch(`${gatehouse.gatewayUrl}${route}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'fake-model', max_tokens: 5, messages: [], input: 'x', stream: true }),
+      body: JSON.stringify(asked[route]),
     })
     return await answer.text()
   }

@@ -229,9 +229,11 @@ function parsed(body: Uint8Array): Record<string, unknown> {
   }
 }
 
+/** Of JSON, or of a form. */
 function modelOf(body: Uint8Array): string | null {
   const { model } = parsed(body)
-  return typeof model === 'string' ? model : null
+  if (typeof model === 'string') return model
+  return /name="model"\r\n\r\n([^\r\n]*)/.exec(Buffer.from(body).toString('latin1'))?.[1] ?? null
 }
 
 const asksForStream = (body: Uint8Array): boolean => parsed(body).stream === true

@@ -11,7 +11,7 @@ create table usage_cells (
 );
 create index usage_cells_lane on usage_cells (lane);
 
--- The sum of an account's cells, and what has been said of it. `owner_id` is the token account's own id, `floor` the
+-- The sum of an account's cells, and what has been said of it. `owner_id` is the token account's own id.
 -- least that a request of it can cost: with less than that left the account is used up. `refused` is what lanes claimed
 -- beyond what they had been granted.
 create table usage_accounts (
@@ -19,9 +19,7 @@ create table usage_accounts (
   owner_id text,
   kind text not null,
   settled integer not null default 0,
-  floor integer not null default 1,
   exhausted_at integer,
-  exhausted_told integer not null default 0,
   refused integer not null default 0,
   refused_told integer not null default 0,
   closed_at integer
@@ -29,7 +27,8 @@ create table usage_accounts (
 create index usage_accounts_owner on usage_accounts (owner_id);
 create index usage_accounts_exhausted on usage_accounts (kind, owner_id) where exhausted_at is not null;
 
--- The process of a lane that last said hello, and its hello's number; when the lane was given up for lost; when an operator released it.
+-- The process of a lane that last said hello, and its hello's number; when the lane was given up for lost; when an
+-- operator released it.
 alter table lanes add column process text not null default '';
 alter table lanes add column hello integer not null default 0;
 alter table lanes add column lost_at integer;

@@ -1,7 +1,6 @@
-/** Pages of people and teams (contract section 2): in the order they were made, by a cursor bound to its filters. */
+/** Pages of records (contract section 2): in the order they were made, by a cursor bound to its filters. */
 import { z } from 'zod'
-import { readCursor, writeCursor } from '../api/cursor.ts'
-import { Failure } from '../failure.ts'
+import { readCursor, writeCursor } from './cursor.ts'
 
 export const pageQuery = {
   limit: z.coerce.number().int().min(1).max(100).default(100),
@@ -25,13 +24,3 @@ export function cutPage<Row extends { id: string }>(
   if (rows.length <= limit || last === undefined) return { rows: page, next_cursor: null }
   return { rows: page, next_cursor: writeCursor(last.id, filters) }
 }
-
-/** Throws `version_mismatch` where `If-Match` (RFC 9110 section 13.1.1) names another version than the present one. */
-export function requireVersion(headers: Headers, version: number): void {
-  const sent = headers.get('if-match')
-  if (sent === null || sent.trim() === '*') return
-  const tags = sent.split(',').map((tag) => tag.trim())
-  if (!tags.includes(entityTag(version))) throw new Failure('version_mismatch')
-}
-
-export const entityTag = (version: number): string => `"${version}"`

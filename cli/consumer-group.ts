@@ -1,0 +1,84 @@
+/** `consumer-group create|list|get|update|delete`. */
+import { command, type Group, type Leaf } from './command.ts'
+import {
+  createLimit,
+  deleteLimit,
+  getLimit,
+  idArgument,
+  type LimitGroup,
+  listLimits,
+  listOf,
+  rateFlags,
+  readRates,
+  updateLimit,
+} from './limit.ts'
+import { recordFlags } from './record.ts'
+import type { Terminal } from './terminal.ts'
+import { given } from './token-scope.ts'
+
+const groups: LimitGroup = {
+  path: '/v1/consumer-groups',
+  plural: 'consumer_groups',
+  word: 'consumer group',
+  fields: ['id', 'name', 'requests_per_minute', 'tokens_per_minute'],
+}
+
+export const consumerGroup = (terminal: Terminal): Group => ({
+  about: 'Limit requests and tokens a minute of teams, people and tokens together',
+  commands: {
+    create: async () => create(terminal),
+    list: async () => listLimits(groups, terminal),
+    get: async () => getLimit(groups, terminal),
+    update: async () => update(terminal),
+    delete: async () => deleteLimit(groups, terminal),
+  },
+})
+
+const repeatable = ['team-id', 'user-id', 'token-id'] as const
+const memberFlags = {
+  'team-id': { type: 'string', description: 'A team in it; repeatable', valueHint: 'UUID' },
+  'user-id': { type: 'string', description: 'A person in it; repeatable', valueHint: 'UUID' },
+  'token-id': { type: 'string', description: 'A token in it; repeatable', valueHint: 'UUID' },
+} as const
+
+/** The members that were named; undefined where none were. */
+function membersOf(flags: { readonly [Name in (typeof repeatable)[number]]: string | undefined }) {
+  const teams = listOf(flags['team-id'])
+  const users = listOf(flags['user-id'])
+  const tokens = listOf(flags['token-id'])
+  if (teams === undefined && users === undefined && tokens === undefined) return undefined
+  return { teams: teams ?? [], users: users ?? [], tokens: tokens ?? [] }
+}
+
+const create = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Make a consumer group',
+    args: {
+      name: { type: 'string', required: true, description: 'What it is called' },
+      ...rateFlags,
+      ...memberFlags,
+      ...recordFlags,
+    },
+    repeatable,
+    async run(flags) {
+      const body = { name: flags.name, ...readRates(flags), members: membersOf(flags) ?? {} }
+      await createLimit(groups, body, flags, terminal)
+    },
+  })
+
+const update = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Change a consumer group; members that are given replace those it has',
+    args: {
+      ...idArgument,
+      name: { type: 'string', description: 'What it is called' },
+      ...rateFlags,
+      ...memberFlags,
+      ...recordFlags,
+    },
+    repeatable,
+    async run(flags) {
+      const body = given({ name: flags.name, ...readRates(flags), members: membersOf(flags) })
+      await updateLimit(groups, flags.id, body, flags, terminal)
+    },
+  })

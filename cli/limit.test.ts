@@ -1,0 +1,76 @@
+import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { accessPolicy } from './access-policy.ts'
+import { budget } from './budget.ts'
+import { dispatch, type Group } from './command.ts'
+import { consumerGroup } from './consumer-group.ts'
+import { recordingTerminal } from './recording-terminal.ts'
+import type { Terminal } from './terminal.ts'
+
+const requests: { method: string; target: string; body: unknown }[] = []
+const record = { id: 'b1', name: 'Research', max_budget: 5, window: 'month', scope: { kind: 'organization', id: null } }
+const server = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  async fetch(request) {
+    const { pathname, search } = new URL(request.url)
+    const text = await request.text()
+    requests.push({ method: request.method, target: pathname + search, body: text === '' ? null : JSON.parse(text) })
+    if (request.method === 'GET' && pathname === '/v1/budgets')
+      return Response.json({ budgets: [record], next_cursor: null })
+    return Response.json(record)
+  },
+})
+afterAll(() => server.stop(true))
+beforeEach(() => {
+  requests.length = 0
+})
+
+async function run(group: (terminal: Terminal) => Group, ...rawArguments: string[]): Promise<string> {
+  const environment = {
+    SERVICE_API_URL: server.url.origin,
+    SERVICE_API_TOKEN: 'gth_x',
+    XDG_CONFIG_HOME: '/nonexistent',
+  }
+  const terminal = recordingTerminal({ environment })
+  await dispatch(group(terminal), rawArguments, terminal)
+  return terminal.written()
+}
+
+test('a budget is made for whom the flags say', async () => {
+  await run(budget, 'create', '--name', 'Research', '--max-budget', '12.50', '--team-id', 't1', '--window', 'day')
+  expect(requests).toEqual([
+    {
+      method: 'POST',
+      target: '/v1/budgets',
+      body: { name: 'Research', max_budget: 12.5, window: 'day', scope: { kind: 'team', id: 't1' } },
+    },
+  ])
+  const two = run(budget, 'create', '--name', 'x', '--max-budget', '1', '--team-id', 't', '--bound')
+  await expect(two).rejects.toThrow('Give one of')
+})
+
+test('budgets are listed with what they bound', async () => {
+  expect(await run(budget, 'list')).toContain('Research')
+})
+
+test('a change names at least one field, and a deletion asks for --yes', async () => {
+  await expect(run(budget, 'update', 'b1')).rejects.toThrow('Say what is to change')
+  await expect(run(budget, 'delete', 'b1')).rejects.toThrow('--yes')
+  await run(budget, 'update', 'b1', '--max-budget', '3')
+  await run(budget, 'delete', 'b1', '--yes')
+  expect(requests.map(({ method, body }) => [method, body])).toEqual([
+    ['PATCH', { max_budget: 3 }],
+    ['DELETE', null],
+  ])
+})
+
+test('a consumer group has rates and members, an access policy rates, models and providers', async () => {
+  const rates = ['--requests-per-minute', '5', '--tokens-per-minute', '900']
+  await run(consumerGroup, 'create', '--name', 'g', ...rates, '--user-id', 'u1', '--user-id', 'u2')
+  await run(accessPolicy, 'create', '--name', 'p', ...rates, '--model', 'gpt-*,o3', '--provider', 'openai')
+  const both = { requests_per_minute: 5, tokens_per_minute: 900 }
+  expect(requests.map(({ body }) => body)).toEqual([
+    { name: 'g', ...both, members: { teams: [], users: ['u1', 'u2'], tokens: [] } },
+    { name: 'p', ...both, models: ['gpt-*', 'o3'], providers: ['openai'] },
+  ])
+})

@@ -1,0 +1,90 @@
+import { beforeEach, expect, test } from 'bun:test'
+import { chat } from '../dialects/chat.ts'
+import type { Family } from '../dialects/dialect.ts'
+import { Failure } from '../failure.ts'
+import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import type { GovernedToken } from '../tokens/governed.ts'
+import { beginExchange } from './exchange.ts'
+import { resolveModel } from './resolve-model.ts'
+import { createTestLane, type TestLane, testModel, testProvider } from './test-lane.ts'
+
+let lane: TestLane
+beforeEach(() => {
+  lane = createTestLane()
+  lane.upstreams.push(
+    testProvider({ id: 'p1', name: 'one' }),
+    testProvider({ id: 'p2', name: 'two' }),
+    testProvider({ id: 'p3', name: 'three', kind: 'anthropic' }),
+    testProvider({ id: 'p4', name: 'four', kind: 'not-known-yet' }),
+  )
+})
+
+/** The paths of a request, as `provider/upstream model`, or the code it is refused with. */
+function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Family = 'chat'): string[] | string {
+  const secret = lane.addToken(members)
+  const hash = new Bun.CryptoHasher('sha256').update(secret).digest('hex')
+  const exchange = beginExchange(
+    {
+      request: new Request('http://localhost/'),
+      connection: null,
+      requestId: 'r',
+      route: chat.route,
+      family,
+      dialect: { ...chat, family },
+    },
+    { clock: systemClock, newId },
+  )
+  exchange.facts = chat.read({ model, messages: [] })
+  exchange.token = lane.tokens.get(hash) ?? null
+  try {
+    resolveModel(exchange, { lane })
+  } catch (thrown) {
+    if (thrown instanceof Failure) return `${thrown.status} ${thrown.code} ${thrown.param}`
+    throw thrown
+  }
+  expect(exchange.model).toBe(exchange.paths[0] ?? null)
+  return exchange.paths.map(({ provider, upstreamModel }) => `${provider.name}/${upstreamModel}`)
+}
+
+test('a model that the catalog does not list is the first provider’s that takes such models', () => {
+  expect(pathsOf('anything')).toEqual(['one/anything'])
+  expect(pathsOf('anything', {}, 'messages')).toEqual(['three/anything'])
+})
+
+test('a token bound to a provider gets unlisted models from that one', () => {
+  expect(pathsOf('anything', { provider: 'two' })).toEqual(['two/anything'])
+  expect(pathsOf('anything', { provider: 'three' })).toBe('403 tokens.provider_not_allowed model')
+})
+
+test('a listed model is its provider’s alone, also where this gateway or the family cannot use it', () => {
+  lane.catalog.push(
+    testModel({ id: 'listed', providerId: 'p2', upstreamModel: 'up' }),
+    testModel({ id: 'elsewhere', providerId: 'not-for-this-gateway' }),
+    testModel({ id: 'vectors', providerId: 'p1', families: ['embeddings'] }),
+    testModel({ id: 'later', providerId: 'p4' }),
+  )
+  expect(pathsOf('listed')).toEqual(['two/up'])
+  for (const id of ['elsewhere', 'vectors', 'later']) expect(pathsOf(id)).toBe('404 model_not_found model')
+  expect(pathsOf('vectors', {}, 'embeddings')).toEqual(['one/vectors'])
+})
+
+test('the model that was asked for has to be allowed', () => {
+  lane.catalog.push(testModel({ id: 'listed', providerId: 'p2' }))
+  expect(pathsOf('listed', { provider: 'one' })).toBe('403 tokens.provider_not_allowed model')
+  expect(pathsOf('listed', { modelFilter: ['other*'] })).toBe('403 tokens.model_not_allowed model')
+})
+
+test('fallbacks follow in their order, each once, those that cannot be used left out, and none of theirs', () => {
+  lane.catalog.push(
+    testModel({ id: 'main', providerId: 'p1', fallbacks: ['b', 'main', 'gone', 'a', 'b', 'vectors', 'claude'] }),
+    testModel({ id: 'a', providerId: 'p2', fallbacks: ['deep'] }),
+    testModel({ id: 'b', providerId: 'p2', fallbacks: ['main'] }),
+    testModel({ id: 'deep', providerId: 'p2' }),
+    testModel({ id: 'vectors', providerId: 'p2', families: ['embeddings'] }),
+    testModel({ id: 'claude', providerId: 'p3' }),
+  )
+  expect(pathsOf('main')).toEqual(['one/main', 'two/b', 'two/a'])
+  expect(pathsOf('main', { modelFilter: ['main', 'a'] })).toEqual(['one/main', 'two/a'])
+  expect(pathsOf('main', { provider: 'one' })).toEqual(['one/main'])
+})

@@ -1,0 +1,119 @@
+/**
+ * Tells texts that try to take over a model, by the signals they show. A score at or above the threshold makes each place
+ * where a signal stands a match, named after it. A text is judged as a whole, so nothing of it is known before its end.
+ */
+
+import { isIgnorable } from './fold.ts'
+import { type Found, matcherOf, type TextFollower, type TextMatcher } from './follower.ts'
+import { injectionSignals } from './injection-signals.ts'
+import { patternDetector } from './pattern-detector.ts'
+
+export interface InjectionReport {
+  /** Between 0 and 1. */
+  readonly score: number
+  readonly signals: readonly string[]
+}
+
+export interface InjectionMatcher extends TextMatcher {
+  report(text: string): InjectionReport
+}
+
+const label = 'INJECTION'
+/** How often a word stands in a row before it is noise that is meant to push the instructions out. */
+const repeats = 30
+const repeatedWeight = 0.35
+/** How many invisible characters a text has before they are taken for hidden writing. */
+const invisibles = 8
+const invisibleWeight = 0.4
+
+const weights: ReadonlyMap<string, number> = new Map([
+  ...injectionSignals.map(({ name, weight }) => [name, weight] as const),
+  ['repeated_word', repeatedWeight],
+  ['hidden_writing', invisibleWeight],
+])
+
+/** Compiles the signals; one matcher serves every text. */
+export function injectionMatcher(threshold: number): InjectionMatcher {
+  const signals = injectionSignals.map(({ name, patterns }) => {
+    const sources = patterns.map((pattern) => ({ label, pattern, entry: name, caseInsensitive: true }))
+    return { name, matcher: matcherOf(patternDetector(sources, { streaming: false, paramOf: () => 'config' })) }
+  })
+  const places = (text: string): Found[] => {
+    const found = signals.flatMap(({ matcher }) => matcher.matches(text))
+    return [...found, ...repeatedWords(text), ...hiddenWriting(text)]
+  }
+  const report = (found: readonly Found[]): InjectionReport => {
+    const names = [...new Set(found.map(({ entry }) => entry))]
+    return {
+      score: Math.min(
+        1,
+        names.reduce((sum, name) => sum + (weights.get(name) ?? 0), 0),
+      ),
+      signals: names,
+    }
+  }
+  const matches = (text: string): readonly Found[] => {
+    const found = places(text)
+    return report(found).score < threshold - 1e-9 ? [] : disjoint(found)
+  }
+  return { matches, report: (text) => report(places(text)), follow: () => new WholeFollower(matches) }
+}
+
+class WholeFollower implements TextFollower {
+  readonly #matches: TextMatcher['matches']
+  #text = ''
+
+  constructor(matches: TextMatcher['matches']) {
+    this.#matches = matches
+  }
+
+  push(piece: string, last: boolean): { matches: readonly Found[]; safe: number } {
+    this.#text += piece
+    return last ? { matches: this.#matches(this.#text), safe: this.#text.length } : { matches: [], safe: 0 }
+  }
+}
+
+/** Overlapping matches as one, which names all their signals. */
+function disjoint(found: readonly Found[]): Found[] {
+  const joined: Found[] = []
+  for (const next of found.toSorted((one, other) => one.start - other.start)) {
+    const last = joined.at(-1)
+    if (last === undefined || next.start >= last.end) {
+      joined.push(next)
+      continue
+    }
+    const names = last.entry.split('+')
+    const entry = names.includes(next.entry) ? last.entry : `${last.entry}+${next.entry}`
+    joined[joined.length - 1] = { ...last, entry, end: Math.max(last.end, next.end) }
+  }
+  return joined
+}
+
+function repeatedWords(text: string): Found[] {
+  const found: Found[] = []
+  let run = { word: '', count: 0, start: 0, end: 0 }
+  const tell = () => {
+    if (run.count >= repeats) found.push({ start: run.start, end: run.end, label, entry: 'repeated_word' })
+  }
+  for (const { 0: word, index } of text.matchAll(/\S+/g)) {
+    if (word === run.word) run = { ...run, count: run.count + 1, end: index + word.length }
+    else {
+      tell()
+      run = { word, count: 1, start: index, end: index + word.length }
+    }
+  }
+  tell()
+  return found
+}
+
+function hiddenWriting(text: string): Found[] {
+  const places: number[] = []
+  for (let index = 0; index < text.length; index++) {
+    const codePoint = text.codePointAt(index) ?? 0
+    if (codePoint > 0x7f && isIgnorable(codePoint)) places.push(index)
+  }
+  const [start] = places
+  const end = places.at(-1)
+  if (places.length < invisibles || start === undefined || end === undefined) return []
+  return [{ start, end: end + 1, label, entry: 'hidden_writing' }]
+}

@@ -1,0 +1,167 @@
+/**
+ * What attempts to take over a model look like in text: named signals, each with its weight. A text's score is the sum of
+ * the weights of the signals that it shows, at most 1. Every finding can so be explained by its signals, and none of them
+ * alone, but for the plainest, makes a text suspicious: people do write "act as a travel guide".
+ */
+
+export interface InjectionSignal {
+  readonly name: string
+  /** What it adds to the score, once for a text. */
+  readonly weight: number
+  /** Case does not matter. */
+  readonly patterns: readonly string[]
+}
+
+const instructions = String.raw`(?:instruct\w*|prompts?|rules?|guidelines?|directions?|directives?|orders|commands?|programming|training|restrictions?|restraints?|messages?)`
+const earlier =
+  '(?:previous|prior|preceding|above|earlier|former|initial|original|past|existing|system|your|all|any|every|these|those)'
+
+export const injectionSignals: readonly InjectionSignal[] = [
+  {
+    name: 'override_instructions',
+    weight: 0.7,
+    patterns: [
+      String.raw`\b(?:ignor(?:e|ing)|disregard|forget|overlook|override|neglect|discard|(?:do not|don't|stop) (?:follow|obey)\w*)\s+(?:\w+\s+){0,4}${earlier}\s+(?:\w+\s+){0,4}${instructions}\b`,
+      String.raw`\b(?:ignore|disregard|forget|overlook)\s+(?:the above|(?:everything|all|anything|what) (?:that )?(?:was|is|you|i|said|above|before)\b)`,
+      String.raw`\bignore (?:the|this) (?:function|code|text|question|task|table|document|content|rest)\b`,
+      String.raw`\bignor(?:ez|er|a|e|iere|ieren|i)\s+(?:\w+\s+){0,4}(?:instructions|instrucciones|istruzioni|instruções|anweisungen|fonction|funci[oó]n|funktion|consignes)`,
+      String.raw`\b(?:oublie[zr]?|olvid[ae]\w*|vergiss|vergessen|dimentica\w*|esque[çc]a)\s+(?:\w+\s+){0,4}(?:instructions|instrucciones|istruzioni|instruções|anweisungen|consignes|anterior\w*|précédent\w*)`,
+      '(?:忽略|无视|無視|忘记).{0,12}(?:指令|指示|说明|規則|规则)',
+      '(?:지시|명령|규칙).{0,8}(?:무시|잊)',
+      '(?:игнорируй|проигнорируй|забудь).{0,24}(?:инструкц|указани|правил)',
+      '(?:निर्देशों|निर्देश|आदेश).{0,16}(?:अनदेखा|अनदेखी|भूल|नज़रअंदाज़)',
+    ],
+  },
+  {
+    name: 'unrestricted_persona',
+    weight: 0.45,
+    patterns: [
+      String.raw`\b(?:no|without(?: any)?|free (?:of|from)|lacks?|lacking|(?:do|does|did|is|are|was|were|will)(?: not|n'?t) (?:have|abide|bound|limited|restricted|follow|adhere|care|contain)|not (?:bound|limited|restricted|constrained)|bypass\w*|remov\w+|disabl\w+|broken free|break free|beyond the|any of|devoid of)\s[^.\n]{0,60}\b(?:ethic\w*|moral\w*|restrict\w*|filter\w*|guideline\w*|limitations?|constraints?|censor\w*|(?:content|openai)\w* polic\w*|safety|confines|rules|boundar\w*|consequences|guilt)`,
+    ],
+  },
+  {
+    name: 'unfiltered',
+    weight: 0.4,
+    patterns: [
+      String.raw`\b(?:unfiltered|uncensored|amoral|unethical|immoral|jailbr[eo]\w+|do anything now|developer mode|unrestricted|unmoderated|boundless|opposite mode|no[- ]limits?|evil (?:trusted )?\w*(?:bot|ai|confidant|assistant))\b`,
+      String.raw`\bno matter (?:how|what|if|the)\b[^.\n]{0,60}(?:illegal|immoral|unethical|harmful|dangerous|offensive|legal)`,
+      String.raw`\b(?:like|as|named|called|a|be|you are|acronym) "?['“]?DAN\b`,
+    ],
+  },
+  {
+    name: 'persona_takeover',
+    weight: 0.25,
+    patterns: [
+      String.raw`\b(?:from (?:now on|on now|this point|here on)|henceforth|starting now)\b`,
+      String.raw`\byou (?:are now|are (?:going|about) to|will now|now) (?:free\b|a\b|an\b|act|be\b|pretend|imitate|immerse|simulate|respond|take on|roleplay|behave)`,
+      String.raw`\b(?:immerse yourself|take on the (?:persona|role)|pretend (?:to be|you are|that you)|role-?play(?:ing)? as|simulate a|embody|impersonat\w+)\b`,
+    ],
+  },
+  {
+    name: 'role_assignment',
+    weight: 0.1,
+    patterns: [String.raw`\b(?:act (?:as|like)|you are (?:a|an|the)\b|your (?:name|role) is|play the role)`],
+  },
+  {
+    name: 'kept_in_character',
+    weight: 0.3,
+    patterns: [
+      String.raw`\b(?:never|not|don'?t|without|cannot)\s+(?:ever )?(?:break(?:ing)?|leave|leaving|drop|step out of|get out of)\s+(?:of )?(?:the |your |this )?(?:character|role|persona)`,
+      String.raw`\b(?:stay|remain|keep) (?:in|the) (?:character|role)`,
+    ],
+  },
+  {
+    name: 'refusal_suppression',
+    weight: 0.35,
+    patterns: [
+      String.raw`\b(?:never|not|n't|cannot|without|none)\b[^.\n]{0,40}\b(?:refus\w+|apolog\w+|warn(?:ing)?s?|declin\w+|moraliz\w+|disclaimers?|remind|i'?m sorry|i can'?t|cannot (?:do|fulfill|assist))`,
+      String.raw`\b(?:never|not|n't) (?:say|tell|state|mention)\w*[^.\n]{0,40}\b(?:can'?t|cannot|unable|ai language model|can not|not able|chatgpt|an ai)\b`,
+      String.raw`\bmust (?:always )?(?:comply|obey|accept|fulfil\w*|answer (?:all|any|every))`,
+    ],
+  },
+  {
+    name: 'secret_extraction',
+    weight: 0.6,
+    patterns: [
+      String.raw`\b(?:reveal|show|print|repeat|tell|output|display|share|give|provide|confirm|disclose|leak|spell|encode|what(?:'s| is| are| was| were)|write)\b[^.?!\n]{0,60}\b(?:system prompt|your (?:\w+ )?(?:instructions|prompt|rules|configuration)|secret(?: \w+)? (?:key|phrase|code|word)|(?:your|the|their|user'?s) (?:secret|password|pass ?code|pass ?phrase|secret key|credentials|api key))\b`,
+      String.raw`\byour (?:password|pass ?code|pass ?phrase|secret(?: key)?)\b`,
+      '(?:비밀번호|密码|密碼|パスワード|пароль)',
+    ],
+  },
+  {
+    name: 'private_data',
+    weight: 0.35,
+    patterns: [
+      String.raw`\bthe user(?:'s|’s| currently|s)\b[^.?!\n]{0,40}(?:address|e-?mail|birth|live|city|residence|name|initials|card|phone|number)`,
+      String.raw`\bwhere does the user\b`,
+    ],
+  },
+  {
+    name: 'claimed_authority',
+    weight: 0.3,
+    patterns: [
+      String.raw`\bi(?:'m| am|’m) (?:your|the|a|an) (?:\w+ ){0,2}(?:developer|creator|maintainer|administrator|admin|owner|programmer|police officer|president|ceo|engineer of|law enforcement|openai)`,
+      String.raw`\b(?:security audit|for an investigation|emergency override|authorized personnel|i have (?:permission|authorization)|for (?:this|the) audit)\b`,
+    ],
+  },
+  {
+    name: 'forged_delimiters',
+    weight: 0.6,
+    patterns: [
+      String.raw`<\|(?:system|user|assistant|im_start|im_end|endoftext|end)\|>`,
+      String.raw`\[/?(?:INST|SYS|SYSTEM)\]|<</?SYS>>`,
+      String.raw`<\s*/?\s*system(?:[ _-]?(?:mode|prompt|message))?\s*>`,
+      String.raw`\b(?:system|override|debug|god|admin|maintenance|root|sudo)[ _]mode\b`,
+    ],
+  },
+  {
+    name: 'instructions_in_data',
+    weight: 0.6,
+    patterns: [
+      String.raw`(?:#|//|<!--|/\*)[^\n]{0,160}\b(?:output|answer|sum|result|response|summary)\b[^\n]{0,40}\b(?:is|as|be|to be|with)\b ?['"‘“]`,
+      '(?:display: ?none|font-size: ?0|visibility: ?hidden|opacity: ?0)[^<>]{0,40}>[^<]{20,400}',
+      String.raw`\b(?:ai|llm|language models?|chatbots?|assistants?) (?:reading|processing|summari[sz]ing|that reads?) this\b`,
+    ],
+  },
+  {
+    name: 'two_answers',
+    weight: 0.4,
+    patterns: [
+      String.raw`\b(?:two|2|both)\s+(?:\w+\s+){0,3}(?:responses|answers|ways|paragraphs|personalities|entities|modes)\b`,
+      String.raw`\[(?:🔓|🔒)|\((?:🔓|🔒)|\[(?:Chat)?GPT\]:|\[(?:JAILBREAK|DAN)|\((?:GPT|CLASSIC)\)`,
+    ],
+  },
+  {
+    name: 'assembled_payload',
+    weight: 0.4,
+    patterns: [
+      String.raw`\b[a-z] ?= ?[a-z] ?\+ ?[a-z](?: ?\+ ?[a-z])+\b`,
+      String.raw`\b(?:three|two|following) strings\b`,
+      String.raw`\$\w+ ?= ?"`,
+    ],
+  },
+  {
+    name: 'concealed_answer',
+    weight: 0.3,
+    patterns: [
+      String.raw`\b(?:in|as|using|to) (?:base ?64|rot ?13|hex(?:adecimal)?|pig latin|morse|leet ?speak|reverse order)\b`,
+      String.raw`\b(?:each|every) (?:digit|letter|character)\b|\bcharacter level\b|\bletter by letter\b`,
+      String.raw`\b(?:[0-9a-f]{2}){20,200}\b`,
+    ],
+  },
+  {
+    name: 'suspended_rules',
+    weight: 0.25,
+    patterns: [
+      String.raw`\b(?:fictional|hypothetical(?:ly)?|imaginary|imaginative|parallel universe|alternate (?:reality|universe)|alien planet|pretend world)\b`,
+      String.raw`\b(?:is the norm|is (?:allowed|permitted|legal) (?:here|in this)|anything goes)\b`,
+    ],
+  },
+  {
+    name: 'asked_for_harm',
+    weight: 0.2,
+    patterns: [
+      String.raw`\b(?:illegal|immoral|harmful|racist|sexist|offensive|explicit|nsfw|violent|evil|villain\w*|disgusting|derogatory|vulgar|swear(?:ing)?|cursing|fuck\w*)\b`,
+    ],
+  },
+]

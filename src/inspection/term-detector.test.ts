@@ -1,0 +1,106 @@
+import { expect, test } from 'bun:test'
+import { matcherOf, overflowEntry } from './follower.ts'
+import { termDetector } from './term-detector.ts'
+import { passPieces, ruleOf } from './test-passing.ts'
+
+const plain = { caseSensitive: false, homoglyphs: false, wordBoundaries: false }
+const found = (terms: readonly string[], text: string, options = {}) =>
+  matcherOf(termDetector(terms, 'TERM', { ...plain, ...options }))
+    .matches(text)
+    .map(({ start, end }) => text.slice(start, end))
+
+test('terms are found in any case, width, composition and with invisible characters inside', () => {
+  expect(found(['Secret'], 'SECRET ｓｅｃｒｅｔ s\u200be\u00adcr\u2060et')).toEqual([
+    'SECRET',
+    'ｓｅｃｒｅｔ',
+    's\u200be\u00adcr\u2060et',
+  ])
+  expect(found(['straße'], 'STRASSE')).toEqual(['STRASSE'])
+  expect(found(['ΟΔΟΣ'], 'οδος')).toEqual(['οδος'])
+  expect(found(['café'], 'cafe\u0301')).toEqual(['cafe\u0301'])
+  expect(found(['ệ'], 'e\u0302\u0323')).toEqual(['e\u0302\u0323'])
+  expect(found(['각'], '\u1100\u1161\u11a8')).toEqual(['\u1100\u1161\u11a8'])
+  expect(found(['x y'], 'x\u00a0y')).toEqual(['x\u00a0y'])
+})
+
+test('a ligature of which a term is a part is taken whole', () => {
+  expect(found(['fish', 'oaf'], 'a ﬁsh, oaﬁ')).toEqual(['ﬁsh', 'oaﬁ'])
+})
+
+test('other accents and other syllables are other words', () => {
+  expect(found(['cafe', '가'], 'café cafe\u0301 각')).toEqual([])
+  expect(found(['Secret'], 'SECRET Secret', { caseSensitive: true })).toEqual(['Secret'])
+})
+
+test('look-alike letters and accents are the same where that is asked for', () => {
+  expect(found(['paypal'], 'раура1 рауpаl pạypál', { homoglyphs: true })).toEqual(['рауpаl', 'pạypál'])
+  expect(found(['secret'], 'ѕесrет', { homoglyphs: true })).toEqual(['ѕесrет'])
+})
+
+test('whole words only: marks, digits and letters go on a word, invisible characters do not end one', () => {
+  const whole = { wordBoundaries: true }
+  expect(found(['cat'], 'cat concat cats cat_ cat2 (cat)', whole)).toEqual(['cat', 'cat'])
+  expect(found(['cat'], 'cat\u200bs con\u200bcat', whole)).toEqual([])
+  expect(found(['東京', 'c++'], '私は東京都へ c++, x', whole)).toEqual(['東京', 'c++'])
+})
+
+test('overlapping terms are one stretch, touching ones are two', () => {
+  expect(found(['abc', 'bcd', 'cde'], 'xabcdex')).toEqual(['abcde'])
+  expect(found(['ab', 'cd'], 'abcd')).toEqual(['ab', 'cd'])
+  expect(found(['she', 'he', 'hers'], 'ushers')).toEqual(['shers'])
+})
+
+const pushed = (terms: readonly string[], pieces: readonly string[], options = {}) =>
+  passPieces([ruleOf(termDetector(terms, '#', { ...plain, ...options }), 'redact')], pieces).parts
+
+test('text that cannot be part of a match goes out with its piece; a tail that may is held', () => {
+  expect(pushed(['secret'], ['a b', 'c s', 'ec', 'ond ', 'secre'])).toEqual(['a b', 'c ', '', 'second ', '', 'secre'])
+  expect(pushed(['cat'], ['con', 'ca', 't!'], { wordBoundaries: true })).toEqual(['con', 'ca', 't!', ''])
+})
+
+test('the halves of a pair leave together', () => {
+  expect(pushed(['x'], ['a\ud83d', '\ude00b', '\ud83d'])).toEqual(['a', '😀b', '', '\ud83d'])
+  expect(pushed(['😀'], ['a\ud83d', '\ude00b'])).toEqual(['a', '[#]b', ''])
+})
+
+test('a match is let go when a mark that follows makes it another word', () => {
+  expect(pushed(['cafe'], ['caf', 'e', '\u0301', ' x'])).toEqual(['', '', '', 'cafe\u0301 x', ''])
+})
+
+test('a start that stays live beyond the bound ends the text, for every way to cut it', () => {
+  const flood = `ok s${'\u200b'.repeat(3000)}ecret`
+  const rule = ruleOf(termDetector(['secret'], '#', plain), 'redact')
+  for (const size of [1, 7, 5000]) {
+    const pieces = flood.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
+    const passed = passPieces([rule], pieces)
+    expect(passed.text).toBe('ok ')
+    expect(passed.stop).toMatchObject({ verdict: 'block', entry: overflowEntry })
+  }
+})
+
+test('matches that overlap on and on are told in parts and nothing of them goes out', () => {
+  const line = `a ${'-'.repeat(5000)} b`
+  const rule = ruleOf(termDetector(['--'], '#', plain), 'redact')
+  const whole = passPieces([rule], [line]).text
+  expect(whole).toMatch(/^a (?:\[#\])+ b$/)
+  expect(passPieces([rule], line.match(/.{1,3}/g) ?? []).text).toBe(whole)
+})
+
+test('a term without a visible character or of too many is refused by its place', () => {
+  for (const [term, terms] of [
+    ['\u200b', ['fine', '\u200b']],
+    ['long', ['fine', 'x'.repeat(513)]],
+  ] as const) {
+    expect(() => termDetector([...terms], 'TERM', plain), term).toThrow(
+      expect.objectContaining({ code: 'invalid_parameter', param: 'config.terms.1' }),
+    )
+  }
+})
+
+test('a hundred thousand terms build in seconds, and a megabyte without a match passes whole', () => {
+  const many = Array.from({ length: 100_000 }, (_, index) => `term${index.toString(36)}x${(index * 7919).toString(36)}`)
+  const matcher = matcherOf(termDetector([...many, 'needle'], 'TERM', plain))
+  const text = 'Plain prose with nothing to be found, terms of many words. '.repeat(18_000)
+  expect(matcher.matches(text)).toEqual([])
+  expect(matcher.matches(`${text}${many[99_999]} needle`)).toHaveLength(2)
+}, 30_000)

@@ -1,0 +1,61 @@
+/**
+ * Books what outcomes say was used, in the transaction that appends them to the lane's chain: so each counts exactly
+ * once, and there is no other report of use (protocols section 2, rule 5). A lane settles its own cells only, and never
+ * more than it was granted: what it claims beyond is not booked but kept apart, closes the account to further grants, and
+ * is told of in an event (rule 19).
+ */
+import type { Statement } from '../store/open.ts'
+import { readAccountName } from './account-name.ts'
+
+export interface Settlement {
+  account: string
+  amount: number
+}
+
+export interface SettledBatch {
+  lane: string
+  settlements: readonly Settlement[]
+  /** Milliseconds since the epoch. */
+  now: number
+}
+
+/** The sums of a batch by account; names that no account can have are left out. */
+export function sumByAccount(settlements: readonly Settlement[]): Map<string, number> {
+  const sums = new Map<string, number>()
+  for (const { account, amount } of settlements) {
+    if (readAccountName(account) !== null) sums.set(account, (sums.get(account) ?? 0) + amount)
+  }
+  return sums
+}
+
+/** To run after the events are inserted; none where nothing was used. */
+export function settlementStatements({ lane, settlements, now }: SettledBatch): Statement[] {
+  const used = [...sumByAccount(settlements)].filter(([, amount]) => amount > 0)
+  if (used.length === 0) return []
+  const rows = used.map(([account, amount]) => {
+    const named = readAccountName(account)
+    const owner = named?.kind === 'money' || named?.kind === 'requests' ? named.id : null
+    return { account, amount, kind: named?.kind ?? 'grant', owner }
+  })
+  const list = JSON.stringify(rows)
+  return [
+    {
+      sql: `insert into usage_accounts (account, owner_id, kind, settled, refused, closed_at)
+        select account, owner, kind, booked, amount - booked, iif(amount > booked, ?3, null) from (
+          select value ->> 'account' as account, value ->> 'owner' as owner, value ->> 'kind' as kind,
+            value ->> 'amount' as amount,
+            coalesce((select min(value ->> 'amount', granted - returned - settled) from usage_cells
+              where lane = ?2 and account = value ->> 'account'), 0) as booked
+          from json_each(?1)
+        ) where true
+        on conflict (account) do update set settled = settled + excluded.settled, refused = refused + excluded.refused,
+          closed_at = coalesce(closed_at, excluded.closed_at)`,
+      args: [list, lane, now],
+    },
+    {
+      sql: `update usage_cells set settled = min(granted - returned, settled + (value ->> 'amount'))
+        from json_each(?) where lane = ? and account = value ->> 'account'`,
+      args: [list, lane],
+    },
+  ]
+}

@@ -1,0 +1,136 @@
+/**
+ * The cells in the ledger. What must hold is tried in the transaction that rests on it: who holds the lane, that no
+ * account is over its limit, that a lane's events are there before what its former process held is free.
+ */
+import { brokenConstraint } from '../events/append.ts'
+import type { Database, Statement } from '../store/open.ts'
+import type { CellLedger, HelloResult, LedgerCell, LedgerChange } from './cell-ledger.ts'
+import type { CellReport, Hello } from './lease.ts'
+
+/** Amounts that a lane's crash has cost: they stay spent. */
+export type Losses = readonly { account: string; amount: number }[]
+
+export function sqlLedger(ledger: Database, onLost: (lane: string, losses: Losses) => void): CellLedger {
+  return {
+    cells: (accounts) =>
+      ledger.read<LedgerCell>(
+        `select account, lane, granted, returned, settled from usage_cells
+         where account in (select value from json_each(?))`,
+        [JSON.stringify(accounts)],
+      ),
+    async raise(change) {
+      if (change.raises.length === 0) return true
+      return (await attempt(ledger, raiseStatements(change))) === 'done'
+    },
+    async hello(lane, hello, cells) {
+      const told = JSON.stringify(cells)
+      const losses = hello.crashed ? await outstandingBeside(ledger, lane.lane, told) : []
+      if ((await attempt(ledger, helloStatements(lane, hello, told))) === 'refused') {
+        return await whyRefused(ledger, lane, hello, cells)
+      }
+      if (losses.length > 0) onLost(lane.lane, losses)
+      return 'done'
+    },
+  }
+}
+
+async function attempt(ledger: Database, statements: readonly Statement[]): Promise<'done' | 'refused'> {
+  try {
+    await ledger.write(statements)
+    return 'done'
+  } catch (error) {
+    if (brokenConstraint(error) !== 'check') throw error
+    return 'refused'
+  }
+}
+
+const raiseStatements = ({ lanes, raises, limits }: LedgerChange): Statement[] => [
+  {
+    sql: `insert into guards (holds) select 0 from json_each(?) asked where not exists (
+      select 1 from lanes where lane = asked.value ->> 'lane' and stream_id = asked.value ->> 'streamId')`,
+    args: [JSON.stringify(lanes)],
+  },
+  {
+    sql: `insert into usage_cells (account, lane, granted, returned)
+      select value ->> 'account', value ->> 'lane', value ->> 'granted', value ->> 'returned' from json_each(?) where true
+      on conflict (account, lane) do update set granted = max(granted, excluded.granted),
+        returned = max(returned, min(excluded.returned, max(granted, excluded.granted) - settled))`,
+    args: [JSON.stringify(raises)],
+  },
+  {
+    sql: `insert into guards (holds) select 0 from json_each(?) asked where (
+      select coalesce(sum(granted - returned), 0) from usage_cells where account = asked.value ->> 'account'
+    ) > asked.value ->> 'limit'`,
+    args: [JSON.stringify(limits)],
+  },
+]
+
+const besideTold = `lane = ?1 and granted - returned - settled > 0
+  and account not in (select value ->> 'account' from json_each(?2))`
+
+const outstandingBeside = (
+  ledger: Database,
+  lane: string,
+  told: string,
+): Promise<{ account: string; amount: number }[]> =>
+  ledger.read(`select account, granted - returned - settled as amount from usage_cells where ${besideTold}`, [
+    lane,
+    told,
+  ])
+
+type Greeting = { lane: string; streamId: string; process: string; number: number }
+
+function helloStatements({ lane, streamId, process, number }: Greeting, hello: Hello, told: string): Statement[] {
+  const free = { sql: `update usage_cells set returned = granted - settled where ${besideTold}`, args: [lane, told] }
+  const lost = [
+    {
+      sql: `update usage_accounts set settled = settled + (
+          select granted - returned - settled from usage_cells c where c.account = usage_accounts.account and c.lane = ?1)
+        where account in (select account from usage_cells where ${besideTold})`,
+      args: [lane, told],
+    },
+    { sql: `update usage_cells set settled = granted - returned where ${besideTold}`, args: [lane, told] },
+  ]
+  return [
+    {
+      sql: `insert into guards (holds) select 0 where not exists (
+        select 1 from lanes where lane = ? and stream_id = ? and released_at is null and (process <> ? or hello < ?))`,
+      args: [lane, streamId, process, number],
+    },
+    {
+      sql: 'insert into guards (holds) select 0 where coalesce((select seq from chains where chain = ?), 0) < ?',
+      args: [lane, hello.through],
+    },
+    {
+      sql: `insert into guards (holds) select 0 from usage_cells c join json_each(?) told on c.account = told.value ->> 'account'
+        where c.lane = ? and (c.returned > told.value ->> 'returned' or c.settled > told.value ->> 'settled')`,
+      args: [told, lane],
+    },
+    ...(hello.crashed ? lost : [free]),
+    { sql: 'update lanes set process = ?, hello = ?, lost_at = null where lane = ?', args: [process, number, lane] },
+  ]
+}
+
+async function whyRefused(
+  ledger: Database,
+  { lane, streamId, process, number }: Greeting,
+  { through }: Hello,
+  cells: readonly CellReport[],
+): Promise<HelloResult> {
+  const [row] = await ledger.read<{
+    stream_id: string
+    process: string
+    hello: number
+    released_at: number | null
+    seq: number
+  }>(
+    `select stream_id, process, hello, released_at, coalesce((select seq from chains where chain = lane), 0) as seq
+     from lanes where lane = ?`,
+    [lane],
+  )
+  if (row === undefined || row.stream_id !== streamId) return 'overtaken'
+  if (row.released_at !== null) return 'released'
+  if (row.process === process && row.hello >= number) return 'overtaken'
+  if (row.seq < through) return 'behind'
+  return cells.length > 0 ? 'rolled_back' : 'overtaken'
+}

@@ -1,0 +1,23 @@
+/** Windows of budgets, in UTC: a day, a week from Monday, a month, or all time. */
+import type { BudgetWindow } from './limits.ts'
+
+const dayMs = 86_400_000
+
+/** When the window that holds an instant began and ends, milliseconds since the epoch; null where it has no end. */
+export function windowAt(window: BudgetWindow, now: number): { start: number; end: number } | null {
+  const date = new Date(now)
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
+  const day = Date.UTC(year, month, date.getUTCDate())
+  if (window === 'day') return { start: day, end: day + dayMs }
+  if (window === 'month') return { start: Date.UTC(year, month), end: Date.UTC(year, month + 1) }
+  if (window === 'total') return null
+  const monday = day - ((date.getUTCDay() + 6) % 7) * dayMs
+  return { start: monday, end: monday + 7 * dayMs }
+}
+
+/** The account of a budget as it is booked at an instant. */
+export function bookedBudget(id: string, window: BudgetWindow, now: number): { booked: string; until: number | null } {
+  const running = windowAt(window, now)
+  if (running === null) return { booked: `budget/${id}`, until: null }
+  return { booked: `budget/${id}@${new Date(running.start).toISOString().slice(0, 10)}`, until: running.end }
+}

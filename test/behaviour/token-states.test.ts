@@ -1,0 +1,259 @@
+/**
+ * Every state a token can be in, on every route that the gateway describes: the status and code seen, and that a refusal
+ * names the token and the cause and never the secret. `SHOW_TABLE=1` prints what was seen.
+ *
+ * No API makes a token expire sooner than in a minute, so expiry is written into the databases while nothing runs.
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { openDatabase } from '../../src/store/open.ts'
+import { makeSecret } from '../../src/tokens/secret.ts'
+import { type CreatedToken, createdToken, tokenRecord } from '../answers.ts'
+import { api, createToken, expectAnswer, installation, parseOrKeep, revoke } from '../client.ts'
+import { until } from '../eventually.ts'
+import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
+
+setDefaultTimeout(60_000)
+
+interface Refusal {
+  status: number
+  code: string
+  /** A word of the message that says why. */
+  cause: string
+}
+
+interface Case {
+  secret: string | null
+  /** What the message must name; null where the gateway knows no token. */
+  resource: string | null
+  /** Null where every route answers. */
+  refusal: Refusal | null
+}
+
+const refused = (cause: string): Refusal => ({ status: 401, code: 'invalid_api_token', cause })
+const expiredRefusal: Refusal = { status: 401, code: 'tokens.expired', cause: 'expired' }
+
+const model = 'simulator/echo'
+const messages = [{ role: 'user', content: 'hello' }]
+const form = () => {
+  const fields = new FormData()
+  fields.set('model', model)
+  fields.set('file', new File([new Uint8Array(64)], 'a.wav', { type: 'audio/wav' }))
+  return fields
+}
+
+/** A body that the route answers; a described route that is not here fails the test that asks for it. */
+const bodies: Readonly<Record<string, () => object | null>> = {
+  '/v1/chat/completions': () => ({ model, messages }),
+  '/v1/responses': () => ({ model, input: 'hello' }),
+  '/v1/messages': () => ({ model, messages, max_tokens: 16 }),
+  '/v1/embeddings': () => ({ model, input: 'hello' }),
+  '/v1/completions': () => ({ model, prompt: 'hello' }),
+  '/v1/moderations': () => ({ model, input: 'hello' }),
+  '/v1/audio/speech': () => ({ model, input: 'hello', voice: 'alloy' }),
+  '/v1/audio/transcriptions': form,
+  '/v1/models': () => null,
+  '/v1/models/{model_id}': () => null,
+  '/v1/chat/completions/ws': () => null,
+  '/v1/responses/ws': () => null,
+}
+
+const handshake = {
+  connection: 'Upgrade',
+  upgrade: 'websocket',
+  'sec-websocket-version': '13',
+  'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+}
+
+const directory = temporaryDirectory()
+const dataDirectory = join(directory, 'data')
+let gatehouse: Gatehouse
+let cases: Map<string, Case>
+let routes: { method: string; path: string }[]
+let dying: CreatedToken
+
+beforeAll(async () => {
+  const first = await startGatehouse({ dataDirectory })
+  gatehouse = first
+  const made = await makeCases()
+  const expired = await createToken(first)
+  dying = await createToken(first)
+  await first.end('SIGTERM')
+  await first.stop()
+  await expireAt(expired.id, Date.now() - 1000)
+  await expireAt(dying.id, Date.now() + 6000)
+  gatehouse = await startGatehouse({ dataDirectory, adminToken: first.adminToken })
+  cases = new Map([...made, ['expired', of(expired, expiredRefusal)]])
+  routes = await describedRoutes()
+}, 240_000)
+afterAll(async () => {
+  await gatehouse?.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const of = ({ token_value, resource_vrn }: CreatedToken, refusal: Refusal | null): Case => ({
+  secret: token_value,
+  resource: resource_vrn,
+  refusal,
+})
+
+async function makeCases(): Promise<[string, Case][]> {
+  const [active, revoked, emergency, rotated, graced] = await Promise.all(
+    Array.from({ length: 5 }, () => createToken(gatehouse)),
+  )
+  if (!active || !revoked || !emergency || !rotated || !graced) throw new Error('Not all tokens were made')
+  await revoke(gatehouse, revoked.id)
+  const act = (id: string, action: string, body: object) => api(gatehouse, `/v1/tokens/${id}/${action}`, { body })
+  await act(emergency.id, 'emergency-revoke', { explanation: 'for a test' })
+  await act(rotated.id, 'rotate', {})
+  const grace = await act(graced.id, 'rotate', { grace_period_seconds: 3600 })
+  const { gatewayId, teamId } = await installation(gatehouse)
+  const runtime = await createToken(gatehouse, {
+    purpose: 'gateway_runtime',
+    bindings: { gateway_id: gatewayId, team_id: teamId },
+  })
+  const unknown = makeSecret('token', (size) => crypto.getRandomValues(new Uint8Array(size)))
+  const mistyped = active.token_value.slice(0, -1) + (active.token_value.endsWith('0') ? '1' : '0')
+  return [
+    ['active', of(active, null)],
+    ['rotated, in its grace period', of(graced, null)],
+    ['made by a rotation', of(expectAnswer(grace, 201, createdToken), null)],
+    ['revoked', of(revoked, refused('revoked'))],
+    ['revoked in emergency', of(emergency, refused('revoked'))],
+    ['rotated', of(rotated, refused('rotated'))],
+    [
+      'a runtime token',
+      { ...of(runtime, { status: 403, code: 'tokens.purpose_not_allowed', cause: 'purpose' }), resource: null },
+    ],
+    ['unknown, with a good checksum', { secret: unknown, resource: null, refusal: refused('not valid') }],
+    ['with a wrong checksum', { secret: mistyped, resource: null, refusal: refused('not valid') }],
+    ['none', { secret: null, resource: null, refusal: { status: 401, code: 'missing_api_key', cause: 'Bearer' } }],
+  ]
+}
+
+/** Writes an expiry where both databases keep it, while nobody has them open. */
+async function expireAt(id: string, instant: number): Promise<void> {
+  for (const file of ['state.db', 'ledger.db']) {
+    const database = await openDatabase(join(dataDirectory, file), dataDirectory)
+    await database.write([{ sql: 'update tokens set expires_at = ? where id = ?', args: [instant, id] }])
+    database.close()
+  }
+}
+
+const described = z.object({ paths: z.record(z.string(), z.record(z.string(), z.looseObject({}))) })
+
+async function describedRoutes() {
+  const document = described.parse(await (await fetch(`${gatehouse.gatewayUrl}/v1/openapi.json`)).json())
+  return Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.entries(operations)
+      .filter(([, operation]) => operation['x-policy-stages'] !== undefined)
+      .map(([method]) => ({ method: method.toUpperCase(), path })),
+  )
+}
+
+interface Seen {
+  status: number
+  code: string | null
+  text: string
+}
+
+async function ask({ method, path }: { method: string; path: string }, secret: string | null): Promise<Seen> {
+  const makeBody = bodies[path]
+  if (makeBody === undefined) throw new Error(`This test has no body for ${method} ${path}`)
+  const body = makeBody()
+  const isForm = body instanceof FormData
+  const response = await fetch(gatehouse.gatewayUrl + path.replace('{model_id}', encodeURIComponent(model)), {
+    method,
+    headers: {
+      ...(secret !== null && { authorization: `Bearer ${secret}` }),
+      ...(body !== null && !isForm && { 'content-type': 'application/json' }),
+      ...(path.endsWith('/ws') && handshake),
+    },
+    ...(body !== null && { body: isForm ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  const refusal = z.object({ error: z.object({ code: z.string() }) }).safeParse(parseOrKeep(text))
+  return { status: response.status, code: refusal.success ? refusal.data.error.code : null, text }
+}
+
+/** Whether a WebSocket opens with this secret; what it answers by HTTP where it does not is asked by `ask`. */
+async function opens(path: string, secret: string): Promise<boolean> {
+  const socket = new WebSocket(gatehouse.gatewayUrl.replace('http', 'ws') + path, {
+    headers: { authorization: `Bearer ${secret}` },
+  })
+  const opened = await new Promise<boolean>((resolve) => {
+    socket.addEventListener('open', () => resolve(true))
+    socket.addEventListener('error', () => resolve(false))
+  })
+  socket.close()
+  return opened
+}
+
+async function expectSaid(route: { method: string; path: string }, state: string, { secret, resource, refusal }: Case) {
+  const name = `${state}: ${route.method} ${route.path}`
+  if (refusal === null) {
+    if (route.path.endsWith('/ws')) {
+      expect([name, await opens(route.path, secret ?? '')]).toEqual([name, true])
+      return '101'
+    }
+    const seen = await ask(route, secret)
+    expect([name, seen.status, seen.code]).toEqual([name, 200, null])
+    return '200'
+  }
+  const seen = await ask(route, secret)
+  expect([name, seen.status, seen.code]).toEqual([name, refusal.status, refusal.code])
+  expect(seen.text).toContain(refusal.cause)
+  if (resource !== null) expect(seen.text).toContain(resource)
+  if (secret !== null) expect(seen.text).not.toContain(secret)
+  return `${seen.status} ${seen.code}`
+}
+
+test('every state of a token is said alike on every route, by resource and cause, without the secret', async () => {
+  const table: Record<string, Record<string, string>> = {}
+  for (const [state, each] of cases) {
+    const row: Record<string, string> = {}
+    for (const route of routes) row[route.path] = await expectSaid(route, state, each)
+    table[state] = row
+  }
+  expect(routes.length).toBeGreaterThan(3)
+  if (process.env.SHOW_TABLE !== undefined) console.table(table)
+})
+
+test('an expiry that passes while the gateway runs takes effect by itself', async () => {
+  const chat = { method: 'POST', path: '/v1/chat/completions' }
+  const before = await ask(chat, dying.token_value)
+  expect(before.code === null || before.code === 'tokens.expired').toBe(true)
+  await until('it has expired', async () => (await ask(chat, dying.token_value)).status === 401)
+  for (const route of routes) await expectSaid(route, 'expired while running', of(dying, expiredRefusal))
+  const record = await api(gatehouse, `/v1/tokens/${dying.id}`)
+  expect(expectAnswer(record, 200, tokenRecord).status).toBe('expired')
+})
+
+const depletion = z.looseObject({ depletion: z.object({ current_requests: z.number().nullable() }) })
+
+test('a token that is used up is refused before the provider is asked, and listed as what it is', async () => {
+  const limits = { key_class: 'disposable', expires_in_seconds: 3600 }
+  const once = await createToken(gatehouse, { ...limits, max_requests: 1 })
+  const poor = await createToken(gatehouse, { ...limits, max_budget: 0.000001 })
+  const chat = { method: 'POST', path: '/v1/chat/completions' }
+  expect((await ask(chat, once.token_value)).status).toBe(200)
+  const { depletion: counted } = expectAnswer(await api(gatehouse, `/v1/tokens/${once.id}`), 200, depletion)
+  // An installation that counts nothing refuses nothing and says so in the record.
+  if (counted.current_requests === null) return
+  const cases = [
+    { token: once, refusal: { status: 403, code: 'tokens.request_limit_exhausted', cause: 'request' } },
+    { token: poor, refusal: { status: 402, code: 'tokens.budget_exhausted', cause: 'budget' } },
+  ]
+  const inference = routes.filter(({ method }) => method === 'POST')
+  for (const { token, refusal } of cases) {
+    for (const route of inference) await expectSaid(route, refusal.code, of(token, refusal))
+  }
+  await until('both are listed as used up', async () => {
+    const [requests, budget] = await Promise.all(
+      ['request_exhausted', 'budget_exhausted'].map((status) => api(gatehouse, `/v1/tokens?status=${status}`)),
+    )
+    return JSON.stringify(requests?.body).includes(once.id) && JSON.stringify(budget?.body).includes(poor.id)
+  })
+})

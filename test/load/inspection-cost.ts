@@ -1,0 +1,103 @@
+/**
+ * What inspection costs for one piece of a stream, as ratios to passing it through no rule: with 10 and 400 terms,
+ * personal data, secrets and all of these; and what building and reading large things takes. `bun test/load/inspection-cost.ts`
+ */
+import { Channel } from '../../src/inspection/channel.ts'
+import type { Detector } from '../../src/inspection/detector.ts'
+import { matcherOf } from '../../src/inspection/follower.ts'
+import { patternDetector } from '../../src/inspection/pattern-detector.ts'
+import { personalData } from '../../src/inspection/personal-data.ts'
+import type { InspectionRule } from '../../src/inspection/rule.ts'
+import { secretDetector } from '../../src/inspection/secret-patterns.ts'
+import { termDetector } from '../../src/inspection/term-detector.ts'
+
+const prose =
+  'The quick answer is that a stream of tokens, as most models send it, has a handful of characters in each piece; ' +
+  'numbers such as 42 or 2026, names, and now and then a line break follow.\n'
+const pieces = prose.repeat(20).match(/.{1,5}/gs) ?? []
+
+const plain = { caseSensitive: false, homoglyphs: false, wordBoundaries: false }
+/** Made-up words of four to twelve letters, the same in each run. */
+function words(count: number): string[] {
+  let seed = 7
+  const next = (below: number) => {
+    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0
+    return (seed >>> 8) % below
+  }
+  return Array.from({ length: count }, () =>
+    Array.from({ length: 4 + next(9) }, () => String.fromCharCode(97 + next(26))).join(''),
+  )
+}
+
+const rule = (detector: Detector): InspectionRule => ({
+  policyId: 'measured',
+  kind: 'term-filter',
+  reasonCode: 'policy.term_filter',
+  matcher: matcherOf(detector),
+  action: 'redact',
+  enforced: true,
+  replacement: ({ label }) => `[${label}]`,
+})
+
+const personal = (Object.keys(personalData) as (keyof typeof personalData)[]).flatMap((type) => personalData[type])
+const options = { streaming: true, paramOf: String }
+const sets: readonly (readonly [string, readonly InspectionRule[]])[] = [
+  ['no rule', []],
+  ['10 terms', [rule(termDetector(words(10), 'TERM', plain))]],
+  ['400 terms', [rule(termDetector(words(400), 'TERM', plain))]],
+  [
+    '400 terms, word boundaries and homoglyphs',
+    [rule(termDetector(words(400), 'TERM', { ...plain, wordBoundaries: true, homoglyphs: true }))],
+  ],
+  ['personal data, all types', [rule(patternDetector(personal, options))]],
+  ['secrets', [rule(secretDetector())]],
+]
+const all = [...sets, ['all of these', sets.flatMap(([, rules]) => rules)] as const]
+
+/** Nanoseconds for one piece: the best of several rounds. */
+function costOf(rules: readonly InspectionRule[], kind: 'content' | 'tool_arguments'): number {
+  let best = Number.POSITIVE_INFINITY
+  for (let round = 0; round < 12; round++) {
+    const from = performance.now()
+    for (let times = 0; times < 5; times++) {
+      const channel = new Channel(rules, { kind, role: null, place: '' }, [])
+      for (const piece of pieces) channel.push(piece)
+      channel.end()
+    }
+    best = Math.min(best, ((performance.now() - from) * 1e6) / 5 / pieces.length)
+  }
+  return best
+}
+
+/** What a relay does at the least with a piece: reads it from its frame and writes it again. */
+function frameCost(): number {
+  let best = Number.POSITIVE_INFINITY
+  for (let round = 0; round < 12; round++) {
+    const from = performance.now()
+    for (const piece of pieces) JSON.parse(JSON.stringify({ choices: [{ index: 0, delta: { content: piece } }] }))
+    best = Math.min(best, ((performance.now() - from) * 1e6) / pieces.length)
+  }
+  return best
+}
+
+const frame = frameCost()
+console.log(`One piece of five characters; parsing and writing its frame = 1.00 (${frame.toFixed(0)} ns)`)
+console.log('| rules | content | tool arguments |\n|---|---|---|')
+for (const [name, rules] of all) {
+  const [content, tools] = [costOf(rules, 'content'), costOf(rules, 'tool_arguments')]
+  console.log(`| ${name} | ${(content / frame).toFixed(2)} | ${(tools / frame).toFixed(2)} |`)
+}
+
+const timed = <Value>(name: string, work: () => Value): Value => {
+  const from = performance.now()
+  const value = work()
+  console.log(`${name}: ${(performance.now() - from).toFixed(0)} ms`)
+  return value
+}
+const many = words(100_000)
+const large = timed('100 000 terms built', () => matcherOf(termDetector(many, 'TERM', plain)))
+const megabyte = prose.repeat(Math.ceil(2 ** 20 / prose.length))
+timed('1 MiB through 100 000 terms', () => large.matches(megabyte))
+timed('1 MiB through 400 terms', () => sets[2]?.[1][0]?.matcher.matches(megabyte))
+timed('1 MiB through personal data', () => sets[4]?.[1][0]?.matcher.matches(megabyte))
+timed('1 MiB through secrets', () => sets[5]?.[1][0]?.matcher.matches(megabyte))
