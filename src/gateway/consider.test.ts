@@ -4,6 +4,7 @@ import { compilePolicySet } from '../policies/chain.ts'
 import type { StoredPolicy } from '../policies/stored-policy.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
 import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
+import { testModel } from './test-lane.ts'
 
 let running: TestGateway | null = null
 afterEach(async () => {
@@ -268,4 +269,55 @@ test('nothing that leaves the gateway’s record holds the text that was found',
   const answer = await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content: 'swordfish' }] })
   expect(answer.status).toBe(400)
   expect((await answer.text()) + JSON.stringify(gateway.lane.journal.refused)).not.toContain('swordfish')
+})
+
+test('a fallback that a policy would refuse is not tried', async () => {
+  const refusing = [
+    policy({ id: 'a', kind: 'model-access', config: { deny_models: ['second'] } }),
+    policy({
+      id: 'b',
+      kind: 'condition',
+      when: 'model.id == "second"',
+      config: { verdict: 'deny', reason_code: 'a.b' },
+    }),
+    policy({ id: 'c', kind: 'audit', config: {}, targets: { models: ['second'] } }),
+  ]
+  for (const policies of [[], ...refusing.map((one) => [one])]) {
+    const gateway = await start(policies, () => {
+      const { model } = JSON.parse(gateway.seen.at(-1)?.body ?? '{}')
+      return model === 'second' ? Response.json(completion) : Response.json({ error: {} }, { status: 500 })
+    })
+    gateway.lane.catalog.push(testModel({ id: 'first', fallbacks: ['second'] }), testModel({ id: 'second' }))
+    const answer = await gateway.chat({ ...question, model: 'first' })
+    expect(answer.status).toBe(policies.length === 0 ? 200 : 500)
+    expect(gateway.seen.some(({ body }) => body.includes('"second"'))).toBe(policies.length === 0)
+    await gateway.stop()
+    running = null
+  }
+})
+
+test('what is only monitored changes and ends nothing, whole and streamed, and is on the record', async () => {
+  const look = { config: { terms: ['swordfish'], action: 'redact' }, mode: 'monitor' } as const
+  const policies = [
+    policy({ id: 'a', kind: 'term-filter', ...look }),
+    policy({ id: 'b', kind: 'term-filter', stages: ['pre_response'], ...look }),
+  ]
+  for (const stream of [false, true]) {
+    const sent = streamOf('sword', 'fish')
+    const whole = { ...completion, choices: [{ index: 0, message: { role: 'assistant', content: 'swordfish' } }] }
+    const gateway = await start(policies, () => (stream ? new Response(sent, eventStream) : Response.json(whole)))
+    const messages = [{ role: 'user', content: 'swordfish' }]
+    const answer = await gateway.chat({ model: 'gpt-test', messages, stream })
+    expect(answer.headers.get('x-service-verdict')).toBe('ALLOW')
+    expect(await answer.text()).toBe(stream ? sent : JSON.stringify(whole))
+    expect(JSON.parse(gateway.seen[0]?.body ?? '')).toMatchObject({ messages })
+    const [outcome] = gateway.lane.journal.outcomes()
+    expect(outcome?.verdict).toBe('allow')
+    expect(outcome?.details?.policy_results).toMatchObject([
+      { policy_id: 'a', mode: 'monitor', verdict: 'redact' },
+      { policy_id: 'b', mode: 'monitor', verdict: 'redact' },
+    ])
+    await gateway.stop()
+    running = null
+  }
 })
