@@ -171,7 +171,6 @@ export function matches({ id, targets }: Pick<StoredPolicy, 'id' | 'targets'>, s
 }
 
 function makeChain(members: readonly Member[], chainOf: (model: string) => PolicyChain): PolicyChain {
-  if (members.length === 0) return emptyChain
   const at = (stage: PolicyStage) =>
     members.filter(({ stored }) => stored.stages.includes(stage)).map(({ active }) => active)
   const stages = {

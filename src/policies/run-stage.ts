@@ -73,8 +73,6 @@ class StageWalk {
   readonly #run: StageRun
   readonly #said: Said[] = []
   readonly #changed = new Set<string>()
-  /** Equal conditions give equal answers as long as nothing changes. */
-  readonly #held = new Map<string, boolean>()
   #verdict: Verdict = 'allow'
   #decisive: Said | null = null
   #texts: readonly TextSlot[] | null = null
@@ -88,12 +86,14 @@ class StageWalk {
     for (let index = first; index < policies.length; index += 1) {
       const policy = policies[index]
       if (policy === undefined) break
-      const startedAt = now()
+      let startedAt = 0
       let decision: Decision | null | Promise<Decision | null>
       try {
         if (!this.#applies(policy)) continue
+        startedAt = now()
         decision = this.#ask(policy)
       } catch (error) {
+        startedAt ||= now()
         decision = this.#brokenDecision(policy, error)
       }
       if (decision instanceof Promise) return this.#later(policy, decision, startedAt, index)
@@ -112,13 +112,8 @@ class StageWalk {
     return this.from(this.#take(policy, decision, startedAt) ? this.#run.policies.length : index + 1)
   }
 
-  #applies({ condition, when }: ActivePolicy): boolean {
-    if (condition === null || when === null) return true
-    const known = this.#held.get(when)
-    if (known !== undefined) return known
-    const holds = condition(this.#run.subject.context)
-    this.#held.set(when, holds)
-    return holds
+  #applies({ condition }: ActivePolicy): boolean {
+    return condition === null || condition(this.#run.subject.context)
   }
 
   #ask(policy: ActivePolicy): Decision | null | Promise<Decision | null> {
@@ -197,7 +192,6 @@ class StageWalk {
       }
     }
     this.#texts = null
-    this.#held.clear()
     context.request.textsChanged()
     context.response?.textsChanged()
   }

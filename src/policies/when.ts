@@ -15,6 +15,7 @@ import { RE2JS } from 're2js'
 import type { PolicyStage } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import { MessageView, ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
+import { plainCondition } from './plain-condition.ts'
 
 /** Says whether a policy applies. Throws where the expression fails on this context. */
 export type Condition = (context: PolicyContext) => boolean
@@ -75,6 +76,15 @@ const withResponse = requestOnly
  * Throws `invalid_parameter` for `when` with the position in the message.
  */
 export function compileWhen(expression: string, stages: readonly PolicyStage[]): Condition {
+  const { ast, interpreted } = checkedWhen(expression, stages)
+  return plainCondition(ast) ?? interpreted
+}
+
+/** The checked expression, and what the interpreter makes of it. Throws as `compileWhen` does. */
+export function checkedWhen(
+  expression: string,
+  stages: readonly PolicyStage[],
+): { ast: ASTNode; interpreted: Condition } {
   if (expression.length > maxWhenLength) throw refused(`is longer than ${maxWhenLength} characters`, 0)
   const environment = stages.includes('pre_request') ? requestOnly : withResponse
   const evaluate = parsed(environment, expression)
@@ -82,7 +92,7 @@ export function compileWhen(expression: string, stages: readonly PolicyStage[]):
   const { valid, type, error } = evaluate.check()
   if (!valid) throw refused(reasonOf(error), error?.range?.start ?? 0, error)
   if (type !== 'bool') throw refused(`gives ${type}, not true or false`, 0)
-  return (context) => evaluate({ ...context }) === true
+  return { ast: evaluate.ast, interpreted: (context) => evaluate({ ...context }) === true }
 }
 
 function parsed(environment: Environment, expression: string) {

@@ -108,7 +108,7 @@ test('a claimed escalation is decided once, and the decision sends nothing again
   expect(types).toEqual(['escalation.queued', 'escalation.claimed', 'escalation.unclaimed', 'escalation.resolved'])
 })
 
-test('a grant lets the same token send the same request, and no other', async () => {
+test('a grant lets the same token send the same request once, and no other', async () => {
   const id = await escalated('transfer with leave')
   await arrived(id)
   const resolved = await post(id, 'resolve', { resolution: 'allow', grant_once_seconds: 600 })
@@ -125,6 +125,7 @@ test('a grant lets the same token send the same request, and no other', async ()
     { withinMs: 10_000, everyMs: 20 },
   )
   expect(JSON.stringify(await answer.json())).toContain('transfer with leave')
+  expect((await ask('transfer with leave')).headers.get('x-service-verdict')).toBe('ESCALATE')
 })
 
 test('nobody decides about a request of their own', async () => {

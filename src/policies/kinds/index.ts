@@ -7,6 +7,7 @@ import type { PolicyKind } from './kind.ts'
 import { modelAccess } from './model-access.ts'
 import { patternFilter } from './pattern-filter.ts'
 import { pii } from './pii.ts'
+import { promptInjection } from './prompt-injection.ts'
 import { requestLimits } from './request-limits.ts'
 import { requestRewrite } from './request-rewrite.ts'
 import { responseRewrite } from './response-rewrite.ts'
@@ -20,6 +21,7 @@ const kinds: readonly PolicyKind[] = [
   patternFilter,
   pii,
   secrets,
+  promptInjection,
   modelAccess,
   toolAccess,
   requestLimits,

@@ -53,7 +53,9 @@ function compiled(schema: Record<string, unknown>): ValidateFunction {
   if (text.length > maxSchemaCharacters) throw refused(`A schema has at most ${maxSchemaCharacters} characters`)
   if (/"pattern":"|"patternProperties":/.test(text)) throw refused('A schema here has no pattern: use pattern-filter')
   try {
-    return new Ajv2020({ strict: true, allErrors: false, validateFormats: false, logger: false }).compile(schema)
+    // Of strictness only that a misspelt keyword is an error; the rest is a matter of taste.
+    const taste = { strictTypes: false, strictTuples: false, strictRequired: false } as const
+    return new Ajv2020({ strict: true, ...taste, validateFormats: false, logger: false }).compile(schema)
   } catch (error) {
     throw refused(`The schema is not valid: ${error instanceof Error ? error.message : String(error)}`, error)
   }
