@@ -142,7 +142,7 @@ class RunningLane implements LaneRuntime {
         this.#timeOffset = now - clock.monotonic()
       },
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
-      onSlotsRecalled: (account, want) => this.rates.recall(account, want),
+      onSlotsRecalled: (account, want, at) => this.rates.recall(account, want, at),
       onFenced: () => options.onFenced(),
       onRetired: (failure) => this.#retire(failure),
     })

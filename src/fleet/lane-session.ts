@@ -41,7 +41,7 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onTime(now: number): void
   onFresh(): void
   /** Another lane needs slots of a limit. */
-  onSlotsRecalled(account: string, want: number): void
+  onSlotsRecalled(account: string, want: number, at: number): void
   /** Another process holds the lane: this one must end. */
   onFenced(): void
   /** This instance's chain cannot go on: another instance must begin. */
@@ -156,7 +156,7 @@ export class LaneSession {
   #take(message: StreamMessage): void {
     if (message.kind === 'fenced') this.#fenced()
     else if (message.kind === 'hello') this.#hello(message)
-    else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want)
+    else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want, message.at)
     else this.#change(message.head, message.deny).catch((error: unknown) => this.#reconnect(error))
   }
 

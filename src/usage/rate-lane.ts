@@ -64,6 +64,8 @@ interface Account {
   deniedUntil: number
   /** The totals last confirmed differ from those here. */
   dirty: boolean
+  /** The last call for slots that was followed. */
+  recalledAt: number
   confirmedAt: number
 }
 
@@ -93,15 +95,18 @@ export class LaneRates implements Rates {
     return this.#wait(demands, signal)
   }
 
-  /** The control plane needs slots of an account elsewhere: returns half of what is cold, or as many as are needed. */
-  recall(name: string, want: number): void {
-    const account = this.#accounts.get(name)
-    if (account === undefined) return
+  /**
+   * The control plane needs slots of an account elsewhere: returns half of what is cold, or as many as are needed, and
+   * says in any case that it has heard.
+   */
+  recall(name: string, want: number, at: number): void {
     const now = this.#clock.monotonic()
+    const account = this.#account(name, now)
     const cold = account.slots.available(now) - this.#wanted(name)
-    if (account.slots.giveBack(Math.min(cold, Math.max(want, Math.ceil(cold / 2))), now) === 0) return
+    account.slots.giveBack(Math.min(cold, Math.max(want, Math.ceil(cold / 2))), now)
+    account.recalledAt = Math.max(account.recalledAt, at)
     account.dirty = true
-    this.tick()
+    void this.#sendUnwatched([cellOf(account, 0)])
   }
 
   /** Returns what is idle and confirms what is in use; to be called about once a second. */
@@ -123,12 +128,16 @@ export class LaneRates implements Rates {
   }
 
   async #confirm(cells: readonly SlotCell[]): Promise<void> {
+    await this.#sendUnwatched(cells)
+    this.#confirming = false
+  }
+
+  async #sendUnwatched(cells: readonly SlotCell[]): Promise<void> {
     try {
       await this.#send(cells)
     } catch {
       // The next tick tries again; until then what is held lapses by itself.
     }
-    this.#confirming = false
   }
 
   #account(name: string, now: number): Account {
@@ -140,6 +149,7 @@ export class LaneRates implements Rates {
       asking: false,
       deniedUntil: Number.NEGATIVE_INFINITY,
       dirty: false,
+      recalledAt: 0,
       confirmedAt: Number.NEGATIVE_INFINITY,
     }
     this.#accounts.set(name, account)
@@ -248,11 +258,12 @@ export class LaneRates implements Rates {
   }
 }
 
-const cellOf = ({ name, slots }: Account, want: number): SlotCell => ({
+const cellOf = ({ name, slots, recalledAt }: Account, want: number): SlotCell => ({
   account: name,
   granted: slots.granted,
   returned: slots.returned,
   want,
+  recalled_at: recalledAt,
   known: slots.known,
 })
 

@@ -11,6 +11,9 @@ export const slotCellSchema = z.strictObject({
   granted: total,
   returned: total,
   want: total.describe('How many slots the waiting requests need more'),
+  recalled_at: total.describe(
+    'The last call for slots of this account that the lane has followed; 0 where there was none',
+  ),
   known: z.boolean().describe('Whether this process of the lane has had an answer about the account before'),
 })
 export type SlotCell = z.infer<typeof slotCellSchema>
