@@ -146,7 +146,7 @@ class RunningLane implements LaneRuntime {
       onFenced: () => options.onFenced(),
       onRetired: (failure) => this.#retire(failure),
     })
-    this.rates = new LaneRates({ clock, post: (cells) => this.#session.slots(cells) })
+    this.rates = new LaneRates({ clock, process: options.newId(), post: (cells) => this.#session.slots(cells) })
     this.#rateTimer = setInterval(() => this.rates.tick(), rateTickMs)
     this.#rateTimer.unref()
   }

@@ -208,6 +208,7 @@ export const rateHoldings = sqliteTable(
     returned: integer('returned').notNull(),
     beatAt: integer('beat_at').notNull(),
     recalledAt: integer('recalled_at').notNull().default(0),
+    process: text('process').notNull(),
   },
   (table) => [primaryKey({ columns: [table.account, table.lane] })],
 )

@@ -46,6 +46,8 @@ export interface Rates {
 
 export interface LaneRatesOptions {
   clock: Pick<Clock, 'monotonic'>
+  /** Another one for each process that holds the lane. */
+  process: string
   /** Sends cells to the control plane; rejects where it cannot be reached. */
   post(cells: readonly SlotCell[]): Promise<SlotsReply>
 }
@@ -77,12 +79,14 @@ const cellsInMessage = 500
 export class LaneRates implements Rates {
   readonly #clock: LaneRatesOptions['clock']
   readonly #post: LaneRatesOptions['post']
+  readonly #process: string
   readonly #accounts = new Map<string, Account>()
   readonly #waiting = new Set<Waiting>()
   #confirming = false
 
-  constructor({ clock, post }: LaneRatesOptions) {
+  constructor({ clock, process, post }: LaneRatesOptions) {
     this.#clock = clock
+    this.#process = process
     this.#post = post
   }
 
@@ -106,7 +110,14 @@ export class LaneRates implements Rates {
     account.slots.giveBack(Math.min(cold, Math.max(want, Math.ceil(cold / 2))), now)
     account.recalledAt = Math.max(account.recalledAt, at)
     account.dirty = true
-    void this.#sendUnwatched([cellOf(account, 0)])
+    void this.#follow(account, want, at)
+  }
+
+  /** Says that the call was heard; where the answer tells of slots that were not known yet, follows it once more. */
+  async #follow(account: Account, want: number, at: number): Promise<void> {
+    const cell = this.#cell(account, 0)
+    await this.#sendUnwatched([cell])
+    if (account.slots.granted > cell.granted) this.recall(account.name, want, at)
   }
 
   /** Returns what is idle and confirms what is in use; to be called about once a second. */
@@ -120,7 +131,7 @@ export class LaneRates implements Rates {
       if (idle >= forgetAfterMs && !account.dirty) this.#accounts.delete(name)
       const held = slots.granted > slots.returned
       const due = account.dirty || (held && now - account.confirmedAt >= confirmAfterMs)
-      if (due && slots.known && cells.length < cellsInMessage) cells.push(cellOf(account, 0))
+      if (due && cells.length < cellsInMessage) cells.push(this.#cell(account, 0))
     }
     if (cells.length === 0 || this.#confirming) return
     this.#confirming = true
@@ -138,6 +149,11 @@ export class LaneRates implements Rates {
     } catch {
       // The next tick tries again; until then what is held lapses by itself.
     }
+  }
+
+  #cell({ name, slots, recalledAt }: Account, want: number): SlotCell {
+    const { granted, returned } = slots
+    return { account: name, granted, returned, want, recalled_at: recalledAt, process: this.#process }
   }
 
   #account(name: string, now: number): Account {
@@ -219,7 +235,7 @@ export class LaneRates implements Rates {
     const have = Math.max(0, account.slots.available(now))
     let refused: RateRefused['reason'] = 'used'
     try {
-      await this.#send([cellOf(account, Math.max(1, want - have))])
+      await this.#send([this.#cell(account, Math.max(1, want - have))])
     } catch {
       // Out of reach, or a message that made no sense: either way nobody can say that there is a slot.
       refused = 'unknown'
@@ -257,15 +273,6 @@ export class LaneRates implements Rates {
     }
   }
 }
-
-const cellOf = ({ name, slots, recalledAt }: Account, want: number): SlotCell => ({
-  account: name,
-  granted: slots.granted,
-  returned: slots.returned,
-  want,
-  recalled_at: recalledAt,
-  known: slots.known,
-})
 
 interface TicketUse {
   account: string

@@ -69,7 +69,10 @@ async function holding({ ledger }: RateLedgerOptions, lane: string, { account }:
   return { account, granted: row?.granted ?? 0, returned: row?.returned ?? 0 }
 }
 
-/** The other lanes that hold slots and have not followed the call. What is put aside comes back by time alone. */
+/**
+ * The other lanes that hold slots and have not followed the call; a lane that did not know yet of all it was granted has
+ * not. What is put aside comes back by time alone.
+ */
 async function silentHolders({ ledger }: RateLedgerOptions, lane: string, { account }: SlotCell, at: number) {
   const silent = await ledger.read<{ lane: string }>(
     `select lane from rate_holdings
@@ -80,7 +83,7 @@ async function silentHolders({ ledger }: RateLedgerOptions, lane: string, { acco
 }
 
 function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell): Statement[] {
-  const { account, granted, returned } = cell
+  const { account, granted, returned, process } = cell
   const at = now()
   const free: Statement = {
     sql: 'update rate_holdings set returned = granted where account = ? and beat_at < ? and returned < granted',
@@ -88,23 +91,27 @@ function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell)
   }
   const setAside: Statement[] = [
     {
-      sql: `insert into rate_holdings (account, lane, granted, returned, beat_at)
-        select account, lane || '#' || ?, granted - returned, 0, ? from rate_holdings
-        where account = ? and lane = ? and granted > returned`,
-      args: [newId(), at, account, lane],
+      sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, process)
+        select account, lane || '#' || ?, granted - returned, 0, ?, process from rate_holdings
+        where account = ? and lane = ? and granted > returned and process <> ?`,
+      args: [newId(), at, account, lane, process],
     },
-    { sql: 'update rate_holdings set returned = granted where account = ? and lane = ?', args: [account, lane] },
+    {
+      sql: 'update rate_holdings set returned = granted where account = ? and lane = ? and process <> ?',
+      args: [account, lane, process],
+    },
   ]
   const heard: Statement = {
-    sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, recalled_at) values (?, ?, ?, ?, ?, ?)
+    sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, recalled_at, process)
+      values (?, ?, ?, ?, ?, ?, ?)
       on conflict (account, lane) do update set
-        recalled_at = max(recalled_at, excluded.recalled_at),
+        recalled_at = iif(excluded.granted >= granted, max(recalled_at, excluded.recalled_at), recalled_at),
         granted = max(granted, excluded.granted),
         returned = min(max(granted, excluded.granted), max(returned, excluded.returned)),
-        beat_at = max(beat_at, excluded.beat_at)`,
-    args: [account, lane, granted, Math.min(granted, returned), at, cell.recalled_at],
+        beat_at = max(beat_at, excluded.beat_at), process = excluded.process`,
+    args: [account, lane, granted, Math.min(granted, returned), at, cell.recalled_at, process],
   }
-  return [free, ...(cell.known ? [] : setAside), heard]
+  return [free, ...setAside, heard]
 }
 
 /** Raises what the lane was granted by what is free. */

@@ -14,7 +14,7 @@ export const slotCellSchema = z.strictObject({
   recalled_at: total.describe(
     'The last call for slots of this account that the lane has followed; 0 where there was none',
   ),
-  known: z.boolean().describe('Whether this process of the lane has had an answer about the account before'),
+  process: z.string().max(64).describe('Names the process of the lane: another one does not know when slots were used'),
 })
 export type SlotCell = z.infer<typeof slotCellSchema>
 

@@ -44,6 +44,7 @@ export class SlotWorld {
   start(name: string, offset = 0): LaneRates {
     const lane = new LaneRates({
       clock: { monotonic: () => this.now + offset },
+      process: `${++this.#ids}`,
       post: (cells) => this.#post(name, lane, cells),
     })
     this.lanes.set(name, lane)

@@ -18,6 +18,7 @@ create table rate_holdings (
   returned integer not null,
   beat_at integer not null,
   recalled_at integer not null default 0,
+  process text not null,
   primary key (account, lane),
   check (returned <= granted)
 );
