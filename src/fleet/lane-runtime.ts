@@ -156,7 +156,7 @@ class RunningLane implements LaneRuntime {
         this.#timeOffset = now - clock.monotonic()
       },
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
-      onSlotsRecalled: (account, want) => this.rates.recall(account, want),
+      onSlotsRecalled: (account, want, at) => this.rates.recall(account, want, at),
       onConnected: () => {
         this.#trustedEvents = null
         this.allowances.connected()
@@ -166,7 +166,7 @@ class RunningLane implements LaneRuntime {
       onFenced: () => options.onFenced(),
       onRetired: (failure) => this.#retire(failure),
     })
-    this.rates = new LaneRates({ clock, post: (cells) => this.#session.slots(cells) })
+    this.rates = new LaneRates({ clock, process: options.newId(), post: (cells) => this.#session.slots(cells) })
     this.#rateTimer = setInterval(() => this.rates.tick(), rateTickMs)
     this.#rateTimer.unref()
   }

@@ -43,7 +43,7 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onTime(now: number): void
   onFresh(): void
   /** Another lane needs slots of a limit. */
-  onSlotsRecalled(account: string, want: number): void
+  onSlotsRecalled(account: string, want: number, at: number): void
   /** The control plane can be asked for shares of limits: it waits for a hello. */
   onConnected(): void
   /** As many events of its chain as the lane can vouch for: with more, the ledger knows what the lane has lost. */
@@ -164,7 +164,7 @@ export class LaneSession {
   #take(message: StreamMessage): void {
     if (message.kind === 'fenced') this.#fenced()
     else if (message.kind === 'hello') this.#hello(message)
-    else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want)
+    else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want, message.at)
     else if (message.kind === 'recall') this.#options.onRecalled(message.accounts)
     else this.#change(message).catch((error: unknown) => this.#reconnect(error))
   }

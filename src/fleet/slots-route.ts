@@ -14,8 +14,8 @@ export function slotsRoute({ options, registry }: { options: FleetOptions; regis
     now: () => clock.now(),
     newId,
     sleep: (milliseconds: number) => Bun.sleep(milliseconds),
-    recall(account: string, want: number, from: string) {
-      for (const { lane, stream } of registry.all()) if (lane !== from) stream?.send({ kind: 'slots', account, want })
+    recall(account: string, want: number, lanes: readonly string[], at: number) {
+      for (const lane of lanes) registry.get(lane)?.stream?.send({ kind: 'slots', account, want, at })
     },
   }
   return route({

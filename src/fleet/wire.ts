@@ -71,6 +71,7 @@ export const slotsRecallSchema = z.object({
   kind: z.literal('slots'),
   account: z.string(),
   want: z.number().int(),
+  at: z.number().int().describe('Names the call; the lane says it again when it has followed'),
 })
 export const recallSchema = z.object({
   kind: z.literal('recall'),

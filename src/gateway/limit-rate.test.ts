@@ -33,6 +33,7 @@ async function start(limits: Partial<LimitSet>, token: Partial<GovernedToken>, s
   })
   const rates = new LaneRates({
     clock: { monotonic: () => performance.now() },
+    process: 'test',
     post: async (cells) => ({ cells: cells.map(answer) }),
   })
   Object.assign(running.lane, { rates })
@@ -96,6 +97,7 @@ test('without the control plane a limit that was never asked about answers 503',
   const ask = await start({}, { rateLimitRpm: 1 })
   const rates = new LaneRates({
     clock: { monotonic: () => performance.now() },
+    process: 'test',
     post: async () => {
       throw new Error('unreachable')
     },

@@ -247,6 +247,8 @@ export const rateHoldings = sqliteTable(
     granted: integer('granted').notNull(),
     returned: integer('returned').notNull(),
     beatAt: integer('beat_at').notNull(),
+    recalledAt: integer('recalled_at').notNull().default(0),
+    process: text('process').notNull(),
   },
   (table) => [primaryKey({ columns: [table.account, table.lane] })],
 )

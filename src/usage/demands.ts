@@ -63,11 +63,12 @@ export function usageFailure(
   }
   const requests = !countsMoney(account)
   if (reason === 'held') {
-    const message = `What is left of ${limitName(account)} of ${resource} is held by requests that are running`
+    const message = `What is left of ${limitName(account)} of ${resource} is held by requests that run`
     const code = requests ? 'usage_authorization_request_limit_exceeded' : 'usage_authorization_budget_exceeded'
     return new Failure(code, { message, retryAfter: retryAfter ?? 1 })
   }
-  const message = `${limitName(account)} of ${resource} is used up`
+  const left = `What is left of ${limitName(account)} of ${resource} does not pay for this request`
+  const message = requests ? `max_requests of ${resource} are used up` : left
   if (keyClass === 'disposable' && account.startsWith('token/')) {
     return new Failure(requests ? 'tokens.request_limit_exhausted' : 'tokens.budget_exhausted', { message })
   }
@@ -78,5 +79,5 @@ export function usageFailure(
 
 function limitName(account: AccountName): string {
   if (!countsMoney(account)) return 'max_requests'
-  return account.startsWith('token/') ? 'max_budget' : 'A budget'
+  return account.startsWith('token/') ? 'max_budget' : 'a budget'
 }

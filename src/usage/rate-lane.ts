@@ -46,6 +46,8 @@ export interface Rates {
 
 export interface LaneRatesOptions {
   clock: Pick<Clock, 'monotonic'>
+  /** Another one for each process that holds the lane. */
+  process: string
   /** Sends cells to the control plane; rejects where it cannot be reached. */
   post(cells: readonly SlotCell[]): Promise<SlotsReply>
 }
@@ -64,6 +66,8 @@ interface Account {
   deniedUntil: number
   /** The totals last confirmed differ from those here. */
   dirty: boolean
+  /** The last call for slots that was followed. */
+  recalledAt: number
   confirmedAt: number
 }
 
@@ -75,12 +79,14 @@ const cellsInMessage = 500
 export class LaneRates implements Rates {
   readonly #clock: LaneRatesOptions['clock']
   readonly #post: LaneRatesOptions['post']
+  readonly #process: string
   readonly #accounts = new Map<string, Account>()
   readonly #waiting = new Set<Waiting>()
   #confirming = false
 
-  constructor({ clock, post }: LaneRatesOptions) {
+  constructor({ clock, process, post }: LaneRatesOptions) {
     this.#clock = clock
+    this.#process = process
     this.#post = post
   }
 
@@ -93,15 +99,25 @@ export class LaneRates implements Rates {
     return this.#wait(demands, signal)
   }
 
-  /** The control plane needs slots of an account elsewhere: returns half of what is cold, or as many as are needed. */
-  recall(name: string, want: number): void {
-    const account = this.#accounts.get(name)
-    if (account === undefined) return
+  /**
+   * The control plane needs slots of an account elsewhere: returns half of what is cold, or as many as are needed, and
+   * says in any case that it has heard.
+   */
+  recall(name: string, want: number, at: number): void {
     const now = this.#clock.monotonic()
+    const account = this.#account(name, now)
     const cold = account.slots.available(now) - this.#wanted(name)
-    if (account.slots.giveBack(Math.min(cold, Math.max(want, Math.ceil(cold / 2))), now) === 0) return
+    account.slots.giveBack(Math.min(cold, Math.max(want, Math.ceil(cold / 2))), now)
+    account.recalledAt = Math.max(account.recalledAt, at)
     account.dirty = true
-    this.tick()
+    void this.#follow(account, want, at)
+  }
+
+  /** Says that the call was heard; where the answer tells of slots that were not known yet, follows it once more. */
+  async #follow(account: Account, want: number, at: number): Promise<void> {
+    const cell = this.#cell(account, 0)
+    await this.#sendUnwatched([cell])
+    if (account.slots.granted > cell.granted) this.recall(account.name, want, at)
   }
 
   /** Returns what is idle and confirms what is in use; to be called about once a second. */
@@ -115,7 +131,7 @@ export class LaneRates implements Rates {
       if (idle >= forgetAfterMs && !account.dirty) this.#accounts.delete(name)
       const held = slots.granted > slots.returned
       const due = account.dirty || (held && now - account.confirmedAt >= confirmAfterMs)
-      if (due && slots.known && cells.length < cellsInMessage) cells.push(cellOf(account, 0))
+      if (due && cells.length < cellsInMessage) cells.push(this.#cell(account, 0))
     }
     if (cells.length === 0 || this.#confirming) return
     this.#confirming = true
@@ -123,12 +139,21 @@ export class LaneRates implements Rates {
   }
 
   async #confirm(cells: readonly SlotCell[]): Promise<void> {
+    await this.#sendUnwatched(cells)
+    this.#confirming = false
+  }
+
+  async #sendUnwatched(cells: readonly SlotCell[]): Promise<void> {
     try {
       await this.#send(cells)
     } catch {
       // The next tick tries again; until then what is held lapses by itself.
     }
-    this.#confirming = false
+  }
+
+  #cell({ name, slots, recalledAt }: Account, want: number): SlotCell {
+    const { granted, returned } = slots
+    return { account: name, granted, returned, want, recalled_at: recalledAt, process: this.#process }
   }
 
   #account(name: string, now: number): Account {
@@ -140,6 +165,7 @@ export class LaneRates implements Rates {
       asking: false,
       deniedUntil: Number.NEGATIVE_INFINITY,
       dirty: false,
+      recalledAt: 0,
       confirmedAt: Number.NEGATIVE_INFINITY,
     }
     this.#accounts.set(name, account)
@@ -209,7 +235,7 @@ export class LaneRates implements Rates {
     const have = Math.max(0, account.slots.available(now))
     let refused: RateRefused['reason'] = 'used'
     try {
-      await this.#send([cellOf(account, Math.max(1, want - have))])
+      await this.#send([this.#cell(account, Math.max(1, want - have))])
     } catch {
       // Out of reach, or a message that made no sense: either way nobody can say that there is a slot.
       refused = 'unknown'
@@ -247,14 +273,6 @@ export class LaneRates implements Rates {
     }
   }
 }
-
-const cellOf = ({ name, slots }: Account, want: number): SlotCell => ({
-  account: name,
-  granted: slots.granted,
-  returned: slots.returned,
-  want,
-  known: slots.known,
-})
 
 interface TicketUse {
   account: string

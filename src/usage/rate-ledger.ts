@@ -5,8 +5,9 @@
  * 1. A lane that has not been heard of for its ttl, a minute and one percent more can have used none of its slots within
  *    the last minute: they are free again. Time may free these only, never money.
  * 2. A process that begins anew does not know when its slots were used: they are put aside as those of a lost lane.
- * 3. Free slots are granted: all of them to a lane that is alone with the limit, else what is wanted and half of the
- *    rest. Where too few are free, the other holders are called on to return what is cold, and are waited for, for less than a second.
+ * 3. Free slots are granted: all of them to a lane that is alone with the limit, else what is wanted, and half of the
+ *    rest while more than half of the limit is free. Where too few are, the other holders are called on to return what is
+ *    cold, and waited for until each has answered, for 2 s at most: so nobody is refused while a slot lies cold elsewhere.
  */
 import type { Database, Statement } from '../store/open.ts'
 import { slotMinuteMs, slotTtlMs } from './rate.ts'
@@ -14,8 +15,8 @@ import type { SlotCell, SlotsReply } from './rate-wire.ts'
 
 /** By when the slots of a lane that was last heard of are cold; one percent is for clocks that run apart. */
 export const lostAfterMs = Math.ceil((slotTtlMs + slotMinuteMs) * 1.01)
-/** When it is looked again for slots that others were called on to return, milliseconds after each other. */
-const recallWaits = [20, 40, 80, 160]
+/** When it is looked again whether the other holders have answered, milliseconds after each other: 2 s in all. */
+const recallWaits = [5, 10, 20, 40, 80, 160, 320, 640, 725]
 
 export interface RateLedgerOptions {
   state: Pick<Database, 'read'>
@@ -23,8 +24,8 @@ export interface RateLedgerOptions {
   now(): number
   newId(): string
   sleep(milliseconds: number): Promise<void>
-  /** Asks every other lane that can be reached to return cold slots of an account. */
-  recall(account: string, want: number, lane: string): void
+  /** Asks lanes, as far as they can be reached, to return cold slots of an account; `at` names the call. */
+  recall(account: string, want: number, lanes: readonly string[], at: number): void
 }
 
 /** Takes in what a lane says of its slots, and grants what it wants as far as there is. */
@@ -43,33 +44,46 @@ async function answerCell(
 ): Promise<SlotsReply['cells'][number]> {
   const limit = cell.want === 0 ? 0 : await limitOf(options.state, cell.account)
   await options.ledger.write([...takeIn(options, lane, cell), ...grant(lane, cell, limit)])
-  let found = await totals(options, lane, cell)
-  if (cell.want === 0 || limit === 0) return found.totals
+  let held = await holding(options, lane, cell)
+  if (limit === 0 || held.granted - cell.granted >= cell.want) return held
+  const at = options.now()
+  const holders = await silentHolders(options, lane, cell, at)
+  if (holders.length === 0) return held
+  options.recall(cell.account, cell.want, holders, at)
   for (const wait of recallWaits) {
-    if (found.enough) break
-    options.recall(cell.account, cell.want, lane)
     await options.sleep(wait)
+    // In this order: what was returned by the time that all were heard is granted.
+    const complete = (await silentHolders(options, lane, cell, at)).length === 0
     await options.ledger.write(grant(lane, cell, limit))
-    found = await totals(options, lane, cell)
+    held = await holding(options, lane, cell)
+    if (complete || held.granted - cell.granted >= cell.want) break
   }
-  return found.totals
+  return held
 }
 
-/** Who holds how much of the account now. */
-async function totals({ ledger }: RateLedgerOptions, lane: string, cell: SlotCell) {
+async function holding({ ledger }: RateLedgerOptions, lane: string, { account }: SlotCell) {
   const [row] = await ledger.read<{ granted: number; returned: number }>(
     'select granted, returned from rate_holdings where account = ? and lane = ?',
-    [cell.account, lane],
+    [account, lane],
   )
-  const { granted, returned } = row ?? { granted: 0, returned: 0 }
-  return {
-    enough: granted - cell.granted >= cell.want,
-    totals: { account: cell.account, granted, returned },
-  }
+  return { account, granted: row?.granted ?? 0, returned: row?.returned ?? 0 }
+}
+
+/**
+ * The other lanes that hold slots and have not followed the call; a lane that did not know yet of all it was granted has
+ * not. What is put aside comes back by time alone.
+ */
+async function silentHolders({ ledger }: RateLedgerOptions, lane: string, { account }: SlotCell, at: number) {
+  const silent = await ledger.read<{ lane: string }>(
+    `select lane from rate_holdings
+      where account = ? and lane <> ? and lane not like '%#%' and granted > returned and recalled_at < ?`,
+    [account, lane, at],
+  )
+  return silent.map(({ lane: holder }) => holder)
 }
 
 function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell): Statement[] {
-  const { account, granted, returned } = cell
+  const { account, granted, returned, process } = cell
   const at = now()
   const free: Statement = {
     sql: 'update rate_holdings set returned = granted where account = ? and beat_at < ? and returned < granted',
@@ -77,22 +91,27 @@ function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell)
   }
   const setAside: Statement[] = [
     {
-      sql: `insert into rate_holdings (account, lane, granted, returned, beat_at)
-        select account, lane || '#' || ?, granted - returned, 0, ? from rate_holdings
-        where account = ? and lane = ? and granted > returned`,
-      args: [newId(), at, account, lane],
+      sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, process)
+        select account, lane || '#' || ?, granted - returned, 0, ?, process from rate_holdings
+        where account = ? and lane = ? and granted > returned and process <> ?`,
+      args: [newId(), at, account, lane, process],
     },
-    { sql: 'update rate_holdings set returned = granted where account = ? and lane = ?', args: [account, lane] },
+    {
+      sql: 'update rate_holdings set returned = granted where account = ? and lane = ? and process <> ?',
+      args: [account, lane, process],
+    },
   ]
   const heard: Statement = {
-    sql: `insert into rate_holdings (account, lane, granted, returned, beat_at) values (?, ?, ?, ?, ?)
+    sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, recalled_at, process)
+      values (?, ?, ?, ?, ?, ?, ?)
       on conflict (account, lane) do update set
+        recalled_at = iif(excluded.granted >= granted, max(recalled_at, excluded.recalled_at), recalled_at),
         granted = max(granted, excluded.granted),
         returned = min(max(granted, excluded.granted), max(returned, excluded.returned)),
-        beat_at = max(beat_at, excluded.beat_at)`,
-    args: [account, lane, granted, Math.min(granted, returned), at],
+        beat_at = max(beat_at, excluded.beat_at), process = excluded.process`,
+    args: [account, lane, granted, Math.min(granted, returned), at, cell.recalled_at, process],
   }
-  return [free, ...(cell.known ? [] : setAside), heard]
+  return [free, ...setAside, heard]
 }
 
 /** Raises what the lane was granted by what is free. */
@@ -110,7 +129,8 @@ const grant = (lane: string, { account, want }: SlotCell, limit: number): Statem
               select case
                 when slots < 1 then 0
                 when shared = 0 then slots
-                else min(slots, ?4 + max(0, (slots - ?4) / 2))
+                when slots - ?4 < ?3 / 2 then min(slots, ?4)
+                else ?4 + (slots - ?4) / 2
               end from free
             ) where account = ?1 and lane = ?2`,
           args: [account, lane, limit, want],

@@ -11,7 +11,10 @@ export const slotCellSchema = z.strictObject({
   granted: total,
   returned: total,
   want: total.describe('How many slots the waiting requests need more'),
-  known: z.boolean().describe('Whether this process of the lane has had an answer about the account before'),
+  recalled_at: total.describe(
+    'The last call for slots of this account that the lane has followed; 0 where there was none',
+  ),
+  process: z.string().max(64).describe('Names the process of the lane: another one does not know when slots were used'),
 })
 export type SlotCell = z.infer<typeof slotCellSchema>
 

@@ -196,3 +196,28 @@ test('in no minute do more pass than the limit, whatever is lost, late, repeated
     { numRuns: 60 },
   )
 }, 60_000)
+
+test('on a network that loses nothing exactly as many pass as the limit allows, however the requests fall', async () => {
+  const waits = fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 30 })
+  await fc.assert(
+    fc.asyncProperty(
+      waits,
+      fc.constantFrom(10, 300, 1500),
+      fc.integer({ min: 1, max: 60 }),
+      async (delays, span, limit) => {
+        let messages = 0
+        const next = () => delays[messages++ % delays.length] ?? 0
+        const inside = world(limit, () => ({ ...promptly, there: next(), back: next() }))
+        for (const name of lanes) inside.start(name)
+        const passed: number[] = []
+        for (let index = 0; index < 5 * limit; index++) {
+          const lane = lanes[index % lanes.length] ?? 'a'
+          inside.at(inside.now + ((index * 7919) % span), () => void attempt(inside, lane, [one(limit)], passed))
+        }
+        await inside.until(inside.now + 10_000)
+        expect(passed).toHaveLength(limit)
+      },
+    ),
+    { numRuns: 25 },
+  )
+}, 60_000)

@@ -26,8 +26,6 @@ export class Slots {
   returned = 0
   /** The last time anybody asked for slots, monotonic milliseconds. */
   lastUsedAt: number
-  /** Whether the control plane has answered to this process yet. */
-  known = false
   readonly #steps: { until: number; count: number }[] = []
   #used = 0
   #validUntil = Number.NEGATIVE_INFINITY
@@ -80,7 +78,6 @@ export class Slots {
 
   /** Takes in an answer to what was sent at `sentAt`. */
   answered(granted: number, returned: number, sentAt: number): void {
-    this.known = true
     this.granted = Math.max(this.granted, granted)
     this.returned = Math.min(this.granted, Math.max(this.returned, returned))
     this.#validUntil = Math.max(this.#validUntil, sentAt + slotTtlMs)

@@ -44,6 +44,7 @@ export class SlotWorld {
   start(name: string, offset = 0): LaneRates {
     const lane = new LaneRates({
       clock: { monotonic: () => this.now + offset },
+      process: `${++this.#ids}`,
       post: (cells) => this.#post(name, lane, cells),
     })
     this.lanes.set(name, lane)
@@ -103,18 +104,18 @@ export class SlotWorld {
         now: () => this.now,
         newId: () => `${++this.#ids}`,
         sleep: this.#sleep,
-        recall: (account, want, from) => this.#recall(account, want, from),
+        recall: (account, want, lanes, at) => this.#recall(account, want, lanes, at),
       },
       lane,
       cells,
     )
   }
 
-  #recall(account: string, want: number, from: string): void {
-    for (const name of this.lanes.keys()) {
+  #recall(account: string, want: number, lanes: readonly string[], at: number): void {
+    for (const name of lanes) {
       const fate = this.#fate()
-      if (name === from || fate.lost !== 'no' || this.cut.has(name)) continue
-      this.at(this.now + fate.there, () => this.lanes.get(name)?.recall(account, want))
+      if (fate.lost !== 'no' || this.cut.has(name)) continue
+      this.at(this.now + fate.there, () => this.lanes.get(name)?.recall(account, want, at))
     }
   }
 }

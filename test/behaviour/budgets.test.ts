@@ -1,0 +1,160 @@
+/** Budgets and request limits from outside, in each text language: codes, clamping, sums to the nano-dollar. */
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
+import { api, createToken, expectAnswer, installation } from '../client.ts'
+import { eventually } from '../eventually.ts'
+import { chatStream } from '../fakes/chat.ts'
+import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
+import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { eventsInLedger, eventsOfRequest, outcomesOf } from '../recorded.ts'
+
+setDefaultTimeout(60_000)
+
+let upstream: FakeUpstream
+let gatehouse: Gatehouse
+
+beforeAll(async () => {
+  upstream = await startFakeUpstream()
+  gatehouse = await startGatehouse({ upstream })
+}, 240_000)
+beforeEach(() => upstream.forget())
+afterAll(async () => {
+  await gatehouse?.stop()
+  await upstream?.close()
+})
+
+const families = {
+  'chat/completions': { model: 'simulator/lorem', max_tokens: 20, messages: [{ role: 'user', content: 'hello' }] },
+  responses: { model: 'simulator/lorem', max_output_tokens: 20, input: 'hello' },
+  messages: { model: 'simulator/lorem', max_tokens: 20, messages: [{ role: 'user', content: 'hello' }] },
+} as const
+type Path = keyof typeof families
+
+/** The simulator's price is one dollar a million tokens: 1000 nano-dollars a token. */
+const tokenPrice = 1e-6
+/** What the request costs at most: its bytes, the allowances of a request and a message, and its output. */
+const worstCase = (path: Path) => (JSON.stringify(families[path]).length + 64 + 16 + 20) * tokenPrice
+
+const ask = (path: Path, token: string, { body = {}, signal }: { body?: object; signal?: AbortSignal } = {}) =>
+  fetch(`${gatehouse.gatewayUrl}/v1/${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...families[path], ...body }),
+    ...(signal && { signal }),
+  })
+
+const usageSchema = z.looseObject({ usage: z.looseObject({ total_tokens: z.number() }) })
+const settlementsSchema = z.array(z.object({ account: z.string(), amount: z.number() }))
+const failure = z.looseObject({ error: z.looseObject({ code: z.string(), type: z.string(), message: z.string() }) })
+
+async function refused(answer: Response) {
+  const { error } = failure.parse(await answer.json())
+  return [answer.status, error.code, error.type, answer.headers.get('x-should-retry')]
+}
+
+const disposable = { key_class: 'disposable', expires_in_seconds: 3600 }
+const types: Readonly<Record<Path, readonly [payment: string, billing: string, denied: string, quota: string]>> = {
+  'chat/completions': ['payment_required', 'cost_budget_exceeded', 'access_denied', 'insufficient_quota'],
+  responses: ['payment_required', 'cost_budget_exceeded', 'access_denied', 'insufficient_quota'],
+  messages: ['billing_error', 'billing_error', 'permission_error', 'rate_limit_error'],
+}
+
+for (const path of ['chat/completions', 'responses', 'messages'] as const) {
+  const [payment, billing, denied, quota] = types[path]
+  describe(path, () => {
+    test('a budget that cannot pay the input and one token is refused with 402', async () => {
+      const durable = await createToken(gatehouse, { max_budget: worstCase(path) - 20 * tokenPrice })
+      const answer = await ask(path, durable.token_value)
+      expect(await refused(answer)).toEqual([402, 'usage_authorization_budget_exceeded', payment, 'false'])
+      const spent = await createToken(gatehouse, { ...disposable, max_budget: worstCase(path) - 20 * tokenPrice })
+      const other = await ask(path, spent.token_value)
+      expect(await refused(other)).toEqual([402, 'tokens.budget_exhausted', billing, 'false'])
+    })
+
+    test('requests beyond the limit are refused with 403 or 429 by the class of the key', async () => {
+      const once = await createToken(gatehouse, { ...disposable, max_requests: 1 })
+      expect((await ask(path, once.token_value)).status).toBe(200)
+      const gone = await ask(path, once.token_value)
+      expect(await refused(gone)).toEqual([403, 'tokens.request_limit_exhausted', denied, 'false'])
+      const durable = await createToken(gatehouse, { max_requests: 1 })
+      expect((await ask(path, durable.token_value)).status).toBe(200)
+      const over = await ask(path, durable.token_value)
+      expect(await refused(over)).toEqual([429, 'usage_authorization_request_limit_exceeded', quota, 'false'])
+    })
+
+    test('a budget that pays for some of the output lowers its limit, and says so', async () => {
+      const { token_value: token } = await createToken(gatehouse, { max_budget: worstCase(path) - 13 * tokenPrice })
+      const answer = await ask(path, token)
+      expect(answer.status).toBe(200)
+      expect(answer.headers.get('x-service-max-output-tokens')).toBe('7')
+      expect(JSON.stringify(await answer.json())).toMatch(/"(completion_tokens|output_tokens)":7\b/)
+    })
+  })
+}
+
+test('of 50 requests at once the budget pays what it can, and what is booked is what was answered', async () => {
+  const budget = 3 * worstCase('chat/completions')
+  const { id, token_value: token } = await createToken(gatehouse, { max_budget: budget })
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, async () => {
+      const answer = await ask('chat/completions', token)
+      return { status: answer.status, body: await answer.json() }
+    }),
+  )
+  const answered = answers.filter(({ status }) => status === 200).map(({ body }) => usageSchema.parse(body).usage)
+  expect(answered.length).toBeGreaterThanOrEqual(3)
+  expect(answers.filter(({ status }) => status !== 200 && status !== 402)).toEqual([])
+  const used = answered.reduce((sum, { total_tokens: tokens }) => sum + tokens * 1000, 0)
+  expect(used).toBeLessThanOrEqual(Math.round(budget * 1e9))
+  const booked = await eventually(() => {
+    const settled = eventsInLedger(gatehouse)
+      .filter(({ event_attribution: by }) => by.token_id === id)
+      .flatMap(({ settlements }) => settlementsSchema.parse(settlements ?? []))
+    if (settled.length < answered.length) throw new Error('Not all outcomes have arrived')
+    return settled
+  })
+  expect(booked).toHaveLength(answered.length)
+  expect(booked.reduce((sum, { amount }) => sum + amount, 0)).toBe(used)
+})
+
+test('a budget of a team with a window refuses with Retry-After', async () => {
+  const { teamId } = await installation(gatehouse)
+  const scope = { kind: 'team', id: teamId }
+  const max_budget = worstCase('chat/completions') - 20 * tokenPrice
+  const body = { name: 'small', max_budget, window: 'day', scope }
+  expectAnswer(await api(gatehouse, '/v1/budgets', { body }), 201, z.looseObject({ id: z.uuid() }))
+  const { token_value: token } = await createToken(gatehouse, { bindings: { team_id: teamId } })
+  const answer = await eventually(async () => {
+    const found = await ask('chat/completions', token)
+    if (found.status !== 402) throw new Error('The gateway has not read the budget yet')
+    return found
+  })
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect((await refused(answer))[1]).toBe('usage_authorization_budget_exceeded')
+})
+
+test('a caller that leaves a stream pays for the input and what was produced: not nothing, and not the most', async () => {
+  const parts = ['four', 'more', 'here']
+  upstream.when('gpt-4o-mini', {
+    ...streamReply(chatStream({ parts, usage: null })),
+    split: (bytes) => [Buffer.from(bytes).indexOf('here')],
+    stop: { after: 1, by: 'stall' },
+  })
+  const { token_value: token } = await createToken(gatehouse, { max_budget: 5 })
+  const abort = new AbortController()
+  const body = { model: 'gpt-4o-mini', max_tokens: 1000, stream: true }
+  const answer = await fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'x-request-id': 'left-early' },
+    body: JSON.stringify({ ...families['chat/completions'], ...body }),
+    signal: abort.signal,
+  })
+  await answer.body?.getReader().read()
+  abort.abort()
+  const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, 'left-early'), 'left-early')
+  expect(outcome?.reason_code).toBe('client.left')
+  const { cost } = z.looseObject({ cost: z.number() }).parse(outcome?.event_cost_attribution)
+  // 0.15 dollars a million tokens in, 0.60 out.
+  expect(cost).toBeGreaterThan(2 * 150e-9)
+  expect(cost).toBeLessThan(50 * 600e-9)
+})

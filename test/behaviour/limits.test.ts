@@ -1,0 +1,117 @@
+/** Limits a minute and prices from outside: what callers are told, on one gateway and on three. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
+import { api, chat, createToken, expectAnswer, installation } from '../client.ts'
+import { chatAnswer } from '../fakes/chat.ts'
+import { type FakeUpstream, jsonReply, startFakeUpstream } from '../fakes/upstream.ts'
+import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
+import { eventsOfRequest, outcomesOf } from '../recorded.ts'
+import { type Sidecar, startSidecar } from '../sidecars.ts'
+
+setDefaultTimeout(60_000)
+
+let upstream: FakeUpstream
+let gatehouse: Gatehouse
+const sidecars: Sidecar[] = []
+
+beforeAll(async () => {
+  upstream = await startFakeUpstream()
+  gatehouse = await startGatehouse({ upstream })
+}, 240_000)
+afterAll(async () => {
+  await Promise.all(sidecars.map((sidecar) => sidecar.kill()))
+  await gatehouse?.stop()
+  await upstream?.close()
+})
+
+const madeSchema = z.looseObject({ id: z.uuid(), name: z.string() })
+const make = async (path: string, body: object) => expectAnswer(await api(gatehouse, path, { body }), 201, madeSchema)
+const refusalSchema = z.object({ error: z.object({ code: z.string(), type: z.string(), message: z.string() }) })
+
+async function refusal(answer: Response) {
+  const { error } = refusalSchema.parse(await answer.json())
+  return { status: answer.status, code: error.code, type: error.type, message: error.message }
+}
+
+test('a consumer group answers 429 with Retry-After, an access policy 503, and the provider sees neither', async () => {
+  const { teamId } = await installation(gatehouse)
+  const token = await createToken(gatehouse, { bindings: { team_id: teamId } })
+  await make('/v1/consumer-groups', { name: 'g', requests_per_minute: 2, members: { tokens: [token.id] } })
+  const policy = await make('/v1/access-policies', { name: 'p', requests_per_minute: 1 })
+  const slow = await createToken(gatehouse, { access_policy_ids: [policy.id] })
+  upstream.forget()
+  const statuses: number[] = []
+  for (let index = 0; index < 3; index++) statuses.push((await chat(gatehouse, { token: token.token_value })).status)
+  expect(statuses).toEqual([200, 200, 429])
+  const grouped = await chat(gatehouse, { token: token.token_value })
+  expect(Number(grouped.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(grouped.headers.get('x-should-retry')).toBeNull()
+  expect(await refusal(grouped)).toMatchObject({
+    code: 'consumer_group_rate_limit_exceeded',
+    type: 'rate_limit_exceeded',
+  })
+  expect((await chat(gatehouse, { token: slow.token_value })).status).toBe(200)
+  const limited = await chat(gatehouse, { token: slow.token_value })
+  expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0)
+  const told = await refusal(limited)
+  expect(told).toMatchObject({ status: 503, code: 'usage_authorization_rate_limited', type: 'service_unavailable' })
+  expect(told.message).toContain(`token/${slow.id}`)
+  expect(told.message).not.toContain(slow.token_value)
+  expect(upstream.calls).toHaveLength(3)
+})
+
+test('a limit of 100 requests a minute lets exactly 100 of 500 through on three gateways at once', async () => {
+  for (let index = 0; index < 2; index++) sidecars.push(await startSidecar(gatehouse))
+  const policy = await make('/v1/access-policies', { name: 'shared', requests_per_minute: 100 })
+  const { token_value: token } = await createToken(gatehouse, { access_policy_ids: [policy.id] })
+  const gateways = [gatehouse, ...sidecars.map(({ gatewayUrl }) => ({ ...gatehouse, gatewayUrl }))]
+  const ask = async (index: number) => {
+    const answer = await chat(gateways[index % 3] ?? gatehouse, { token })
+    await answer.text()
+    return answer.status
+  }
+  const statuses = await Promise.all(Array.from({ length: 500 }, (_, index) => ask(index)))
+  const count = (status: number) => statuses.filter((each) => each === status).length
+  expect([count(200), count(503)]).toEqual([100, 400])
+})
+
+test('an answer is priced by the embedded table, to the nano-dollar, and says who pays', async () => {
+  const { teamId } = await installation(gatehouse)
+  const { token_value: token } = await createToken(gatehouse, { bindings: { team_id: teamId } })
+  const usage = { prompt_tokens: 1000, completion_tokens: 7, total_tokens: 1007 }
+  upstream.next(jsonReply(chatAnswer({ model: 'gpt-4o-mini', usage })))
+  const answer = await chat(gatehouse, { token, model: 'gpt-4o-mini', requestId: 'priced-by-the-table' })
+  expect(answer.status).toBe(200)
+  const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, 'priced-by-the-table'), 'priced-by-the-table')
+  expect(outcome?.event_cost_attribution).toMatchObject({
+    currency: 'USD',
+    cost: (1000 * 150 + 7 * 600) / 1e9,
+    estimated: false,
+    price_source: expect.stringMatching(/^genai-prices .*\(\d{4}-\d{2}-\d{2}\)$/),
+    spend_owner: `team:${teamId}`,
+  })
+})
+
+test('a model says what it costs and who says so', async () => {
+  const table = await api(gatehouse, '/v1/catalog/models/gpt-4o-mini/price')
+  expect(table.body).toMatchObject({
+    provider: 'openai',
+    price: { tiers: [{ input_per_million: 0.15, output_per_million: 0.6 }] },
+  })
+  const simulated = await api(gatehouse, '/v1/catalog/models/simulator%2Fecho/price')
+  expect(simulated.body).toMatchObject({
+    price: { source: 'operator', tiers: [{ input_per_million: 1, output_per_million: 1 }] },
+  })
+})
+
+test('limits are kept from the command line', async () => {
+  const made = await operate(gatehouse, 'budget', 'create', '--name', 'Research', '--max-budget', '12.5', '--json')
+  expect(made.code).toBe(0)
+  const { id } = madeSchema.parse(JSON.parse(made.stdout))
+  expect((await operate(gatehouse, 'budget', 'list')).stdout).toContain('Research')
+  expect((await operate(gatehouse, 'budget', 'delete', id)).code).toBe(2)
+  expect((await operate(gatehouse, 'budget', 'delete', id, '--yes')).code).toBe(0)
+  expect((await operate(gatehouse, 'budget', 'get', id)).code).toBe(1)
+  expect((await operate(gatehouse, 'access-policy', 'list')).stdout).toContain('shared')
+  expect((await operate(gatehouse, 'consumer-group', 'list', '--json')).code).toBe(0)
+})
