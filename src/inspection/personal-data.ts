@@ -26,7 +26,7 @@ export const personalData: Readonly<Record<PersonalDataType, readonly PatternSou
   phone: [
     {
       label: 'PHONE',
-      pattern: String.raw`(?<![\w+.\-/])(?:\+ ?)?\(?\d{1,4}\)?(?:[ .\-]{0,2}\(?\d{1,4}\)?){1,6}(?: ?(?:x|ext\.? ?)\d{1,5})?(?![\w/])`,
+      pattern: String.raw`(?<![\w+.\-/])(?:\+ ?)?\(?\d(?:[ .\-()]{0,3}\d){6,16}(?: ?(?:x|ext\.? ?)\d{1,5})?(?![\w/])`,
       check: isPhoneNumber,
     },
   ],
