@@ -187,6 +187,8 @@ class PatternScanner implements Scanner {
     const text = this.#text
     const end = text.end
     while (this.#position < end && this.overflowAt === null) {
+      if (this.#threads.length === 0 && this.#waiting.length === 0) this.#readIdle(end)
+      if (this.#position >= end) break
       const at = this.#position
       const unit = text.unitAt(at)
       let codePoint = unit
@@ -210,6 +212,22 @@ class PatternScanner implements Scanner {
       this.#readTo = end + 1
       this.#resolve(null, found)
     }
+  }
+
+  /** The common way: plain characters at which no pattern begins, while none is under way. */
+  #readIdle(end: number): void {
+    const { text, start } = this.#text
+    let position = this.#position
+    let before = this.#before
+    for (; position < end; position++) {
+      const unit = text.charCodeAt(position - start)
+      if (unit < 0x20 || unit >= 0x7f || this.#startTable.after(before, unit).length > 0) break
+      before = unit
+    }
+    if (position === this.#position) return
+    this.#before = before
+    this.#position = position
+    this.#lastEnd = position
   }
 
   #skip(): void {
