@@ -165,6 +165,8 @@ class PatternScanner implements Scanner {
   readonly #places: Int32Array
   readonly #rounds: Int32Array
   #round = 0
+  /** For each next thread, the one before it that waits at the same instruction for another start. */
+  readonly #earlier: number[] = []
 
   constructor(program: Program, startTable: StartTable, text: HeldText) {
     this.#program = program
@@ -313,10 +315,11 @@ class PatternScanner implements Scanner {
         if (start < known) this.#nextStarts[place] = start
         return
       }
-      for (let index = 0; index < this.#nextThreads.length; index++) {
-        if (this.#nextThreads[index] === leaf && this.#nextStarts[index] === start) return
+      for (let index = place; index >= 0; index = this.#earlier[index] ?? -1) {
+        if (this.#nextStarts[index] === start) return
       }
-    }
+      this.#earlier[this.#nextThreads.length] = place
+    } else this.#earlier[this.#nextThreads.length] = -1
     this.#rounds[id] = this.#round
     this.#places[id] = this.#nextThreads.length
     this.#nextThreads.push(leaf)
@@ -334,6 +337,7 @@ class PatternScanner implements Scanner {
 
 /** What patterns read of a text. */
 export function foldedText(text: string): string {
+  if (/^[\x20-\x7e]*$/.test(text)) return text
   let folded = ''
   for (const character of text) folded += String.fromCodePoint(...foldForPattern(character.codePointAt(0) ?? 0))
   return folded
