@@ -8,6 +8,9 @@
  *   says "perhaps": accents, and syllables that only begin alike, are told apart by comparing the canonical form (NFKC,
  *   case folded) of what was found with that of the term. So composed and decomposed spellings, and marks in any order,
  *   are the same.
+ *
+ * Patterns do not compose: an accent that stands by itself in the text is a character of its own to them. And a syllable
+ * of Korean that is written in single letters also counts as the shorter one that it begins with.
  */
 import { homoglyphs } from './homoglyphs.ts'
 import { remembering } from './remembering.ts'
