@@ -36,7 +36,23 @@ export const everyOther = (set: CharacterSet): CharacterSet => ({
 })
 
 /** The set with the other case of each of its letters. */
-export const caseless = (set: CharacterSet): CharacterSet => ({
+export const caseless = (set: CharacterSet): CharacterSet => (isAscii(set) ? caselessAscii(set) : caselessWide(set))
+
+const isAscii = ({ ranges, tests }: CharacterSet): boolean =>
+  tests.length === 0 && ranges.every((codePoint) => codePoint < 0x80)
+
+/** Listed, because asking each character of a text for its cases is slow, and most sets are plain. */
+function caselessAscii(set: CharacterSet): CharacterSet {
+  const ranges = [...set.ranges]
+  for (let upper = 0x41; upper <= 0x5a; upper++) {
+    const lower = upper + 0x20
+    if (contains(set, lower)) ranges.push(upper, upper)
+    if (contains(set, upper)) ranges.push(lower, lower)
+  }
+  return { ranges, tests: [] }
+}
+
+const caselessWide = (set: CharacterSet): CharacterSet => ({
   ranges: [],
   tests: [
     (codePoint) => {

@@ -28,7 +28,9 @@ const cardRanges: readonly RegExp[] = [
 
 export function isCardNumber(text: string): boolean {
   const digits = text.replace(/\D/g, '')
-  return digits.length >= 12 && cardRanges.some((range) => range.test(digits)) && passesLuhn(digits)
+  return (
+    digits.length >= 12 && digits.length <= 19 && cardRanges.some((range) => range.test(digits)) && passesLuhn(digits)
+  )
 }
 
 /** Lengths by country (ISO 13616 registry); a country that is not listed is taken at any length. */

@@ -8,12 +8,15 @@
  *   says "perhaps": accents, and syllables that only begin alike, are told apart by comparing the canonical form (NFKC,
  *   case folded) of what was found with that of the term. So composed and decomposed spellings, and marks in any order,
  *   are the same.
+ *
+ * Patterns do not compose: an accent that stands by itself in the text is a character of its own to them. And a syllable
+ * of Korean that is written in single letters also counts as the shorter one that it begins with.
  */
 import { homoglyphs } from './homoglyphs.ts'
+import { remembering } from './remembering.ts'
 
 const ignorable = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}]/u
 const whiteSpace = /\s|\u0085/u
-const mark = /\p{M}/u
 const marks = /\p{M}+/gu
 const wordCharacter = /[\p{L}\p{N}\p{M}_]/u
 /** Scripts written without spaces: no boundary can be asked for beside their letters. */
@@ -42,24 +45,15 @@ const codePoints = (text: string): number[] => {
 
 const isSurrogate = (codePoint: number): boolean => codePoint >= 0xd800 && codePoint <= 0xdfff
 
-/** Remembers what was worked out for the basic plane, where all but a few characters are. */
-function remembering<Value>(work: (codePoint: number) => Value): (codePoint: number) => Value {
-  const known = new Map<number, Value>()
-  return (codePoint) => {
-    const found = known.get(codePoint)
-    if (found !== undefined) return found
-    const value = work(codePoint)
-    if (codePoint < 0x10000) known.set(codePoint, value)
-    return value
-  }
-}
+/** As many as the basic plane has, where all but a few characters are. */
+const foldsKept = 0x10000
 
 /** What a pattern reads for a source code point: nothing for an ignorable one, several for a ligature. */
 export const foldForPattern = remembering((codePoint): readonly number[] => {
   if (isIgnorable(codePoint)) return none
   if (codePoint < 0x80 || isSurrogate(codePoint)) return [codePoint]
   return codePoints(String.fromCodePoint(codePoint).normalize('NFKC')).filter((point) => !isIgnorable(point))
-})
+}, foldsKept)
 
 export interface FoldingOptions {
   caseSensitive: boolean
@@ -103,7 +97,7 @@ function makeFolding({ caseSensitive, homoglyphs: lookalikes }: FoldingOptions):
       if (isIgnorable(codePoint)) return none
       if (isSurrogate(codePoint)) return [codePoint]
       return codePoints(bare(String.fromCodePoint(codePoint))).filter((point) => !isIgnorable(point))
-    }),
+    }, foldsKept),
     canonical: (text) => {
       const plain = withoutIgnorable(text)
       if (lookalikes) return bare(plain).normalize('NFKC')
@@ -121,5 +115,3 @@ const foldings = [false, true].map((caseSensitive) =>
 /** The folding of these options; there are four, and each remembers what it worked out. */
 export const folding = ({ caseSensitive, homoglyphs: lookalikes }: FoldingOptions): Folding =>
   foldings[caseSensitive ? 1 : 0]?.[lookalikes ? 1 : 0] ?? makeFolding({ caseSensitive, homoglyphs: lookalikes })
-
-export const isMark = (codePoint: number): boolean => mark.test(String.fromCodePoint(codePoint))

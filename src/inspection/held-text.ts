@@ -13,6 +13,11 @@ export class HeldText {
     return this.#start + this.#text.length
   }
 
+  /** What is held; its first unit has the offset `start`. */
+  get text(): string {
+    return this.#text
+  }
+
   append(text: string): void {
     this.#text = this.#text === '' ? text : this.#text + text
   }

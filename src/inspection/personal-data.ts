@@ -26,11 +26,12 @@ export const personalData: Readonly<Record<PersonalDataType, readonly PatternSou
   phone: [
     {
       label: 'PHONE',
-      pattern: String.raw`(?<![\w+.\-/])(?:\+ ?)?\(?\d{1,4}\)?(?:[ .\-]{0,2}\(?\d{1,4}\)?){1,6}(?: ?(?:x|ext\.? ?)\d{1,5})?(?![\w/])`,
+      // Written from abroad, or in groups of at least two digits: single digits in a row are no number that is dialled.
+      pattern: String.raw`(?<![\w+.\-/])(?:\+ ?\(?\d(?:[ .\-()]{0,3}\d){6,16}|(?:\(\d{1,5}\)[ .\-]{0,2})?\d{2,12}(?:[ .\-]{1,2}\d{2,8}){0,5})(?: ?(?:x|ext\.? ?)\d{1,5})?(?![\w/])`,
       check: isPhoneNumber,
     },
   ],
-  card: [{ label: 'CARD', pattern: String.raw`(?<![\d.\-])\d(?:[ \-]?\d){11,18}(?!\d)`, check: isCardNumber }],
+  card: [{ label: 'CARD', pattern: String.raw`(?<![\d.\-])\d{2,19}(?:[ \-]\d{2,6}){0,6}(?!\d)`, check: isCardNumber }],
   iban: [
     {
       label: 'IBAN',

@@ -12,6 +12,9 @@
  * Text on a channel that had ended, from a provider that breaks its own protocol, is one more text; what is held of it
  * when the stream ends has no frame left to go out in.
  *
+ * The claim is about the decoded text of one field: what is spelled across several fields, or encoded by the model, is
+ * not found. In tool arguments the punctuation between strings that a match spans stays.
+ *
  * It does not end the stream: who relays it records the outcome first, and writes the dialect's last frames.
  */
 import type { FrameText, StreamPiece, TextKind } from '../dialects/dialect.ts'

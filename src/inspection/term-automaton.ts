@@ -20,8 +20,14 @@ export interface Automaton {
   ending(state: number): number
   /** The terms that end exactly at a state, by their index. */
   termsAt(state: number): readonly number[]
+  /** For each state its next one by symbol, `width` to a state; null where that would be too large. */
+  readonly table: Int32Array | null
+  readonly width: number
   readonly maxDepth: number
 }
+
+/** How many entries a table of all steps may have: what keeps a step at one look-up is worth a few megabytes. */
+const tableLimit = 1 << 20
 
 const noTerms: readonly number[] = []
 
@@ -56,6 +62,8 @@ export function buildAutomaton(keys: readonly (readonly number[])[]): Automaton 
     ending: (state) => links.ending[state] ?? 0,
     termsAt: (state) => terms.get(state) ?? noTerms,
     maxDepth: links.maxDepth,
+    table: links.table,
+    width: symbols.size + 1,
   }
 }
 
@@ -64,6 +72,7 @@ interface Links {
   shorter: Int32Array
   ending: Int32Array
   maxDepth: number
+  table: Int32Array | null
 }
 
 class Trie {
@@ -135,7 +144,16 @@ class Trie {
       if (parent !== 0) shorter[state] = step(shorter[parent] ?? 0, this.#symbols[state] ?? 0)
       ending[state] = terms.has(state) ? state : (ending[shorter[state] ?? 0] ?? 0)
     }
-    return { step, shorter, ending, maxDepth }
+    return { step, shorter, ending, maxDepth, table: this.#tableOf(symbolCount + 1, step) }
+  }
+
+  #tableOf(width: number, step: Links['step']): Int32Array | null {
+    if (this.#size * width > tableLimit) return null
+    const table = new Int32Array(this.#size * width)
+    for (let state = 0; state < this.#size; state++) {
+      for (let symbol = 1; symbol < width; symbol++) table[state * width + symbol] = step(state, symbol)
+    }
+    return table
   }
 
   /** All states but the root, the shallow ones first: sorted by counting. */

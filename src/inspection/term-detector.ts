@@ -115,31 +115,59 @@ class TermScanner implements Scanner {
   }
 
   advance(ended: boolean, found: Match[]): void {
-    const { asciiSymbols, automaton, wordBoundaries } = this.#list
-    const text = this.#text
-    const end = text.end
+    const { end } = this.#text
     while (this.#position < end && this.overflowAt === null) {
+      if (this.#candidates.length === 0) this.#readPlain(end)
+      if (this.#position >= end) break
       const at = this.#position
-      const unit = text.unitAt(at)
-      if (unit < 128) {
-        const symbol = asciiSymbols[unit] ?? 0
-        this.#position = at + 1
-        if (symbol < 0) {
-          this.#skip(false)
-          continue
-        }
-        if (symbol === 0 && this.#state === 0 && this.#candidates.length === 0) {
-          if (wordBoundaries) this.#afterWord = asciiWord[unit] === 1
-          continue
-        }
-        this.#take(symbol, asciiWord[unit] === 1, at, found)
-      } else if (!this.#takeWide(unit, ended, found, automaton)) return
+      const unit = this.#text.unitAt(at)
+      if (unit >= 128) {
+        if (!this.#takeWide(unit, ended, found)) return
+        continue
+      }
+      this.#position = at + 1
+      const symbol = this.#list.asciiSymbols[unit] ?? 0
+      if (symbol < 0) this.#skip(false)
+      else this.#take(symbol, asciiWord[unit] === 1, at, found)
     }
     if (ended && this.overflowAt === null) this.#decide(false, end + 1, found)
   }
 
+  /** The common way: plain characters that end no term. Stops before any other, and after one that ends a term. */
+  #readPlain(end: number): void {
+    const { asciiSymbols, automaton } = this.#list
+    const { table, width } = automaton
+    const { text, start } = this.#text
+    let state = this.#state
+    let position = this.#position
+    let ending = 0
+    while (position < end && ending === 0) {
+      const unit = text.charCodeAt(position - start)
+      const symbol = unit < 128 ? (asciiSymbols[unit] ?? 0) : -1
+      if (symbol < 0) break
+      state = table === null ? automaton.step(state, symbol) : (table[state * width + symbol] ?? 0)
+      const word = asciiWord[unit] === 1
+      if (state !== 0) {
+        this.#note(position, word)
+        ending = automaton.ending(state)
+      }
+      this.#afterWord = word
+      position++
+    }
+    this.#state = state
+    this.#position = position
+    if (ending !== 0) this.#collect(ending)
+  }
+
+  /** Notes where the symbol that was just read stands; only what leads to a state other than the root is asked for. */
+  #note(at: number, word: boolean): void {
+    const slot = this.#count++ & this.#mask
+    this.#starts[slot] = at
+    this.#begins[slot] = this.#afterWord && word ? 0 : 1
+  }
+
   /** Reads one code point beyond ASCII; false where its second half has not arrived. */
-  #takeWide(unit: number, ended: boolean, found: Match[], automaton: Automaton): boolean {
+  #takeWide(unit: number, ended: boolean, found: Match[]): boolean {
     const at = this.#position
     let codePoint = unit
     if (unit >= 0xd800 && unit < 0xdc00) {
@@ -155,7 +183,7 @@ class TermScanner implements Scanner {
     if (key.length === 0) this.#skip(!isIgnorable(codePoint))
     else {
       const word = isWordCharacter(codePoint)
-      for (const folded of key) this.#take(automaton.symbolOf(folded), word, at, found)
+      for (const folded of key) this.#take(this.#list.automaton.symbolOf(folded), word, at, found)
     }
     return true
   }
@@ -169,14 +197,17 @@ class TermScanner implements Scanner {
 
   #take(symbol: number, word: boolean, at: number, found: Match[]): void {
     if (this.#candidates.length > 0) this.#decide(word, this.#position, found)
-    const { automaton, terms } = this.#list
-    const state = automaton.step(this.#state, symbol)
-    this.#state = state
-    const slot = this.#count++ & this.#mask
-    this.#starts[slot] = at
-    this.#begins[slot] = this.#afterWord && word ? 0 : 1
+    const { automaton } = this.#list
+    this.#state = automaton.step(this.#state, symbol)
+    this.#note(at, word)
     this.#afterWord = word
-    for (let end = automaton.ending(state); end !== 0; end = automaton.ending(automaton.shorter(end))) {
+    this.#collect(automaton.ending(this.#state))
+  }
+
+  /** The terms that end where the text has been read to, from the state at which the longest of them ends. */
+  #collect(ending: number): void {
+    const { automaton, terms } = this.#list
+    for (let end = ending; end !== 0; end = automaton.ending(automaton.shorter(end))) {
       for (const index of automaton.termsAt(end)) {
         const term = terms[index]
         if (term !== undefined && (!term.bounded[0] || this.#beginsWord(term.length))) {
