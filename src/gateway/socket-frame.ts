@@ -67,8 +67,9 @@ function streamed(text: string): string {
   if (span !== undefined) {
     return text.slice(...span).trim() === 'true' ? text : replaceValue(text, span, 'true')
   }
-  const inside = text.indexOf('{') + 1
-  return `${text.slice(0, inside)}"stream":true${names.length > 0 ? ',' : ''}${text.slice(inside)}`
+  const last = spans.at(-1)
+  const end = last === undefined ? text.indexOf('{') + 1 : text.slice(0, last[1]).trimEnd().length
+  return `${text.slice(0, end)}${last === undefined ? '' : ','}"stream":true${text.slice(end)}`
 }
 
 /** The text of an object without one of its members and the comma that belonged to it. */

@@ -33,10 +33,17 @@ describe('an exchange over a WebSocket', () => {
 
   test('sends the frame’s own bytes on, streamed', async () => {
     const socket = await connect()
+    const usage = '"stream_options":{"include_usage":true}'
     const bodies = [
-      ['{ "model":"gpt-test",  "n": 1.0, "stream": true }', '{ "model":"gpt-test",  "n": 1.0, "stream": true }'],
-      ['{ "model":"gpt-test",  "n": 1.0 }', '{"stream":true, "model":"gpt-test",  "n": 1.0 }'],
-      ['{"model":"gpt-test","stream" : false,"x":"\\u00e9"}', '{"model":"gpt-test","stream" : true,"x":"\\u00e9"}'],
+      [
+        `{ "model":"gpt-test",  "n": 1.0, "stream": true, ${usage}}`,
+        `{ "model":"gpt-test",  "n": 1.0, "stream": true, ${usage}}`,
+      ],
+      [`{ "model":"gpt-test",  "n": 1.0, ${usage} }`, `{ "model":"gpt-test",  "n": 1.0, ${usage},"stream":true }`],
+      [
+        `{"model":"gpt-test","stream" : false,${usage},"x":"\\u00e9"}`,
+        `{"model":"gpt-test","stream" : true,${usage},"x":"\\u00e9"}`,
+      ],
     ] as const
     for (const [sent] of bodies) {
       socket.send(sent)
@@ -47,9 +54,9 @@ describe('an exchange over a WebSocket', () => {
   })
 
   test('keeps 100 frames that come at once in order', async () => {
-    answer = (_, body) => stream(JSON.stringify({ echo: JSON.parse(body).n }), '[DONE]')
+    answer = (_, body) => stream(JSON.stringify({ echo: JSON.parse(body).seed }), '[DONE]')
     const socket = await connect()
-    for (let n = 0; n < 100; n++) socket.send(JSON.stringify({ ...question, n }))
+    for (let n = 0; n < 100; n++) socket.send(JSON.stringify({ model: 'm', seed: n }))
     const frames = await socket.frames(200)
     const numbers = frames.filter((frame) => frame !== '[DONE]').map((frame) => JSON.parse(frame).echo)
     expect(numbers).toEqual(Array.from({ length: 100 }, (_, n) => n))
@@ -190,7 +197,7 @@ describe('the end of a connection', () => {
   test('comes with 1013 where a peer asks for more than may wait', async () => {
     answer = () => new Promise(() => undefined)
     const socket = await connect()
-    for (let n = 0; n < 300; n++) socket.send(JSON.stringify({ model: 'gpt-test', n }))
+    for (let n = 0; n < 300; n++) socket.send(JSON.stringify({ model: 'gpt-test', mark: n }))
     expect((await socket.ended).code).toBe(1013)
     expect(running.seen).toHaveLength(1)
   })
