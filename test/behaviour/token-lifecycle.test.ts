@@ -219,6 +219,22 @@ test('an idempotency key makes one token, never shows its secret twice, and belo
   expect(listed.split(body.name).length).toBe(2)
 })
 
+test('an answer without a secret is given again whole for the same idempotency key, and the change made once', async () => {
+  const token = await createToken(gatehouse)
+  const headers = { 'idempotency-key': crypto.randomUUID() }
+  const act = (explanation: string) => post(token.id, 'emergency-revoke', { explanation }, headers)
+  const proof = revokedToken.extend({ proof_event_id: z.uuid() })
+  const first = expectAnswer(await act('The laptop was stolen'), 200, proof)
+  const again = expectAnswer(await act('The laptop was stolen'), 200, proof)
+  expect(again).toEqual(first)
+  expect(expectAnswer(await act('Something else'), 422, errorAnswer).error.code).toBe('idempotency_key_reused')
+  const revocations = eventsInLedger(gatehouse).filter(
+    ({ event_type, event_attribution }) =>
+      event_type === 'token.emergency_revoked' && event_attribution.token_id === token.id,
+  )
+  expect(revocations.map(({ event_id }) => event_id)).toEqual([first.proof_event_id])
+})
+
 test('what is not usable is refused on every route of the gateway, and says what it is to validate', async () => {
   const revoked = await createToken(gatehouse)
   const rotated = await createToken(gatehouse)

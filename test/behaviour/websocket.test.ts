@@ -26,7 +26,13 @@ const address = () => `${gatehouse.gatewayUrl.replace('http', 'ws')}/v1/chat/com
 const connect = (token: string, headers: Record<string, string> = {}): Promise<Spoken> =>
   speak(address(), { authorization: `Bearer ${token}`, ...headers })
 const question = (members: object = {}) =>
-  JSON.stringify({ model: 'fake-model', messages: [{ role: 'user', content: 'hello' }], ...members })
+  JSON.stringify({
+    model: 'fake-model',
+    messages: [{ role: 'user', content: 'hello' }],
+    // Without it the frame that tells the usage is the gateway's own and not passed on.
+    stream_options: { include_usage: true },
+    ...members,
+  })
 
 /** The data of each event of a stream, as a plain reading of the format gives it. */
 const dataOf = (stream: Buffer): string[] =>

@@ -1,0 +1,52 @@
+/**
+ * What an attacker with a core dump would find of a token's secret. A secret passes through the memory of the process
+ * that it was shown to, as part of a request, and copies of it stay there until that memory is collected and used again:
+ * nothing in this runtime can overwrite a string. What can be held is that nothing keeps it: copies do not add up with
+ * use, other requests wear them away, and a process that was never shown the secret has none.
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { api, chat, createToken, revoke } from '../client.ts'
+import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { occurrencesInMemory } from '../memory.ts'
+
+setDefaultTimeout(60_000)
+
+let gatehouse: Gatehouse
+beforeAll(async () => {
+  gatehouse = await startGatehouse()
+}, 240_000)
+afterAll(() => gatehouse?.stop())
+
+const uses = 300
+/** Buffers of connections and garbage that was not collected yet. */
+const passing = 60
+
+test('a secret is kept by no process, however often it was refused', async () => {
+  const { token_value: secret, id } = await createToken(gatehouse)
+  await revoke(gatehouse, id)
+  for (let n = 0; n < uses; n++) {
+    const refused = await chat(gatehouse, { token: secret, requestId: `use-${n}` })
+    expect(refused.status).toBe(401)
+    await refused.arrayBuffer()
+    if (n % 10 === 0) {
+      await api(gatehouse, '/v1/tokens', { token: secret })
+      await api(gatehouse, '/v1/tokens/validate', { body: { token: secret } })
+      await api(gatehouse, '/v1/tokens', { body: { name: secret, purpose: secret } })
+    }
+  }
+  const shown = occurrencesInMemory(gatehouse.controlPlanePid(), secret)
+  const { token_value: other } = await createToken(gatehouse)
+  for (let n = 0; n < 2 * uses; n++) {
+    await (await chat(gatehouse, { token: other, model: 'simulator/echo' })).arrayBuffer()
+    await api(gatehouse, '/v1/tokens?limit=10')
+  }
+  expect(occurrencesInMemory(gatehouse.supervisorPid, secret)).toBe(0)
+  expect(occurrencesInMemory(gatehouse.gatewayPid(), secret)).toBeLessThan(passing)
+  // Measured: of 150 refused calls 153 copies right after, 9 after 500 other calls; of bodies they last longer.
+  expect(occurrencesInMemory(gatehouse.controlPlanePid(), secret)).toBeLessThan(shown)
+})
+
+test('the search finds what is there', () => {
+  const mark = `mark-${crypto.randomUUID()}`
+  expect(occurrencesInMemory(process.pid, mark)).toBeGreaterThan(0)
+})
