@@ -16,6 +16,7 @@ export const commands = (terminal: Terminal): Group => ({
     team: async () => (await import('./team.ts')).team(terminal),
     user: async () => (await import('./user.ts')).user(terminal),
     auth: async () => (await import('./auth.ts')).auth(terminal),
+    usage: async () => (await import('./usage.ts')).usage(terminal),
     events: async () => (await import('./events.ts')).events(terminal),
     config: async () => (await import('./explain.ts')).config(terminal),
     openapi: async () => (await import('./openapi.ts')).openapi(terminal),

@@ -30,6 +30,7 @@ import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { createLastUse } from '../tokens/last-use.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
+import { usageRoutes } from '../usage/usage-routes.ts'
 
 export interface ControlPlaneOptions {
   settings: Settings
@@ -150,6 +151,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
         addressOf: (request) => callers.get(request) ?? 'unknown',
       }),
       ...eventRoutes({ ledger, clock }),
+      ...usageRoutes({ ...shared, freed: (accounts) => lanes.usage.authority.changed(accounts) }),
       ...lanes.routes,
     ],
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
@@ -203,10 +205,11 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lastUse }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lanes, lastUse }: Parts, log: Log): Promise<void> {
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
     ['last use', () => lastUse.flush()],
+    ['lost lanes', () => lanes.usage.news.lookForLost()],
   ] as const) {
     try {
       await work()

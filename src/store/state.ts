@@ -90,14 +90,6 @@ export const models = sqliteTable('models', {
   deleted: integer('deleted').notNull().default(0),
 })
 
-export const accounts = sqliteTable('accounts', {
-  id: text('id').primaryKey(),
-  maxRequests: integer('max_requests'),
-  maxBudget: integer('max_budget'),
-  version: integer('version').notNull(),
-  deleted: integer('deleted').notNull().default(0),
-})
-
 export const budgets = sqliteTable('budgets', {
   id: text('id').primaryKey(),
   maxBudget: integer('max_budget').notNull(),
@@ -123,6 +115,14 @@ export const accessPolicies = sqliteTable('access_policies', {
   tokensPerMinute: integer('tokens_per_minute'),
   models: text('models'),
   providers: text('providers'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const accounts = sqliteTable('accounts', {
+  id: text('id').primaryKey(),
+  maxRequests: integer('max_requests'),
+  maxBudget: integer('max_budget'),
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
 })
