@@ -112,7 +112,8 @@ export class Authority {
   }
 
   /** Takes a hello in; false where the call is answered or refused with that. */
-  async #greeted({ caller, request, reject, resolve }: Call): Promise<boolean> {
+  async #greeted(call: Call): Promise<boolean> {
+    const { caller, request, reject, resolve } = call
     const { lane, streamId } = caller
     const empty = { cells: [], grants: [], denials: [], later: [] }
     if (request.hello === null) {
@@ -133,6 +134,7 @@ export class Authority {
       if (result === 'rolled_back' || result === 'released') throw new Failure('lane_rolled_back')
       if (result === 'overtaken') throw new Failure('lane_fenced')
       if (result === 'done') {
+        await this.#remember(call)
         if (this.#processes.get(lane)?.process !== request.process)
           this.#processes.set(lane, new MessageNumbers(request.process))
         return true
@@ -142,6 +144,30 @@ export class Authority {
       reject(error)
     }
     return false
+  }
+
+  /**
+   * A ledger that was restored from an older copy has forgotten grants. What lanes hold counts again, as far as it keeps
+   * within the limit.
+   */
+  async #remember({ caller, request }: Call): Promise<void> {
+    const { ledger, limits } = this.#options
+    const told = request.cells.filter(({ granted }) => granted > 0)
+    if (told.length === 0) return
+    const book = new AccountBook(await ledger.cells(told.map(({ account }) => account)))
+    const forgotten = told.filter(({ account, granted }) => granted > (book.cell(account, caller.lane)?.granted ?? 0))
+    const known = await limits.limits(forgotten.map(({ account }) => plainName(account)))
+    for (const { account, granted, returned } of forgotten) {
+      const limit = known.get(plainName(account))
+      if (limit === undefined || (limit.gatewayId !== null && limit.gatewayId !== caller.gatewayId)) continue
+      const { lane, streamId } = caller
+      const raised = await ledger.raise({
+        lanes: [{ lane, streamId }],
+        raises: [{ account, lane, granted, returned }],
+        limits: limit.limit === null ? [] : [{ account, limit: limit.limit }],
+      })
+      this.#options.log.warn({ lane, account, raised }, 'A lane holds more of a limit than the ledger knew')
+    }
   }
 
   async #decide(calls: readonly Call[]): Promise<void> {
