@@ -24,6 +24,7 @@ export const commands = (terminal: Terminal): Group => ({
     'consumer-group': async () => (await import('./consumer-group.ts')).consumerGroup(terminal),
     'access-policy': async () => (await import('./access-policy.ts')).accessPolicy(terminal),
     auth: async () => (await import('./auth.ts')).auth(terminal),
+    usage: async () => (await import('./usage.ts')).usage(terminal),
     events: async () => (await import('./events.ts')).events(terminal),
     config: async () => (await import('./explain.ts')).config(terminal),
     openapi: async () => (await import('./openapi.ts')).openapi(terminal),

@@ -91,7 +91,11 @@ export function chat(gatehouse: Gatehouse, request: ChatRequest): Promise<Respon
       'content-type': 'application/json',
       ...(requestId && { 'x-request-id': requestId }),
     },
-    body: JSON.stringify({ model, messages: [{ role: 'user', content: text }], ...(stream && { stream, stream_options: { include_usage: true } }) }),
+    body: JSON.stringify({
+      model,
+      messages: [{ role: 'user', content: text }],
+      ...(stream && { stream, stream_options: { include_usage: true } }),
+    }),
     ...(abort && { signal: abort }),
   })
 }

@@ -35,10 +35,11 @@ import { openDatabase } from '../store/open.ts'
 import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
 import { alertThresholds } from '../tokens/alerts.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
-import { uncounted } from '../tokens/depletion.ts'
 import { createLastUse } from '../tokens/last-use.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
+import { depletionView } from '../usage/depletion.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
+import { usageRoutes } from '../usage/usage-routes.ts'
 
 export interface ControlPlaneOptions {
   settings: Settings
@@ -122,7 +123,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
   const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
   const shared = {
     ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes },
-    depletion: uncounted,
+    depletion: depletionView(ledger),
     alerts: alertThresholds(settings),
   }
   const installation = await firstStart(shared)
@@ -168,6 +169,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
       ...eventRoutes({ ledger, clock }),
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
+      ...usageRoutes({ ...shared, freed: (accounts) => lanes.usage.authority.changed(accounts) }),
       ...lanes.routes,
     ],
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
@@ -228,11 +230,12 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lastUse, settings }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lanes, lastUse, settings }: Parts, log: Log): Promise<void> {
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
+    ['lost lanes', () => lanes.usage.news.lookForLost()],
   ] as const) {
     try {
       await work()

@@ -29,7 +29,7 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
   }
   const authority = new Authority({
     ledger: sqlLedger(ledger, (lane, losses) => void news.lost(lane, losses).catch(failed)),
-    limits: sqlLimits(state, clock),
+    limits: sqlLimits(state, ledger, clock),
     clock,
     log,
     after(milliseconds, work) {

@@ -7,27 +7,7 @@
  */
 import { fromNano } from '../lib/money.ts'
 import type { Database } from '../store/open.ts'
-
-/** The limits of a token as its record holds them; money in nano-dollars. */
-export interface TokenLimits {
-  id: string
-  maxRequests: number | null
-  maxBudget: number | null
-}
-
-/** Money as decimal dollars; null where there is no such limit. */
-export interface Depletion {
-  current_spend: number
-  remaining_budget: number | null
-  current_requests: number
-  remaining_requests: number | null
-}
-
-export interface TokenDepletion {
-  depletion: Depletion
-  /** The status that depletion gives a token that is otherwise active. */
-  status: 'budget_exhausted' | 'request_exhausted' | null
-}
+import type { DepletionView, ExhaustedStatus, TokenDepletion, TokenLimits } from '../tokens/depletion.ts'
 
 interface Row {
   id: string
@@ -80,10 +60,24 @@ function depletionOf(token: TokenLimits, money: Row | undefined, requests: Row |
  * An SQL condition on a row of the ledger's `tokens` under this name: whether its money, or else its requests, are used
  * up. It takes no arguments and is answered from an index of used-up accounts.
  */
-export function exhaustedCondition(status: 'budget_exhausted' | 'request_exhausted', table = 'tokens'): string {
+export function exhaustedCondition(status: ExhaustedStatus, table = 'tokens'): string {
   const usedUp = (kind: 'money' | 'requests', limit: 'max_budget' | 'max_requests') =>
     `(${table}.${limit} is not null and (${table}.${limit} = 0 or ${table}.account_id in
       (select owner_id from usage_accounts where kind = '${kind}' and exhausted_at is not null)))`
   const money = usedUp('money', 'max_budget')
   return status === 'budget_exhausted' ? money : `(not ${money} and ${usedUp('requests', 'max_requests')})`
 }
+
+/** The same for what is not used up, but for which at least this share, 0 … 1, of a limit is settled. */
+function nearExhaustionCondition(kind: 'budget' | 'requests', share: number): string {
+  const [limit, unit] = kind === 'budget' ? ['max_budget', 'money'] : ['max_requests', 'requests']
+  return `(tokens.${limit} > 0 and tokens.account_id in (select owner_id from usage_accounts
+    where kind = '${unit}' and exhausted_at is null and settled >= ${share} * tokens.${limit}))`
+}
+
+/** What the ledger knows of what tokens have used. */
+export const depletionView = (ledger: Database): DepletionView => ({
+  read: (tokens) => readDepletion(ledger, tokens),
+  exhausted: (status) => exhaustedCondition(status),
+  nearExhaustion: nearExhaustionCondition,
+})

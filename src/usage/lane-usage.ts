@@ -13,6 +13,8 @@
  * An amount that an outcome frees is not said to be returned before that outcome is committed to the journal; while one
  * could not be written, nothing is returned and the journal opens nothing (a restart would settle it in full). An answer
  * counts only while nobody has said hello since its question: what it grants may be free again.
+ *
+ * Longer than most: what is asked, told and answered of one account is one state.
  */
 import type { Clock } from '../lib/clock.ts'
 import {
@@ -25,6 +27,7 @@ import {
 } from './allowance.ts'
 import { type LaneAccount, LaneAccounts } from './lane-accounts.ts'
 import { type LaneCell, noCell } from './lane-cell.ts'
+import { LaneReservation } from './lane-reservation.ts'
 import {
   type Ask,
   type CellReport,
@@ -420,48 +423,5 @@ export class LaneUsage implements Allowances {
       }
       await new Promise<void>((resolve) => after(pause, resolve))
     }
-  }
-}
-
-interface Share {
-  cell: LaneCell
-  amount: number
-}
-
-class LaneReservation implements Reservation {
-  readonly #usage: LaneUsage
-  readonly #shares: Share[] = []
-  #settled = false
-
-  constructor(usage: LaneUsage) {
-    this.#usage = usage
-  }
-
-  add(cell: LaneCell, amount: number): void {
-    const known = this.#shares.find((share) => share.cell === cell)
-    if (known === undefined) this.#shares.push({ cell, amount })
-    else known.amount += amount
-  }
-
-  get held(): readonly Held[] {
-    return this.#shares.map(({ cell, amount }) => ({ account: cell.account, amount }))
-  }
-
-  extend(more: readonly Held[]): boolean {
-    return !this.#settled && this.#usage.extend(this, more)
-  }
-
-  settle(used: readonly Held[]): readonly Held[] {
-    if (this.#settled) return []
-    this.#settled = true
-    return this.#shares.map(({ cell, amount }) => {
-      const use = used.find(({ account }) => account === cell.account)?.amount ?? 0
-      this.#usage.settle(cell, amount, use)
-      return { account: cell.account, amount: use }
-    })
-  }
-
-  release(): void {
-    this.settle([])
   }
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { World, type WorldOptions } from './test-usage-model.ts'
 
-/** More of them by `bun test/load/usage-model.ts`. */
+/** More of them by test/load/usage-repeat.ts. */
 const runs = Number(process.env.USAGE_MODEL_RUNS ?? 150)
 
 const requestsOnly = fc

@@ -2,7 +2,8 @@
  * Books what outcomes say was used, in the transaction that appends them to the lane's chain: so each counts exactly
  * once, and there is no other report of use (protocols section 2, rule 5). A lane settles its own cells only, and never
  * more than it was granted: what it claims beyond is not booked but kept apart, closes the account to further grants, and
- * is told of in an event (rule 19).
+ * is told of in an event (rule 19). What a lane claims of an account that it never
+ * held closes nothing, and neither does what one still ships that an operator released.
  */
 import type { Statement } from '../store/open.ts'
 import { readAccountName } from './account-name.ts'
@@ -41,11 +42,13 @@ export function settlementStatements({ lane, settlements, now }: SettledBatch): 
   return [
     {
       sql: `insert into usage_accounts (account, owner_id, kind, settled, refused, closed_at)
-        select account, owner, kind, booked, amount - booked, iif(amount > booked, ?3, null) from (
+        select account, owner, kind, booked, amount - booked, iif(amount > booked and holds and not released, ?3, null) from (
           select value ->> 'account' as account, value ->> 'owner' as owner, value ->> 'kind' as kind,
             value ->> 'amount' as amount,
             coalesce((select min(value ->> 'amount', granted - returned - settled) from usage_cells
-              where lane = ?2 and account = value ->> 'account'), 0) as booked
+              where lane = ?2 and account = value ->> 'account'), 0) as booked,
+            exists (select 1 from usage_cells where lane = ?2 and account = value ->> 'account') as holds,
+            exists (select 1 from lanes where lane = ?2 and released_at is not null) as released
           from json_each(?1)
         ) where true
         on conflict (account) do update set settled = settled + excluded.settled, refused = refused + excluded.refused,

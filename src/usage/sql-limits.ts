@@ -19,8 +19,28 @@ interface BudgetRow {
   window: BudgetWindow
 }
 
-/** What is not the name of an account is not among the answers, and nothing of it is granted. */
-export function sqlLimits(state: Database, clock: Pick<Clock, 'now'>): AccountLimits {
+/**
+ * What is not the name of an account is not among the answers, and nothing of it is granted; nor of an account that was
+ * closed.
+ */
+export function sqlLimits(state: Database, ledger: Database, clock: Pick<Clock, 'now'>): AccountLimits {
+  const open = sqlOpenLimits(state, clock)
+  return {
+    async limits(names) {
+      const limits = new Map(await open.limits(names))
+      const rows = await ledger.read<{ account: string }>(
+        `select account from usage_accounts where closed_at is not null
+         and account in (select value from json_each(?))`,
+        [JSON.stringify([...limits.values()].map(({ booked }) => booked))],
+      )
+      const closed = new Set(rows.map(({ account }) => account))
+      for (const [name, limit] of limits) if (closed.has(limit.booked)) limits.set(name, { ...limit, limit: 0 })
+      return limits
+    },
+  }
+}
+
+function sqlOpenLimits(state: Database, clock: Pick<Clock, 'now'>): AccountLimits {
   return {
     async limits(names) {
       const read = names.flatMap((name) => {

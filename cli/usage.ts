@@ -1,0 +1,75 @@
+/** `usage accounts|lanes|release|reopen`. */
+import { Failure } from '../src/failure.ts'
+import { command, type Group, type Leaf } from './command.ts'
+import { connect, pageFlags, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
+import type { Terminal } from './terminal.ts'
+
+export const usage = (terminal: Terminal): Group => ({
+  about: 'Show what is used of limits, and free what lost gateways hold',
+  commands: {
+    accounts: async () => accounts(terminal),
+    lanes: async () => lanes(terminal),
+    release: async () => release(terminal),
+    reopen: async () => reopen(terminal),
+  },
+})
+
+const accounts = (terminal: Terminal): Leaf =>
+  command({
+    about: 'List what is used and held of each limit',
+    args: {
+      prefix: { type: 'string', description: 'Only accounts whose names begin so, such as token/<id>' },
+      ...pageFlags,
+      ...recordFlags,
+    },
+    async run(flags) {
+      const { limit, cursor, prefix, json } = flags
+      const request = { path: '/v1/usage/accounts', query: { limit, cursor, prefix } }
+      const page = await connect(flags, terminal).json(request, pageSchema)
+      await showPage(page, { of: 'accounts', fields: ['account', 'settled', 'held', 'lanes'], json, terminal })
+    },
+  })
+
+const lanes = (terminal: Terminal): Leaf =>
+  command({
+    about: 'List the lanes of gateways and what they hold',
+    args: { ...pageFlags, ...recordFlags },
+    async run(flags) {
+      const { limit, cursor, json } = flags
+      const page = await connect(flags, terminal).json(
+        { path: '/v1/usage/lanes', query: { limit, cursor } },
+        pageSchema,
+      )
+      await showPage(page, { of: 'lanes', fields: ['lane', 'last_beat_at', 'lost_at', 'released_at'], json, terminal })
+    },
+  })
+
+const release = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Free what a lost lane holds; a lane that is released never comes back',
+    args: {
+      lane: { type: 'positional', description: "The lane's name, as `usage lanes` shows it" },
+      yes: { type: 'boolean', description: 'Really release it; there is no way back' },
+      ...recordFlags,
+    },
+    async run(flags) {
+      if (!flags.yes) {
+        throw new Failure('usage', { message: 'Releasing cannot be undone: repeat the command with --yes' })
+      }
+      const request = { method: 'POST', path: '/v1/usage/release', body: { lane: flags.lane } } as const
+      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+    },
+  })
+
+const reopen = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Grant again from an account that was closed because a gateway claimed too much of it',
+    args: {
+      account: { type: 'positional', description: 'The account, as `usage accounts` shows it' },
+      ...recordFlags,
+    },
+    async run(flags) {
+      const request = { method: 'POST', path: '/v1/usage/reopen', body: { account: flags.account } } as const
+      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+    },
+  })

@@ -1,0 +1,121 @@
+/** Grants to lanes from a real ledger: sizes, bindings, what is called back, and what a restored ledger is told. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { systemClock } from '../lib/clock.ts'
+import { silentLog } from '../lib/log.ts'
+import { ledgerMigrations, migrate } from '../store/migrate.ts'
+import { type Database, openDatabase } from '../store/open.ts'
+import { temporaryDirectory } from '../store/test-store.ts'
+import { Authority } from './authority.ts'
+import type { LeaseRequest } from './lease.ts'
+import { sqlLedger } from './sql-ledger.ts'
+
+const account = 'token/t/requests'
+let directory: string
+let ledger: Database
+let authority: Authority
+let limit: number
+let recalls: string[]
+
+beforeEach(async () => {
+  directory = temporaryDirectory()
+  ledger = await openDatabase(`${directory}/ledger.db`, directory)
+  await migrate(ledger, ledgerMigrations)
+  for (const lane of ['one', 'two']) {
+    await ledger.write([
+      {
+        sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version,
+          acknowledged_version, last_beat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, 0, 0)`,
+        args: [lane],
+      },
+    ])
+  }
+  limit = 100
+  recalls = []
+  authority = new Authority({
+    ledger: sqlLedger(ledger, () => undefined),
+    limits: {
+      limits: async (names) =>
+        new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: 'gateway' }])),
+    },
+    clock: systemClock,
+    log: silentLog,
+    after: (milliseconds, work) => void setTimeout(work, milliseconds),
+    lanes: { connected: () => ['one', 'two'], holds: () => true, recall: (lane) => recalls.push(lane) },
+  })
+})
+afterEach(() => {
+  ledger.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+let number = 0
+const send = (lane: string, request: Partial<LeaseRequest>, gatewayId = 'gateway') =>
+  authority.receive(
+    { lane, streamId: 'stream', gatewayId, signal: new AbortController().signal },
+    { process: `process of ${lane}`, number: ++number, hello: null, asks: [], cells: [], ...request },
+  )
+const greet = (lane: string, cells: LeaseRequest['cells'] = []) =>
+  send(lane, { hello: { through: 0, crashed: false }, cells })
+const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, tight })
+const held = () => ledger.read('select lane, granted, returned from usage_cells order by lane')
+
+test('a process that has not said hello gets nothing', async () => {
+  expect(await send('one', { asks: [ask(1)] })).toMatchObject({ hello: 'needed', grants: [] })
+  expect(await held()).toEqual([])
+})
+
+test('while much is free a lane gets what it asked for and up to twice as much more', async () => {
+  await greet('one')
+  const reply = await send('one', { asks: [ask(5)] })
+  expect(reply).toMatchObject({ grants: [{ account, tight: false }], cells: [{ granted: 15 }] })
+})
+
+test('a gateway gets nothing of a token that is bound to another', async () => {
+  await greet('one')
+  expect(await send('one', { asks: [ask(1)] }, 'another')).toMatchObject({
+    grants: [],
+    denials: [{ reason: 'unknown' }],
+  })
+  expect(await held()).toEqual([])
+})
+
+test('where little is left the others are asked first, and what they return is granted', async () => {
+  limit = 10
+  await greet('one')
+  await greet('two')
+  await send('one', { asks: [ask(10)] })
+  expect(await send('two', { asks: [ask(4)] })).toMatchObject({ grants: [], later: [account] })
+  expect(recalls).toContain('one')
+  const waiting = send('two', { asks: [ask(4, true)] })
+  await send('one', { cells: [{ account, granted: 10, returned: 7, settled: 1, open: 2 }] })
+  expect(await waiting).toMatchObject({ grants: [{ account, tight: true, partial: false }] })
+  expect(await held()).toEqual([
+    { lane: 'one', granted: 10, returned: 7 },
+    { lane: 'two', granted: 4, returned: 0 },
+  ])
+})
+
+test('a limit that is used up is refused at once', async () => {
+  limit = 3
+  await greet('one')
+  await greet('two')
+  await send('one', { asks: [ask(3)] })
+  const waiting = send('two', { asks: [ask(1, true)] })
+  await send('one', { cells: [{ account, granted: 3, returned: 0, settled: 0, open: 3 }] })
+  expect(await waiting).toMatchObject({ denials: [{ account, reason: 'exhausted' }] })
+})
+
+test('a message that comes twice grants once', async () => {
+  await greet('one')
+  const twice = { number: 1000, asks: [ask(1)] }
+  await send('one', twice)
+  await expect(send('one', twice)).rejects.toMatchObject({ code: 'conflict' })
+  expect(await held()).toEqual([{ lane: 'one', granted: 3, returned: 0 }])
+})
+
+test('a restored ledger hears of grants that it has forgotten, up to the limit', async () => {
+  await greet('one', [{ account, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await greet('two', [{ account, granted: 60, returned: 0, settled: 0, open: 0 }])
+  expect(await held()).toEqual([{ lane: 'one', granted: 60, returned: 10 }])
+})

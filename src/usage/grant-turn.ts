@@ -1,0 +1,268 @@
+/**
+ * One turn of the control plane's side of usage (authority.ts): messages and those who wait go in, decisions on a book of
+ * cells come out. Nothing is in force, and nobody is answered, before the transaction of the turn stands.
+ */
+import type { Clock } from '../lib/clock.ts'
+import type { AccountBook } from './account-book.ts'
+import type { AccountLimit, HeldLane, LedgerChange } from './cell-ledger.ts'
+import { type Decision, decide, type Standings, silentHolders } from './end-game.ts'
+import {
+  type Ask,
+  type CellReport,
+  type CellTotals,
+  type Denial,
+  type Grant,
+  type LeaseReply,
+  type LeaseRequest,
+  mayComeBack,
+  outstanding,
+  plainName,
+} from './lease.ts'
+
+export interface TurnOptions {
+  clock: Clock
+  lanes: {
+    /** Names of the lanes that can be reached now. */
+    connected(): readonly string[]
+    recall(lane: string, accounts: readonly string[]): void
+  }
+}
+
+export interface Caller extends HeldLane {
+  gatewayId: string
+  /** Aborted when the caller has gone: it gets nothing that it would not hear of. */
+  signal: AbortSignal
+}
+
+export interface Call {
+  caller: Caller
+  request: LeaseRequest
+  arrivedAt: number
+  resolve(reply: LeaseReply): void
+  reject(error: unknown): void
+}
+
+/** Asks of one message that are granted together or not at all. */
+export interface Waiting {
+  call: Call
+  asks: { ask: Ask; booked: string }[]
+}
+
+/** The end game of one account. */
+export interface Game {
+  account: string
+  reports: Map<string, CellReport>
+  recalledAt: number
+}
+
+interface Reply {
+  hello: LeaseReply['hello']
+  cells: Map<string, CellTotals>
+  grants: Grant[]
+  denials: Denial[]
+  later: string[]
+}
+
+/** How often recalls are said again. */
+const recallAgainMs = 250
+const retryAfterSeconds = 1
+/** Above so many times of what is asked, for each lane, an account is no longer tight. */
+const tightFactor = 4
+
+/** One turn: decisions on a book, which come into force together or not at all. */
+export class Turn {
+  readonly #options: TurnOptions
+  readonly #games: Map<string, Game>
+  readonly #book: AccountBook
+  readonly #limits: ReadonlyMap<string, AccountLimit>
+  readonly #connected: ReadonlySet<string>
+  readonly #replies = new Map<Call, Reply>()
+  /** In order of arrival. */
+  readonly #waiting: Waiting[]
+  readonly #decided = new Set<Waiting>()
+
+  constructor(
+    options: TurnOptions,
+    games: Map<string, Game>,
+    waiting: readonly Waiting[],
+    book: AccountBook,
+    limits: ReadonlyMap<string, AccountLimit>,
+  ) {
+    this.#options = options
+    this.#games = games
+    this.#waiting = [...waiting]
+    this.#book = book
+    this.#limits = limits
+    this.#connected = new Set(options.lanes.connected())
+  }
+
+  take(call: Call): void {
+    const { lane } = call.caller
+    const reply = this.#replyTo(call)
+    for (const report of call.request.cells) {
+      this.#book.returned(report.account, lane, report.returned)
+      this.#games.get(report.account)?.reports.set(lane, report)
+      const cell = this.#book.cell(report.account, lane)
+      if (cell !== null && cell.granted > report.granted) reply.cells.set(cell.account, cell)
+    }
+    const together: Waiting = { call, asks: [] }
+    for (const ask of call.request.asks) this.#takeAsk(together, ask, reply)
+    if (together.asks.length > 0) this.#waiting.push(together)
+  }
+
+  #takeAsk(together: Waiting, ask: Ask, reply: Reply): void {
+    const { caller, request } = together.call
+    const limit = this.#limits.get(ask.account)
+    if (limit === undefined || (limit.gatewayId !== null && limit.gatewayId !== caller.gatewayId)) {
+      reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: retryAfterSeconds })
+      return
+    }
+    const { booked } = limit
+    const report = request.cells.find(({ account }) => account === booked)
+    const cell = this.#book.cell(booked, caller.lane)
+    if (cell !== null && outstanding(cell) > 0 && cell.granted > (report?.granted ?? 0)) {
+      // An earlier grant did not arrive: the lane hears of it, and asks again if that is not enough.
+      reply.cells.set(cell.account, cell)
+      reply.grants.push({ account: ask.account, booked, until: limit.until, tight: ask.tight, partial: false })
+      return
+    }
+    if (ask.tight) {
+      const game = this.#game(booked)
+      if (report !== undefined) game.reports.set(caller.lane, report)
+      together.asks.push({ ask, booked })
+    } else if (this.#free(limit) >= ask.want) this.#grant(reply, caller.lane, ask, limit, ask.want)
+    else {
+      reply.later.push(ask.account)
+      if (ask.min > 0) this.#game(booked)
+    }
+  }
+
+  #free({ limit, booked }: AccountLimit): number {
+    return limit === null ? Number.POSITIVE_INFINITY : limit - this.#book.held(booked)
+  }
+
+  /** While much is free a lane gets more than it asked for; never so much that the others would lack it. */
+  #grant(reply: Reply, lane: string, ask: Ask, limit: AccountLimit, amount: number): void {
+    const free = this.#free(limit)
+    const lanes = Math.max(1, this.#connected.size)
+    const tight = free <= tightFactor * ask.want * lanes
+    const spare = Number.isFinite(free) ? Math.floor((free - ask.want) / (2 * lanes)) : ask.want
+    const more = tight || ask.tight ? 0 : Math.min(2 * ask.want, spare)
+    const cell = this.#book.grant(limit.booked, lane, amount + more)
+    reply.cells.set(cell.account, cell)
+    const { booked, until } = limit
+    reply.grants.push({ account: ask.account, booked, until, tight, partial: amount < ask.want })
+  }
+
+  #game(account: string): Game {
+    const known = this.#games.get(account)
+    if (known !== undefined) return known
+    const fresh = { account, reports: new Map(), recalledAt: Number.NEGATIVE_INFINITY }
+    this.#games.set(account, fresh)
+    return fresh
+  }
+
+  /** Decides on all who wait, in order of arrival. */
+  play(): void {
+    for (const waiting of this.#waiting) {
+      const { call } = waiting
+      const { lane } = call.caller
+      const decisions = waiting.asks.map(({ ask, booked }) => {
+        const need = { lane, arrivedAt: call.arrivedAt, want: ask.want, min: ask.min, waited: ask.waited }
+        return { ask, booked, decision: decide(need, this.#standings(booked)) }
+      })
+      const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
+      if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) continue
+      this.#decided.add(waiting)
+      for (const { ask, decision } of refused.length > 0 ? refused : decisions) this.#answer(call, ask, decision)
+    }
+  }
+
+  #answer(call: Call, ask: Ask, decision: Decision): void {
+    const reply = this.#replyTo(call)
+    const limit = this.#limits.get(ask.account)
+    if (decision.kind === 'grant' && limit !== undefined) {
+      this.#grant(reply, call.caller.lane, ask, limit, decision.amount)
+    } else if (decision.kind === 'refuse') {
+      const windowEnd = limit?.until ?? null
+      const seconds = windowEnd === null ? null : Math.ceil((windowEnd - this.#options.clock.now()) / 1000)
+      const { reason } = decision
+      reply.denials.push({
+        account: ask.account,
+        reason,
+        retry_after: reason === 'exhausted' ? seconds : retryAfterSeconds,
+      })
+    }
+  }
+
+  #standings(booked: string): Standings {
+    const limit = this.#limits.get(plainName(booked))
+    return {
+      // Of a window that has ended nothing is granted any more.
+      limit: limit?.booked === booked ? limit.limit : 0,
+      cells: this.#book.of(booked),
+      reports: this.#games.get(booked)?.reports ?? new Map(),
+      connected: (lane) => this.#connected.has(lane),
+      mayComeBack: mayComeBack(plainName(booked)),
+      now: this.#options.clock.monotonic(),
+    }
+  }
+
+  change(calls: readonly Call[]): LedgerChange {
+    const lanes = new Map<string, HeldLane>()
+    for (const { caller } of [...calls, ...[...this.#decided].map(({ call }) => call)]) {
+      lanes.set(caller.lane, { lane: caller.lane, streamId: caller.streamId })
+    }
+    const limits = [...this.#book.granted].flatMap((account) => {
+      const limit = this.#limits.get(plainName(account))?.limit ?? null
+      return limit === null ? [] : [{ account, limit }]
+    })
+    const { raises } = this.#book
+    return { lanes: raises.length === 0 ? [] : [...lanes.values()], raises, limits }
+  }
+
+  /** The transaction stands: answers go out, what is lacking is called back. Gives who still waits. */
+  end(): Waiting[] {
+    const waiting = this.#waiting.filter((each) => !this.#decided.has(each))
+    const unanswered = new Set(waiting.map(({ call }) => call))
+    for (const game of this.#games.values()) this.#recall(game)
+    for (const [call, reply] of this.#replies) if (!unanswered.has(call)) call.resolve(toReply(reply))
+    return waiting
+  }
+
+  #recall(game: Game): void {
+    const { clock, lanes } = this.#options
+    const now = clock.monotonic()
+    if (now - game.recalledAt < recallAgainMs) return
+    game.recalledAt = now
+    for (const { lane } of silentHolders(null, this.#standings(game.account))) {
+      if (this.#connected.has(lane)) lanes.recall(lane, [game.account])
+    }
+  }
+
+  #replyTo(call: Call): Reply {
+    const known = this.#replies.get(call)
+    if (known !== undefined) return known
+    const fresh = newReply(call)
+    this.#replies.set(call, fresh)
+    return fresh
+  }
+}
+
+export const newReply = ({ request }: Call): Reply => ({
+  hello: request.hello === null ? null : 'done',
+  cells: new Map(),
+  grants: [],
+  denials: [],
+  later: [],
+})
+
+export const toReply = ({ cells, ...rest }: Reply): LeaseReply => ({
+  ...rest,
+  cells: [...cells.values()].map(({ account, granted, returned, settled }) => ({
+    account,
+    granted,
+    returned,
+    settled,
+  })),
+})

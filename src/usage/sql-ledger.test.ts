@@ -1,0 +1,149 @@
+/** Cells, settlements and hellos in a real ledger. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { ledgerMigrations, migrate, migrateState } from '../store/migrate.ts'
+import { type Database, openDatabase } from '../store/open.ts'
+import { temporaryDirectory } from '../store/test-store.ts'
+import { readDepletion } from './depletion.ts'
+import { settlementStatements } from './settlement.ts'
+import { sqlLedger } from './sql-ledger.ts'
+
+const lane = 'gateway/instance/0'
+const account = 'token/t/requests'
+let directory: string
+let ledger: Database
+let lost: unknown[]
+
+beforeEach(async () => {
+  directory = temporaryDirectory()
+  ledger = await openDatabase(`${directory}/ledger.db`, directory)
+  await migrate(ledger, ledgerMigrations)
+  await ledger.write([
+    {
+      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+        last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
+      args: [lane],
+    },
+  ])
+  lost = []
+})
+afterEach(() => {
+  ledger.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const cells = () => sqlLedger(ledger, (...loss) => lost.push(loss))
+const held = { lane, streamId: 'stream' }
+const grant = (granted: number, returned = 0, limit = 10) =>
+  cells().raise({ lanes: [held], raises: [{ account, lane, granted, returned }], limits: [{ account, limit }] })
+const settle = (amount: number, name = account, by = lane) =>
+  ledger.write(settlementStatements({ lane: by, settlements: [{ account: name, amount }], now: 5 }))
+const cell = async () => (await cells().cells([account]))[0]
+const greet = (hello: Partial<{ through: number; crashed: boolean }> = {}, number = 1, process = 'process') =>
+  cells().hello({ ...held, process, number }, { through: 0, crashed: false, ...hello }, [])
+
+test('counters only grow, and never past the limit', async () => {
+  expect(await grant(8, 3)).toBe(true)
+  expect(await grant(5, 1)).toBe(true)
+  expect(await cell()).toMatchObject({ granted: 8, returned: 3 })
+  expect(await grant(14)).toBe(false)
+  expect(await cell()).toMatchObject({ granted: 8, returned: 3 })
+  expect(await grant(13)).toBe(true)
+})
+
+test('nothing is granted to a lane that another stream holds', async () => {
+  const change = {
+    lanes: [{ lane, streamId: 'other' }],
+    raises: [{ account, lane, granted: 1, returned: 0 }],
+    limits: [],
+  }
+  expect(await cells().raise(change)).toBe(false)
+  expect(await cell()).toBeUndefined()
+})
+
+test('a lane settles what it was granted, and what it claims beyond is kept apart and closes the account', async () => {
+  await grant(4)
+  await settle(3)
+  expect(await cell()).toMatchObject({ settled: 3 })
+  await settle(3)
+  expect(await cell()).toMatchObject({ settled: 4 })
+  expect(await ledger.read('select settled, refused, closed_at from usage_accounts')).toEqual([
+    { settled: 4, refused: 2, closed_at: 5 },
+  ])
+})
+
+test('a lane cannot settle of the cell of another, nor of what is no account', async () => {
+  await grant(4)
+  await settle(2, account, 'gateway/other/0')
+  await settle(2, 'nonsense')
+  expect(await cell()).toMatchObject({ settled: 0 })
+  expect(await ledger.read('select account, settled, refused, closed_at from usage_accounts')).toEqual([
+    { account, settled: 0, refused: 2, closed_at: null },
+  ])
+})
+
+test('what a former process held is free once all its events are there', async () => {
+  await grant(9)
+  await settle(2)
+  expect(await greet({ through: 3 })).toBe('behind')
+  expect(await cell()).toMatchObject({ returned: 0 })
+  await ledger.write([
+    { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [lane] },
+  ])
+  expect(await greet({ through: 3 })).toBe('done')
+  expect(await cell()).toMatchObject({ granted: 9, returned: 7, settled: 2 })
+  expect(lost).toEqual([])
+})
+
+test('what a crashed host held counts as spent, and that is told', async () => {
+  await grant(9)
+  await settle(2)
+  expect(await greet({ crashed: true })).toBe('done')
+  expect(await cell()).toMatchObject({ granted: 9, returned: 0, settled: 9 })
+  expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 9 }])
+  expect(lost).toEqual([[lane, [{ account, amount: 7 }]]])
+})
+
+test('a hello that was overtaken changes nothing', async () => {
+  expect(await greet({}, 5)).toBe('done')
+  await grant(3)
+  expect(await greet({}, 5)).toBe('overtaken')
+  expect(await greet({}, 4)).toBe('overtaken')
+  expect(await cell()).toMatchObject({ returned: 0 })
+  expect(await greet({}, 1, 'next')).toBe('done')
+  expect(await cell()).toMatchObject({ returned: 3 })
+})
+
+test('a lane that knows less than it once said, or was released, does not go on', async () => {
+  await grant(9, 4)
+  const older = { account, granted: 9, returned: 1, settled: 0, open: 0 }
+  const hello = { through: 0, crashed: false }
+  expect(await cells().hello({ ...held, process: 'p', number: 1 }, hello, [older])).toBe('rolled_back')
+  await ledger.write([{ sql: 'update lanes set released_at = 1', args: [] }])
+  expect(await greet()).toBe('released')
+})
+
+test('depletion is what is settled, by the account that a rotation keeps', async () => {
+  const state = await openDatabase(`${directory}/state.db`, directory)
+  await migrateState(state)
+  state.close()
+  const token = (id: string, accountId: string) => ({
+    sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
+      access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id)
+      values (?, 'n', 'p', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', '{}', 'team', 't', 0, 1, ?)`,
+    args: [id, accountId],
+  })
+  await ledger.write([token('t', 't'), token('rotated', 't'), token('other', 'other')])
+  await grant(10)
+  await settle(10)
+  await ledger.write([{ sql: 'update usage_accounts set exhausted_at = 1', args: [] }])
+  const limits = { maxRequests: 10, maxBudget: null }
+  const found = await readDepletion(
+    ledger,
+    ['t', 'rotated', 'other'].map((id) => ({ id, ...limits })),
+  )
+  const used = { current_spend: 0, remaining_budget: null, current_requests: 10, remaining_requests: 0 }
+  expect(found.get('rotated')).toEqual({ depletion: used, status: 'request_exhausted' })
+  expect(found.get('t')).toEqual({ depletion: used, status: 'request_exhausted' })
+  expect(found.get('other')).toMatchObject({ depletion: { current_requests: 0, remaining_requests: 10 }, status: null })
+})

@@ -1,0 +1,116 @@
+/** Limits on many gateways at once, from outside: what is accepted is exactly what the limit allows. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { join } from 'node:path'
+import { chat, createToken } from '../client.ts'
+import { until } from '../eventually.ts'
+import { executable } from '../executable.ts'
+import { type Call, type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
+import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
+import { signal } from '../processes.ts'
+
+setDefaultTimeout(90_000)
+
+let upstream: FakeUpstream
+let gatehouse: Gatehouse
+let more: MoreGateway[]
+
+beforeAll(() => executable().then(() => undefined), 240_000)
+beforeEach(async () => {
+  upstream = await startFakeUpstream()
+  gatehouse = await startGatehouse({ upstream })
+  more = await Promise.all(['second', 'third'].map((name) => startMoreGateway(gatehouse, name)))
+})
+afterEach(async () => {
+  for (const gateway of more) await gateway[Symbol.asyncDispose]()
+  await gatehouse.stop()
+  await upstream.close()
+})
+
+const addresses = () => [gatehouse.gatewayUrl, ...more.map(({ url }) => url)]
+
+/** Sends requests to all gateways in turn, all at once; gives the statuses, 0 where the connection broke. */
+const sendMany = (token: string, count: number, model = 'fake-model'): Promise<number[]> =>
+  Promise.all(
+    Array.from({ length: count }, async (_, index) => {
+      const gatewayUrl = addresses()[index % addresses().length] ?? ''
+      try {
+        const answer = await chat({ ...gatehouse, gatewayUrl }, { token, model, stream: index % 2 === 0 })
+        await answer.text()
+        return answer.status
+      } catch {
+        // A gateway that is killed answers nobody.
+        return 0
+      }
+    }),
+  )
+
+const count = (statuses: readonly number[], status: number): number => statuses.filter((each) => each === status).length
+
+interface Sums {
+  settled: number
+  outstanding: number
+}
+
+/** The cells of an account, summed from the ledger's file. */
+function sums(account: string): Sums {
+  using ledger = new Database(join(gatehouse.dataDirectory, 'ledger.db'), { readonly: true })
+  const row = ledger
+    .query<Sums, [string]>(
+      `select coalesce(sum(settled), 0) as settled, coalesce(sum(granted - returned - settled), 0) as outstanding
+       from usage_cells where account = ?`,
+    )
+    .get(account)
+  return row ?? { settled: 0, outstanding: 0 }
+}
+
+const slow = (call: Call) => ({
+  ...(call.body.toString().includes('"stream":true') ? streamReply() : jsonReply()),
+  headersAfterMs: 30,
+})
+
+test('of 500 requests at once on three gateways, whole and streamed, exactly 100 are accepted', async () => {
+  upstream.when('fake-model', slow)
+  const token = await createToken(gatehouse, { max_requests: 100 })
+  const statuses = await sendMany(token.token_value, 500)
+  expect(count(statuses, 200)).toBe(100)
+  // A busy machine may not take in so many connections at once; whoever was heard and not accepted was refused.
+  expect(new Set(statuses).difference(new Set([0, 200, 429]))).toEqual(new Set())
+  expect(upstream.calls).toHaveLength(100)
+  const account = `token/${token.id}/requests`
+  await until('all is settled and given back', () => Bun.deepEquals(sums(account), { settled: 100, outstanding: 0 }))
+})
+
+test('kills of a gateway and of the control plane in the middle lose no request and pass no limit', async () => {
+  upstream.when('fake-model', slow)
+  const token = await createToken(gatehouse, { max_requests: 100 })
+  const account = `token/${token.id}/requests`
+  const first = sendMany(token.token_value, 60)
+  await until('some are running', () => upstream.calls.length > 10)
+  const restarted = more[0]?.restart()
+  await until('more are running', () => upstream.calls.length > 20)
+  signal(gatehouse.controlPlanePid(), 'SIGKILL')
+  await Promise.all([first, restarted])
+  await until('all is given back', () => sums(account).outstanding === 0 && sums(account).settled > 0, {
+    withinMs: 20_000,
+  })
+  const statuses = await sendMany(token.token_value, 300)
+  expect(count(statuses, 0)).toBe(0)
+  await until('all is settled', () => Bun.deepEquals(sums(account), { settled: 100, outstanding: 0 }), {
+    withinMs: 20_000,
+  })
+  expect(upstream.calls.length).toBeLessThanOrEqual(100)
+})
+
+test('money is never spent beyond the budget, and what is left can be had', async () => {
+  upstream.when('gpt-4o-mini', slow)
+  const token = await createToken(gatehouse, { max_budget: 0.0005 })
+  const statuses = await sendMany(token.token_value, 150, 'gpt-4o-mini')
+  expect(count(statuses, 200) + count(statuses, 402)).toBe(150)
+  const account = `token/${token.id}/money`
+  await until('all is given back', () => sums(account).outstanding === 0)
+  const { settled } = sums(account)
+  expect(settled).toBeGreaterThan(0)
+  expect(settled).toBeLessThanOrEqual(500_000)
+})

@@ -1,0 +1,65 @@
+/** More gateway processes beside the one that `up` starts: lanes of their own on the same state file. */
+import { join } from 'node:path'
+import { until } from './eventually.ts'
+import { executable } from './executable.ts'
+import { cleanEnvironment, collect, type Gatehouse } from './harness.ts'
+import { environmentOf, isAlive, signal } from './processes.ts'
+
+export interface MoreGateway extends AsyncDisposable {
+  url: string
+  pid(): number
+  /** Kills it, and starts another on the same directory and port. */
+  restart(): Promise<void>
+}
+
+/** Starts one under a name of its own, with what `up` gave its own gateway, and waits until it is ready. */
+export async function startMoreGateway(gatehouse: Gatehouse, name: string): Promise<MoreGateway> {
+  const path = await executable()
+  const pid = gatehouse.gatewayPid()
+  const token = environmentOf(pid, 'SERVICE_API_TOKEN') ?? ''
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const start = () => {
+    const started = Bun.spawn([path, 'gateway', '--state-file', join(gatehouse.dataDirectory, 'state.db')], {
+      env: cleanEnvironment({
+        SERVICE_API_URL: gatehouse.baseUrl,
+        SERVICE_API_TOKEN: token,
+        SERVICE_DATA: join(gatehouse.dataDirectory, name),
+        SERVICE_GATEWAY_LISTEN: `127.0.0.1:${port}`,
+        BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
+      }),
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    collect(started.stdout)
+    collect(started.stderr)
+    return started
+  }
+  let child = start()
+  const ready = () => until(`${name} is ready`, async () => (await fetch(`${url}/readyz`)).ok, { withinMs: 20_000 })
+  const stop = async () => {
+    signal(child.pid, 'SIGKILL')
+    await child.exited
+    await until(`${name} has ended`, () => !isAlive(child.pid))
+  }
+  await ready()
+  return {
+    url,
+    pid: () => child.pid,
+    async restart() {
+      await stop()
+      child = start()
+      await ready()
+    },
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+/** A port that nobody listens on at the moment. */
+async function freePort(): Promise<number> {
+  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
+  const { port } = server
+  await server.stop(true)
+  return port ?? 0
+}
