@@ -242,6 +242,35 @@ describe('an outbox', () => {
     expect(ids(contents(outbox))).toEqual(ends.map((each) => each.event_id))
   })
 
+  test('opens nothing while an outcome could not be written, whose amounts are not free yet', async () => {
+    let full = false
+    const write: Write = (...args) => {
+      if (full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+      return systemWrite(...args)
+    }
+    const outbox = start(emptyDirectory(), { write })
+    await outbox.open('running', event({}, 'running'))
+    full = true
+    await failureOf(outbox.close('running', [event({}, 'running')]))
+    full = false
+    expect(outbox.owing).toBe(true)
+    expect(await failureOf(outbox.open('next', event({}, 'next')))).toMatchObject({ code: 'event_outbox_full' })
+    for (let tries = 0; tries < 200 && outbox.owing; tries++) await Bun.sleep(10)
+    await outbox.open('next', event({}, 'next'))
+  })
+
+  test('sets aside the room of as many events as may end an exchange', async () => {
+    const outbox = start(emptyDirectory(), { segmentBytes: 64 * 1024, limitBytes: 256 * 1024 })
+    let opened = 0
+    while ((await failureOf(outbox.open(`${opened}`, event({}, `${opened}`), 8))) === null) opened++
+    expect(opened).toBeGreaterThan(0)
+    const large = () => event({ text: 'x'.repeat(3500) })
+    for (let index = 0; index < opened; index++) {
+      await outbox.close(`${index}`, [...Array.from({ length: 7 }, large), event({}, `${index}`)])
+    }
+    expect(outbox.bytes).toBeLessThanOrEqual(256 * 1024)
+  })
+
   test('lets go of a segment that was brought to the disk before the next one began', async () => {
     const directory = emptyDirectory()
     const outbox = start(directory, { segmentBytes: 32 * 1024 })

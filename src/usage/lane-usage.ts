@@ -149,7 +149,7 @@ export class LaneUsage implements Allowances {
     this.#epoch++
   }
 
-  /** @internal Opens an amount; asks ahead where the balance would not last for as much again. */
+  /** Opens an amount; asks ahead where the balance would not last for as much again. */
   #open(account: LaneAccount, amount: number): LaneCell {
     const cell = this.#accounts.open(account, amount)
     if (!account.tight && !account.asking && cell.balance < cell.reserved) {

@@ -518,8 +518,9 @@ export class World {
       if (generation !== this.#generation || !this.#controlPlaneUp) return reject(new Error('reset'))
       const caller = { lane: lane.name, streamId, gatewayId: 'gateway', signal: left.signal }
       this.#authority.receive(caller, request).then(
-        (reply) => this.#carry(index, () => resolve(reply)),
-        (error: unknown) => this.#carry(index, () => reject(error)),
+        // A process that was killed hears nothing any more.
+        (reply) => this.#carry(index, () => lane.alive && resolve(reply)),
+        (error: unknown) => this.#carry(index, () => lane.alive && reject(error)),
       )
     })
     return promise

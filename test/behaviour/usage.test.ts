@@ -2,13 +2,14 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
-import { chat, createToken } from '../client.ts'
+import { api, chat, createToken } from '../client.ts'
 import { until } from '../eventually.ts'
 import { executable } from '../executable.ts'
 import { type Call, type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
 import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
 import { signal } from '../processes.ts'
+import { eventsInLedger } from '../recorded.ts'
 
 setDefaultTimeout(90_000)
 
@@ -80,6 +81,23 @@ test('of 500 requests at once on three gateways, whole and streamed, exactly 100
   expect(upstream.calls).toHaveLength(100)
   const account = `token/${token.id}/requests`
   await until('all is settled and given back', () => Bun.deepEquals(sums(account), { settled: 100, outstanding: 0 }))
+  const told = () => eventsInLedger(gatehouse).filter(({ event_type: type }) => type === 'token.exhausted')
+  await until('it is recorded that the token is used up', () => told().length > 0)
+  expect(told()).toMatchObject([{ reason_code: 'tokens.request_limit_exhausted', details: { token_id: token.id } }])
+  const { code, stdout } = await operate(gatehouse, 'usage', 'accounts', '--prefix', `token/${token.id}`)
+  expect({ code, line: stdout.includes(account) }).toEqual({ code: 0, line: true })
+})
+
+test('a limit that is lowered holds from then on, on every gateway', async () => {
+  const token = await createToken(gatehouse, { max_requests: 1000 })
+  const account = `token/${token.id}/requests`
+  expect(count(await sendMany(token.token_value, 30), 200)).toBe(30)
+  const lowered = await api(gatehouse, `/v1/tokens/${token.id}`, { method: 'PATCH', body: { max_requests: 40 } })
+  expect(lowered.status).toBe(200)
+  const statuses = await sendMany(token.token_value, 60)
+  await until('all is given back', () => sums(account).outstanding === 0)
+  expect(30 + count(statuses, 200)).toBe(40)
+  expect(sums(account).settled).toBe(40)
 })
 
 test('kills of a gateway and of the control plane in the middle lose no request and pass no limit', async () => {
