@@ -181,3 +181,15 @@ describe('stream_options', () => {
     expect(sent()).toBe(JSON.stringify(question))
   })
 })
+
+test('input that is tokens instead of text is noted, because no policy has read it', async () => {
+  const notes = () => lastEvent()?.details?.notes
+  for (const input of ['[1,2]', '[[1,2],[3]]', '["text",[1]]']) {
+    await post('/v1/embeddings', `{"model":"gpt-test","input":${input}}`)
+    expect(notes()).toEqual(['input.tokens_not_read'])
+    await post('/v1/completions', `{"model":"gpt-test","prompt":${input}}`)
+    expect(notes()).toEqual(['input.tokens_not_read'])
+  }
+  await post('/v1/embeddings', '{"model":"gpt-test","input":["text"]}')
+  expect(notes()).toBeUndefined()
+})

@@ -21,6 +21,14 @@ export function translateMembers(exchange: Exchange, gateway: Gateway): void {
   if (family === 'chat' || family === 'responses') translateCaching(exchange, gateway, body)
   if (family === 'responses') translateFormat(exchange, body)
   if (family === 'chat' || family === 'completions') askForUsage(exchange, body)
+  if (family === 'embeddings') noteTokens(exchange, body.input)
+  if (family === 'completions') noteTokens(exchange, body.prompt)
+}
+
+/** Input that is tokens instead of text no policy can read: the event says so. */
+function noteTokens({ notes }: Exchange, input: unknown): void {
+  if (!Array.isArray(input)) return
+  if (input.some((part) => typeof part === 'number' || Array.isArray(part))) notes.push('input.tokens_not_read')
 }
 
 const invalid = (param: string, message: string): Failure => new Failure('invalid_parameter', { message, param })

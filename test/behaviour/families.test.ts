@@ -17,8 +17,8 @@ setDefaultTimeout(60_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse
-/** Governed by a policy that looks at answers; and by none. */
-const tokens = { plain: '', governed: '' }
+/** Governed by no policy, by one that looks at answers, by one that changes requests. */
+const tokens = { plain: '', governed: '', redacted: '' }
 const seen: Record<string, Record<string, string>> = {}
 
 beforeAll(async () => {
@@ -30,15 +30,25 @@ beforeAll(async () => {
   tokens.plain = (await createToken(gatehouse)).token_value
   const governed = await createToken(gatehouse)
   tokens.governed = governed.token_value
-  const policy = {
-    name: 'looks at answers',
-    kind: 'term-filter',
-    stages: ['pre_response'],
-    config: { terms: ['never said'], action: 'block' },
-    targets: { tokens: [governed.id] },
+  const redacted = await createToken(gatehouse)
+  tokens.redacted = redacted.token_value
+  const terms = { name: 'terms', kind: 'term-filter' }
+  const answers = { ...terms, stages: ['pre_response'], config: { terms: ['never said'], action: 'block' } }
+  const requests = { ...terms, stages: ['pre_request'], config: { terms: ['Grüße'], action: 'redact' } }
+  for (const body of [
+    { ...answers, targets: { tokens: [governed.id] } },
+    { ...requests, name: 'requests', targets: { tokens: [redacted.id] } },
+  ]) {
+    const made = await api(gatehouse, '/v1/policies', { body })
+    expect([made.status, made.body]).toEqual([201, made.body])
   }
-  const made = await api(gatehouse, '/v1/policies', { body: policy })
-  expect([made.status, made.body]).toEqual([201, made.body])
+  const [fixture] = families
+  if (fixture === undefined) throw new Error('There are no families')
+  await eventually(async () => {
+    const { response } = await ask({ fixture, reply: fixture.whole, token: tokens.redacted })
+    await response.arrayBuffer()
+    if (response.headers.get('x-service-verdict') !== 'REDACT') throw new Error('The gateway has not the policies yet')
+  })
 }, 240_000)
 beforeEach(() => upstream?.forget())
 afterAll(async () => {
@@ -179,6 +189,19 @@ for (const fixture of families) {
       const left = 'cancelled after headers'
       await eventually(() => expect(call?.state).toBe(left))
       hold(fixture, 'caller leaves', `${call?.state}; ${await outcomeOf(requestId)}`, `${left}; error client.left`)
+    })
+
+    test('what a policy takes out of the request is all that the provider does not see', async () => {
+      const { response, sent, requestId } = await ask({ fixture, reply: fixture.whole, token: tokens.redacted })
+      await read(response)
+      const received = upstream.calls.at(-1)?.body.toString('latin1') ?? ''
+      const [before = '', after = ''] = sent.toString('latin1').split(Buffer.from('Grüße').toString('latin1'))
+      const kept = received.startsWith(before) && received.endsWith(after)
+      const replaced = received.slice(before.length, received.length - after.length)
+      const found = `${kept ? 'rest exact' : 'rest changed'}; ${await outcomeOf(requestId)}`
+      hold(fixture, 'redacted', found, 'rest exact; redact policy.term_filter')
+      expect(response.headers.get('x-service-verdict')).toBe('REDACT')
+      expect(replaced).toMatch(/^\[[A-Z_]+\]$/)
     })
 
     test('a chain with a stage that the family lacks is refused before the provider is asked', async () => {
