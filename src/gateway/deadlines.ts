@@ -18,9 +18,30 @@ export type DeadlineSettings = Pick<
   'connect_timeout_seconds' | 'first_byte_timeout_seconds' | 'idle_timeout_seconds' | 'total_timeout_seconds'
 >
 
-export const deadlinesOf = (provider: Pick<Provider, 'timeouts'> | null, settings: DeadlineSettings): Deadlines => ({
-  connect: 1000 * (provider?.timeouts?.connectSeconds ?? settings.connect_timeout_seconds),
-  firstByte: 1000 * (provider?.timeouts?.firstByteSeconds ?? settings.first_byte_timeout_seconds),
-  idle: 1000 * (provider?.timeouts?.idleSeconds ?? settings.idle_timeout_seconds),
-  total: 1000 * (provider?.timeouts?.totalSeconds ?? settings.total_timeout_seconds),
+type Patient = Pick<Provider, 'timeouts'>
+
+const byDefault: Patient = {}
+/** Worked out once for each provider as it is now: every sweep asks, for every exchange that runs. */
+const known = new WeakMap<DeadlineSettings, WeakMap<Patient, Deadlines>>()
+
+export function deadlinesOf(provider: Patient | null, settings: DeadlineSettings): Deadlines {
+  let ofProviders = known.get(settings)
+  if (ofProviders === undefined) {
+    ofProviders = new WeakMap()
+    known.set(settings, ofProviders)
+  }
+  const patient = provider ?? byDefault
+  let deadlines = ofProviders.get(patient)
+  if (deadlines === undefined) {
+    deadlines = workedOut(patient, settings)
+    ofProviders.set(patient, deadlines)
+  }
+  return deadlines
+}
+
+const workedOut = ({ timeouts }: Patient, settings: DeadlineSettings): Deadlines => ({
+  connect: 1000 * (timeouts?.connectSeconds ?? settings.connect_timeout_seconds),
+  firstByte: 1000 * (timeouts?.firstByteSeconds ?? settings.first_byte_timeout_seconds),
+  idle: 1000 * (timeouts?.idleSeconds ?? settings.idle_timeout_seconds),
+  total: 1000 * (timeouts?.totalSeconds ?? settings.total_timeout_seconds),
 })

@@ -6,7 +6,9 @@
  * 2. A failed connection, a timeout, 408, 409, 429, 5xx, or a stream that breaks before its first frame: the same path
  *    once more where `retry.ts` allows, then the next. Each try is looked at anew: the token may have been revoked
  *    meanwhile, and everything has to happen within one total deadline.
- * 3. The last try's failure is the caller's: the provider's own status and body, or `provider_primary_path_error`.
+ * 3. What a failed try has already cost by its provider's own report must be paid beside the next one's bound; where the
+ *    budget cannot, nothing more is tried (protocols section 2, rule 16).
+ * 4. The last try's failure is the caller's: the provider's own status and body, or `provider_primary_path_error`.
  *
  * Nothing is tried again once a byte was passed to the caller. The caller's leaving ends a call or a wait at once.
  *
@@ -21,6 +23,7 @@ import { lookAtToken } from './authenticate.ts'
 import { deadlinesOf } from './deadlines.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 import { waitBeforeRetry } from './retry.ts'
+import { coversAttempt } from './settlement.ts'
 
 /** Where the search for an answer stands. */
 interface Course {
@@ -71,6 +74,7 @@ function nextPath(course: Course, { circuits, clock }: Gateway): ResolvedModel |
 
 /** Makes the exchange ready for another try, after a wait where it is on the same path; false where there is none. */
 async function findNext(course: Course, exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<boolean> {
+  if (!coversAttempt(exchange)) return false
   const wait = retryWait(course, exchange, gateway, failed)
   if (wait !== null) {
     abandonAttempt(exchange, gateway)

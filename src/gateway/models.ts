@@ -7,6 +7,7 @@ import type { CatalogModel, StateView } from '../fleet/lane.ts'
 import { timestamp } from '../lib/clock.ts'
 import { providerKinds } from '../providers/index.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed.ts'
+import { accessPoliciesOf, forbiddenBy } from '../usage/rate-demands.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { settle } from './record.ts'
 
@@ -61,6 +62,10 @@ function modelEntry(view: StateView, token: GovernedToken, { id, providerId, cre
   if (provider === null || !providerKinds.has(provider.kind)) return null
   if (token.provider !== null && token.provider !== provider.name) return null
   if (!modelAllowed(token.modelFilter, id)) return null
+  const forbidden = accessPoliciesOf(token, view.limits).some(
+    (policy) => forbiddenBy(policy, { id, provider }) !== null,
+  )
+  if (forbidden) return null
   return {
     id,
     object: 'model',
