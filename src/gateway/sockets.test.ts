@@ -197,6 +197,8 @@ describe('the end of a connection', () => {
   test('comes with 1013 where a peer asks for more than may wait', async () => {
     answer = () => new Promise(() => undefined)
     const socket = await connect()
+    socket.send(JSON.stringify(question))
+    await eventually(() => running.seen.length === 1)
     for (let n = 0; n < 300; n++) socket.send(JSON.stringify({ model: 'gpt-test', mark: n }))
     expect((await socket.ended).code).toBe(1013)
     expect(running.seen).toHaveLength(1)
