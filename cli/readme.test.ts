@@ -23,3 +23,10 @@ test('the README names every command', async () => {
     for (const path of paths) expect(readme).toContain(`\`${path}`)
   }
 })
+
+test('every test file that the README names is there', async () => {
+  const named = [...readme.matchAll(/`((?:cli|src|test)\/[\w/-]+\.(?:test\.)?ts)`/g)].map(([, path]) => path ?? '')
+  expect(named.length).toBeGreaterThan(20)
+  const present = await Promise.all(named.map((path) => Bun.file(join(import.meta.dir, '..', path)).exists()))
+  expect(named.filter((_, index) => !present[index])).toEqual([])
+})
