@@ -7,7 +7,7 @@ import type { Propagation } from '../fleet/wire.ts'
 import { tokens as ledgerTokens } from '../store/ledger.ts'
 import { newStateVersion, updateRow } from '../store/rows.ts'
 import { tokens as stateTokens } from '../store/state.ts'
-import { checkGrant, checkProfile, checkReferences, ownershipOf } from './creation.ts'
+import { checkGrant, checkProfile, checkReferences, limitsStand, ownershipOf } from './creation.ts'
 import { tokenStatus } from './governed.ts'
 import { type Actor, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
 import { scopeAsked } from './narrow-scope.ts'
@@ -78,9 +78,13 @@ async function write(
   const changed = { ...token, ...scope, ...owner, name, metadata }
   const details = { token_id: token.id, name, changed: changedFields(token, changed) }
   const limitsChanged = scope.maxRequests !== token.maxRequests || scope.maxBudget !== token.maxBudget
+  const stand = limitsStand(scope)
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.updated', actor, tokenId: token.id, eventTeamId, details }, deps),
-    guard: { sql: 'select version = ? from tokens where id = ?', args: [token.version, token.id] },
+    guard: {
+      sql: `select version = ? and ${stand.sql} from tokens where id = ?`,
+      args: [token.version, ...stand.args, token.id],
+    },
     state: [
       updateRow(stateTokens, token.id, { ...columns, eventTeamId }, { version: newStateVersion }),
       ...(limitsChanged ? limitAccount(only.accountIds[0] ?? null, scope) : []),

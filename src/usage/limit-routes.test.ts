@@ -99,6 +99,48 @@ test('a token names only limits that exist, and holds on to them', async () => {
   expect((await call('DELETE', `/v1/budgets/${bound.id}`)).status).toBe(200)
 })
 
+test('of a token and the deletion of a limit it names, at the same time, the later one is refused', async () => {
+  const body = { name: 't', purpose: 'general' }
+  const limits = async () => {
+    const { json: bound } = await call('POST', '/v1/budgets', budget({ scope: { kind: 'token' } }))
+    const { json: policy } = await call('POST', '/v1/access-policies', { name: crypto.randomUUID() })
+    return [
+      { path: `/v1/budgets/${bound.id}`, fields: { bindings: { budget_id: bound.id } } },
+      { path: `/v1/access-policies/${policy.id}`, fields: { access_policy_ids: [policy.id] } },
+    ]
+  }
+  const { json: source } = await call('POST', '/v1/tokens', body)
+  for (const { path, fields } of await limits()) {
+    const deletedFirst = interruptedBy(async () => expect((await call('DELETE', path)).status).toBe(200))
+    expect((await deletedFirst('POST', '/v1/tokens', { ...body, ...fields })).status).toBe(409)
+  }
+  for (const { path, fields } of await limits()) {
+    const deletedFirst = interruptedBy(async () => expect((await call('DELETE', path)).status).toBe(200))
+    expect((await deletedFirst('POST', `/v1/tokens/${source.id}/clone`, fields)).status).toBe(409)
+  }
+  for (const { path, fields } of await limits()) {
+    const deletedFirst = interruptedBy(async () => expect((await call('DELETE', path)).status).toBe(200))
+    expect((await deletedFirst('PATCH', `/v1/tokens/${source.id}`, fields)).status).toBe(409)
+  }
+  for (const { path, fields } of await limits()) {
+    const namedFirst = interruptedBy(async () =>
+      expect((await call('POST', '/v1/tokens', { ...body, ...fields })).status).toBe(201),
+    )
+    expect((await namedFirst('DELETE', path)).status).toBe(409)
+    expect((await call('GET', path)).status).toBe(200)
+  }
+})
+
+/** Calls between whose checks and whose change something else happens. */
+function interruptedBy(happens: () => Promise<void>) {
+  const { recorder } = made.deps
+  const change: typeof recorder.change = async (changed) => {
+    await happens()
+    return await recorder.change(changed)
+  }
+  return temporaryLimitApi({ ...made, deps: { ...made.deps, recorder: { ...recorder, change } } })
+}
+
 test('a gateway reads limits by whom they bound, and no longer those that were deleted', () => {
   const database = new Sqlite(':memory:')
   const migration = join(import.meta.dir, '..', 'store', 'migrations', 'state-0004.sql')

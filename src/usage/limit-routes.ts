@@ -6,6 +6,7 @@
 import { getTableConfig } from 'drizzle-orm/sqlite-core'
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
+import { entityTag, requireVersion } from '../api/entity-tag.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event.ts'
@@ -14,7 +15,7 @@ import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { limitNames } from '../store/ledger.ts'
-import type { Database, Row } from '../store/open.ts'
+import type { Database, Row, Statement } from '../store/open.ts'
 import { insertRow, newStateVersion, updateRow } from '../store/rows.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { type LimitKind, limitKinds, limitName } from './limit-kind.ts'
@@ -143,7 +144,7 @@ const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     async handle({ principal, params: { id }, body: { name: said, ...fields }, headers, requestId }) {
       const name = limitName.optional().parse(said)
       const { named, row } = await requireLimit(deps, kind, id)
-      requireVersion(headers, row)
+      requireVersion(headers, Number(row.version))
       if (name !== undefined) await requireFreeName(deps, kind, name, id)
       await kind.check(fields, deps.ledger)
       const event = { type: 'catalog.updated', id, name: name ?? named.name, principal, requestId } as const
@@ -168,11 +169,12 @@ const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     reply: recordSchema(kind),
     async handle({ principal, params: { id }, headers, requestId }) {
       const { named, row } = await requireLimit(deps, kind, id)
-      requireVersion(headers, row)
+      requireVersion(headers, Number(row.version))
       const inUse = kind.inUse?.(id, deps.clock.now())
       if (inUse !== undefined && (await deps.ledger.read(inUse.sql, inUse.args)).length > 0) {
         throw new Failure('conflict', { message: `Tokens in force still name the ${kind.word}: revoke them first` })
       }
+      const unchanged = versionGuard(kind, id, row)
       await deps.recorder.change({
         event: eventOf(deps, kind, {
           type: 'catalog.deleted',
@@ -182,7 +184,8 @@ const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
           requestId,
           details: {},
         }),
-        guard: versionGuard(kind, id, row),
+        // A token may have come to name it meanwhile; the state has every token, in the transaction of the change.
+        guard: inUse === undefined ? unchanged : unlessAny(unchanged, inUse),
         state: [updateRow(kind.table, id, { deleted: 1 }, { version: newStateVersion })],
         ledger: [{ sql: 'delete from limit_names where id = ?', args: [id] }],
       })
@@ -207,19 +210,17 @@ async function requireLimit({ state, ledger }: LimitDependencies, kind: LimitKin
 
 async function answer(deps: LimitDependencies, kind: LimitKind, id: string) {
   const { named, row } = await requireLimit(deps, kind, id)
-  return { reply: recordOf(kind, named, row), headers: { etag: `"${row.version}"` } }
-}
-
-/** Throws `version_mismatch` where `If-Match` (RFC 9110 section 13.1.1) names another version than the present one. */
-function requireVersion(headers: Headers, row: Row): void {
-  const sent = headers.get('if-match')
-  if (sent === null || sent.trim() === '*') return
-  if (!sent.split(',').some((tag) => tag.trim() === `"${row.version}"`)) throw new Failure('version_mismatch')
+  return { reply: recordOf(kind, named, row), headers: { etag: entityTag(Number(row.version)) } }
 }
 
 const versionGuard = (kind: LimitKind, id: string, row: Row) => ({
   sql: `select version = ? and deleted = 0 from ${tableName(kind)} where id = ?`,
   args: [Number(row.version), id],
+})
+
+const unlessAny = (guard: Statement, rows: Statement): Statement => ({
+  sql: `select (${guard.sql}) and not exists (${rows.sql})`,
+  args: [...guard.args, ...rows.args],
 })
 
 async function requireFreeName({ ledger }: LimitDependencies, kind: LimitKind, name: string, own: string | null) {
