@@ -118,6 +118,8 @@ const boundsOfCreator: readonly ScopeField[] = [
   'bindings.provider',
   'bindings.model_filter',
   'bindings.gateway_id',
+  'policy_ids',
+  'access_policy_ids',
   'bindings.budget_id',
   'max_budget',
   'max_requests',

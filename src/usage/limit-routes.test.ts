@@ -99,6 +99,28 @@ test('a token names only limits that exist, and holds on to them', async () => {
   expect((await call('DELETE', `/v1/budgets/${bound.id}`)).status).toBe(200)
 })
 
+test('a token that an access policy or a policy of its own limits gives none without it', async () => {
+  const { json: policy } = await call('POST', '/v1/access-policies', { name: 'for its holder', models: ['small*'] })
+  const attached = crypto.randomUUID()
+  await made.store.state.write([
+    {
+      sql: `insert into policies (id, kind, stages, config, targets, position, mode, when_broken, enabled, version)
+        values (?, 'audit', '["pre_request"]', '{}', '{}', 1, 'enforce', 'deny', 1, 1)`,
+      args: [attached],
+    },
+  ])
+  const given = { access_policy_ids: [policy.id], policy_ids: [attached] }
+  const body = { name: 't', purpose: 'general' }
+  const { json: limited } = await call('POST', '/v1/tokens', { ...body, ...given, roles: ['admin'] })
+  const installation = { ...made.installation, adminToken: limited.token_value }
+  const asLimited = temporaryLimitApi({ ...made, installation })
+  for (const param of ['access_policy_ids', 'policy_ids']) {
+    const { status, json } = await asLimited('POST', '/v1/tokens', { ...body, ...given, [param]: [] })
+    expect([status, json.error.code, json.error.param]).toEqual([403, 'permission_denied', param])
+  }
+  expect((await asLimited('POST', '/v1/tokens', { ...body, ...given })).status).toBe(201)
+})
+
 test('of a token and the deletion of a limit it names, at the same time, the later one is refused', async () => {
   const body = { name: 't', purpose: 'general' }
   const limits = async () => {
