@@ -50,11 +50,14 @@ test('a budget is made for whom the flags say', async () => {
 })
 
 test('budgets are listed with what they bound', async () => {
-  expect(await run(budget, 'list')).toContain('Research')
+  const listed = await run(budget, 'list')
+  expect(listed).toContain('Research')
+  expect(listed).toContain('{"kind":"organization","id":null}')
+  await expect(run(budget, 'list', '--limit', '101')).rejects.toThrow('--limit')
 })
 
 test('a change names at least one field, and a deletion asks for --yes', async () => {
-  await expect(run(budget, 'update', 'b1')).rejects.toThrow('Say what is to change')
+  await expect(run(budget, 'update', 'b1')).rejects.toThrow('Say what to change')
   await expect(run(budget, 'delete', 'b1')).rejects.toThrow('--yes')
   await run(budget, 'update', 'b1', '--max-budget', '3')
   await run(budget, 'delete', 'b1', '--yes')
