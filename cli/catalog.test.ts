@@ -4,7 +4,7 @@ import { gatewayCommands } from './gateway.ts'
 import type { Input } from './input.ts'
 import { modelCommands } from './model.ts'
 import { providerCommands } from './provider.ts'
-import { type RecordingTerminal, recordingTerminal } from './recording-terminal.ts'
+import { type RecordingTerminal, recordingTerminal } from './test-terminal.ts'
 
 const requests: { method: string; target: string; body: unknown }[] = []
 const providerId = '01990000-0000-7000-8000-000000000001'

@@ -3,8 +3,8 @@ import { accessPolicy } from './access-policy.ts'
 import { budget } from './budget.ts'
 import { dispatch, type Group } from './command.ts'
 import { consumerGroup } from './consumer-group.ts'
-import { recordingTerminal } from './recording-terminal.ts'
 import type { Terminal } from './terminal.ts'
+import { recordingTerminal } from './test-terminal.ts'
 
 const requests: { method: string; target: string; body: unknown }[] = []
 const record = { id: 'b1', name: 'Research', max_budget: 5, window: 'month', scope: { kind: 'organization', id: null } }

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import { main } from './main.ts'
-import { recordingTerminal } from './recording-terminal.ts'
+import { recordingTerminal } from './test-terminal.ts'
 import { token } from './token.ts'
 
 const requests: { method: string; target: string; body: unknown }[] = []

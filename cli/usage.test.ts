@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import { dispatch } from './command.ts'
-import { recordingTerminal } from './recording-terminal.ts'
+import { recordingTerminal } from './test-terminal.ts'
 import { usage } from './usage.ts'
 
 const requests: { path: string; body: unknown }[] = []

@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { dispatch } from './command.ts'
 import { edited, type Input } from './input.ts'
-import { recordingTerminal } from './recording-terminal.ts'
 import { team } from './team.ts'
+import { recordingTerminal } from './test-terminal.ts'
 import { user } from './user.ts'
 
 const requests: { method: string; target: string; body: unknown }[] = []

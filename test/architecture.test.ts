@@ -56,6 +56,8 @@ const compositionRoots = 'app'
 /** Mounting routes and the page that the Elysia plugin writes. */
 const elysiaFiles = ['src/api/mount.ts', 'src/api/documentation.ts']
 const bannedNames = /^(utils?|helpers?|services?|managers?|types|common|misc)$/
+/** The entry, and interfaces (whose imports are free) with an implementation beside them that does nothing. */
+const testsAlone = ['cli/main.ts', 'src/lib/log.ts', 'src/tokens/depletion.ts']
 const lineLimit = 350
 
 interface Import {
@@ -151,6 +153,22 @@ test('relative imports name the file they mean', () => {
 test('no file only passes on what others export', () => {
   const barrels = sources.filter(({ text }) => /^export \* from /m.test(text)).map(({ path }) => path)
   expect(barrels).toEqual([])
+})
+
+test('what only tests import is named as theirs', () => {
+  const importers = new Map<string, string[]>()
+  for (const { path, imports } of [...sources, ...tests]) {
+    for (const found of imports.filter(({ path: imported }) => imported.startsWith('.'))) {
+      const to = target(path, found.path)
+      importers.set(to, [...(importers.get(to) ?? []), path])
+    }
+  }
+  const inProduct = new Set(product.map(({ path }) => path))
+  const unnamed = [...inProduct].filter((path) => {
+    const users = importers.get(path) ?? []
+    return users.length > 0 && !testsAlone.includes(path) && !users.some((user) => inProduct.has(user))
+  })
+  expect(unnamed).toEqual([])
 })
 
 test('every file is named after what it holds', () => {

@@ -67,7 +67,7 @@ interface Found {
 }
 
 /** The conditions a token is in at the instant `now`, each with the instant it is about. */
-export function conditionsOf(
+function conditionsOf(
   token: StoredToken,
   now: number,
   thresholds: AlertThresholds,
