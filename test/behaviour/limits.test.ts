@@ -5,21 +5,21 @@ import { api, chat, createToken, expectAnswer, installation } from '../client.ts
 import { chatAnswer } from '../fakes/chat.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream } from '../fakes/upstream.ts'
 import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
+import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
 import { eventsOfRequest, outcomesOf } from '../recorded.ts'
-import { type Sidecar, startSidecar } from '../sidecars.ts'
 
 setDefaultTimeout(60_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse
-const sidecars: Sidecar[] = []
+const more: MoreGateway[] = []
 
 beforeAll(async () => {
   upstream = await startFakeUpstream()
   gatehouse = await startGatehouse({ upstream })
 }, 240_000)
 afterAll(async () => {
-  await Promise.all(sidecars.map((sidecar) => sidecar.kill()))
+  await Promise.all(more.map((gateway) => gateway[Symbol.asyncDispose]()))
   await gatehouse?.stop()
   await upstream?.close()
 })
@@ -61,10 +61,10 @@ test('a consumer group answers 429 with Retry-After, an access policy 503, and t
 })
 
 test('a limit of 100 requests a minute lets exactly 100 of 500 through on three gateways at once', async () => {
-  for (let index = 0; index < 2; index++) sidecars.push(await startSidecar(gatehouse))
+  for (const name of ['second', 'third']) more.push(await startMoreGateway(gatehouse, name))
   const policy = await make('/v1/access-policies', { name: 'shared', requests_per_minute: 100 })
   const { token_value: token } = await createToken(gatehouse, { access_policy_ids: [policy.id] })
-  const gateways = [gatehouse, ...sidecars.map(({ gatewayUrl }) => ({ ...gatehouse, gatewayUrl }))]
+  const gateways = [gatehouse, ...more.map(({ url }) => ({ ...gatehouse, gatewayUrl: url }))]
   const ask = async (index: number) => {
     const answer = await chat(gateways[index % 3] ?? gatehouse, { token })
     await answer.text()
