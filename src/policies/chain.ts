@@ -152,8 +152,9 @@ function chainKeys(members: readonly Member[]): (subject: ChainSubject) => strin
     if (teams) key += `\n${subject.teamId}`
     if (gateways) key += `\n${subject.gatewayId}`
     if (named.size > 0) key += `\n${lineageOf(subject).filter((id) => named.has(id))}`
-    if (models) key += `\n${subject.model}`
-    return subject.policyIds.length === 0 ? key : `${key}\n${subject.policyIds}`
+    key += `\n${subject.policyIds}`
+    // Last, because it is the one part that a caller may choose: it must not be able to look like another.
+    return models ? `${key}\n${subject.model}` : key
   }
 }
 
