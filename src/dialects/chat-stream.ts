@@ -14,8 +14,8 @@ import { objectWith, textsIn } from './texts.ts'
 const done = '[DONE]'
 const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 
-/** The choices are read one by one, and a provider's own error is its own. */
-const readApart: ReadonlySet<string> = new Set(['choices', 'error'])
+/** The choices are read one by one. */
+const readApart: ReadonlySet<string> = new Set(['choices'])
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
 interface Channel {

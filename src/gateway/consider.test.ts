@@ -321,3 +321,53 @@ test('what is only monitored changes and ends nothing, whole and streamed, and i
     running = null
   }
 })
+
+test('a provider’s refusal that says again what policies look for is looked at like an answer, in any form', async () => {
+  const look = (action: string) =>
+    policy({ id: 'a', kind: 'pii', stages: ['pre_response'], config: { types: ['email'], action } })
+  const schema = policy({
+    id: 'b',
+    kind: 'json-schema',
+    stages: ['post_request'],
+    config: { schema: { type: 'null' } },
+  })
+  const message = 'Bad value ann@example.com'
+  const bodies = [
+    [
+      JSON.stringify({ error: { message, type: 'x' } }),
+      JSON.stringify({ error: { message: 'Bad value [EMAIL]', type: 'x' } }),
+    ],
+    [JSON.stringify([{ error: message }]), '[{"error":"Bad value [EMAIL]"}]'],
+    ['Bad value "ann@example.com"', 'Bad value "[EMAIL]"'],
+    ['{ "error" : "none" }', '{ "error" : "none" }'],
+  ] as const
+  for (const [said, passed] of bodies) {
+    for (const stream of [false, true]) {
+      const gateway = await start([look('redact'), schema], () => new Response(said, { status: 400 }))
+      const answer = await gateway.chat({ ...question, stream })
+      expect([answer.status, await answer.text()]).toEqual([400, passed])
+      expect(gateway.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
+      expect(gateway.lane.journal.attempts()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
+      await gateway.stop()
+      running = null
+    }
+  }
+  const blocking = await start([look('block')], () => Response.json({ error: { message } }, { status: 422 }))
+  const blocked = await blocking.chat(question)
+  expect([blocked.status, await blocked.json()]).toMatchObject([400, { error: { code: 'content_policy_violation' } }])
+  expect(blocking.lane.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
+})
+
+test('a provider’s error within a stream is looked at like its text', async () => {
+  const error = (message: string) => frame({ error: { message, type: 'server_error' } })
+  for (const action of ['redact', 'block']) {
+    const look = policy({ id: 'a', kind: 'pii', stages: ['pre_response'], config: { types: ['email'], action } })
+    const sent = frame({ id: 'c', choices: [{ index: 0, delta: { content: 'Hello' } }] }) + error('for ann@example.com')
+    const gateway = await start([look], () => new Response(sent, eventStream))
+    const body = await (await gateway.chat({ ...question, stream: true })).text()
+    expect(body).not.toContain('ann@')
+    expect(body).toContain(action === 'redact' ? 'for [EMAIL]' : '"content_policy_violation"')
+    await gateway.stop()
+    running = null
+  }
+})

@@ -26,7 +26,9 @@ export const jsonSchema = policyKind({
     const validate = compiled(schema)
     return {
       form: 'whole',
-      consider({ body, texts }): Decision | null {
+      consider({ context, body, texts }): Decision | null {
+        // A provider's refusal is no answer that could have this form.
+        if (context.response !== null && context.response.status >= 400n) return null
         const values =
           appliesTo === 'body'
             ? [{ name: 'body', valid: validate(body) }]
