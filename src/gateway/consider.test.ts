@@ -206,6 +206,46 @@ test('tools that a policy refuses are neither offered nor called', async () => {
   ])
 })
 
+test('a tool goes by its name in whatever form it is offered or called', async () => {
+  const refuse = (stage: 'pre_request' | 'post_request') =>
+    policy({ id: 'a', kind: 'tool-access', stages: [stage], config: { deny: ['rm'] } })
+  const offers = [
+    { tools: [{ type: 'custom', custom: { name: 'rm' } }] },
+    { functions: [{ name: 'rm' }] },
+    { tools: [{ type: 'namespace', name: 'files', tools: [{ type: 'function', name: 'rm' }] }] },
+  ]
+  const offered = await start([refuse('pre_request')])
+  for (const offer of offers) expect((await offered.chat({ ...question, ...offer })).status).toBe(403)
+  expect((await offered.chat({ ...question, functions: [{ name: 'ls' }] })).status).toBe(200)
+  await offered.stop()
+  const calls = [
+    { tool_calls: [{ index: 0, type: 'custom', custom: { name: 'rm', input: '' } }] },
+    { function_call: { name: 'rm', arguments: '{}' } },
+  ]
+  let message: object = {}
+  let stream = false
+  const called = await start([refuse('post_request')], () =>
+    stream
+      ? new Response(frame({ choices: [{ index: 0, delta: message }] }) + frame('[DONE]'), eventStream)
+      : Response.json({ ...completion, choices: [{ index: 0, message }] }),
+  )
+  for (message of calls) {
+    for (stream of [false, true]) expect((await called.chat({ ...question, stream })).status).toBe(403)
+  }
+})
+
+test('of the old functions only those that are allowed are left', async () => {
+  const removing = policy({ id: 'a', kind: 'tool-access', config: { deny: ['rm'], action: 'remove' } })
+  const gateway = await start([removing])
+  const functions = [{ name: 'rm' }, { name: 'ls' }]
+  await gateway.chat({ ...question, functions, function_call: { name: 'rm' } })
+  await gateway.chat({ ...question, functions, function_call: 'auto' })
+  expect(gateway.seen.map(({ body }) => JSON.parse(body))).toEqual([
+    { ...question, functions: [{ name: 'ls' }] },
+    { ...question, functions: [{ name: 'ls' }], function_call: 'auto' },
+  ])
+})
+
 /** Allowances on which every account has one. */
 function oneEach(gateway: TestGateway) {
   const taken = new Set<string>()
