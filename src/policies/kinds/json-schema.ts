@@ -33,7 +33,9 @@ export const jsonSchema = policyKind({
           appliesTo === 'body'
             ? [{ name: 'body', valid: validate(body) }]
             : texts
-                .filter(({ kind }) => kind === (appliesTo === 'text' ? 'content' : 'tool_arguments'))
+                .filter(({ kind, role }) =>
+                  appliesTo === 'text' ? kind === 'content' && role !== null : kind === appliesTo,
+                )
                 .map(({ member, text }) => ({ name: member, valid: isValid(validate, text) }))
         const targets = values.filter(({ valid }) => !valid).map(({ name }) => name)
         if (targets.length === 0) return null
