@@ -184,6 +184,129 @@ test('what is longer than can be held is decided by when_broken', async () => {
   }
 })
 
+/** A stream of which the provider sends the rest only when told to. */
+function halfStream(first: string, rest: string) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      controller.enqueue(Buffer.from(first))
+      await promise
+      controller.enqueue(Buffer.from(rest))
+      controller.close()
+    },
+  })
+  return { response: () => new Response(body, eventStream), resolve }
+}
+
+test('policies that can stop nothing, or are not for the request, do not hold a stream back', async () => {
+  const stages: StoredPolicy['stages'] = ['post_request']
+  const verdict = { verdict: 'deny', reason_code: 'a.b' }
+  const idle = [
+    policy({ id: 'a', kind: 'audit', stages, config: {} }),
+    policy({ id: 'b', kind: 'condition', stages, config: verdict, when: 'request.model == "other"' }),
+    policy({ id: 'c', kind: 'condition', stages, config: verdict, when: '"x-other" in request.headers' }),
+    policy({ id: 'd', kind: 'condition', stages, config: verdict, when: 'response.text != ""', mode: 'monitor' }),
+  ]
+  const sent = streamOf('one', 'two')
+  const cut = sent.indexOf('\n\n') + 2
+  const { response, resolve } = halfStream(sent.slice(0, cut), sent.slice(cut))
+  const gateway = await start(idle, response)
+  const answer = await gateway.chat({ ...question, stream: true })
+  const reader = (answer.body ?? new Blob([]).stream()).getReader()
+  const first = await reader.read()
+  expect(Buffer.from(first.value ?? []).toString()).toBe(sent.slice(0, cut))
+  resolve()
+  while (!(await reader.read()).done);
+  expect(gateway.lane.journal.outcomes()[0]?.details?.policy_results).toMatchObject([
+    { policy_id: 'a', verdict: 'allow', reason_code: 'policy.audit' },
+    { policy_id: 'd', verdict: 'deny', mode: 'monitor' },
+  ])
+})
+
+test('a condition that fails leaves a text policy broken in a stream as in a whole answer', async () => {
+  for (const stream of [false, true]) {
+    for (const whenBroken of ['deny', 'allow'] as const) {
+      const look = policy({
+        id: 'a',
+        kind: 'term-filter',
+        stages: ['pre_response'],
+        config: { terms: ['Hello'], action: 'redact' },
+        when: 'request.headers["x-nowhere"] == "y"',
+        whenBroken,
+      })
+      const gateway = await start([look], () =>
+        stream ? new Response(streamOf('Hello'), eventStream) : Response.json(completion),
+      )
+      const answer = await gateway.chat({ ...question, stream })
+      expect(answer.status).toBe(whenBroken === 'deny' ? 403 : 200)
+      if (whenBroken === 'allow') expect(await answer.text()).toContain('Hello')
+      await gateway.stop()
+      running = null
+    }
+  }
+})
+
+test('a policy that needs the whole sees texts of a stream that come in no pieces, as they leave', async () => {
+  const secret = 'call ann@example.com'
+  const sent =
+    frame({ type: 'response.created', sequence_number: 0, response: { id: 'r', output: [] } }) +
+    frame({
+      type: 'response.completed',
+      sequence_number: 1,
+      response: {
+        id: 'r',
+        output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: secret }] }],
+      },
+    })
+  const redacting = policy({
+    id: 'a',
+    kind: 'pii',
+    stages: ['post_request'],
+    config: { types: ['email'], action: 'redact' },
+  })
+  for (const [found, status] of [
+    ['call [EMAIL]', 400],
+    ['call ann', 200],
+  ] as const) {
+    const seeing = policy({
+      id: 'b',
+      kind: 'condition',
+      stages: ['pre_response'],
+      config: { verdict: 'block', reason_code: 'a.b' },
+      when: `response.text.contains("${found}")`,
+    })
+    const gateway = await start([redacting, seeing], () => new Response(sent, eventStream))
+    const answer = await fetch(`${gateway.url}/v1/responses`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'gpt-test', input: 'Good morning', stream: true }),
+    })
+    expect(answer.status).toBe(status)
+    await gateway.stop()
+    running = null
+  }
+})
+
+test('what a provider says beside an answer is not held to a schema', async () => {
+  const schema = policy({
+    id: 'a',
+    kind: 'json-schema',
+    stages: ['post_request'],
+    config: { schema: { type: 'array' } },
+  })
+  const told = {
+    ...completion,
+    provider: 'Somebody',
+    choices: [{ index: 0, message: { role: 'assistant', content: '[]' } }],
+  }
+  const chunk = { provider: 'Somebody', choices: [{ index: 0, delta: { content: '[]' } }] }
+  let stream = false
+  const gateway = await start([schema], () =>
+    stream ? new Response(frame(chunk) + frame('[DONE]'), eventStream) : Response.json(told),
+  )
+  for (stream of [false, true]) expect((await gateway.chat({ ...question, stream })).status).toBe(200)
+})
+
 test('tools that a policy refuses are neither offered nor called', async () => {
   const called = {
     role: 'assistant',
@@ -341,9 +464,13 @@ test('what is only monitored changes and ends nothing, whole and streamed, and i
   const policies = [
     policy({ id: 'a', kind: 'term-filter', ...look }),
     policy({ id: 'b', kind: 'term-filter', stages: ['pre_response'], ...look }),
+    policy({ id: 'c', kind: 'tool-access', stages: ['pre_response'], config: { deny: ['rm'] }, mode: 'monitor' }),
   ]
   for (const stream of [false, true]) {
-    const sent = streamOf('sword', 'fish')
+    const logprobs = { content: [{ token: 'sword', logprob: -1 }] }
+    const call = [{ index: 0, id: '1', type: 'function', function: { name: 'rm', arguments: '{}' } }]
+    const extra = { choices: [{ index: 0, delta: { tool_calls: call }, logprobs }] }
+    const sent = frame(extra) + streamOf('sword', 'fish')
     const whole = { ...completion, choices: [{ index: 0, message: { role: 'assistant', content: 'swordfish' } }] }
     const gateway = await start(policies, () => (stream ? new Response(sent, eventStream) : Response.json(whole)))
     const messages = [{ role: 'user', content: 'swordfish' }]
@@ -356,6 +483,7 @@ test('what is only monitored changes and ends nothing, whole and streamed, and i
     expect(outcome?.details?.policy_results).toMatchObject([
       { policy_id: 'a', mode: 'monitor', verdict: 'redact' },
       { policy_id: 'b', mode: 'monitor', verdict: 'redact' },
+      { policy_id: 'c', mode: 'monitor', verdict: stream ? 'deny' : 'allow' },
     ])
     await gateway.stop()
     running = null

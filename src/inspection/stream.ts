@@ -52,6 +52,8 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
   readonly #reader: ChannelReader<Frame>
   readonly #rules: readonly InspectionRule[]
   readonly #channels = new Map<string, OpenChannel>()
+  /** Whether a rule may change what passes: otherwise the bytes that came go out, all that they hold included. */
+  readonly #changes: boolean
   /** Frames kept back for a possible escalation; null when they no longer are. */
   #head: Uint8Array[] | null
   #headLength = 0
@@ -60,6 +62,7 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
   constructor(reader: ChannelReader<Frame>, rules: readonly InspectionRule[]) {
     this.#reader = reader
     this.#rules = rules
+    this.#changes = rules.some(({ enforced }) => enforced)
     this.#head = rules.some(({ action, enforced }) => enforced && action === 'escalate') ? [] : null
   }
 
@@ -73,7 +76,10 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
       this.#flush(before)
       passing = this.#stop === null
     }
-    if (this.#stop === null || passing) before.push(opened === null ? frame.bytes : opened.bytes())
+    if (this.#stop === null || passing) {
+      const bytes = opened === null ? frame.bytes : opened.bytes()
+      before.push(this.#changes ? bytes : frame.bytes)
+    }
     return this.#out(before, last)
   }
 

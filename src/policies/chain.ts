@@ -191,7 +191,9 @@ function makeChain(members: readonly Member[], chainOf: (model: string) => Polic
 }
 
 const mayEscalate = ({ enforced, compiled }: ActivePolicy): boolean =>
-  enforced && !(compiled instanceof Error) && (compiled.form === 'whole' || compiled.action === 'escalate')
+  enforced &&
+  !(compiled instanceof Error) &&
+  (compiled.form === 'whole' ? compiled.mark === undefined : compiled.action === 'escalate')
 
 const permits = ({ enforced, condition, compiled }: ActivePolicy, model: { id: string; provider: string }): boolean =>
   !enforced ||
