@@ -23,7 +23,7 @@ import { ruleOf } from '../policies/redaction.ts'
 import { brokenReason, mostTargets, runStage, type Said, type StageSubject } from '../policies/run-stage.ts'
 import { stronger } from '../policies/verdict.ts'
 import { CollectedAnswer } from './collected-answer.ts'
-import { digestOf, failureOf } from './decisions.ts'
+import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import type { Inspected, StreamInspection } from './inspected-stream.ts'
 import { noteStage, requestContext, stageRun } from './policy-subject.ts'
@@ -122,7 +122,6 @@ export class PolicedStream implements StreamInspection {
   }
 
   #failure(said: Said): Failure {
-    digestOf(this.#exchange, this.#gateway)
     this.#exchange.verdict = stronger(this.#exchange.verdict, said.decision.verdict)
     return failureOf(this.#exchange, this.#gateway, said) ?? new Failure('internal')
   }
@@ -161,7 +160,6 @@ export class PolicedStream implements StreamInspection {
     const granted = outcome.verdict === 'escalate' && decisive !== null && (await useGrant(exchange, gateway))
     noteStage(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
     if (granted) return this.#askWhole(stage, policies.slice(policies.indexOf(decisive.policy) + 1), subject)
-    digestOf(exchange, gateway)
     return decisive === null ? null : failureOf(exchange, gateway, decisive)
   }
 
