@@ -59,9 +59,16 @@ test('a stream that a policy must see whole is held until it has, and goes out a
   const schema = { type: 'object', required: ['city'] }
   const held = policy({ id: 'a', kind: 'json-schema', stages: ['pre_response'], config: { schema } })
   let parts = ['{"ci', 'ty": "Oslo"}']
-  const gateway = await start([held], () => new Response(streamOf(...parts), eventStream))
-  const good = await gateway.chat({ ...question, stream: true })
-  expect(await good.text()).toBe(streamOf(...parts))
+  // Some providers leave the last blank line out.
+  let missing = 0
+  const gateway = await start([held], () => {
+    return new Response(streamOf(...parts).slice(0, -missing || undefined), eventStream)
+  })
+  for (const lacking of [0, 1, 2]) {
+    missing = lacking
+    const good = await gateway.chat({ ...question, stream: true })
+    expect(await good.text()).toBe(streamOf(...parts).slice(0, -lacking || undefined))
+  }
   parts = ['{"town', '": "Oslo"}']
   const bad = await gateway.chat({ ...question, stream: true })
   expect([bad.status, bad.headers.get('x-service-verdict')]).toEqual([400, 'BLOCK'])
