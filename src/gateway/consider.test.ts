@@ -214,6 +214,14 @@ test('nothing that leaves the gateway’s record holds the text that was found',
   expect((await answer.text()) + JSON.stringify(gateway.lane.journal.refused)).not.toContain('swordfish')
 })
 
+test('the reason of an outcome is that of a policy which was applied', async () => {
+  const watching = { mode: 'monitor', config: { terms: ['ann'], action: 'redact' } } as const
+  const pii = policy({ id: 'b', kind: 'pii', config: { types: ['email'], action: 'redact' }, position: 2 })
+  const gateway = await start([policy({ id: 'a', kind: 'term-filter', ...watching }), pii])
+  await gateway.chat({ ...question, messages: [{ role: 'user', content: 'ann@example.com' }] })
+  expect(gateway.lane.journal.outcomes()).toMatchObject([{ verdict: 'redact', reason_code: 'policy.pii' }])
+})
+
 test('a fallback that a policy would refuse is not tried', async () => {
   const refusing = [
     policy({ id: 'a', kind: 'model-access', config: { deny_models: ['second'] } }),
