@@ -53,7 +53,6 @@ export class PolicedStream implements StreamInspection {
   /** Held until the whole has been seen; null where nothing is. */
   #held: Uint8Array[] | null
   #heldBytes = 0
-  #noted = 0
 
   constructor(exchange: Exchange, gateway: Gateway, reader: StreamReader) {
     this.#exchange = exchange
@@ -96,17 +95,17 @@ export class PolicedStream implements StreamInspection {
     return this.#whole.post_request.length + this.#whole.pre_response.length > 0
   }
 
-  /** Takes over what the rules found since. */
+  /** Takes over what the rules found since; of an answer full of findings none is kept. */
   #note(): void {
     const { findings } = this.#inspector
-    for (; this.#noted < findings.length; this.#noted += 1) {
-      const finding = findings[this.#noted]
-      const running = this.#rules.find(({ rule }) => rule === finding?.rule)
-      if (finding === undefined || running === undefined) continue
-      const { result, rule, policy } = running
+    if (findings.length === 0) return
+    for (const { rule, place, label, entry } of findings.splice(0)) {
+      const running = this.#rules.find((each) => each.rule === rule)
+      if (running === undefined) continue
+      const { result, policy } = running
       result.verdict = rule.action
       result.reason_code = rule.reasonCode
-      const target = `${finding.place}: ${finding.label} (${finding.entry})`
+      const target = `${place}: ${label} (${entry})`
       if (result.targets.length < mostTargets && !result.targets.includes(target)) result.targets.push(target)
       if (policy.enforced) this.#exchange.verdict = stronger(this.#exchange.verdict, rule.action)
     }

@@ -47,7 +47,7 @@ const headBytes = 64 * 1024
 const nothing: InspectedFrame = { bytes: null, stop: null }
 
 export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
-  /** What the rules found so far. */
+  /** What the rules found; whoever has taken note of it may take it out. */
   readonly findings: Finding[] = []
   readonly #reader: ChannelReader<Frame>
   readonly #rules: readonly InspectionRule[]
