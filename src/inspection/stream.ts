@@ -93,19 +93,19 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
   /** Passes a frame's texts; false where a stop leaves it with nothing worth sending. */
   #passPieces(opened: FrameText, before: Uint8Array[]): boolean {
     const last = lastPieces(opened)
+    // First what a channel still owes: the same text once more, whole, may stop the stream.
+    for (const name of opened.ends) {
+      if (last.has(name)) continue
+      this.#endChannel(name, before)
+      if (this.#stop !== null) return false
+    }
     let passed = false
     for (const piece of opened.pieces) {
       const text = this.#stop === null ? this.#passPiece(piece, last.get(piece.channel) === piece) : ''
       if (text !== piece.text) piece.replace(text)
       if (text !== '' && !(piece.whole && this.#stop !== null)) passed = true
     }
-    if (this.#stop !== null) return passed
-    for (const name of opened.ends) {
-      if (last.has(name)) continue
-      this.#endChannel(name, before)
-      if (this.#stop !== null) return false
-    }
-    return true
+    return this.#stop === null || passed
   }
 
   #passPiece(piece: StreamPiece, ends: boolean): string {
