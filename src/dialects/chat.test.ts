@@ -241,3 +241,15 @@ test('an escalation is a chunk without content and the end', () => {
   const body = chat.escalation(chat.read({ model: 'm' }), verdictan, start.exchangeId)
   expect(body).toMatchObject({ choices: [{ message: { content: null }, finish_reason: 'content_filter' }], verdictan })
 })
+
+test('chunks that say that nothing has finished yet end no text', () => {
+  for (const [finish_reason, ends] of [
+    ['', 0],
+    ['null', 0],
+    [null, 0],
+    ['stop', 1],
+  ] as const) {
+    const [frame] = framesOf(Buffer.from(chunk([choice(0, { content: 'a' }, { finish_reason })])))
+    expect(frame && openNext(chat.reader(start), frame)?.ends).toHaveLength(ends)
+  }
+})

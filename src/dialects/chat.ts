@@ -126,7 +126,7 @@ const choicesOnly: ReadonlySet<string> = new Set(['choices'])
 /** Texts that providers put beside the choices, such as citations. */
 const slotsAround = (body: JsonObject): TextSlot[] =>
   textsIn(body, { except: choicesOnly }).flatMap((found) =>
-    slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
+    slotsOf([found], { member: outermost(found.place), role: null }),
   )
 
 /** An answer without content, which waits for a person (service.md Escalation). */

@@ -219,10 +219,9 @@ class MessagesReader implements StreamReader {
 
 export const messagesReader = (start: StreamStart): StreamReader => new MessagesReader(start)
 
-/** Texts that stand beside the ones that are streamed, whole; but a provider's own error is its own. */
+/** Texts that stand beside the ones that are streamed, whole. */
 function addAround(opened: OpenFrame, holder: JsonObject, ...except: readonly string[]): void {
-  for (const found of textsIn(holder, { except: new Set(['error', ...except]) }))
-    opened.add(found, `event/${found.place}`, true)
+  for (const found of textsIn(holder, { except: new Set(except) })) opened.add(found, `event/${found.place}`, true)
 }
 
 /** Notes what was passed on of a text: what came, perhaps late, or something else. */

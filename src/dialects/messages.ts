@@ -56,7 +56,7 @@ export const messages: Dialect = {
       ? [
           ...contentSlots(body, 'content', 'content', 'assistant'),
           ...textsIn(body, { except: contentOnly }).flatMap((found) =>
-            slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
+            slotsOf([found], { member: outermost(found.place), role: null }),
           ),
         ]
       : [],

@@ -104,5 +104,5 @@ const itemSlots = (item: JsonObject): TextSlot[] =>
 
 const slotsAround = (body: JsonObject): TextSlot[] =>
   textsIn(body, { except: notGenerated }).flatMap((found) =>
-    slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
+    slotsOf([found], { member: outermost(found.place), role: null }),
   )

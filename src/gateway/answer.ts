@@ -80,16 +80,48 @@ async function considered(
 
 /**
  * The provider's own refusal passes with its status and body, whatever that is, unless the dialect's clients would not
- * read it (service.md Errors, rule 2).
+ * read it (service.md Errors, rule 2), or policies look at answers: a refusal may say again what the request held.
  */
 async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  const { status } = upstream
   const bytes = await readWhole(exchange, gateway, upstream)
-  const body = parseObject(new TextDecoder().decode(bytes))
-  const rewritten = body === null ? null : exchange.dialect.providerError(upstream.status, body, exchange.requestId)
-  await settle(exchange, gateway, { verdict: 'error', reason: 'provider.error', status: upstream.status })
-  if (rewritten === null) return answerWith(exchange, gateway, upstream, bytes)
-  answerWith(exchange, gateway, upstream, new TextEncoder().encode(JSON.stringify(rewritten)))
-  exchange.answer?.headers.set('content-type', 'application/json')
+  const text = new TextDecoder().decode(bytes)
+  const body = parseObject(text)
+  const rewritten = body === null ? null : exchange.dialect.providerError(status, body, exchange.requestId)
+  const said = rewritten === null ? text : JSON.stringify(rewritten)
+  const instead = isAnswerConsidered(exchange) ? await consideredError(exchange, gateway, status, said) : null
+  await settle(exchange, gateway, { verdict: 'error', reason: 'provider.error', status })
+  if (rewritten === null && instead === null) return answerWith(exchange, gateway, upstream, bytes)
+  answerWith(exchange, gateway, upstream, new TextEncoder().encode(instead ?? said))
+  if (rewritten !== null) exchange.answer?.headers.set('content-type', 'application/json')
+}
+
+/** What policies make of a refusal, in whatever form it came; null where it goes as it came. Throws what they decide. */
+async function consideredError(
+  exchange: Exchange,
+  gateway: Gateway,
+  status: number,
+  text: string,
+): Promise<string | null> {
+  endAttempt(exchange, gateway, 'provider.error')
+  const parsed = parsedOrNull(text)
+  if (isObject(parsed)) {
+    const changed = await considerAnswer(exchange, gateway, { status, body: parsed })
+    return changed === null ? null : JSON.stringify(changed)
+  }
+  // What is no object is looked at as the member of one, as unheard-of members of answers are.
+  const changed = await considerAnswer(exchange, gateway, { status, body: { refusal: parsed ?? text } })
+  if (changed === null) return null
+  return parsed === null ? String(changed.refusal) : JSON.stringify(changed.refusal)
+}
+
+function parsedOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // A provider's refusal may be no JSON; then it is plain text.
+    return null
+  }
 }
 
 function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, bytes: Uint8Array): void {

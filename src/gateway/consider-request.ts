@@ -13,7 +13,7 @@ import { ModelView } from '../policies/context.ts'
 import { Placeholders } from '../policies/redaction.ts'
 import { runStage, type StageOutcome, type StageSubject } from '../policies/run-stage.ts'
 import { prepareInspection } from './consider-response.ts'
-import { digestOf, failureOf } from './decisions.ts'
+import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 import { noteStage, requestContext, stageRun } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
@@ -55,7 +55,6 @@ function conclude(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): 
 
 /** The chain ended at the policy that asks for a person: with a grant it goes on behind it. */
 async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): Promise<void> {
-  digestOf(exchange, gateway)
   const { decisive } = outcome
   if (decisive === null || !(await useGrant(exchange, gateway))) {
     noteStage(exchange, 'pre_request', outcome)

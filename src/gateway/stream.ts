@@ -97,8 +97,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   /** Waits for the first frame to pass on; says why there is none. Throws what a policy decided before any was. */
   async begin(): Promise<ReasonCode | null> {
     while (this.#waiting.length === 0) {
-      const frames = await this.#source.frames()
-      if (frames === 'ended') return 'provider.interrupted'
+      const came = await this.#source.frames()
+      const frames = came === 'ended' ? this.#rest() : came
       if (typeof frames === 'string') return frames
       if (this.#exchange.cut !== null) return 'gateway.interrupted'
       this.#waiting = frames
@@ -108,6 +108,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
         if (thrown instanceof Failure) throw thrown
         return this.#unreadable(thrown)
       }
+      if (came === 'ended' && !this.#first?.facts?.terminal) return 'provider.interrupted'
       if (this.#first !== null) break
     }
     // While the caller does not read, no read of the provider is there to be rejected by the abort.
@@ -115,6 +116,12 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
     }
     return null
+  }
+
+  /** What is left at the provider's end of an answer that was held until then. */
+  #rest(): readonly SseFrame[] {
+    const rest = this.#exchange.inspection === null ? null : this.#source.rest()
+    return rest === null ? [] : [rest]
   }
 
   /** Looks at frames until one can be passed on; what is stopped before that is an answer of its own. */
