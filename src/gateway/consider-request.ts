@@ -77,6 +77,7 @@ async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutc
 function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
   const { parsed, edits, dialect } = exchange
   if (parsed === null || changed.size === 0) return
+  exchange.rewritten = true
   for (const member of changed) {
     const value = parsed[member]
     edits.set(member, value === undefined ? null : JSON.stringify(value))
