@@ -5,6 +5,7 @@ import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
 import { Failure } from '../failure.ts'
 import { anthropic } from '../providers/anthropic.ts'
+import { cut, type Exchange } from './exchange.ts'
 import { testProvider } from './test-lane.ts'
 import { relayed, WordInspection } from './test-relay.ts'
 
@@ -224,6 +225,27 @@ test('an inspection may ask outside', async () => {
     }),
   })
   expect(text).toBe(chunk('a') + chunk('b') + finish + done)
+})
+
+test('a stream that is cut while its first frame is asked about outside begins no answer', async () => {
+  let running: Exchange | null = null
+  const { text, answer, outcomes } = await relayed(chat, {
+    chunks: [chunk('a')],
+    open: true,
+    prepare(exchange) {
+      running = exchange
+    },
+    inspect: () => ({
+      async take({ bytes }) {
+        await Bun.sleep(1)
+        if (running !== null) cut(running, 'token.revoked', new Failure('invalid_api_token'))
+        return { bytes, stop: null }
+      },
+      end: () => ({ bytes: null, stop: null }),
+    }),
+  })
+  expect([answer.status, text.includes('"a"')]).toEqual([401, false])
+  expect(outcomes).toMatchObject([{ verdict: 'deny', reason_code: 'token.revoked' }])
 })
 
 test('what cannot be inspected is an error and is not passed on', async () => {

@@ -24,6 +24,7 @@ export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void
   const { prices } = gateway
   if (exchange.paths.every((path) => prices.knows(path))) return reserve(exchange, gateway)
   return prices.load().then(() => {
+    if (exchange.cut !== null) throw exchange.cut.failure
     lookAtToken(exchange, gateway)
     return reserve(exchange, gateway)
   })

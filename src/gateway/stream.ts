@@ -100,7 +100,6 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       const frames = await this.#source.frames()
       if (frames === 'ended') return 'provider.interrupted'
       if (typeof frames === 'string') return frames
-      if (this.#exchange.cut !== null) return 'gateway.interrupted'
       this.#waiting = frames
       try {
         if (this.#exchange.inspection !== null) await this.#inspectFirst()
@@ -108,6 +107,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
         if (thrown instanceof Failure) throw thrown
         return this.#unreadable(thrown)
       }
+      if (this.#exchange.cut !== null) return 'gateway.interrupted'
       if (this.#first !== null) break
     }
     // While the caller does not read, no read of the provider is there to be rejected by the abort.
