@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type FakeUpstream, jsonReply, type Reply, startFakeUpstream, streamReply } from '../../test/fakes/upstream.ts'
 import type { Settings } from '../config.ts'
+import { compilePolicySet } from '../policies/chain.ts'
 import { eventually, question, startTestGateway, type TestGateway } from './test-gateway.ts'
 import { testModel, testProvider } from './test-lane.ts'
 
@@ -195,6 +196,28 @@ for (const [what, reply] of Object.entries(frameless)) {
   })
 }
 
+test('policies that looked at a stream which never came are said once, of the one that did', async () => {
+  await start()
+  running.lane.policies = compilePolicySet([
+    {
+      id: 'pii',
+      kind: 'pii',
+      config: { types: ['email'], action: 'redact' },
+      stages: ['post_request'],
+      when: null,
+      targets: {},
+      position: 1,
+      mode: 'enforce',
+      whenBroken: 'deny',
+      enabled: true,
+      version: 1,
+    },
+  ])
+  primary.when('main-up', streamReply(Buffer.from('')))
+  expect((await (await ask('main', { stream: true })).text()).endsWith('data: [DONE]\n\n')).toBe(true)
+  expect(running.lane.journal.outcomes()[0]?.details?.policy_results).toMatchObject([{ policy_id: 'pii' }])
+})
+
 test('a stream that breaks after its first frame is an error to the caller and is tried nowhere else', async () => {
   await start()
   const frame = Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n')
@@ -282,5 +305,6 @@ test('a token that is revoked while a retry is waited for is refused then', asyn
   const hash = new Bun.CryptoHasher('sha256').update(secret).digest('hex')
   running.lane.denials.add(hash)
   expect((await asking).status).toBe(401)
+  expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'deny', reason_code: 'invalid_api_token' }])
   expect([primary.calls.length, fallback.calls.length]).toEqual([1, 0])
 })
