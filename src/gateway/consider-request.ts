@@ -20,7 +20,7 @@ import { useGrant, withGrant } from './use-grant.ts'
 
 export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const chain = given(exchange.chain)
-  if (chain.size === 0) return
+  if (chain.size === 0 && exchange.paths.length === 1) return
   const policies = chain.at('pre_request')
   if (policies.length === 0) return proceed(exchange, gateway)
   const outcome = runStage(stageRun(exchange, gateway, policies, subjectOf(exchange, gateway)))

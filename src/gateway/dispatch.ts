@@ -38,7 +38,7 @@ interface Course {
 export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { clock, settings } = gateway
   const course: Course = {
-    left: allowedPaths(exchange),
+    left: [...exchange.paths],
     tries: 0,
     until: clock.monotonic() + deadlinesOf(exchange.model?.provider ?? null, settings).total,
   }
@@ -59,17 +59,15 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
   exchange.body = null
 }
 
-/** The fallbacks that no policy forbids; about the model that was asked for the chain has already been asked. */
-function allowedPaths({ paths, chain }: Exchange): ResolvedModel[] {
-  if (chain === null || paths.length === 1) return [...paths]
-  return paths.filter(({ id, provider }, index) => index === 0 || chain.allowsModel(id, provider.name))
-}
-
-/** The next path that its circuit allows, taken out of those left; null where none does. */
-function nextPath(course: Course, { circuits, clock }: Gateway): ResolvedModel | null {
-  const index = course.left.findIndex((path) => circuits.allows(path, clock.monotonic()))
-  const [path] = index < 0 ? [] : course.left.splice(0, index + 1).slice(-1)
-  return path ?? null
+/** The next path that its circuit allows, taken out of those left with what it passes over; null where none does. */
+function nextPath({ left }: Course, { circuits, clock }: Gateway): ResolvedModel | null {
+  const now = clock.monotonic()
+  for (const [index, path] of left.entries()) {
+    if (!circuits.allows(path, now)) continue
+    left.splice(0, index + 1)
+    return path
+  }
+  return null
 }
 
 /** Makes the exchange ready for another try, after a wait where it is on the same path; false where there is none. */
