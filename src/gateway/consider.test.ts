@@ -4,24 +4,12 @@ import { compilePolicySet } from '../policies/chain.ts'
 import type { StoredPolicy } from '../policies/stored-policy.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
 import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
-import { testModel } from './test-lane.ts'
+import { testPolicy as policy, testModel } from './test-lane.ts'
 
 let running: TestGateway | null = null
 afterEach(async () => {
   await running?.stop()
   running = null
-})
-
-const policy = (change: Partial<StoredPolicy> & Pick<StoredPolicy, 'id' | 'kind' | 'config'>): StoredPolicy => ({
-  stages: ['pre_request'],
-  when: null,
-  targets: {},
-  position: 1,
-  mode: 'enforce',
-  whenBroken: 'deny',
-  enabled: true,
-  version: 1,
-  ...change,
 })
 
 const frame = (data: object | '[DONE]') => `data: ${data === '[DONE]' ? data : JSON.stringify(data)}\n\n`

@@ -45,8 +45,7 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
   exchange.model = nextPath(course, gateway) ?? given(exchange.paths[0] ?? null)
   for (;;) {
     course.tries += 1
-    const failed = await attemptCall(exchange, gateway)
-    noteOutcome(given(exchange.model), failed, gateway)
+    const failed = await tryPath(given(exchange.model), exchange, gateway)
     if (failed === null) break
     if (exchange.cut !== null) throw exchange.cut.failure
     if (!(await findNext(course, exchange, gateway, failed))) {
@@ -109,6 +108,19 @@ function pause(exchange: Exchange, milliseconds: number): Promise<void> {
     const timer = setTimeout(end, milliseconds)
     exchange.onCut = end
   })
+}
+
+/** One call, and what it tells of its path. */
+async function tryPath(path: ResolvedModel, exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
+  try {
+    const failed = await attemptCall(exchange, gateway)
+    noteOutcome(path, failed, gateway)
+    return failed
+  } catch (thrown) {
+    // What a policy stops was an answer: the path is well.
+    if (thrown instanceof Failure && thrown.verdictan !== null) gateway.circuits.answered(path)
+    throw thrown
+  }
 }
 
 function noteOutcome(path: ResolvedModel, failed: FailedAttempt | null, { circuits, clock }: Gateway): void {

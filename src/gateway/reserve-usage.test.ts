@@ -5,7 +5,7 @@ import { compilePrice } from '../providers/price-record.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
 import { completion, eventually, startTestGateway, type TestGateway } from './test-gateway.ts'
-import { testModel } from './test-lane.ts'
+import { testModel, testPolicy } from './test-lane.ts'
 
 type Upstream = (request: Request, body: string) => Response | Promise<Response>
 
@@ -96,19 +96,7 @@ describe('a request of a token with a budget', () => {
     const ask = await start(answered, { allowances: limits(1_000_000_000) })
     const added = 'Be kind. '.repeat(100)
     running.lane.policies = compilePolicySet([
-      {
-        id: 'prefix',
-        kind: 'request-rewrite',
-        config: { system_prefix: added },
-        stages: ['pre_request'],
-        when: null,
-        targets: {},
-        position: 1,
-        mode: 'enforce',
-        whenBroken: 'deny',
-        enabled: true,
-        version: 1,
-      },
+      testPolicy({ id: 'prefix', kind: 'request-rewrite', config: { system_prefix: added } }),
     ])
     expect((await ask()).status).toBe(200)
     const sent = running.seen[0]?.body ?? ''

@@ -8,6 +8,7 @@ import type { Event } from '../events/event.ts'
 import { Failure, type FailureCode } from '../failure.ts'
 import type { CatalogModel, Grant, Journal, Standing, StateView } from '../fleet/lane.ts'
 import { noPolicies, type PolicySet } from '../policies/chain.ts'
+import type { StoredPolicy } from '../policies/stored-policy.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { hashSecret, makeSecret } from '../tokens/secret.ts'
@@ -204,4 +205,18 @@ export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'i
   fallbacks: [],
   createdAt: 0,
   ...members,
+})
+
+export const testPolicy = (
+  change: Partial<StoredPolicy> & Pick<StoredPolicy, 'id' | 'kind' | 'config'>,
+): StoredPolicy => ({
+  stages: ['pre_request'],
+  when: null,
+  targets: {},
+  position: 1,
+  mode: 'enforce',
+  whenBroken: 'deny',
+  enabled: true,
+  version: 1,
+  ...change,
 })
