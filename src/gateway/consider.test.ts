@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { z } from 'zod'
 import { compilePolicySet } from '../policies/chain.ts'
+import { brokenReason } from '../policies/run-stage.ts'
 import type { StoredPolicy } from '../policies/stored-policy.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
 import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
@@ -170,6 +171,16 @@ test('what is longer than can be held is decided by when_broken', async () => {
     await gateway.stop()
     running = null
   }
+})
+
+test('what is longer than is kept for a policy that only watches goes out, and the record says so', async () => {
+  const long = streamOf('x'.repeat(9000), 'y'.repeat(9000))
+  const when = 'response.text != ""'
+  const watching = policy({ id: 'a', kind: 'audit', stages: ['pre_response'], config: {}, when, mode: 'monitor' })
+  const gateway = await start([watching], () => new Response(long, eventStream), { stream_hold_bytes: 4096 })
+  expect(await (await gateway.chat({ ...question, stream: true })).text()).toBe(long)
+  const [outcome] = gateway.lane.journal.outcomes()
+  expect(outcome).toMatchObject({ verdict: 'allow', details: { policy_results: [{ reason_code: brokenReason }] } })
 })
 
 test('tools that a policy refuses are neither offered nor called', async () => {

@@ -4,8 +4,8 @@
  * - Text policies run while it streams, in the order of the chain, post_request before pre_response: `StreamInspector`
  *   holds back only what may still become a match. What was redacted in the request is put back last.
  * - Policies that need the whole (conditions on the answer's text, schemas, webhooks, tool access) see it at its end.
- *   Where one of them is enforced, everything is held until then, so that what it stops was never sent; what is longer
- *   than `stream_hold_bytes` is more than it can decide about, and its `when_broken` decides.
+ *   Where one of them is enforced, everything is held until then, so that what it stops was never sent. What is longer
+ *   than `stream_hold_bytes` is more than any of them can decide about, and its `when_broken` decides.
  *
  * What policies found is on the exchange as soon as it is found, so that a caller that leaves early leaves it on record.
  * A stream keeps the chain it was admitted under.
@@ -60,7 +60,8 @@ export class PolicedStream implements StreamInspection {
   readonly #tools = new Set<string>()
   /** Held until the whole has been seen; null where nothing is. */
   #held: Uint8Array[] | null
-  #heldBytes = 0
+  /** Bytes of what is kept for policies that need the whole, be it held or only watched. */
+  #wholeBytes = 0
   #noted = 0
 
   constructor(exchange: Exchange, gateway: Gateway, reader: StreamReader) {
@@ -96,10 +97,12 @@ export class PolicedStream implements StreamInspection {
     this.#note()
     if (stop !== null) return { bytes: this.#held === null ? bytes : null, stop: this.#stopped(stop) }
     if (last && this.#hasWhole()) return this.#concludeWhole(bytes)
-    if (this.#held === null || bytes === null) return { bytes, stop: null }
+    if (bytes === null || !this.#hasWhole()) return { bytes, stop: null }
+    this.#wholeBytes += bytes.length
+    if (this.#wholeBytes > this.#gateway.settings.stream_hold_bytes) return this.#tooLong(bytes)
+    if (this.#held === null) return { bytes, stop: null }
     this.#held.push(bytes)
-    this.#heldBytes += bytes.length
-    return this.#heldBytes > this.#gateway.settings.stream_hold_bytes ? this.#tooLong() : { bytes: null, stop: null }
+    return { bytes: null, stop: null }
   }
 
   #hasWhole(): boolean {
@@ -174,8 +177,8 @@ export class PolicedStream implements StreamInspection {
     return decisive === null ? null : failureOf(exchange, gateway, decisive)
   }
 
-  /** The answer is longer than can be held: each policy that needs the whole is broken, and says so. */
-  #tooLong(): Inspected {
+  /** The answer is longer than is kept: each policy that needs the whole is broken, and says so. */
+  #tooLong(last: Uint8Array): Inspected {
     let refused: Said | null = null
     for (const stage of outputStages) {
       for (const policy of this.#whole[stage]) {
@@ -189,7 +192,7 @@ export class PolicedStream implements StreamInspection {
     const held = this.#held ?? []
     this.#held = null
     this.#forgetWhole()
-    return { bytes: Buffer.concat(held), stop: null }
+    return { bytes: Buffer.concat([...held, last]), stop: null }
   }
 
   #forgetWhole(): void {
@@ -202,7 +205,7 @@ export class PolicedStream implements StreamInspection {
     return {
       open: (frame) => {
         const opened = reader.open(frame)
-        return opened === null ? null : this.#watched(opened)
+        return opened === null || !this.#hasWhole() ? opened : this.#watched(opened)
       },
       delta: (channel, text) => {
         const known = this.#texts.get(channel)
