@@ -13,34 +13,24 @@
 import type { FrameFacts, FrameText, PolicyStage, StreamReader, TextKind, TextSlot } from '../dialects/dialect.ts'
 import { parseObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
-import type { InspectionRule, Stop } from '../inspection/rule.ts'
+import type { Stop } from '../inspection/rule.ts'
 import { StreamInspector } from '../inspection/stream.ts'
 import type { SseFrame } from '../lib/sse.ts'
-import type { ActivePolicy, PolicyResult } from '../policies/chain.ts'
+import type { ActivePolicy } from '../policies/chain.ts'
 import { type PolicyContext, ResponseView } from '../policies/context.ts'
-import type { TextPolicy } from '../policies/kinds/kind.ts'
-import { ruleOf } from '../policies/redaction.ts'
 import { brokenReason, mostTargets, runStage, type Said, type StageSubject } from '../policies/run-stage.ts'
 import { stronger } from '../policies/verdict.ts'
 import { digestOf, failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import type { Inspected, StreamInspection } from './inspected-stream.ts'
+import { outputRules, outputStages, type RunningRule } from './output-rules.ts'
 import { noteStage, requestContext, stageRun } from './policy-subject.ts'
 import { streamedTools } from './streamed-tools.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
-const outputStages = ['post_request', 'pre_response'] as const
-
 /** Whether anything looks at the answer. */
 export const isPoliced = ({ chain, placeholders }: Exchange): boolean =>
   (placeholders?.size ?? 0) > 0 || outputStages.some((stage) => (chain?.at(stage).length ?? 0) > 0)
-
-/** A text policy's rule with its result, which grows as it finds. */
-interface RunningRule {
-  readonly rule: InspectionRule
-  readonly policy: ActivePolicy
-  readonly result: PolicyResult & { targets: string[] }
-}
 
 /** One text of the answer as it has come so far. */
 interface Collected {
@@ -67,7 +57,7 @@ export class PolicedStream implements StreamInspection {
   constructor(exchange: Exchange, gateway: Gateway, reader: StreamReader) {
     this.#exchange = exchange
     this.#gateway = gateway
-    const { rules, whole } = sorted(exchange, gateway)
+    const { rules, whole } = outputRules(exchange, gateway)
     this.#rules = rules
     this.#whole = whole
     const policies = [...whole.post_request, ...whole.pre_response]
@@ -253,55 +243,4 @@ export class PolicedStream implements StreamInspection {
       },
     }))
   }
-}
-
-/** Which policies run while the answer streams and which at its end; those whose condition does not hold are neither. */
-function sorted(exchange: Exchange, gateway: Gateway) {
-  const chain = given(exchange.chain)
-  const rules: RunningRule[] = []
-  const whole = { post_request: [] as ActivePolicy[], pre_response: [] as ActivePolicy[] }
-  for (const stage of outputStages) {
-    for (const policy of chain.at(stage)) {
-      const { compiled, when } = policy
-      const atEnd =
-        compiled instanceof Error || compiled.form === 'whole' || (when !== null && /\bresponse\b/.test(when))
-      if (atEnd) whole[stage].push(policy)
-      else if (holds(policy, exchange, gateway)) rules.push(runningRule(policy, compiled, stage))
-    }
-  }
-  exchange.policyResults.push(...rules.map(({ result }) => result))
-  return { rules: rules.filter((running) => !isGranted(exchange, running)), whole }
-}
-
-/** With a reviewer's leave a policy that would only ask for a person is not asked. */
-function isGranted({ grant }: Exchange, { policy, rule, result }: RunningRule): boolean {
-  if (grant === null || !policy.enforced || rule.action !== 'escalate') return false
-  result.reason_code = 'escalation.granted'
-  return true
-}
-
-/** A condition that fails makes its policy hold: what cannot be decided is looked at. */
-function holds({ condition }: ActivePolicy, exchange: Exchange, gateway: Gateway): boolean {
-  try {
-    const response = new ResponseView({ status: 200, texts: () => [], toolCalls: () => [] })
-    return condition === null || condition({ ...requestContext(exchange, gateway), response })
-  } catch {
-    // Matching a text that its condition was meant to spare is the safe side of a condition that cannot be evaluated.
-    return true
-  }
-}
-
-function runningRule(policy: ActivePolicy, compiled: TextPolicy, stage: PolicyStage): RunningRule {
-  const { id, kind, enforced } = policy
-  const result = {
-    policy_id: id,
-    kind,
-    stage,
-    mode: enforced ? ('enforce' as const) : ('monitor' as const),
-    verdict: 'allow' as const,
-    reason_code: 'ok',
-    latency_ms: 0,
-    targets: [],
-  }
-  return { policy, result, rule: ruleOf(policy, compiled, null) }
 }
