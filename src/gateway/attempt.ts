@@ -79,7 +79,12 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   exchange.abort = new AbortController()
   exchange.upstream = null
   exchange.reader = null
+  exchange.inspection = null
   exchange.usage = null
+  // The next answer is looked at from its beginning, under the same policies.
+  const { policyResults } = exchange
+  const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
+  if (ofAnswer >= 0) policyResults.length = ofAnswer
 }
 
 async function send(exchange: Exchange, gateway: Gateway): Promise<void> {

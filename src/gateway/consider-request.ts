@@ -20,7 +20,7 @@ import { useGrant, withGrant } from './use-grant.ts'
 
 export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const chain = given(exchange.chain)
-  if (chain.size === 0) return
+  if (chain.size === 0 && exchange.paths.length === 1) return
   const policies = chain.at('pre_request')
   if (policies.length === 0) return proceed(exchange, gateway)
   const outcome = runStage(stageRun(exchange, gateway, policies, subjectOf(exchange, gateway)))
@@ -76,6 +76,7 @@ async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutc
 function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
   const { parsed, edits, dialect } = exchange
   if (parsed === null || changed.size === 0) return
+  exchange.rewritten = true
   for (const member of changed) {
     const value = parsed[member]
     edits.set(member, value === undefined ? null : JSON.stringify(value))

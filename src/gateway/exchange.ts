@@ -125,6 +125,8 @@ export interface Exchange {
   parsed: Record<string, unknown> | null
   /** Members to be written anew when the body is sent: JSON text, or null to leave the member out. */
   readonly edits: Map<string, string | null>
+  /** A policy changed members, so that what is sent may be longer than what came. */
+  rewritten: boolean
   sessionId: string | null
   /** What the gateway did to the request beyond its verdicts, in stable words, as `details.notes` of the event. */
   readonly notes: string[]
@@ -243,6 +245,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   members: null,
   parsed: null,
   edits: new Map(),
+  rewritten: false,
   sessionId: null,
   notes: [],
   facts: null,

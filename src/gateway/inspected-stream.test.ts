@@ -4,6 +4,9 @@ import type { Dialect, StreamReader } from '../dialects/dialect.ts'
 import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
 import { Failure } from '../failure.ts'
+import { anthropic } from '../providers/anthropic.ts'
+import { cut, type Exchange } from './exchange.ts'
+import { testProvider } from './test-lane.ts'
 import { relayed, WordInspection } from './test-relay.ts'
 
 const block = () =>
@@ -224,6 +227,27 @@ test('an inspection may ask outside', async () => {
   expect(text).toBe(chunk('a') + chunk('b') + finish + done)
 })
 
+test('a stream that is cut while its first frame is asked about outside begins no answer', async () => {
+  let running: Exchange | null = null
+  const { text, answer, outcomes } = await relayed(chat, {
+    chunks: [chunk('a')],
+    open: true,
+    prepare(exchange) {
+      running = exchange
+    },
+    inspect: () => ({
+      async take({ bytes }) {
+        await Bun.sleep(1)
+        if (running !== null) cut(running, 'token.revoked', new Failure('invalid_api_token'))
+        return { bytes, stop: null }
+      },
+      end: () => ({ bytes: null, stop: null }),
+    }),
+  })
+  expect([answer.status, text.includes('"a"')]).toEqual([401, false])
+  expect(outcomes).toMatchObject([{ verdict: 'deny', reason_code: 'token.revoked' }])
+})
+
 test('what cannot be inspected is an error and is not passed on', async () => {
   const { text, outcomes } = await relayed(chat, {
     chunks: [chunk('a') + chunk('b') + done],
@@ -278,9 +302,16 @@ test('a provider that says an error and then ends its stream is heard out', asyn
   expect(short.text).toBe(created + error)
 })
 
-test('output that the provider has not counted yet is counted by its text', async () => {
-  const { exchange } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
-  expect(exchange.usage).toMatchObject({ inputTokens: 1, outputTokens: 2 })
+test('output that the provider has not counted yet is counted by its text, and said to be an estimate', async () => {
+  const provider = testProvider()
+  const { outcomes } = await relayed(messages, {
+    chunks: [messageStart, blockStart, blockDelta('abcdefgh')],
+    prepare(exchange) {
+      exchange.model = { id: 'm', upstreamModel: 'm', provider, kind: anthropic, listed: null }
+    },
+  })
+  const told = { input_tokens: 1, output_tokens: 2, estimated: true }
+  expect(outcomes).toMatchObject([{ event_cost_attribution: told }])
 })
 
 test('a messages stream that ends without message_stop is an error in its language', async () => {

@@ -71,7 +71,8 @@ function decode(bytes: Uint8Array, code: 'invalid_json' | 'invalid_form'): strin
   }
 }
 
-function membersOf(text: string): JsonMembers {
+/** Where the outermost members stand. Throws `json_too_deep`. */
+export function membersOf(text: string): JsonMembers {
   try {
     return jsonMembers(text, maxDepth)
   } catch (thrown) {

@@ -1,10 +1,11 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { CatalogModel } from '../fleet/lane.ts'
+import { compilePolicySet } from '../policies/chain.ts'
 import { compilePrice } from '../providers/price-record.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
 import { completion, eventually, startTestGateway, type TestGateway } from './test-gateway.ts'
-import { testModel } from './test-lane.ts'
+import { testModel, testPolicy } from './test-lane.ts'
 
 type Upstream = (request: Request, body: string) => Response | Promise<Response>
 
@@ -89,6 +90,35 @@ describe('a request of a token with a budget', () => {
     expect(response.headers.get('x-service-max-output-tokens')).toBe(`${limit}`)
     expect(JSON.parse(running.seen[0]?.body ?? '')).toMatchObject({ max_tokens: limit })
     expect(lastOutcome()?.details).toMatchObject({ max_output_tokens: limit })
+  })
+
+  test('is bounded by what a policy made of it, not by what came', async () => {
+    const ask = await start(answered, { allowances: limits(1_000_000_000) })
+    const added = 'Be kind. '.repeat(100)
+    running.lane.policies = compilePolicySet([
+      testPolicy({ id: 'prefix', kind: 'request-rewrite', config: { system_prefix: added } }),
+    ])
+    expect((await ask()).status).toBe(200)
+    const sent = running.seen[0]?.body ?? ''
+    expect(sent).toContain(added.trim())
+    const [interrupted] = running.lane.journal.opened.values()
+    // Two messages now, each with its allowance.
+    const bound = (sent.length + 64 + 2 * 16) * 2000 + outputBound
+    expect(interrupted?.settlements).toEqual([
+      { account: 'token/t/requests', amount: 1 },
+      { account: 'token/t/money', amount: bound },
+    ])
+  })
+
+  test('has both names of the output limit lowered where both are given, and neither raised', async () => {
+    const ask = await start(answered, { allowances: limits(inputBound + 20 * 4000 + 50 * 2000) })
+    expect((await ask({ ...question, max_tokens: 45, max_completion_tokens: 40 })).status).toBe(200)
+    const both = JSON.parse(running.seen[0]?.body ?? '')
+    expect(both.max_tokens).toBeLessThan(40)
+    expect(both.max_completion_tokens).toBe(both.max_tokens)
+    expect((await ask({ ...question, max_tokens: 2, max_completion_tokens: 45 })).status).toBe(200)
+    const one = JSON.parse(running.seen[1]?.body ?? '')
+    expect([one.max_tokens, one.max_completion_tokens < 45]).toEqual([2, true])
   })
 
   test('holds all its limits, or none', async () => {

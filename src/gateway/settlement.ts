@@ -2,7 +2,7 @@
  * What an exchange cost, and what is booked of the limits it drew on (contract section 8, Settlement).
  *
  * The provider's own counts where it gave them, those of earlier attempts included. Otherwise input and what was
- * produced, estimated from the text: for answers that arrived, callers that left, and broken streams of which something
+ * produced, whichever it did not tell, estimated from the text: for answers that arrived, callers that left, and broken streams of which something
  * was passed on. A failed call costs nothing else. An estimate never passes what was set aside; what a provider reports
  * is booked in full, and said to be a violation where it does.
  */
@@ -46,15 +46,31 @@ export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode):
   const earlier = earlierCost(exchange)
   const estimable = exchange.attempts.length > 0 && (paidByEstimate.has(reason) || exchange.relayedText > 0)
   if (usage === null && !estimable && earlier === 0) return null
-  const last = usage ?? (estimable ? estimateOf(exchange) : nothing)
+  const { last, estimated } = completed(exchange, usage, estimable)
   const terms = termsOf(exchange, gateway, model)
   const cost = costAt(exchange, terms, last)
   const whole = cost === null ? null : cost + earlier
   return {
     usage: last,
-    estimated: usage === null,
-    cost: usage === null && whole !== null ? Math.min(whole, heldMoney(exchange)) : whole,
+    estimated,
+    cost: estimated && whole !== null ? Math.min(whole, heldMoney(exchange)) : whole,
     source: terms.price?.source ?? null,
+  }
+}
+
+/** What was reported, with estimates in the place of what was not: a stream may break off between input and output. */
+function completed(exchange: Exchange, usage: Usage | null, estimable: boolean): { last: Usage; estimated: boolean } {
+  if (usage === null) return { last: estimable ? estimateOf(exchange) : nothing, estimated: true }
+  const timed = (usage.audioSeconds ?? null) !== null
+  if (timed || (usage.inputTokens !== null && usage.outputTokens !== null)) return { last: usage, estimated: false }
+  const { inputTokens, outputTokens } = estimateOf(exchange)
+  return {
+    last: {
+      ...usage,
+      inputTokens: usage.inputTokens ?? inputTokens,
+      outputTokens: usage.outputTokens ?? outputTokens,
+    },
+    estimated: true,
   }
 }
 
