@@ -236,6 +236,7 @@ async function housekeep({ shared, lanes, lastUse, settings }: Parts, log: Log):
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
+    ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
   ] as const) {
     try {
       await work()
