@@ -5,7 +5,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AccountBook } from './account-book.ts'
 import type { AccountLimit, HeldLane, LedgerChange } from './cell-ledger.ts'
-import { type Decision, decide, type Standings, silentHolders } from './end-game.ts'
+import { aboveHalf, type Decision, decide, type Need, type Standings, silentHolders } from './end-game.ts'
 import {
   type Ask,
   type CellReport,
@@ -130,7 +130,12 @@ export class Turn {
       const game = this.#game(booked)
       if (report !== undefined) game.reports.set(caller.lane, report)
       together.asks.push({ ask, booked })
-    } else if (this.#free(limit) >= ask.want) this.#grant(reply, caller.lane, ask, limit, ask.want)
+      return
+    }
+    const alone: Waiting = { call: together.call, asks: [{ ask, booked }] }
+    const standings = this.#standings(booked, alone)
+    const unfair = standings.othersAsk && aboveHalf(needOf(alone, ask), standings)
+    if (!unfair && this.#free(limit) >= ask.want) this.#grant(reply, caller.lane, ask, limit, ask.want)
     else {
       reply.later.push(ask.account)
       if (ask.min > 0) this.#game(booked)
@@ -162,20 +167,38 @@ export class Turn {
     return fresh
   }
 
-  /** Decides on all who wait, in order of arrival. */
+  /** Decides on all who wait: in order of arrival, but those last who would have more than half of an account. */
   play(): void {
+    const [modest, greedy]: [Waiting[], Waiting[]] = [[], []]
     for (const waiting of this.#waiting) {
-      const { call } = waiting
-      const { lane } = call.caller
-      const decisions = waiting.asks.map(({ ask, booked }) => {
-        const need = { lane, arrivedAt: call.arrivedAt, want: ask.want, min: ask.min, waited: ask.waited }
-        return { ask, booked, decision: decide(need, this.#standings(booked)) }
-      })
-      const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
-      if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) continue
-      this.#decided.add(waiting)
-      for (const { ask, decision } of refused.length > 0 ? refused : decisions) this.#answer(call, ask, decision)
+      const above = waiting.asks.some(({ ask, booked }) =>
+        aboveHalf(needOf(waiting, ask), this.#standings(booked, waiting)),
+      )
+      if (above) greedy.push(waiting)
+      else modest.push(waiting)
     }
+    for (const waiting of [...modest, ...greedy]) this.#decide(waiting)
+  }
+
+  #decide(waiting: Waiting): void {
+    const { call } = waiting
+    const decisions = waiting.asks.map(({ ask, booked }) => ({
+      ask,
+      decision: decide(needOf(waiting, ask), this.#standings(booked, waiting)),
+    }))
+    const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
+    if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) return
+    this.#decided.add(waiting)
+    for (const { ask, decision } of refused.length > 0 ? refused : decisions) this.#answer(call, ask, decision)
+  }
+
+  #othersAsk(booked: string, { call }: Waiting): boolean {
+    return this.#waiting.some(
+      (other) =>
+        other.call.caller.lane !== call.caller.lane &&
+        !this.#decided.has(other) &&
+        other.asks.some((each) => each.booked === booked),
+    )
   }
 
   #answer(call: Call, ask: Ask, decision: Decision): void {
@@ -195,7 +218,7 @@ export class Turn {
     }
   }
 
-  #standings(booked: string): Standings {
+  #standings(booked: string, waiting: Waiting | null): Standings {
     const limit = this.#limits.get(plainName(booked))
     return {
       // Of a window that has ended nothing is granted any more.
@@ -203,6 +226,7 @@ export class Turn {
       cells: this.#book.of(booked),
       reports: this.#games.get(booked)?.reports ?? new Map(),
       connected: (lane) => this.#connected.has(lane),
+      othersAsk: waiting !== null && this.#othersAsk(booked, waiting),
       mayComeBack: mayComeBack(plainName(booked)),
       now: this.#options.clock.monotonic(),
     }
@@ -235,7 +259,7 @@ export class Turn {
     const now = clock.monotonic()
     if (now - game.recalledAt < recallAgainMs) return
     game.recalledAt = now
-    for (const { lane } of silentHolders(null, this.#standings(game.account))) {
+    for (const { lane } of silentHolders(null, this.#standings(game.account, null))) {
       if (this.#connected.has(lane)) lanes.recall(lane, [game.account])
     }
   }
@@ -248,6 +272,14 @@ export class Turn {
     return fresh
   }
 }
+
+const needOf = ({ call: { caller, arrivedAt } }: Waiting, { want, min, waited }: Ask): Need => ({
+  lane: caller.lane,
+  arrivedAt,
+  want,
+  min,
+  waited,
+})
 
 export const newReply = ({ request }: Call): Reply => ({
   hello: request.hello === null ? null : 'done',
