@@ -123,7 +123,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
   const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
   const shared = {
     ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes },
-    depletion: depletionView(ledger),
+    depletion: depletionView(ledger, (accounts) => lanes.usage.authority.callBack(accounts)),
     alerts: alertThresholds(settings),
   }
   const installation = await firstStart(shared)

@@ -26,8 +26,9 @@ import {
   toReply,
   type Waiting,
 } from './grant-turn.ts'
-import { type LeaseReply, type LeaseRequest, plainName } from './lease.ts'
+import { type LeaseReply, type LeaseRequest, outstanding, plainName, recallWaitMs } from './lease.ts'
 import { MessageNumbers } from './message-numbers.ts'
+import { RecallAnswers } from './recall-answers.ts'
 
 export interface AuthorityOptions extends TurnOptions {
   ledger: CellLedger
@@ -47,6 +48,7 @@ export class Authority {
   #inbox: Call[] = []
   readonly #games = new Map<string, Game>()
   #waiting: Waiting[] = []
+  readonly #answers = new RecallAnswers()
   readonly #processes = new Map<string, MessageNumbers>()
   #turning = false
   #due = false
@@ -62,7 +64,14 @@ export class Authority {
    */
   receive(caller: Caller, request: LeaseRequest): Promise<LeaseReply> {
     const { promise, resolve, reject } = Promise.withResolvers<LeaseReply>()
-    this.#inbox.push({ caller, request, arrivedAt: this.#options.clock.monotonic(), resolve, reject })
+    const told = (reply: LeaseReply) => {
+      resolve(reply)
+      this.#answers.told(
+        caller.lane,
+        request.cells.map(({ account }) => account),
+      )
+    }
+    this.#inbox.push({ caller, request, arrivedAt: this.#options.clock.monotonic(), resolve: told, reject })
     this.#turnSoon()
     return promise
   }
@@ -72,6 +81,20 @@ export class Authority {
     if (accounts.length === 0) return
     for (const lane of this.#options.lanes.connected()) this.#options.lanes.recall(lane, accounts)
     this.#turnSoon()
+  }
+
+  /**
+   * Wants back what connected lanes hold of these accounts, by their booked names; resolves when each has told what it
+   * keeps, or after a second.
+   */
+  async callBack(accounts: readonly string[]): Promise<void> {
+    const { ledger, lanes, after } = this.#options
+    const connected = new Set(lanes.connected())
+    const held = (await ledger.cells(accounts)).filter((cell) => outstanding(cell) > 0 && connected.has(cell.lane))
+    const late = new Promise<void>((resolve) => after(recallWaitMs, resolve))
+    const answered = this.#answers.expect(held, late)
+    for (const { lane, account } of held) lanes.recall(lane, [account])
+    await answered
   }
 
   #turnSoon(): void {

@@ -49,7 +49,9 @@ const settled = (account: string, amount: number, owner: string) =>
   ])
 
 async function status(id: string, maxBudget: number | null): Promise<string | null> {
-  const found = await depletionView(made.deps.ledger).read([{ id, maxBudget, maxRequests: null }])
+  const found = await depletionView(made.deps.ledger, async () => undefined).read([
+    { id, maxBudget, maxRequests: null },
+  ])
   return found.get(id)?.status ?? null
 }
 

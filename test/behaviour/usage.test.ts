@@ -94,6 +94,7 @@ test('a limit that is lowered holds from then on, on every gateway', async () =>
   expect(count(await sendMany(token.token_value, 30), 200)).toBe(30)
   const lowered = await api(gatehouse, `/v1/tokens/${token.id}`, { method: 'PATCH', body: { max_requests: 40 } })
   expect(lowered.status).toBe(200)
+  expect(lowered.body).toMatchObject({ usage: { requests: { used: 30, open: 0 }, budget: null } })
   const statuses = await sendMany(token.token_value, 60)
   await until('all is given back', () => sums(account).outstanding === 0)
   expect(30 + count(statuses, 200)).toBe(40)
