@@ -3,7 +3,7 @@ import type { Event } from '../events/event.ts'
 import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
 import { settlementStatements } from '../usage/settlement.ts'
-import { sqlLedger } from '../usage/sql-ledger.ts'
+import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { accountsChangedAt, offerChangedAt, sqlLimits } from '../usage/sql-limits.ts'
 import { UsageNews } from '../usage/usage-news.ts'
 import type { FleetOptions } from './control.ts'
@@ -27,7 +27,11 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
     // Looked at again with the next news of the account, and at the next start.
     log.error({ error: String(error) }, 'What is used of limits could not be looked at')
   }
-  const cells = sqlLedger(ledger, (lane, losses) => void news.lost(lane, losses).catch(failed))
+  const lost = async (lane: string, losses: Losses): Promise<void> => {
+    await news.lost(lane, losses)
+    await news.used(losses.map(({ account }) => account))
+  }
+  const cells = sqlLedger(ledger, (lane, losses) => void lost(lane, losses).catch(failed))
   const authority = new Authority({
     ledger: cells,
     limits: sqlLimits(state, ledger, clock),
