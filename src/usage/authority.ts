@@ -158,8 +158,10 @@ export class Authority {
       if (result === 'overtaken') throw new Failure('lane_fenced')
       if (result === 'done') {
         await this.#remember(call)
-        if (this.#processes.get(lane)?.process !== request.process)
+        if (this.#processes.get(lane)?.process !== request.process) {
+          this.#forgetProcesses()
           this.#processes.set(lane, new MessageNumbers(request.process))
+        }
         return true
       }
       resolve({ ...empty, hello: 'behind' })
@@ -167,6 +169,12 @@ export class Authority {
       reject(error)
     }
     return false
+  }
+
+  /** A lane that has gone says hello when it comes back, whatever is remembered of it. */
+  #forgetProcesses(): void {
+    const connected = new Set(this.#options.lanes.connected())
+    for (const lane of this.#processes.keys()) if (!connected.has(lane)) this.#processes.delete(lane)
   }
 
   /**

@@ -80,6 +80,8 @@ export class Turn {
   /** In order of arrival. */
   readonly #waiting: Waiting[]
   readonly #decided = new Set<Waiting>()
+  /** By account, which lanes wait for some of it, and how often. */
+  readonly #askers = new Map<string, Map<string, number>>()
 
   constructor(
     options: TurnOptions,
@@ -94,6 +96,7 @@ export class Turn {
     this.#book = book
     this.#limits = limits
     this.#connected = new Set(options.lanes.connected())
+    for (const each of waiting) this.#countAsks(each, 1)
   }
 
   take(call: Call): void {
@@ -107,7 +110,9 @@ export class Turn {
     }
     const together: Waiting = { call, asks: [] }
     for (const ask of call.request.asks) this.#takeAsk(together, ask, reply)
-    if (together.asks.length > 0) this.#waiting.push(together)
+    if (together.asks.length === 0) return
+    this.#waiting.push(together)
+    this.#countAsks(together, 1)
   }
 
   #takeAsk(together: Waiting, ask: Ask, reply: Reply): void {
@@ -189,16 +194,26 @@ export class Turn {
     const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
     if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) return
     this.#decided.add(waiting)
+    this.#countAsks(waiting, -1)
     for (const { ask, decision } of refused.length > 0 ? refused : decisions) this.#answer(call, ask, decision)
   }
 
   #othersAsk(booked: string, { call }: Waiting): boolean {
-    return this.#waiting.some(
-      (other) =>
-        other.call.caller.lane !== call.caller.lane &&
-        !this.#decided.has(other) &&
-        other.asks.some((each) => each.booked === booked),
-    )
+    const askers = this.#askers.get(booked)
+    if (askers === undefined) return false
+    return askers.size > 1 || !askers.has(call.caller.lane)
+  }
+
+  #countAsks({ call, asks }: Waiting, by: 1 | -1): void {
+    const { lane } = call.caller
+    for (const { booked } of asks) {
+      const askers = this.#askers.get(booked) ?? new Map<string, number>()
+      const count = (askers.get(lane) ?? 0) + by
+      if (count > 0) askers.set(lane, count)
+      else askers.delete(lane)
+      if (askers.size > 0) this.#askers.set(booked, askers)
+      else this.#askers.delete(booked)
+    }
   }
 
   #answer(call: Call, ask: Ask, decision: Decision): void {
