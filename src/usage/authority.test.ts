@@ -16,6 +16,8 @@ let ledger: Database
 let authority: Authority
 let limit: number
 let recalls: string[]
+/** Runs after the limits were read, before anything is granted by them. */
+let whenRead: () => void
 
 beforeEach(async () => {
   directory = temporaryDirectory()
@@ -32,11 +34,15 @@ beforeEach(async () => {
   }
   limit = 100
   recalls = []
+  whenRead = () => undefined
   authority = new Authority({
     ledger: sqlLedger(ledger, () => undefined),
     limits: {
-      limits: async (names) =>
-        new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: 'gateway' }])),
+      async limits(names) {
+        const read = new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: 'gateway' }]))
+        whenRead()
+        return read
+      },
     },
     clock: systemClock,
     log: silentLog,
@@ -112,6 +118,19 @@ test('a message that comes twice grants once', async () => {
   await send('one', twice)
   await expect(send('one', twice)).rejects.toMatchObject({ code: 'conflict' })
   expect(await held()).toEqual([{ lane: 'one', granted: 3, returned: 0 }])
+})
+
+test('what is granted by a limit that is lowered at that moment is called back once it is granted', async () => {
+  await greet('one')
+  whenRead = () => {
+    limit = 5
+    authority.changed([account])
+    recalls = []
+    whenRead = () => undefined
+  }
+  expect(await send('one', { asks: [ask(20)] })).toMatchObject({ cells: [{ granted: 20 }] })
+  await Bun.sleep(5)
+  expect(recalls).toContain('one')
 })
 
 test('a restored ledger hears of grants that it has forgotten, up to the limit', async () => {

@@ -51,6 +51,8 @@ export class Authority {
   readonly #answers = new RecallAnswers()
   readonly #processes = new Map<string, MessageNumbers>()
   #turning = false
+  /** Accounts whose limits were changed while a turn was on. */
+  readonly #changedMeanwhile: string[] = []
   #due = false
   #looking = false
 
@@ -79,7 +81,9 @@ export class Authority {
   /** Limits were changed, or amounts set free: whoever holds some of them, or was refused, is told. */
   changed(accounts: readonly string[]): void {
     if (accounts.length === 0) return
-    for (const lane of this.#options.lanes.connected()) this.#options.lanes.recall(lane, accounts)
+    this.#recallAll(accounts)
+    // A turn that has read the former limits may still grant by them.
+    if (this.#turning) this.#changedMeanwhile.push(...accounts)
     this.#turnSoon()
   }
 
@@ -95,6 +99,10 @@ export class Authority {
     const answered = this.#answers.expect(held, late)
     for (const { lane, account } of held) lanes.recall(lane, [account])
     await answered
+  }
+
+  #recallAll(accounts: readonly string[]): void {
+    for (const lane of this.#options.lanes.connected()) this.#options.lanes.recall(lane, accounts)
   }
 
   #turnSoon(): void {
@@ -130,6 +138,8 @@ export class Authority {
       this.#options.log.error({ error: String(error) }, 'Usage could not be granted')
     }
     this.#turning = false
+    const changed = this.#changedMeanwhile.splice(0)
+    if (changed.length > 0) this.#recallAll(changed)
     if (this.#inbox.length > 0) this.#turnSoon()
     if (this.#games.size > 0) this.#lookAgain()
   }
