@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import { readAccountName } from './account-name.ts'
 import type { AccountLimit, AccountLimits } from './cell-ledger.ts'
+import { budgetAccount, moneyAccount, requestsAccount } from './demands.ts'
 import type { BudgetWindow } from './limits.ts'
 import { bookedBudget } from './window.ts'
 
@@ -91,10 +92,10 @@ export async function accountsChangedAt(
   )
   return {
     limits: [
-      ...accounts.flatMap(({ id }) => [`token/${id}/requests`, `token/${id}/money`]),
-      ...budgets.map(({ id }) => `budget/${id}`),
+      ...accounts.flatMap(({ id }) => [requestsAccount(id), moneyAccount(id)]),
+      ...budgets.map(({ id }) => budgetAccount(id)),
     ],
-    narrowed: tokens.flatMap(({ id }) => (id === null ? [] : [`token/${id}/money`])),
+    narrowed: tokens.flatMap(({ id }) => (id === null ? [] : [moneyAccount(id)])),
   }
 }
 

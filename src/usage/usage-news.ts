@@ -46,6 +46,7 @@ interface UsedAccount {
 
 /** A lane that has not beaten for so long is given up. */
 const lostAfterMs = 86_400_000
+const accountsAtOnce = 500
 const requestId = 'usage'
 
 export class UsageNews {
@@ -72,14 +73,19 @@ export class UsageNews {
 
   /** Models or prices have changed: a budget that was too small for any of them may pay for one now. */
   async offerChanged(): Promise<void> {
+    for (let after: string | null = ''; after !== null; ) after = await this.#reopenPayable(after)
+  }
+
+  /** Looks at some accounts that are used up, by name; gives the last, or null where no more follow. */
+  async #reopenPayable(after: string): Promise<string | null> {
     const { state, ledger } = this.#options
     const rows = await ledger.read<{ account: string; owner_id: string; settled: number }>(
-      "select account, owner_id, settled from usage_accounts where kind = 'money' and exhausted_at is not null",
+      `select account, owner_id, settled from usage_accounts
+       where account > ? and kind = 'money' and exhausted_at is not null order by account limit ?`,
+      [after, accountsAtOnce],
     )
-    const limits = await readLimits(
-      state,
-      rows.map((row) => row.owner_id),
-    )
+    const owners = rows.map((row) => row.owner_id)
+    const limits = await readLimits(state, owners)
     const used = rows.flatMap(({ account, owner_id: id, settled }): UsedAccount[] => {
       const owner = limits.get(id)
       const allowed = owner?.max_budget ?? Number.POSITIVE_INFINITY
@@ -87,9 +93,11 @@ export class UsageNews {
     })
     const floor = await this.#floors(used)
     const payable = used.filter((each) => each.allowed - each.settled >= floor(each)).map(({ account }) => account)
-    if (payable.length === 0) return
-    const sql = 'update usage_accounts set exhausted_at = null where account in (select value from json_each(?))'
-    await ledger.write([{ sql, args: [JSON.stringify(payable)] }])
+    if (payable.length > 0) {
+      const sql = 'update usage_accounts set exhausted_at = null where account in (select value from json_each(?))'
+      await ledger.write([{ sql, args: [JSON.stringify(payable)] }])
+    }
+    return rows.length < accountsAtOnce ? null : (rows.at(-1)?.account ?? null)
   }
 
   /** What must be left of an account so that it is not used up. */
