@@ -3,7 +3,7 @@ import { settingsSchema } from '../config.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { alertThresholds, listAlerts, listAlertsQuery } from './alerts.ts'
 import { createToken } from './create.ts'
-import type { DepletionView, TokenDepletion } from './depletion.ts'
+import { type DepletionView, type TokenDepletion, uncounted } from './depletion.ts'
 import { createTokenBody } from './token-body.ts'
 
 let made: TemporaryInstallation
@@ -17,6 +17,7 @@ const day = 24 * 3600
 const alertsOf = async (used: ReadonlyMap<string, TokenDepletion>, settings: object = {}) => {
   const list = [...used.keys()].map((id) => `'${id}'`).join()
   const depletion: DepletionView = {
+    ...uncounted,
     read: async () => used,
     exhausted: () => 'false',
     nearExhaustion: () => `id in (${list})`,

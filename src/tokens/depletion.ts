@@ -24,9 +24,21 @@ export interface TokenDepletion {
   status: ExhaustedStatus | null
 }
 
+/** What stands on the account of a limit: requests, or nano-dollars. */
+export interface Standing {
+  used: number
+  /** Held by requests that run, or by gateways that do not answer: it may be used yet. */
+  open: number
+}
+
 export interface DepletionView {
   /** By token id. A token of which nothing is known is not in it. */
   read(tokens: readonly TokenLimits[]): Promise<ReadonlyMap<string, TokenDepletion>>
+  /**
+   * By account: calls back what gateways keep of it and no request holds, waits for those that answer, a second at most,
+   * and says how it stands then. Every account that was asked for is in it.
+   */
+  recalled(accounts: readonly string[]): Promise<ReadonlyMap<string, Standing>>
   /** An SQL condition on a row of the ledger's `tokens`, without arguments. */
   exhausted(status: ExhaustedStatus): string
   /** The same for tokens that have used at least this share, 0 … 1, of a limit that is not used up. */
@@ -36,6 +48,7 @@ export interface DepletionView {
 /** The view of an installation that counts nothing. */
 export const uncounted: DepletionView = {
   read: async () => new Map(),
+  recalled: async (accounts) => new Map(accounts.map((account) => [account, { used: 0, open: 0 }])),
   exhausted: () => 'false',
   nearExhaustion: () => 'false',
 }

@@ -9,6 +9,7 @@ import { newStateVersion, updateRow } from '../store/rows.ts'
 import { tokens as stateTokens } from '../store/state.ts'
 import { checkGrant, checkProfile, checkReferences, limitsStand, ownershipOf } from './creation.ts'
 import { tokenStatus } from './governed.ts'
+import { type LimitUsage, usageOf } from './limit-usage.ts'
 import { type Actor, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
 import { scopeAsked } from './narrow-scope.ts'
 import { widenedField } from './narrowing.ts'
@@ -21,6 +22,8 @@ export interface Updated {
   token: StoredToken
   /** Waits for the gateways and says who has it; nothing waits, or can fail, before it is asked. */
   propagation: () => Promise<Propagation>
+  /** Where a limit was changed, how it stands when gateways have given back what no request holds. */
+  usage: () => Promise<LimitUsage | null>
 }
 
 /**
@@ -100,7 +103,11 @@ async function write(
     // A new name takes no right away; only for what does, gateways hold the token back until they have read it.
     deny: Bun.deepEquals(scopeColumns(token), scopeColumns(scope)) ? [] : [only.hash],
   })
-  return { token: { ...changed, version: head.version }, propagation: () => deps.fleet.propagation(head.version) }
+  return {
+    token: { ...changed, version: head.version },
+    propagation: () => deps.fleet.propagation(head.version),
+    usage: async () => (limitsChanged ? await usageOf(deps, only.accountIds[0] ?? token.id, scope) : null),
+  }
 }
 
 /** What an event says of an update: each changed limit with both values; of metadata only that it changed. */

@@ -7,7 +7,7 @@
  */
 import { fromNano } from '../lib/money.ts'
 import type { Database } from '../store/open.ts'
-import type { DepletionView, ExhaustedStatus, TokenDepletion, TokenLimits } from '../tokens/depletion.ts'
+import type { DepletionView, ExhaustedStatus, Standing, TokenDepletion, TokenLimits } from '../tokens/depletion.ts'
 
 interface Row {
   id: string
@@ -75,9 +75,26 @@ function nearExhaustionCondition(kind: 'budget' | 'requests', share: number): st
     where kind = '${unit}' and exhausted_at is null and settled >= ${share} * tokens.${limit}))`
 }
 
-/** What the ledger knows of what tokens have used. */
-export const depletionView = (ledger: Database): DepletionView => ({
+async function readStandings(ledger: Database, accounts: readonly string[]): Promise<Map<string, Standing>> {
+  const rows = await ledger.read<Standing & { account: string }>(
+    `select account, sum(settled) as used, sum(granted - returned - settled) as open from usage_cells
+     where account in (select value from json_each(?)) group by account`,
+    [JSON.stringify(accounts)],
+  )
+  const found = new Map(rows.map(({ account, used, open }) => [account, { used, open }]))
+  return new Map(accounts.map((account) => [account, found.get(account) ?? { used: 0, open: 0 }]))
+}
+
+/** What the ledger knows of what tokens have used. `callBack` ends when gateways have given back what they can. */
+export const depletionView = (
+  ledger: Database,
+  callBack: (accounts: readonly string[]) => Promise<void>,
+): DepletionView => ({
   read: (tokens) => readDepletion(ledger, tokens),
+  async recalled(accounts) {
+    await callBack(accounts)
+    return await readStandings(ledger, accounts)
+  },
   exhausted: (status) => exhaustedCondition(status),
   nearExhaustion: nearExhaustionCondition,
 })

@@ -23,6 +23,8 @@ export interface Standings {
   /** What each lane last said of its cell since the end game began. */
   reports: ReadonlyMap<string, CellReport>
   connected(lane: string): boolean
+  /** Whether lanes beside the one that is decided on wait for some of it too. */
+  othersAsk: boolean
   /** What running requests hold of this account may come back. */
   mayComeBack: boolean
   now: number
@@ -48,9 +50,11 @@ function hasAnswered(cell: LedgerCell, report: CellReport | undefined): boolean 
 export function decide(need: Need, standings: Standings): Decision {
   const { limit, cells, reports, now } = standings
   if (limit === null) return { kind: 'grant', amount: need.want, partial: false }
-  const free = limit - cells.reduce((sum, { granted, returned }) => sum + granted - returned, 0)
-  if (free >= need.want) return { kind: 'grant', amount: need.want, partial: false }
   const least = Math.max(1, need.min)
+  const room = roomOf(need, limit, standings)
+  if (room < least) return { kind: 'wait' }
+  const free = Math.min(room, limit - cells.reduce((sum, { granted, returned }) => sum + granted - returned, 0))
+  if (free >= need.want) return { kind: 'grant', amount: need.want, partial: false }
   const spent = cells.reduce((sum, { settled }) => sum + settled, 0)
   if (limit - spent < least) return { kind: 'refuse', reason: 'exhausted' }
   const silent = silentHolders(need.lane, standings)
@@ -61,3 +65,19 @@ export function decide(need: Need, standings: Standings): Decision {
   if ((running || silent.length > 0) && waited + need.waited < usageWaitMs) return { kind: 'wait' }
   return { kind: 'refuse', reason: silent.length > 0 ? 'unknown' : running ? 'held' : 'exhausted' }
 }
+
+/**
+ * While others ask no lane gets above half of an account; one that has as much waits for them, as long as anybody waits.
+ * A lane that holds nothing gets what a single request needs, be it more.
+ */
+function roomOf({ lane, min, want, arrivedAt, waited }: Need, limit: number, { cells, othersAsk, now }: Standings) {
+  if (!othersAsk || now - arrivedAt + waited >= usageWaitMs) return want
+  const own = cells.find((cell) => cell.lane === lane)
+  const held = own === undefined ? 0 : outstanding(own)
+  const room = Math.floor(limit / 2) - held
+  return held <= 0 && room < min ? want : room
+}
+
+/** Whether what is asked for would take a lane above half of an account. */
+export const aboveHalf = ({ lane, want }: Need, { limit, cells }: Standings): boolean =>
+  limit !== null && cells.reduce((sum, cell) => sum + (cell.lane === lane ? outstanding(cell) : 0), want) > limit / 2

@@ -7,6 +7,7 @@ import { Failure } from '../failure.ts'
 import { fromNano, largestAmount, toNano } from '../lib/money.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { accessPolicies, budgets, consumerGroups } from '../store/state.ts'
+import { bookedBudget } from './window.ts'
 
 export const limitName = z.string().trim().min(1).max(100)
 
@@ -30,6 +31,8 @@ export interface LimitKind {
   show(row: Row): Record<string, unknown>
   /** Throws 422 naming the field where something the body names does not exist. */
   check(body: Record<string, unknown>, ledger: Database): Promise<void>
+  /** The account of a limit that is counted, as it is booked at an instant; null for limits a minute. */
+  account: ((row: Row, now: number) => string) | null
   /** Rows for what still holds on to a record; null where nothing can. */
   inUse: ((id: string, now: number) => Statement) | null
 }
@@ -51,9 +54,11 @@ const scopeSchema = z
 
 const amount = z.number().positive().max(largestAmount).describe('US dollars in a window')
 
+const windowSchema = z.enum(['day', 'week', 'month', 'total'])
+
 const budgetBody = z.object({
   max_budget: amount,
-  window: z.enum(['day', 'week', 'month', 'total']),
+  window: windowSchema,
   scope: scopeSchema,
 })
 const budgetUpdate = z.object({ max_budget: amount.optional() })
@@ -125,6 +130,7 @@ const budgetKind: LimitKind = {
     if (scope?.kind === 'team') await requireAll(ledger, 'teams', [scope.id ?? ''], 'scope.id')
     if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
   },
+  account: ({ id, window }, now) => bookedBudget(String(id), windowSchema.parse(window), now).booked,
   inUse: tokensInForce('budget_id = ?'),
 }
 
@@ -160,6 +166,7 @@ const groupKind: LimitKind = {
       if (members !== undefined) await requireAll(ledger, table, members[table], `members.${table}`)
     }
   },
+  account: null,
   inUse: null,
 }
 
@@ -193,6 +200,7 @@ const policyKind: LimitKind = {
     providers: parsed(row.providers),
   }),
   check: async () => undefined,
+  account: null,
   inUse: tokensInForce('exists (select 1 from json_each(access_policy_ids) where value = ?)'),
 }
 

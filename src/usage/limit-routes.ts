@@ -14,9 +14,11 @@ import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
+import { fromNano } from '../lib/money.ts'
 import { limitNames } from '../store/ledger.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { insertRow, newStateVersion, updateRow } from '../store/rows.ts'
+import type { DepletionView } from '../tokens/depletion.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { type LimitKind, limitKinds, limitName } from './limit-kind.ts'
 
@@ -26,6 +28,7 @@ export interface LimitDependencies {
   recorder: Recorder
   clock: Clock
   newId: NewId
+  depletion: Pick<DepletionView, 'recalled'>
 }
 
 const idParams = z.strictObject({ id: z.uuid() })
@@ -140,7 +143,7 @@ const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     access: 'catalog:write',
     params: idParams,
     body: kind.update.extend({ name: limitName.optional() }).strict(),
-    reply: recordSchema(kind),
+    reply: recordSchema(kind).extend(kind.account === null ? {} : { usage: usageSchema }),
     async handle({ principal, params: { id }, body: { name: said, ...fields }, headers, requestId }) {
       const name = limitName.optional().parse(said)
       const { named, row } = await requireLimit(deps, kind, id)
@@ -154,7 +157,9 @@ const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
         state: [updateRow(kind.table, id, kind.columns(fields), { version: newStateVersion })],
         ledger: name === undefined ? [] : [updateRow(limitNames, id, { name })],
       })
-      return await answer(deps, kind, id)
+      const { reply, headers: tag } = await answer(deps, kind, id)
+      const usage = await usageOf(deps, kind, row)
+      return { reply: { ...reply, ...usage }, headers: tag }
     },
   })
 
@@ -192,6 +197,20 @@ const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
       return { reply: recordOf(kind, named, row) }
     },
   })
+
+const usageSchema = z
+  .object({
+    used: z.number().describe('US dollars settled in this window'),
+    open: z.number().describe('Held by requests that run, or by gateways that did not answer: may be used yet'),
+  })
+  .describe('How the budget stands when gateways have given back what no request holds')
+
+async function usageOf({ depletion, clock }: LimitDependencies, kind: LimitKind, row: Row) {
+  const account = kind.account?.(row, clock.now())
+  if (account === undefined) return {}
+  const { used = 0, open = 0 } = (await depletion.recalled([account])).get(account) ?? {}
+  return { usage: { used: fromNano(used), open: fromNano(open) } }
+}
 
 const tableName = ({ table }: LimitKind): string => getTableConfig(table).name
 

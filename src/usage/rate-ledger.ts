@@ -89,6 +89,11 @@ function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell)
     sql: 'update rate_holdings set returned = granted where account = ? and beat_at < ? and returned < granted',
     args: [account, at - lostAfterMs],
   }
+  /** What was put aside and is free again leaves no row behind. */
+  const dropped: Statement = {
+    sql: "delete from rate_holdings where account = ? and lane like '%#%' and returned = granted",
+    args: [account],
+  }
   const setAside: Statement[] = [
     {
       sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, process)
@@ -111,7 +116,7 @@ function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell)
         beat_at = max(beat_at, excluded.beat_at), process = excluded.process`,
     args: [account, lane, granted, Math.min(granted, returned), at, cell.recalled_at, process],
   }
-  return [free, ...setAside, heard]
+  return [free, dropped, ...setAside, heard]
 }
 
 /** Raises what the lane was granted by what is free. */

@@ -117,6 +117,42 @@ test('without a control plane a lane uses what it holds until that lapses', asyn
   expect([passed.length, lapsed.refused?.reason]).toEqual([2, 'unknown'])
 })
 
+test('processes that came and went leave nothing in the ledger once their slots are cold', async () => {
+  const inside = world(10)
+  const passed: number[] = []
+  for (let index = 0; index < 5; index++) {
+    inside.start('a')
+    attempt(inside, 'a', [one(10)], passed)
+    await inside.until(inside.now + 1000)
+  }
+  await inside.until(inside.now + 120_000)
+  attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 1000)
+  expect(inside.ledger.query('select lane from rate_holdings').all()).toEqual([{ lane: 'a' }])
+})
+
+test('slots that lapsed while they were in use are nobody else’s before they are cold', async () => {
+  const inside = world(10)
+  inside.start('a')
+  inside.start('b')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 100)
+  inside.cut.add('a')
+  await inside.until(inside.now + 29_000)
+  for (let index = 0; index < 9; index++) attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 2000)
+  expect(passed).toHaveLength(10)
+  inside.cut.delete('a')
+  for (let index = 0; index < 10; index++) attempt(inside, 'b', [one(10)], passed)
+  await inside.until(inside.now + 5000)
+  expect(passed).toHaveLength(10)
+  await inside.until(inside.now + 60_000)
+  for (let index = 0; index < 10; index++) attempt(inside, 'b', [one(10)], passed)
+  await inside.until(inside.now + 5000)
+  expect(passed).toHaveLength(20)
+})
+
 test('slots of a lost lane come back when none of them can be hot', async () => {
   const inside = world(10)
   inside.start('a')

@@ -38,8 +38,8 @@ export class Slots {
   available(now: number): number {
     this.#cool(now)
     if (now >= this.#validUntil) {
-      // Whoever gave them may give them to others from here on: they are no longer this lane's.
-      this.returned = this.granted
+      // Those in use are said to be returned when they are cold: whoever gave them may give them to others at once.
+      this.returned = Math.max(this.returned, this.granted - this.#used)
       return 0
     }
     return this.granted - this.returned - this.#used

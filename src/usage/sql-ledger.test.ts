@@ -104,6 +104,14 @@ test('what a crashed host held counts as spent, and that is told', async () => {
   expect(lost).toEqual([[lane, [{ account, amount: 7 }]]])
 })
 
+test('what a crashed host held counts as spent of an account too of which nothing was ever settled', async () => {
+  await grant(9)
+  await greet({ crashed: true })
+  expect(await ledger.read('select account, owner_id, kind, settled from usage_accounts')).toEqual([
+    { account, owner_id: 't', kind: 'requests', settled: 9 },
+  ])
+})
+
 test('a hello that was overtaken changes nothing', async () => {
   expect(await greet({}, 5)).toBe('done')
   await grant(3)

@@ -1,0 +1,106 @@
+/** When a limit counts as used up, and that it is told once. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
+import { depletionView } from './depletion.ts'
+import { temporaryLimitApi } from './test-limit-api.ts'
+import { UsageNews } from './usage-news.ts'
+
+let made: TemporaryInstallation
+let news: UsageNews
+let call: ReturnType<typeof temporaryLimitApi>
+
+/** A model of a thousand nano-dollars a token of input and as many of output: 2000 for the cheapest request. */
+beforeEach(async () => {
+  made = await temporaryInstallation()
+  const { state, ledger, recorder, clock, newId } = made.deps
+  news = new UsageNews({ state, ledger, recorder: () => recorder, clock, newId })
+  call = temporaryLimitApi(made)
+  await addModel('plain', 1)
+})
+afterEach(() => made.store.remove())
+
+async function addModel(id: string, dollars: number): Promise<void> {
+  const price = JSON.stringify({ input_per_million: dollars, output_per_million: dollars })
+  await made.deps.state.write([
+    {
+      sql: "insert or ignore into providers (id, name, kind, position, version) values ('p', 'p', 'openai', 1, 1)",
+      args: [],
+    },
+    {
+      sql: `insert into models (id, provider_id, price, created_at, version)
+        values (?, 'p', ?, 0, (select coalesce(max(version), 0) + 1 from models))`,
+      args: [id, price],
+    },
+  ])
+}
+
+async function addToken(limits: object): Promise<{ id: string; account: string }> {
+  const token = await call('POST', '/v1/tokens', { name: 't', purpose: 'general', ...limits })
+  expect(token.status).toBe(201)
+  return { id: token.json.id, account: `token/${token.json.id}/${'max_budget' in limits ? 'money' : 'requests'}` }
+}
+
+const settled = (account: string, amount: number, owner: string) =>
+  made.deps.ledger.write([
+    {
+      sql: "insert into usage_accounts (account, owner_id, kind, settled) values (?, ?, iif(? like '%/money', 'money', 'requests'), ?)",
+      args: [account, owner, account, amount],
+    },
+  ])
+
+async function status(id: string, maxBudget: number | null): Promise<string | null> {
+  const found = await depletionView(made.deps.ledger, async () => undefined).read([
+    { id, maxBudget, maxRequests: null },
+  ])
+  return found.get(id)?.status ?? null
+}
+
+const told = () =>
+  made.deps.ledger.read(
+    "select body ->> '$.details.token_id' as token from events where event_type = 'token.exhausted'",
+  )
+
+test('a budget is used up when what is left cannot pay one token each way of the cheapest model, and that is told once', async () => {
+  const { id, account } = await addToken({ max_budget: 0.01 })
+  await settled(account, 10_000_000 - 2000, id)
+  await news.used([account])
+  expect([await status(id, 10_000_000), await told()]).toEqual([null, []])
+  await made.deps.ledger.write([{ sql: 'update usage_accounts set settled = settled + 1', args: [] }])
+  await news.used([account])
+  await news.used([account])
+  expect([await status(id, 10_000_000), await told()]).toEqual(['budget_exhausted', [{ token: id }]])
+})
+
+test('a budget that pays for no request at all is used up from the start', async () => {
+  const { id, account } = await addToken({ max_budget: 0.000001999 })
+  await news.used([account])
+  expect([await status(id, 1999), await told()]).toEqual(['budget_exhausted', [{ token: id }]])
+})
+
+test('what the token may use is what counts, and a cheaper model makes a budget usable again', async () => {
+  await addModel('dear', 1000)
+  const { id, account } = await addToken({ max_budget: 0.0001, bindings: { model_filter: ['dear*'] } })
+  await news.used([account])
+  expect(await status(id, 100_000)).toBe('budget_exhausted')
+  await addModel('another', 1)
+  await news.offerChanged()
+  expect(await status(id, 100_000)).toBe('budget_exhausted')
+  await addModel('dearest-of-names', 1)
+  await news.offerChanged()
+  expect(await status(id, 100_000)).toBeNull()
+})
+
+test('a limit counts as it stands in the state, also before the ledger has heard of its change', async () => {
+  const { id, account } = await addToken({ max_requests: 10 })
+  await settled(account, 4, id)
+  await made.deps.state.write([{ sql: 'update accounts set max_requests = 4', args: [] }])
+  await news.used([account])
+  expect(await told()).toEqual([{ token: id }])
+})
+
+test('what a former process did not come to tell is told at the next start', async () => {
+  const { id, account } = await addToken({ max_requests: 3 })
+  await settled(account, 3, id)
+  await news.lookForUsedUp()
+  expect(await told()).toEqual([{ token: id }])
+})
