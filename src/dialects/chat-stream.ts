@@ -11,6 +11,11 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, 
 import { endingFrame, frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
 import { objectWith, textsIn } from './texts.ts'
 
+/** What a frame holds that is there for the usage alone. */
+const ofUsageFrame: ReadonlySet<string> = new Set([
+  ...['id', 'object', 'created', 'model', 'choices', 'usage', 'system_fingerprint', 'service_tier', 'obfuscation'],
+])
+
 const done = '[DONE]'
 const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 
@@ -55,12 +60,13 @@ class ChatReader implements StreamReader {
     const usage = readUsage(chunk.usage)
     if (usage !== null) this.#usage = usage
     const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
+    const saysMore = Object.keys(chunk).some((name) => !ofUsageFrame.has(name))
     return {
       terminal: false,
       textLength: generatedLength(chunk.choices, 'delta'),
       usage: this.#usage,
       error: null,
-      ours: onlyUsage && this.#start.usageAdded,
+      ours: onlyUsage && !saysMore && this.#start.usageAdded,
     }
   }
 

@@ -121,6 +121,7 @@ test('chat.requestText gives every text and replaces it in place; names and enco
     ['messages', 'tool_result', 'tool', 'eight'],
     ['prediction', 'content', 'assistant', 'nine'],
     ['tools', 'content', 'system', 'ten'],
+    ['tools', 'content', 'system', 'kept'],
   ])
   for (const slot of slots) slot.replace('X')
   expect(new Set(chat.requestText(body).map(({ text }) => text))).toEqual(new Set(['X']))

@@ -17,7 +17,7 @@ import {
   wholeNumber,
 } from './facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
-import { descriptionSlots, outermost, slotsOf, textLength, textsIn } from './texts.ts'
+import { descriptionSlots, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 
 export const chat: Dialect = {
   family: 'chat',
@@ -48,6 +48,8 @@ export const chat: Dialect = {
     ...predictionSlots(body),
     ...descriptionSlots(body, 'tools'),
     ...descriptionSlots(body, 'functions'),
+    ...descriptionSlots(body, 'response_format'),
+    ...restSlots(body, ['messages', 'prediction', 'tools', 'functions', 'response_format']),
   ],
 
   readAnswer: (body) =>

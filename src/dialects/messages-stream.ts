@@ -5,7 +5,7 @@
 import type { SseFrame } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
 import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
-import { errorBody } from './messages-error.ts'
+import { errorBody, rewrittenError } from './messages-error.ts'
 import { blockTexts, ownMessage, readUsage } from './messages-texts.ts'
 import { frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
 import { type FoundText, objectWith, textsIn } from './texts.ts'
@@ -190,6 +190,14 @@ class MessagesReader implements StreamReader {
     passOn(known, text)
     const delta = { type: known.deltaType, ...objectWith(known.place, text) }
     return frameBytes({ type: 'content_block_delta', index: known.block.index, delta }, 'content_block_delta')
+  }
+
+  /** Clients of this language drop a frame without its event name, and read an error only in its own form. */
+  ownError = (frame: SseFrame, requestId: string): SseFrame | null => {
+    const said = frame.data === null ? null : parseObject(frame.data)
+    if (said === null || !isObject(said.error) || (said.type === 'error' && frame.event === 'error')) return null
+    const own = said.type === 'error' ? said : (rewrittenError(500, said, requestId) ?? said)
+    return { event: 'error', data: JSON.stringify(own), bytes: frameBytes(own, 'error') }
   }
 
   errorFrames: StreamReader['errorFrames'] = (failure, requestId) => frameBytes(errorBody(failure, requestId), 'error')

@@ -51,10 +51,14 @@ async function passOrFail(exchange: Exchange, gateway: Gateway): Promise<FailedA
     await passAnswer(exchange, gateway)
     return null
   } catch (thrown) {
-    if (!neverCame(exchange)) throw thrown
+    if (!neverCame(exchange) && !saidError(exchange)) throw thrown
     return { status: null, thrown, advice: noAdvice }
   }
 }
+
+/** Whether a whole answer was the provider's error with a status of success: the call failed, and another may not. */
+const saidError = ({ reader, settled, cut, attempts }: Exchange): boolean =>
+  reader === null && settled === null && cut === null && attempts.at(-1)?.reason === 'provider.error'
 
 const brokenOff: ReadonlySet<ReasonCode> = new Set(['provider.interrupted', 'provider.timeout', 'provider.unreachable'])
 

@@ -8,6 +8,7 @@
  * 4. Where policies look at the answer, the inspection of a stream is made ready.
  */
 import { Failure } from '../failure.ts'
+import { memberCount } from '../lib/json-members.ts'
 import type { PolicyContext } from '../policies/context.ts'
 import { ModelView } from '../policies/context.ts'
 import { Placeholders } from '../policies/redaction.ts'
@@ -23,10 +24,17 @@ export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<v
   if (chain.size === 0 && exchange.paths.length === 1) return
   const policies = chain.at('pre_request')
   if (policies.length === 0) return proceed(exchange, gateway)
+  refuseRepeated(exchange)
   const outcome = runStage(stageRun(exchange, gateway, policies, subjectOf(exchange, gateway)))
   return outcome instanceof Promise
     ? outcome.then((late) => conclude(exchange, gateway, late))
     : conclude(exchange, gateway, outcome)
+}
+
+/** A member given twice is read here one way and by another parser the other: what policies read must be what is sent. */
+function refuseRepeated({ members, parsed }: Exchange): void {
+  if (members === null || 'parts' in members || members.count === memberCount(parsed)) return
+  throw new Failure('invalid_json', { message: 'An object within the request body names one of its members twice' })
 }
 
 function subjectOf(exchange: Exchange, gateway: Gateway): StageSubject {

@@ -66,7 +66,8 @@ test('a listed model is its provider’s alone, also where this gateway or the f
     testModel({ id: 'later', providerId: 'p4' }),
   )
   expect(pathsOf('listed')).toEqual(['two/up'])
-  for (const id of ['elsewhere', 'vectors', 'later']) expect(pathsOf(id)).toBe('404 model_not_found model')
+  expect(pathsOf('elsewhere')).toBe('404 model_not_found model')
+  for (const id of ['vectors', 'later']) expect(pathsOf(id)).toBe('400 model_family_unsupported model')
   expect(pathsOf('vectors', {}, 'embeddings')).toEqual(['one/vectors'])
 })
 

@@ -4,7 +4,7 @@
  * takes such models and that the token may use.
  *
  * The model that was asked for has to be known and allowed: 404 `model_not_found` (503 while its provider's key is still
- * on the way), and allowed by the token's bindings and by each of its access policies: 403 `tokens.provider_not_allowed`,
+ * on the way, 400 `model_family_unsupported` where the route is another than it serves), and allowed by the token's bindings and by each of its access policies: 403 `tokens.provider_not_allowed`,
  * `tokens.model_not_allowed`. A fallback that this gateway, the token or the family cannot use is passed over; the
  * fallbacks of fallbacks are not followed, so that a circle among records means nothing.
  */
@@ -24,7 +24,7 @@ export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>
   const token = given(exchange.token)
   const { family } = exchange.dialect
   const model = findModel(lane.view, id, family, token)
-  if (model === null) throw notFound(lane.view, id)
+  if (model === null) throw notFound(lane.view, id, token)
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   if (!modelAllowed(token.modelFilter, id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
   exchange.model = model
@@ -43,8 +43,12 @@ function boundPaths(exchange: Exchange, policies: readonly AccessPolicy[]): void
 }
 
 /** A model of a provider that was made a moment ago is not unknown: its key is on the way. */
-function notFound(view: StateView, id: string): Failure {
+function notFound(view: StateView, id: string, token: GovernedToken): Failure {
   const listed = view.model(id)
+  const provider = listed === null ? null : view.provider(listed.providerId)
+  if (provider !== null && providerAllowed(token, provider) && modelAllowed(token.modelFilter, id)) {
+    return new Failure('model_family_unsupported', { param: 'model' })
+  }
   if (listed === null || !view.closedProviders.includes(listed.providerId)) {
     return new Failure('model_not_found', { param: 'model' })
   }
@@ -52,9 +56,13 @@ function notFound(view: StateView, id: string): Failure {
   return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
 }
 
+/** Segments that would climb in the path of a provider that has the model's name in its address (RFC 3986 section 5.2.4). */
+const climbing = new Set(['.', '..'])
+
 function findModel(view: StateView, id: string, family: Family, token: GovernedToken): ResolvedModel | null {
   const listed = view.model(id)
   if (listed !== null) return resolveListed(view, listed, family)
+  if (climbing.has(id)) return null
   let first: ResolvedModel | null = null
   for (const provider of view.providers()) {
     if (!provider.allowUnlistedModels) continue

@@ -213,7 +213,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   #step(frame: SseFrame): Step | Promise<Step> {
     const facts = this.#notice(frame)
-    return facts?.ours ? dropped : this.#inspect(frame, facts)
+    if (facts?.ours) return dropped
+    const failed = facts !== null && facts.error !== null
+    const own = failed ? given(this.#exchange.reader).ownError?.(frame, this.#exchange.requestId) : null
+    return this.#inspect(own ?? frame, facts)
   }
 
   #inspect(frame: SseFrame, facts: FrameFacts | null): Step | Promise<Step> {
