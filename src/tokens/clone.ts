@@ -45,7 +45,7 @@ export async function cloneToken(
     // Narrowed, rotated or revoked meanwhile: then this clone would be measured against what no longer holds.
     guard: { sql: 'select version = ? from tokens where id = ?', args: [source.version, id] },
     state,
-    ledger: [ledger],
+    ledger,
   })
   return { token: { ...token, version: head.version }, secret }
 }

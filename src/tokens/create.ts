@@ -25,6 +25,6 @@ export async function createToken(deps: TokenDependencies, actor: Actor, body: C
   const details = { token_id: token.id, name: token.name, ...scopeDetails(token) }
   const { eventTeamId } = ownership
   const event = tokenEvent({ type: 'token.created', actor, tokenId: token.id, eventTeamId, details }, deps)
-  const { head } = await deps.recorder.change({ event, state, ledger: [ledger] })
+  const { head } = await deps.recorder.change({ event, state, ledger })
   return { token: { ...token, version: head.version }, secret }
 }

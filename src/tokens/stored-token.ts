@@ -124,7 +124,7 @@ export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly
     { ...shared, hash: only.hash, eventTeamId: only.eventTeamId, accountIds: JSON.stringify(only.accountIds) },
     { version: newStateVersion },
   )
-  const ledger: Statement = insertRow(ledgerTokens, {
+  const row: Statement = insertRow(ledgerTokens, {
     ...shared,
     name: token.name,
     tokenPrefix: token.tokenPrefix,
@@ -139,7 +139,14 @@ export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly
     accountId: token.accountId,
     version: ledgerVersion,
   })
-  return { state, ledger }
+  return { state, ledger: [row, ...drawOnSources(token.id, only.accountIds)] }
+}
+
+/** What the ledger keeps of the accounts that a token draws on beside its own, which is the first of them. */
+function drawOnSources(tokenId: string, [, ...sources]: readonly string[]): Statement[] {
+  if (sources.length === 0) return []
+  const sql = 'insert into source_accounts (token_id, account_id) select ?, value from json_each(?)'
+  return [{ sql, args: [tokenId, JSON.stringify(sources)] }]
 }
 
 /**
