@@ -38,7 +38,7 @@ async function start(
   })
   Object.assign(running.lane, { allowances })
   running.lane.catalog.push(...models)
-  const accounts = [{ id: 't', maxRequests: 5, maxBudget: 1 }]
+  const accounts = [{ id: 't', maxRequests: 5, maxBudget: 1, rateLimitRpm: null, rateLimitTpm: null }]
   const secret = running.lane.addToken({ accounts, ...token })
   return (body: unknown = question, signal?: AbortSignal) =>
     running.chat(body, { secret, ...(signal ? { signal } : {}) })

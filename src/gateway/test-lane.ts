@@ -173,8 +173,6 @@ const testToken = (members: Partial<GovernedToken>): GovernedToken => ({
   accessPolicyIds: [],
   budgetId: null,
   metadataTrust: 'none',
-  rateLimitRpm: null,
-  rateLimitTpm: null,
   accounts: [],
   expiresAt: null,
   rotatedAt: null,

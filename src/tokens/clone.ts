@@ -49,7 +49,7 @@ export async function cloneToken(
       args: [source.version, ...stand.args, id],
     },
     state,
-    ledger: [ledger],
+    ledger,
   })
   return { token: { ...token, version: head.version }, secret }
 }

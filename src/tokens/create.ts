@@ -27,6 +27,6 @@ export async function createToken(deps: TokenDependencies, actor: Actor, body: C
   const event = tokenEvent({ type: 'token.created', actor, tokenId: token.id, eventTeamId, details }, deps)
   const stand = limitsStand(scope)
   const guard = { ...stand, sql: `select ${stand.sql}` }
-  const { head } = await deps.recorder.change({ event, guard, state, ledger: [ledger] })
+  const { head } = await deps.recorder.change({ event, guard, state, ledger })
   return { token: { ...token, version: head.version }, secret }
 }

@@ -20,7 +20,9 @@ export interface TokenDepletion {
     current_requests: number
     remaining_requests: number | null
   }
-  /** The status that depletion gives a token that is otherwise active. */
+  /** Of the limits that the token draws on, its own and its sources', the greatest share that is settled; 0 of none. */
+  shares: { budget: number; requests: number }
+  /** The status that depletion gives a token that is otherwise active: a limit that it draws on is used up. */
   status: ExhaustedStatus | null
 }
 
@@ -41,7 +43,7 @@ export interface DepletionView {
   recalled(accounts: readonly string[]): Promise<ReadonlyMap<string, Standing>>
   /** An SQL condition on a row of the ledger's `tokens`, without arguments. */
   exhausted(status: ExhaustedStatus): string
-  /** The same for tokens that have used at least this share, 0 … 1, of a limit that is not used up. */
+  /** The same for tokens that draw on a limit of which at least this share, 0 … 1, but not all is used. */
   nearExhaustion(kind: 'budget' | 'requests', share: number): string
 }
 

@@ -14,7 +14,7 @@ import { type Actor, scopeDetails, type TokenDependencies, tokenEvent } from './
 import { scopeAsked } from './narrow-scope.ts'
 import { widenedField } from './narrowing.ts'
 import type { TokenScope } from './scope.ts'
-import { limitAccount, requireStateRow, type StoredToken, scopeColumns } from './stored-token.ts'
+import { accountLimits, limitAccount, requireStateRow, type StoredToken, scopeColumns } from './stored-token.ts'
 import type { UpdateTokenBody } from './token-body.ts'
 import { requireToken } from './visibility.ts'
 
@@ -80,7 +80,7 @@ async function write(
   const columns = { ...scopeColumns(scope), ...owner }
   const changed = { ...token, ...scope, ...owner, name, metadata }
   const details = { token_id: token.id, name, changed: changedFields(token, changed) }
-  const limitsChanged = scope.maxRequests !== token.maxRequests || scope.maxBudget !== token.maxBudget
+  const limitsChanged = !Bun.deepEquals(accountLimits(scope), accountLimits(token))
   const stand = limitsStand(scope)
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.updated', actor, tokenId: token.id, eventTeamId, details }, deps),

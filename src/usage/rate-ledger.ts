@@ -147,8 +147,8 @@ const limitQueries: Readonly<Record<string, string>> = {
   'group/tokens': 'select tokens_per_minute as slots from consumer_groups where id = ? and deleted = 0',
   'access/requests': 'select requests_per_minute as slots from access_policies where id = ? and deleted = 0',
   'access/tokens': 'select tokens_per_minute as slots from access_policies where id = ? and deleted = 0',
-  'token/requests': 'select rate_limit_rpm as slots from tokens where id = ? and deleted = 0',
-  'token/tokens': 'select rate_limit_tpm as slots from tokens where id = ? and deleted = 0',
+  'token/requests': 'select rate_limit_rpm as slots from accounts where id = ? and deleted = 0',
+  'token/tokens': 'select rate_limit_tpm as slots from accounts where id = ? and deleted = 0',
 }
 
 /** How many slots a limit has, by the name of its account, `group/<id>/requests`; 0 where there is no such limit. */

@@ -137,8 +137,8 @@ test('depletion is what is settled, by the account that a rotation keeps', async
   state.close()
   const token = (id: string, accountId: string) => ({
     sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
-      access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id)
-      values (?, 'n', 'p', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', '{}', 'team', 't', 0, 1, ?)`,
+      access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id, max_requests)
+      values (?, 'n', 'p', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', '{}', 'team', 't', 0, 1, ?, 10)`,
     args: [id, accountId],
   })
   await ledger.write([token('t', 't'), token('rotated', 't'), token('other', 'other')])
@@ -151,7 +151,8 @@ test('depletion is what is settled, by the account that a rotation keeps', async
     ['t', 'rotated', 'other'].map((id) => ({ id, ...limits })),
   )
   const used = { current_spend: 0, remaining_budget: null, current_requests: 10, remaining_requests: 0 }
-  expect(found.get('rotated')).toEqual({ depletion: used, status: 'request_exhausted' })
-  expect(found.get('t')).toEqual({ depletion: used, status: 'request_exhausted' })
+  const shares = { budget: 0, requests: 1 }
+  expect(found.get('rotated')).toEqual({ depletion: used, shares, status: 'request_exhausted' })
+  expect(found.get('t')).toEqual({ depletion: used, shares, status: 'request_exhausted' })
   expect(found.get('other')).toMatchObject({ depletion: { current_requests: 0, remaining_requests: 10 }, status: null })
 })

@@ -1,6 +1,7 @@
 /** Limits on many gateways at once, from outside: what is accepted is exactly what the limit allows. */
 import { afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { api, chat, createToken } from '../client.ts'
+import { createdToken } from '../answers.ts'
+import { api, chat, createToken, expectAnswer } from '../client.ts'
 import { until } from '../eventually.ts'
 import { executable } from '../executable.ts'
 import { type Call, type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
@@ -103,4 +104,26 @@ test('kills of a gateway and of the control plane in the middle lose no request 
     withinMs: 20_000,
   })
   expect(upstream.calls.length).toBeLessThanOrEqual(100)
+})
+
+test('when its source is used up a clone is shown and validated as what its requests are told', async () => {
+  const source = await createToken(gatehouse, { max_requests: 2 })
+  const made = await api(gatehouse, `/v1/tokens/${source.id}/clone`, { body: {} })
+  const clone = expectAnswer(made, 201, createdToken)
+  const shown = async () => {
+    const { body: record } = await api(gatehouse, `/v1/tokens/${clone.id}`)
+    const { body: validation } = await api(gatehouse, '/v1/tokens/validate', { body: { token: clone.token_value } })
+    const listed = await api(gatehouse, '/v1/tokens?status=request_exhausted')
+    return { record, validation, listed: JSON.stringify(listed.body).includes(clone.id) }
+  }
+  expect(await shown()).toMatchObject({ record: { status: 'active' }, validation: { valid: true }, listed: false })
+  expect(count(await sendMany(source.token_value, 3), 200)).toBe(2)
+  expect(await sendMany(clone.token_value, 2)).toEqual([429, 429])
+  const usedUp = {
+    record: { status: 'request_exhausted', depletion: { current_requests: 0, remaining_requests: 2 } },
+    validation: { valid: false, reason: 'request_exhausted' },
+    listed: true,
+  }
+  await until('the clone is shown as used up', async () => (await shown()).listed)
+  expect(await shown()).toMatchObject(usedUp)
 })
