@@ -221,3 +221,39 @@ test('on a network that loses nothing exactly as many pass as the limit allows, 
     { numRuns: 25 },
   )
 }, 60_000)
+
+test('on a network that loses nothing no request of at most what is left is refused, on whichever lane it falls', async () => {
+  const bursts = fc.array(
+    fc.record({
+      wait: fc.integer({ min: 0, max: 1500 }),
+      parts: fc.array(
+        fc.record({ lane: fc.constantFrom(...lanes), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+        {
+          minLength: 1,
+          maxLength: 6,
+        },
+      ),
+    }),
+    { minLength: 1, maxLength: 8 },
+  )
+  await fc.assert(
+    fc.asyncProperty(bursts, fc.integer({ min: 1, max: 5000 }), async (list, limit) => {
+      const inside = world(limit)
+      for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
+      let rest = limit
+      for (const { wait, parts } of list) {
+        await inside.until(inside.now + wait)
+        const attempts = parts.map(({ lane, share }) => {
+          const slots = Math.max(1, Math.floor((rest / parts.length) * share))
+          if (slots > rest) return null
+          rest -= slots
+          return attempt(inside, lane, [{ account, slots, limit }], [])
+        })
+        await inside.until(inside.now + 2500)
+        for (const made of attempts) if (made !== null) expect(made.refused).toBeNull()
+        for (const made of attempts) if (made !== null) expect(made.ticket).not.toBeNull()
+      }
+    }),
+    { numRuns: 60 },
+  )
+}, 60_000)
