@@ -83,6 +83,20 @@ test('a refused request gives its slots back, and tokens are corrected to what w
   expect(refused.refused?.reason).toBe('used')
 })
 
+test('a refusal says when as many slots as the request needs are there again', async () => {
+  const inside = world(100)
+  const lane = inside.start('a')
+  const want = (slots: number): RateDemand => ({ account, slots, limit: 100 })
+  await Promise.all([lane.take([want(10)], never), inside.until(inside.now + 100)])
+  await inside.until(inside.now + 20_000)
+  lane.take([want(90)], never)
+  const few = attempt(inside, 'a', [want(5)], [])
+  await inside.until(inside.now + 2500)
+  const many = attempt(inside, 'a', [want(50)], [])
+  await inside.until(inside.now + 2500)
+  expect([few.refused?.retryAfter, many.refused?.retryAfter]).toEqual([40, 58])
+})
+
 test('of several limits all are taken or none', async () => {
   const inside = new SlotWorld(
     new Map([
