@@ -80,6 +80,7 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   exchange.upstream = null
   exchange.reader = null
   exchange.usage = null
+  exchange.textSinceUsage = 0
 }
 
 async function send(exchange: Exchange, gateway: Gateway): Promise<void> {

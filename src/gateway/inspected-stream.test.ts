@@ -4,7 +4,9 @@ import type { Dialect, StreamReader } from '../dialects/dialect.ts'
 import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
 import { Failure } from '../failure.ts'
+import { given } from './exchange.ts'
 import { relayed, WordInspection } from './test-relay.ts'
+import { completedUsage } from './used.ts'
 
 const block = () =>
   new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'terms.bad' } })
@@ -280,7 +282,8 @@ test('a provider that says an error and then ends its stream is heard out', asyn
 
 test('output that the provider has not counted yet is counted by its text', async () => {
   const { exchange } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
-  expect(exchange.usage).toMatchObject({ inputTokens: 1, outputTokens: 2 })
+  const { usage, estimated } = completedUsage(exchange, given(exchange.usage))
+  expect([usage.inputTokens, usage.outputTokens, estimated]).toEqual([1, 2, true])
 })
 
 test('a messages stream that ends without message_stop is an error in its language', async () => {

@@ -19,7 +19,7 @@
  *
  * It is longer than most because all the ways in which a stream ends share one state, and must not run twice.
  */
-import { estimateTokens, type FrameFacts, type Usage } from '../dialects/dialect.ts'
+import type { FrameFacts } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { answered, verdictOf } from './answered.ts'
@@ -221,7 +221,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const exchange = this.#exchange
     const facts = given(exchange.reader).frame({ event, data })
     exchange.relayedText += facts.textLength
-    if (facts.usage !== null) exchange.usage = soFar(facts.usage, exchange.relayedText)
+    if (facts.usage !== null && facts.usage !== exchange.usage) {
+      exchange.usage = facts.usage
+      exchange.textSinceUsage = 0
+    } else exchange.textSinceUsage += facts.textLength
     if (facts.textLength > 0 && exchange.firstTokenMs === null) {
       exchange.firstTokenMs = Math.round(this.#gateway.clock.monotonic() - exchange.startedMonotonic)
     }
@@ -352,10 +355,6 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#gateway.running.remove(this.#exchange)
   }
 }
-
-/** Where a provider has told the input and not yet the output, what was produced so far counts by its text. */
-const soFar = (usage: Usage, producedText: number): Usage =>
-  usage.outputTokens === null ? { ...usage, outputTokens: estimateTokens(producedText) } : usage
 
 const hasBytes = (bytes: Uint8Array | null): bytes is Uint8Array => bytes !== null && bytes.length > 0
 
