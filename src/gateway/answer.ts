@@ -85,11 +85,24 @@ async function considered(
 async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
   const body = parseObject(new TextDecoder().decode(bytes))
+  exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
   const rewritten = body === null ? null : exchange.dialect.providerError(upstream.status, body, exchange.requestId)
   await settle(exchange, gateway, { verdict: 'error', reason: 'provider.error', status: upstream.status })
   if (rewritten === null) return answerWith(exchange, gateway, upstream, bytes)
   answerWith(exchange, gateway, upstream, new TextEncoder().encode(JSON.stringify(rewritten)))
   exchange.answer?.headers.set('content-type', 'application/json')
+}
+
+/**
+ * Notes what a refusal reports to have used, before it is known whether it is passed on; its body is there to be read
+ * once more. Throws where it broke off.
+ */
+export async function noteRefusal(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  if (!(upstream.headers.get('content-type') ?? '').includes('json')) return
+  const bytes = await readWhole(exchange, gateway, upstream)
+  exchange.upstream = new Response(bytes, { status: upstream.status, headers: upstream.headers })
+  const body = parseObject(new TextDecoder().decode(bytes))
+  exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
 }
 
 function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, bytes: Uint8Array): void {
