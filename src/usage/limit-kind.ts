@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
-import { fromNano, largestAmount, toNano } from '../lib/money.ts'
+import { fromNano, isWholeNano, largestAmount, toNano } from '../lib/money.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { accessPolicies, budgets, consumerGroups } from '../store/state.ts'
 
@@ -49,7 +49,12 @@ const scopeSchema = z
   })
   .describe('Whose spend it bounds; `token`: that of the tokens whose bindings.budget_id names it')
 
-const amount = z.number().positive().max(largestAmount).describe('US dollars in a window')
+const amount = z
+  .number()
+  .positive()
+  .max(largestAmount)
+  .refine(isWholeNano, 'An amount has at most nine decimals: the least is a nano-dollar')
+  .describe('US dollars in a window')
 
 const budgetBody = z.object({
   max_budget: amount,

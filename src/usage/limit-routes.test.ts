@@ -69,6 +69,7 @@ test('what is wrong in a body is named', async () => {
     422,
     'scope.id',
   ])
+  expect(await param('/v1/budgets', budget({ max_budget: 0.1234567891 }))).toEqual([422, 'max_budget'])
   expect(await param('/v1/budgets', budget({ limit: 1 }))).toEqual([422, 'limit'])
   const strangers = { name: 'x', members: { users: [crypto.randomUUID()] } }
   expect(await param('/v1/consumer-groups', strangers)).toEqual([422, 'members.users'])
