@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { readLimits } from '../fleet/limits-view.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { temporaryLimitApi } from './test-limit-api.ts'
+import { bookedBudget } from './window.ts'
 
 let made: TemporaryInstallation
 let call: ReturnType<typeof temporaryLimitApi>
@@ -45,6 +46,23 @@ test('a budget is made, read, changed and deleted, each change with its event', 
     [created.json.id],
   )
   expect(events.map(({ event_type }) => event_type)).toEqual(['catalog.created', 'catalog.updated', 'catalog.deleted'])
+})
+
+test('a budget shows what was booked in its present window and what is left, one by one and in lists', async () => {
+  const { json } = await call('POST', '/v1/budgets', budget({ window: 'day' }))
+  expect(json).toMatchObject({ current_spend: 0, remaining: 12.5 })
+  const { clock } = made.deps
+  const book = (at: number, settled: number) => {
+    const { booked } = bookedBudget(json.id, 'day', at)
+    const sql = "insert into usage_accounts (account, owner_id, kind, settled) values (?, ?, 'budget', ?)"
+    return made.store.ledger.write([{ sql, args: [booked, json.id, settled] }])
+  }
+  await book(clock.now(), 2_500_000_000)
+  await book(clock.now() - 86_400_000, 9_000_000_000)
+  const spent = { current_spend: 2.5, remaining: 10 }
+  expect((await call('GET', `/v1/budgets/${json.id}`)).json).toMatchObject(spent)
+  const { budgets } = (await call('GET', '/v1/budgets')).json
+  expect(budgets.find(({ id }: { id: string }) => id === json.id)).toMatchObject(spent)
 })
 
 test('lists go page by page through what is there', async () => {
