@@ -250,9 +250,12 @@ test('on a network that loses nothing no request of at most what is left is refu
     }),
     { minLength: 1, maxLength: 8 },
   )
+  const delays = fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 30 })
   await fc.assert(
-    fc.asyncProperty(bursts, fc.integer({ min: 1, max: 5000 }), async (list, limit) => {
-      const inside = world(limit)
+    fc.asyncProperty(bursts, delays, fc.integer({ min: 1, max: 5000 }), async (list, late, limit) => {
+      let messages = 0
+      const next = () => late[messages++ % late.length] ?? 0
+      const inside = world(limit, () => ({ ...promptly, there: next(), back: next() }))
       for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
       let rest = limit
       for (const { wait, parts } of list) {
