@@ -234,9 +234,13 @@ export class LaneRates implements Rates {
     const now = this.#clock.monotonic()
     const want = this.#wanted(account.name)
     const have = Math.max(0, account.slots.available(now))
+    const lacking = Math.max(1, want - have)
+    const { granted } = account.slots
     let refused: RateRefused['reason'] = 'used'
     try {
-      await this.#send([this.#cell(account, Math.max(1, want - have))])
+      await this.#send([this.#cell(account, lacking)])
+      // All that was asked for is no refusal: who still lacks slots lost them to others meanwhile, and is asked for anew.
+      if (account.slots.granted - granted >= lacking) asked.clear()
     } catch {
       // Out of reach, or a message that made no sense: either way nobody can say that there is a slot.
       refused = 'unknown'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { slotMinuteMs } from './rate.ts'
-import { type RateDemand, RateRefused, type RateTicket } from './rate-lane.ts'
+import { LaneRates, type RateDemand, RateRefused, type RateTicket } from './rate-lane.ts'
 import { type Fate, promptly, SlotWorld } from './test-slots.ts'
 
 const account = 'group/g/requests'
@@ -95,6 +95,26 @@ test('a refusal says when as many slots as the request needs are there again', a
   const many = attempt(inside, 'a', [want(50)], [])
   await inside.until(inside.now + 2500)
   expect([few.refused?.retryAfter, many.refused?.retryAfter]).toEqual([40, 58])
+})
+
+test('a request whose slots were taken by another while they were asked for is asked for anew', async () => {
+  let granted = 0
+  const lane = new LaneRates({
+    clock: { monotonic: () => 0 },
+    process: 'p',
+    post: async ([cell]) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      granted = granted === 0 ? 15 : granted + (cell?.want ?? 0)
+      return { cells: [{ account, granted, returned: 0 }] }
+    },
+  })
+  const want = { account, slots: 11, limit: 100 }
+  const first = await lane.take([want], never)
+  const waiting = lane.take([want], never)
+  first.correct(account, 4)
+  expect(lane.take([want], never)).not.toBeInstanceOf(Promise)
+  await waiting
+  expect(granted).toBe(26)
 })
 
 test('of several limits all are taken or none', async () => {
