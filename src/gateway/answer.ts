@@ -110,6 +110,7 @@ async function passError(exchange: Exchange, gateway: Gateway, upstream: Respons
   const bytes = await readWhole(exchange, gateway, upstream)
   const text = new TextDecoder().decode(bytes)
   const body = parseObject(text)
+  exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
   const rewritten = body === null ? null : exchange.dialect.providerError(status, body, exchange.requestId)
   const said = rewritten === null ? text : JSON.stringify(rewritten)
   const instead = isAnswerConsidered(exchange) ? await consideredError(exchange, gateway, status, said) : null
@@ -145,6 +146,18 @@ function parsedOrNull(text: string): unknown {
     // A provider's refusal may be no JSON; then it is plain text.
     return null
   }
+}
+
+/**
+ * Notes what a refusal reports to have used, before it is known whether it is passed on; its body is there to be read
+ * once more. Throws where it broke off.
+ */
+export async function noteRefusal(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  if (!(upstream.headers.get('content-type') ?? '').includes('json')) return
+  const bytes = await readWhole(exchange, gateway, upstream)
+  exchange.upstream = new Response(bytes, { status: upstream.status, headers: upstream.headers })
+  const body = parseObject(new TextDecoder().decode(bytes))
+  exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
 }
 
 function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, bytes: Uint8Array): void {

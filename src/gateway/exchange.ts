@@ -172,9 +172,12 @@ export interface Exchange {
   beginInspection: BeginInspection | null
   /** What a streamed answer goes through before the caller; null where nothing looks at it. */
   inspection: StreamInspection | null
+  /** What the provider has reported, as it did. */
   usage: Usage | null
   /** Characters of generated text that were passed on, for estimates. */
   relayedText: number
+  /** Those of a stream that came after the last report. */
+  textSinceUsage: number
   firstTokenMs: number | null
   /** Set once, by `cut`; the abort follows from it. */
   cut: Cut | null
@@ -274,6 +277,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   inspection: null,
   usage: null,
   relayedText: 0,
+  textSinceUsage: 0,
   firstTokenMs: null,
   cut: null,
   onCut: null,

@@ -4,10 +4,9 @@ import type { Dialect, StreamReader } from '../dialects/dialect.ts'
 import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
 import { Failure } from '../failure.ts'
-import { anthropic } from '../providers/anthropic.ts'
-import { cut, type Exchange } from './exchange.ts'
-import { testProvider } from './test-lane.ts'
+import { cut, type Exchange, given } from './exchange.ts'
 import { relayed, WordInspection } from './test-relay.ts'
+import { completedUsage } from './used.ts'
 
 const block = () =>
   new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'terms.bad' } })
@@ -302,16 +301,10 @@ test('a provider that says an error and then ends its stream is heard out', asyn
   expect(short.text).toBe(created + error)
 })
 
-test('output that the provider has not counted yet is counted by its text, and said to be an estimate', async () => {
-  const provider = testProvider()
-  const { outcomes } = await relayed(messages, {
-    chunks: [messageStart, blockStart, blockDelta('abcdefgh')],
-    prepare(exchange) {
-      exchange.model = { id: 'm', upstreamModel: 'm', provider, kind: anthropic, listed: null }
-    },
-  })
-  const told = { input_tokens: 1, output_tokens: 2, estimated: true }
-  expect(outcomes).toMatchObject([{ event_cost_attribution: told }])
+test('output that the provider has not counted yet is counted by its text', async () => {
+  const { exchange } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
+  const { usage, estimated } = completedUsage(exchange, given(exchange.usage))
+  expect([usage.inputTokens, usage.outputTokens, estimated]).toEqual([1, 2, true])
 })
 
 test('a messages stream that ends without message_stop is an error in its language', async () => {

@@ -155,6 +155,23 @@ describe('a request of a token with a budget', () => {
     })
   })
 
+  test('pays what each failed call reports to have used, and nothing for one that does not', async () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 }
+    const cost = 3 * 2000 + 5 * 4000
+    const replies = [
+      Response.json({ error: { message: 'x' }, usage }, { status: 500 }),
+      Response.json({ error: { message: 'x' }, usage }, { status: 400 }),
+      Response.json({ error: { message: 'x' } }, { status: 400 }),
+    ]
+    const allowances = limits(10_000_000)
+    const ask = await start(() => replies.shift() ?? Response.error(), { allowances })
+    expect(await (await ask()).json()).toEqual({ error: { message: 'x' }, usage })
+    expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - 2 * cost)
+    expect(lastOutcome()).toMatchObject({ event_cost_attribution: { cost: (2 * cost) / 1e9, estimated: false } })
+    expect((await ask()).status).toBe(400)
+    expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - 2 * cost)
+  })
+
   test('counts in full where a restart has to end it', async () => {
     const ask = await start(answered, { allowances: limits(10_000_000) })
     await ask()

@@ -231,7 +231,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const exchange = this.#exchange
     const facts = given(exchange.reader).frame({ event, data })
     exchange.relayedText += facts.textLength
-    if (facts.usage !== null) exchange.usage = facts.usage
+    if (facts.usage !== null && facts.usage !== exchange.usage) {
+      exchange.usage = facts.usage
+      exchange.textSinceUsage = 0
+    } else exchange.textSinceUsage += facts.textLength
     if (facts.textLength > 0 && exchange.firstTokenMs === null) {
       exchange.firstTokenMs = Math.round(this.#gateway.clock.monotonic() - exchange.startedMonotonic)
     }

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
-import { fromNano, largestAmount, toNano } from '../lib/money.ts'
+import { fromNano, isWholeNano, largestAmount, toNano } from '../lib/money.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { accessPolicies, budgets, consumerGroups } from '../store/state.ts'
 import { bookedBudget } from './window.ts'
@@ -28,11 +28,12 @@ export interface LimitKind {
   record: z.ZodObject
   /** Columns of the fields that a body has; `undefined` leaves one as it is. */
   columns(body: Record<string, unknown>): Columns
-  show(row: Row): Record<string, unknown>
+  /** `settled`: nano-dollars booked on its account. */
+  show(row: Row, settled: number): Record<string, unknown>
+  /** The account that the ledger books by at an instant; null where nothing is booked. */
+  account: ((row: Row, now: number) => string) | null
   /** Throws 422 naming the field where something the body names does not exist. */
   check(body: Record<string, unknown>, ledger: Database): Promise<void>
-  /** The account of a limit that is counted, as it is booked at an instant; null for limits a minute. */
-  account: ((row: Row, now: number) => string) | null
   /** Rows for what still holds on to a record; null where nothing can. */
   inUse: ((id: string, now: number) => Statement) | null
 }
@@ -52,10 +53,14 @@ const scopeSchema = z
   })
   .describe('Whose spend it bounds; `token`: that of the tokens whose bindings.budget_id names it')
 
-const amount = z.number().positive().max(largestAmount).describe('US dollars in a window')
+const amount = z
+  .number()
+  .positive()
+  .max(largestAmount)
+  .refine(isWholeNano, 'An amount has at most nine decimals: the least is a nano-dollar')
+  .describe('US dollars in a window')
 
 const windowSchema = z.enum(['day', 'week', 'month', 'total'])
-
 const budgetBody = z.object({
   max_budget: amount,
   window: windowSchema,
@@ -107,6 +112,8 @@ const budgetKind: LimitKind = {
   record: z.object({
     currency: z.literal('USD'),
     max_budget: z.number(),
+    current_spend: z.number().describe('What was booked in the present window; requests still running are not yet'),
+    remaining: z.number().describe('What of max_budget is left of the present window'),
     window: z.string(),
     scope: z.object({ kind: z.string(), id: z.string().nullable() }),
   }),
@@ -119,9 +126,12 @@ const budgetKind: LimitKind = {
       scopeId: scope?.id,
     })
   },
-  show: (row) => ({
+  account: (row, now) => bookedBudget(String(row.id), windowSchema.parse(row.window), now).booked,
+  show: (row, settled) => ({
     currency: 'USD',
     max_budget: fromNano(Number(row.max_budget)),
+    current_spend: fromNano(settled),
+    remaining: fromNano(Math.max(0, Number(row.max_budget) - settled)),
     window: row.window,
     scope: { kind: row.scope_kind, id: row.scope_id },
   }),
@@ -130,7 +140,6 @@ const budgetKind: LimitKind = {
     if (scope?.kind === 'team') await requireAll(ledger, 'teams', [scope.id ?? ''], 'scope.id')
     if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
   },
-  account: ({ id, window }, now) => bookedBudget(String(id), windowSchema.parse(window), now).booked,
   inUse: tokensInForce('budget_id = ?'),
 }
 
@@ -155,6 +164,7 @@ const groupKind: LimitKind = {
       members: json(members) ?? undefined,
     })
   },
+  account: null,
   show: (row) => ({
     requests_per_minute: row.requests_per_minute,
     tokens_per_minute: row.tokens_per_minute,
@@ -166,7 +176,6 @@ const groupKind: LimitKind = {
       if (members !== undefined) await requireAll(ledger, table, members[table], `members.${table}`)
     }
   },
-  account: null,
   inUse: null,
 }
 
@@ -193,6 +202,7 @@ const policyKind: LimitKind = {
       providers: json(providers),
     })
   },
+  account: null,
   show: (row) => ({
     requests_per_minute: row.requests_per_minute,
     tokens_per_minute: row.tokens_per_minute,
@@ -200,7 +210,6 @@ const policyKind: LimitKind = {
     providers: parsed(row.providers),
   }),
   check: async () => undefined,
-  account: null,
   inUse: tokensInForce('exists (select 1 from json_each(access_policy_ids) where value = ?)'),
 }
 

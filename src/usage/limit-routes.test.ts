@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { readLimits } from '../fleet/limits-view.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { temporaryLimitApi } from './test-limit-api.ts'
+import { bookedBudget } from './window.ts'
 
 let made: TemporaryInstallation
 let call: ReturnType<typeof temporaryLimitApi>
@@ -47,6 +48,23 @@ test('a budget is made, read, changed and deleted, each change with its event', 
   expect(events.map(({ event_type }) => event_type)).toEqual(['catalog.created', 'catalog.updated', 'catalog.deleted'])
 })
 
+test('a budget shows what was booked in its present window and what is left, one by one and in lists', async () => {
+  const { json } = await call('POST', '/v1/budgets', budget({ window: 'day' }))
+  expect(json).toMatchObject({ current_spend: 0, remaining: 12.5 })
+  const { clock } = made.deps
+  const book = (at: number, settled: number) => {
+    const { booked } = bookedBudget(json.id, 'day', at)
+    const sql = "insert into usage_accounts (account, owner_id, kind, settled) values (?, ?, 'budget', ?)"
+    return made.store.ledger.write([{ sql, args: [booked, json.id, settled] }])
+  }
+  await book(clock.now(), 2_500_000_000)
+  await book(clock.now() - 86_400_000, 9_000_000_000)
+  const spent = { current_spend: 2.5, remaining: 10 }
+  expect((await call('GET', `/v1/budgets/${json.id}`)).json).toMatchObject(spent)
+  const { budgets } = (await call('GET', '/v1/budgets')).json
+  expect(budgets.find(({ id }: { id: string }) => id === json.id)).toMatchObject(spent)
+})
+
 test('lists go page by page through what is there', async () => {
   for (let index = 0; index < 3; index++) await call('POST', '/v1/access-policies', { name: `policy ${index}` })
   const first = await call('GET', '/v1/access-policies?limit=2')
@@ -69,6 +87,7 @@ test('what is wrong in a body is named', async () => {
     422,
     'scope.id',
   ])
+  expect(await param('/v1/budgets', budget({ max_budget: 0.1234567891 }))).toEqual([422, 'max_budget'])
   expect(await param('/v1/budgets', budget({ limit: 1 }))).toEqual([422, 'limit'])
   const strangers = { name: 'x', members: { users: [crypto.randomUUID()] } }
   expect(await param('/v1/consumer-groups', strangers)).toEqual([422, 'members.users'])

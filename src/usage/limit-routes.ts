@@ -58,15 +58,27 @@ const recordSchema = (kind: LimitKind) =>
     created_at: z.iso.datetime(),
   })
 
-const recordOf = (kind: LimitKind, named: NameRow, row: Row) => ({
+const recordOf = (kind: LimitKind, named: NameRow, row: Row, settled: ReadonlyMap<string, number>) => ({
   id: named.id,
   name: named.name,
-  ...kind.show(row),
+  ...kind.show(row, settled.get(named.id) ?? 0),
   version: Number(row.version),
   created_at: timestamp(named.created_at),
 })
 
-const list = ({ state, ledger }: LimitDependencies, kind: LimitKind): AnyRoute =>
+/** Nano-dollars booked on the accounts of records at this instant, by their ids. */
+async function settledOf({ ledger, clock }: LimitDependencies, { account }: LimitKind, rows: readonly Row[]) {
+  if (account === null || rows.length === 0) return new Map<string, number>()
+  const now = clock.now()
+  const ids = new Map(rows.map((row) => [account(row, now), String(row.id)]))
+  const booked = await ledger.read<{ account: string; settled: number }>(
+    'select account, settled from usage_accounts where account in (select value from json_each(?))',
+    [JSON.stringify([...ids.keys()])],
+  )
+  return new Map(booked.map(({ account: name, settled }) => [ids.get(name) ?? '', settled]))
+}
+
+const list = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
   route({
     method: 'GET',
     path: kind.path,
@@ -76,6 +88,7 @@ const list = ({ state, ledger }: LimitDependencies, kind: LimitKind): AnyRoute =
     query: pageQuery,
     reply: z.object({ [kind.plural]: z.array(recordSchema(kind)), next_cursor: z.string().nullable() }),
     async handle({ query: { limit, cursor } }) {
+      const { state, ledger } = deps
       const query = { list: kind.kind }
       const after = cursor === undefined ? '' : readCursor(cursor, query)
       const found = await ledger.read<NameRow>(
@@ -88,9 +101,10 @@ const list = ({ state, ledger }: LimitDependencies, kind: LimitKind): AnyRoute =
         [JSON.stringify(page.map(({ id }) => id))],
       )
       const byId = new Map(rows.map((row) => [row.id, row]))
+      const settled = await settledOf(deps, kind, rows)
       const records = page.flatMap((named) => {
         const row = byId.get(named.id)
-        return row === undefined ? [] : [recordOf(kind, named, row)]
+        return row === undefined ? [] : [recordOf(kind, named, row, settled)]
       })
       const last = page.at(-1)
       const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.id, query) : null
@@ -194,7 +208,7 @@ const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
         state: [updateRow(kind.table, id, { deleted: 1 }, { version: newStateVersion })],
         ledger: [{ sql: 'delete from limit_names where id = ?', args: [id] }],
       })
-      return { reply: recordOf(kind, named, row) }
+      return { reply: recordOf(kind, named, row, await settledOf(deps, kind, [row])) }
     },
   })
 
@@ -229,7 +243,8 @@ async function requireLimit({ state, ledger }: LimitDependencies, kind: LimitKin
 
 async function answer(deps: LimitDependencies, kind: LimitKind, id: string) {
   const { named, row } = await requireLimit(deps, kind, id)
-  return { reply: recordOf(kind, named, row), headers: { etag: entityTag(Number(row.version)) } }
+  const settled = await settledOf(deps, kind, [row])
+  return { reply: recordOf(kind, named, row, settled), headers: { etag: entityTag(Number(row.version)) } }
 }
 
 const versionGuard = (kind: LimitKind, id: string, row: Row) => ({

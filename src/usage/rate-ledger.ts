@@ -119,7 +119,7 @@ function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell)
   return [free, dropped, ...setAside, heard]
 }
 
-/** Raises what the lane was granted by what is free. */
+/** Raises what the lane was granted by what is free, in whole slots: numbers are bound as reals, and halves are no count. */
 const grant = (lane: string, { account, want }: SlotCell, limit: number): Statement[] =>
   want === 0
     ? []
@@ -130,14 +130,14 @@ const grant = (lane: string, { account, want }: SlotCell, limit: number): Statem
                 coalesce(max(lane <> ?2 and granted > returned), 0) as shared
               from rate_holdings where account = ?1
             ), free as (select ?3 - slots as slots, shared from held)
-            update rate_holdings set granted = granted + (
+            update rate_holdings set granted = cast(granted + (
               select case
                 when slots < 1 then 0
                 when shared = 0 then slots
                 when slots - ?4 < ?3 / 2 then min(slots, ?4)
                 else ?4 + (slots - ?4) / 2
               end from free
-            ) where account = ?1 and lane = ?2`,
+            ) as integer) where account = ?1 and lane = ?2`,
           args: [account, lane, limit, want],
         },
       ]

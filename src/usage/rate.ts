@@ -83,11 +83,17 @@ export class Slots {
     this.#validUntil = Math.max(this.#validUntil, sentAt + slotTtlMs)
   }
 
-  /** Milliseconds until the next slot of this lane is cold again; null where none is in use. */
-  nextCold(now: number): number | null {
+  /** Milliseconds until so many slots more are cold again, or all that are in use; null where none is. */
+  coldIn(count: number, now: number): number | null {
     this.#cool(now)
-    const [first] = this.#steps
-    return first === undefined ? null : first.until - now
+    let cold = 0
+    let until: number | null = null
+    for (const step of this.#steps) {
+      if (cold >= count) break
+      cold += step.count
+      if (step.count > 0) until = step.until
+    }
+    return until === null ? null : until - now
   }
 
   #cool(now: number): void {
