@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { firstStart } from '../members/first-start.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { hashSecret } from './secret.ts'
 import { temporaryApi } from './test-api.ts'
@@ -283,4 +284,14 @@ test('views count what the caller sees', async () => {
   const { json } = await call('GET', '/v1/tokens/views')
   expect(json).toMatchObject({ total: 3, by_status: { active: 3 }, by_purpose: { general: 2, gateway_runtime: 1 } })
   expect(json.by_team).toContainEqual({ team_id: made.teamId, count: 2 })
+})
+
+test("rotating the runtime token that starts hand over keeps its successor's secret for the next start", async () => {
+  const { json } = await call('GET', '/v1/tokens?purpose=gateway_runtime')
+  const rotated = await call('POST', `/v1/tokens/${json.tokens[0].id}/rotate`, { body: {} })
+  expect((await firstStart(made.options)).runtimeToken).toBe(rotated.json.token_value)
+  const fields = { purpose: 'gateway_runtime', bindings: { gateway_id: made.gatewayId, team_id: made.teamId } }
+  const other = await create(fields)
+  await call('POST', `/v1/tokens/${other.id}/rotate`, { body: {} })
+  expect((await firstStart(made.options)).runtimeToken).toBe(rotated.json.token_value)
 })

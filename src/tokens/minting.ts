@@ -21,6 +21,7 @@ import { insertToken, limitAccount, type StoredToken } from './stored-token.ts'
 export interface TokenDependencies {
   state: Database
   ledger: Database
+  masterKey: Uint8Array
   recorder: Recorder
   fleet: Fleet
   clock: Clock

@@ -14,6 +14,7 @@ import type { MadeToken } from './create.ts'
 import { checkGrant } from './creation.ts'
 import { tokenStatus } from './governed.ts'
 import { type Actor, mint, type TokenDependencies, tokenEvent } from './minting.ts'
+import { resealed } from './sealed-runtime-token.ts'
 import { findToken, requireStateRow, type StoredToken } from './stored-token.ts'
 import { requireToken } from './visibility.ts'
 
@@ -72,6 +73,7 @@ async function rotate(
   )
   const details = { token_id: old.id, name: old.name, rotated_to_id: minted.token.id, rotated_at: timestamp(rotatedAt) }
   const { eventTeamId } = only
+  const sealed = old.purpose === 'gateway_runtime' ? await resealed(deps, only.hash, minted.secret) : []
   const change: Parameters<Recorder['change']>[0] = {
     event: tokenEvent({ type: 'token.rotated', actor, tokenId: old.id, eventTeamId, details }, deps),
     guard: {
@@ -82,6 +84,7 @@ async function rotate(
     ledger: [
       minted.ledger,
       updateRow(ledgerTokens, old.id, { rotatedAt, rotatedToId: minted.token.id, version: versionArgument }),
+      ...sealed,
     ],
     deny: graceSeconds === 0 ? [only.hash] : [],
   }
