@@ -47,6 +47,8 @@ export interface ControlPlaneOptions {
   clock: Clock
   newId: NewId
   log: Log
+  /** Told the new secret when the runtime token of the gateway on this host is rotated. */
+  onRuntimeToken(secret: string): void
 }
 
 export interface ControlPlane {
@@ -132,7 +134,10 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
 
 type Parts = Awaited<ReturnType<typeof wire>>
 
-function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Parts): { drain(): Promise<void> } {
+function serve(
+  { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
+  parts: Parts,
+): { drain(): Promise<void> } {
   const { shared, lanes, addresses, lastUse } = parts
   const { state, ledger } = shared
   const metrics = createControlPlaneMetrics()
@@ -154,7 +159,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
   let draining = false
   const api = mount({
     routes: [
-      ...tokenRoutes({ ...shared, fleet: lanes.fleet }),
+      ...tokenRoutes({ ...shared, fleet: lanes.fleet, onRuntimeToken }),
       ...memberRoutes({
         ...shared,
         fleet: lanes.fleet,

@@ -30,6 +30,8 @@ export interface TokenDependencies {
   randomBytes(size: number): Uint8Array
   depletion: DepletionView
   alerts: AlertThresholds
+  /** Told the new secret when the runtime token that starts hand over is rotated. */
+  onRuntimeToken?(secret: string): void
 }
 
 /** Who asks for a change, and by which request. */

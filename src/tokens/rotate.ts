@@ -89,6 +89,7 @@ async function rotate(
     deny: graceSeconds === 0 ? [only.hash] : [],
   }
   const { head } = await deps.recorder.change(change)
+  if (sealed.length > 0) deps.onRuntimeToken?.(minted.secret)
   return {
     token: { ...minted.token, version: head.version },
     secret: minted.secret,
