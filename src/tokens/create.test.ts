@@ -234,3 +234,14 @@ test('a repeated Idempotency-Key never gives the secret again', async () => {
   expect(second.json.error.code).toBe('idempotency_key_used')
   expect(JSON.stringify(second.json)).not.toContain(first.json.token_value)
 })
+
+test('the policies of the creating token bind what it makes', async () => {
+  const policy = made.deps.newId()
+  for (const field of ['policy_ids', 'access_policy_ids']) {
+    const creator = (await create({ roles: ['admin'] })).json
+    const sql = `update tokens set ${field} = json_array(?) where id = ?`
+    await made.store.ledger.write([{ sql, args: [policy, creator.id] }])
+    const { status, json } = await create({}, { secret: creator.token_value })
+    expect([status, json.error.code, json.error.param]).toEqual([403, 'permission_denied', field])
+  }
+})

@@ -1,7 +1,7 @@
 /**
  * The rules of making a token (contract section 3, Creation rules), apart from where the rows go: what a body means,
  * what a profile needs, which ids must exist, and that nobody gives what they do not hold. A creator's own expiry does
- * not bound what it makes; its role, team, limits and bindings do.
+ * not bound what it makes; its role, team, limits, policies and bindings do.
  */
 import { Failure } from '../failure.ts'
 import { toNano } from '../lib/money.ts'
@@ -107,6 +107,8 @@ const boundsOfCreator: readonly ScopeField[] = [
   'bindings.provider',
   'bindings.model_filter',
   'bindings.gateway_id',
+  'policy_ids',
+  'access_policy_ids',
   'bindings.budget_id',
   'max_budget',
   'max_requests',
