@@ -2,6 +2,7 @@
 import { Failure } from '../failure.ts'
 import type { MadeToken } from './create.ts'
 import { checkGrant, checkProfile, checkReferences, ownershipOf } from './creation.ts'
+import { isExhausted } from './depletion.ts'
 import { tokenStatus } from './governed.ts'
 import { type Actor, mint, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
 import { scopeAsked } from './narrow-scope.ts'
@@ -19,7 +20,9 @@ export async function cloneToken(
 ): Promise<MadeToken> {
   const source = await requireToken(deps.ledger, actor.principal, id)
   const now = deps.clock.now()
-  if (tokenStatus(source, now) !== 'active') throw new Failure('token_not_active')
+  if (tokenStatus(source, now) !== 'active' || (await isExhausted(deps.depletion, source))) {
+    throw new Failure('token_not_active')
+  }
   const scope = scopeAsked(source, body, now)
   const metadata = { ...source.metadata, ...body.metadata }
   const wider = widenedField(source, scope) ?? (metadataWidened(source.metadata, metadata) ? 'metadata' : null)

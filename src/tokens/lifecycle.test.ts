@@ -295,3 +295,25 @@ test("rotating the runtime token that starts hand over keeps its successor's sec
   await call('POST', `/v1/tokens/${other.id}/rotate`, { body: {} })
   expect((await firstStart(made.options)).runtimeToken).toBe(rotated.json.token_value)
 })
+
+test('a token that has used up a limit is neither cloned nor rotated', async () => {
+  const { id } = await create({ max_requests: 1 })
+  const depletion: (typeof made.deps)['depletion'] = {
+    ...made.deps.depletion,
+    read: async (tokens) =>
+      new Map(
+        tokens.map((token) => [
+          token.id,
+          {
+            depletion: { current_spend: 0, remaining_budget: null, current_requests: 1, remaining_requests: 0 },
+            status: 'request_exhausted' as const,
+          },
+        ]),
+      ),
+  }
+  const counting = temporaryApi({ ...made, deps: { ...made.deps, depletion } })
+  for (const change of ['clone', 'rotate']) {
+    const { status, json } = await counting('POST', `/v1/tokens/${id}/${change}`, { body: {} })
+    expect([status, json.error.code]).toEqual([409, 'token_not_active'])
+  }
+})

@@ -12,6 +12,7 @@ import { newStateVersion, updateRow } from '../store/rows.ts'
 import { tokens as stateTokens } from '../store/state.ts'
 import type { MadeToken } from './create.ts'
 import { checkGrant } from './creation.ts'
+import { isExhausted } from './depletion.ts'
 import { tokenStatus } from './governed.ts'
 import { type Actor, mint, type TokenDependencies, tokenEvent } from './minting.ts'
 import { resealed } from './sealed-runtime-token.ts'
@@ -32,6 +33,7 @@ export async function rotateToken(
 ): Promise<RotatedToken> {
   const old = await requireToken(deps.ledger, actor.principal, id)
   refuseUnlessRotatable(old, deps.clock.now())
+  if (await isExhausted(deps.depletion, old)) throw new Failure('token_not_active')
   await checkGrant(actor.principal, old, deps.ledger)
   try {
     return await rotate(deps, actor, old, graceSeconds)
