@@ -1,8 +1,10 @@
 /** People: their record, how their e-mail address is written, and who may change whom (contract sections 3 and 4). */
+
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { nameText, noSecret } from '../tokens/free-text.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
 import type { Principal } from '../tokens/principal.ts'
 
@@ -38,12 +40,7 @@ export const userSchema = z.object({
 export type User = z.infer<typeof userSchema>
 
 /** Text that people read: trimmed, no control characters. */
-export const displayName = z
-  .string()
-  .trim()
-  .min(1)
-  .max(200)
-  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'Control characters are not allowed')
+export const displayName = nameText(200)
 
 /** Trims, and writes the domain in lower case (RFC 5321 section 2.4: only the domain is without case). */
 export function normaliseEmail(text: string): string {
@@ -57,7 +54,12 @@ export const emailSchema = z
   .string()
   .max(254)
   .transform(normaliseEmail)
-  .pipe(z.string().regex(/^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,189}$/u, 'Write an e-mail address: name@example.com'))
+  .pipe(
+    z
+      .string()
+      .regex(/^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,189}$/u, 'Write an e-mail address: name@example.com')
+      .refine(...noSecret),
+  )
 
 const columns = 'id, email, name, role, status, password_hash, created_at, version'
 

@@ -245,3 +245,23 @@ test('the policies of the creating token bind what it makes', async () => {
     expect([status, json.error.code, json.error.param]).toEqual([403, 'permission_denied', field])
   }
 })
+
+test('a secret in a name or in metadata is refused and not repeated, as are characters that deceive', async () => {
+  const secret = made.installation.adminToken ?? ''
+  const refusals: [object, string][] = [
+    [{ name: `for ${secret}` }, 'name'],
+    [{ name: 'in\u202Evoice' }, 'name'],
+    [{ metadata: { key: secret } }, 'metadata'],
+    [{ metadata: { [secret]: 'value' } }, 'metadata'],
+    [{ metadata: { key: 'a\u0007b' } }, 'metadata'],
+    [{ metadata: { 'a\nb': 'c' } }, 'metadata'],
+  ]
+  for (const [fields, param] of refusals) {
+    const { status, json } = await create(fields)
+    expect([status, json.error.param]).toEqual([422, param])
+    expect(JSON.stringify(json)).not.toContain(secret)
+  }
+  const unknown = await create({ [secret]: 1 }, { headers: { 'x-request-id': secret } })
+  expect(unknown.json.error.code).toBe('unknown_parameter')
+  expect(JSON.stringify(unknown.json)).not.toContain(secret)
+})

@@ -2,13 +2,15 @@
  * Budgets, consumer groups and access policies as their routes see them: what differs between the three. Gateways read
  * the rows in `state`; names are the ledger's (architecture, Two databases).
  */
+
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { fromNano, largestAmount, toNano } from '../lib/money.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { accessPolicies, budgets, consumerGroups } from '../store/state.ts'
+import { nameText } from '../tokens/free-text.ts'
 
-export const limitName = z.string().trim().min(1).max(100)
+export const limitName = nameText(100)
 
 type Columns = Record<string, string | number | null>
 
