@@ -19,6 +19,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
+import { recordAccessRefusal } from '../members/access-refusal.ts'
 import { createSessionAuthenticator } from '../members/authenticate-session.ts'
 import { ownOrigins } from '../members/browser.ts'
 import { firstStart } from '../members/first-start.ts'
@@ -187,6 +188,8 @@ function serve(
     gatewayRoutes: gatewayRouteDescriptions,
     ready: () => (draining ? { ok: false, reason: 'The control plane is shutting down' } : { ok: true }),
     metrics: () => metrics.text(),
+    refused: ({ principal, requestId, route, permission }) =>
+      recordAccessRefusal(shared, { principal, requestId }, { route, permission }),
     answered: metrics.answered,
   })
   const timer = setInterval(() => void housekeep(parts, log), housekeepingMilliseconds)
