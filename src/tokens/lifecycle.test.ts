@@ -317,3 +317,18 @@ test('a token that has used up a limit is neither cloned nor rotated', async () 
     expect([status, json.error.code]).toEqual([409, 'token_not_active'])
   }
 })
+
+test('a token that was only revoked can be revoked in an emergency, once, and keeps the instant of its end', async () => {
+  const { id, token_value } = await create()
+  const plain = (await call('DELETE', `/v1/tokens/${id}`)).json
+  made.clock.advance(5000)
+  const emergency = () =>
+    call('POST', `/v1/tokens/${id}/emergency-revoke`, { body: { explanation: 'leaked', revoke_active_sessions: true } })
+  const answers = await Promise.all([emergency(), emergency()])
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
+  const revoked = (await call('GET', `/v1/tokens/${id}`)).json
+  expect(revoked.revocation).toMatchObject({ at: plain.revocation.at, emergency: true, explanation: 'leaked' })
+  expect(made.announced.at(-1)?.deny).toEqual([hashSecret(token_value)])
+  expect((await emergency()).json.error.code).toBe('token_not_active')
+  expect(await eventsOf('token.emergency_revoked')).toHaveLength(1)
+})
