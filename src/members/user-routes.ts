@@ -1,15 +1,15 @@
 /** `/v1/users`: the people of the organization. */
+
 import { z } from 'zod'
 import { entityTag, requireVersion } from '../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import type { Statement } from '../store/open.ts'
-import type { Actor } from '../tokens/minting.ts'
 import type { Principal } from '../tokens/principal.ts'
-import { revokeToken } from '../tokens/revoke.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { changesOf, memberEvent, recordChange } from './member-event.ts'
+import { revokeTokensOf } from './revoke-tokens.ts'
 import { endSessionsOf } from './session.ts'
 import { newPasswordHash } from './sign-in.ts'
 import {
@@ -149,20 +149,10 @@ const updateUser = (dependencies: MemberDependencies): AnyRoute =>
         })
         await recordChange(dependencies.recorder, { event, ledger: updateStatements(before, after, newPassword) })
       }
-      if (after.status === 'disabled') await revokeTokensOf(dependencies, { principal, requestId }, id)
+      if (after.status === 'disabled') await revokeTokensOf(dependencies, { principal, requestId }, { userId: id })
       return await answer(dependencies, id)
     },
   })
-
-/** A person's tokens end with their access. One already revoked is left out, so a repeat finishes what was interrupted. */
-async function revokeTokensOf(dependencies: MemberDependencies, actor: Actor, userId: string): Promise<void> {
-  const inForce = await dependencies.ledger.read<{ id: string }>(
-    'select id from tokens where user_id = ? and revoked_at is null',
-    [userId],
-  )
-  const system = { ...actor, principal: { ...actor.principal, teamId: null, userId: null } }
-  for (const { id } of inForce) await (await revokeToken(dependencies, system, id)).propagation()
-}
 
 /** One's own password is changed by who knows the present one: a stolen session must not become a lasting one. */
 function assertNotOwnPassword({ kind, userId }: Principal, id: string, password: string | undefined): void {
