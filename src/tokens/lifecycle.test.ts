@@ -99,7 +99,8 @@ test('a rotation keeps profile and account, and ends the old token at once', asy
 
 test('within its grace period the old token works, and no longer than that', async () => {
   const old = await create({ roles: ['auditor'] })
-  await call('POST', `/v1/tokens/${old.id}/rotate`, { body: { grace_period_seconds: 60 } })
+  const rotated = await call('POST', `/v1/tokens/${old.id}/rotate`, { body: { grace_period_seconds: 60 } })
+  expect(Date.parse(rotated.json.propagation.effective_by)).toBe(made.clock.now() + 60_000)
   expect(made.announced.at(-1)?.deny).toEqual([])
   made.clock.advance(59_999)
   expect(await asCaller(old.token_value)).toBeUndefined()

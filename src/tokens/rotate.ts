@@ -95,6 +95,10 @@ async function rotate(
   return {
     token: { ...minted.token, version: head.version },
     secret: minted.secret,
-    propagation: () => deps.fleet.propagation(head.version),
+    async propagation() {
+      const told = await deps.fleet.propagation(head.version)
+      // Who has been told still accepts the old secret until its grace ends.
+      return { ...told, effective_by: timestamp(Math.max(Date.parse(told.effective_by), rotatedAt)) }
+    },
   }
 }
