@@ -94,7 +94,7 @@ const createUser = (dependencies: MemberDependencies): AnyRoute =>
         requestId,
         details: { user_id: id, role, has_password: passwordHash !== null },
       })
-      await recordChange(dependencies.recorder, { event, ledger: [insert] }, emailTaken)
+      await recordChange(dependencies.recorder, { event, ledger: [freeEmailGuard(email), insert] }, emailTaken)
       return await answer(dependencies, id)
     },
   })
@@ -186,6 +186,12 @@ function updateStatements(before: UserRow, after: UserRow, newPassword: boolean)
     ...(newPassword || after.status === 'disabled' ? endSessionsOf(id) : []),
   ]
 }
+
+/** Addresses of before may hold capitals, which the column's own constraint tells apart. */
+const freeEmailGuard = (email: string): Statement => ({
+  sql: 'insert into guards (holds) select 0 where exists (select 1 from users where lower(email) = ?)',
+  args: [email],
+})
 
 const emailTaken = { message: 'Somebody has this e-mail address already', param: 'email' }
 

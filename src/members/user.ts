@@ -42,11 +42,12 @@ export type User = z.infer<typeof userSchema>
 /** Text that people read: trimmed, no control characters. */
 export const displayName = nameText(200)
 
-/** Trims, and writes the domain in lower case (RFC 5321 section 2.4: only the domain is without case). */
+/**
+ * Trims and writes all of it in lower case: by RFC 5321 section 2.4 the local part may tell cases apart, but no two people
+ * are told apart so, and somebody else's address in capitals must not make a second account.
+ */
 export function normaliseEmail(text: string): string {
-  const trimmed = text.trim()
-  const at = trimmed.lastIndexOf('@')
-  return trimmed.slice(0, at + 1) + trimmed.slice(at + 1).replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+  return text.trim().replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
 
 /** An e-mail address as a body may hold it; the parsed value is normalised. At most 254 characters (RFC 5321 4.5.3.1). */
@@ -69,7 +70,9 @@ export async function findUser(ledger: Database, id: string): Promise<UserRow | 
 }
 
 export async function findUserByEmail(ledger: Database, email: string): Promise<UserRow | null> {
-  const [row] = await ledger.read<UserRow>(`select ${columns} from users where email = ?`, [normaliseEmail(email)])
+  const [row] = await ledger.read<UserRow>(`select ${columns} from users where lower(email) = ?`, [
+    normaliseEmail(email),
+  ])
   return row ?? null
 }
 
