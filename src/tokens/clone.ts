@@ -29,7 +29,7 @@ export async function cloneToken(
   if (wider !== null) throw new Failure('token_scope_widened', { param: wider })
   if (!tokenMetadata.safeParse(metadata).success) throw new Failure('invalid_parameter', { param: 'metadata' })
   checkProfile(source, scope)
-  await checkReferences(scope, deps, source.policyIds)
+  await checkReferences(scope, deps, source)
   await checkGrant(actor.principal, scope, deps.ledger)
 
   const only = await requireStateRow(deps.state, source.id)

@@ -155,7 +155,30 @@ test('a clone inherits what it does not narrow, and draws on the accounts of its
   expect((await eventsOf('token.cloned'))[0].details).toMatchObject({ reason: 'a test', source_token_id: source.id })
 })
 
+const addProvider = (name: string) =>
+  made.store.state.write([
+    {
+      sql: "insert into providers (id, name, kind, position, version) values (?, ?, 'simulator', 1, 1)",
+      args: [made.deps.newId(), name],
+    },
+  ])
+
+test('a provider that a token is bound to must exist, when it is made and when it is narrowed', async () => {
+  const { id } = await create()
+  const body = { bindings: { provider: 'nobody' } }
+  for (const answer of [
+    await call('POST', '/v1/tokens', { body: { name: 'one', purpose: 'general', ...body } }),
+    await call('POST', `/v1/tokens/${id}/clone`, { body }),
+    await call('PATCH', `/v1/tokens/${id}`, { body }),
+  ]) {
+    expect([answer.status, answer.json.error.param]).toEqual([422, 'bindings.provider'])
+  }
+  await addProvider('nobody')
+  expect((await call('PATCH', `/v1/tokens/${id}`, { body })).status).toBe(200)
+})
+
 test('whatever is wider is refused with the name of the first wider field, by clone and update alike', async () => {
+  await addProvider('simulator')
   const source = await create({
     max_budget: 2,
     max_requests: 5,
