@@ -23,7 +23,7 @@ export interface Api {
 }
 
 const envelopeSchema = z.object({
-  error: z.object({ message: z.string(), code: z.string() }),
+  error: z.object({ message: z.string(), code: z.string(), param: z.string().nullish() }),
   request_id: z.string().nullish(),
 })
 
@@ -70,7 +70,8 @@ async function refusal(answer: Response, apiUrl: string): Promise<ApiRefusal> {
   if (!parsed.success) return unintelligible(answer, apiUrl)
   const { error, request_id } = parsed.data
   const requestId = request_id ?? answer.headers.get('x-request-id')
-  return new ApiRefusal({ status: answer.status, code: error.code, message: error.message, requestId })
+  const { code, message, param = null } = error
+  return new ApiRefusal({ status: answer.status, code, message, param, requestId })
 }
 
 const unintelligible = (answer: Response, apiUrl: string): ApiRefusal =>

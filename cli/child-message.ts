@@ -6,6 +6,7 @@ const controlPlaneReady = z.object({
   ready: z.literal('control-plane'),
   base_url: z.string(),
   state_file: z.string(),
+  /** Said again, with the rest, when it is another one. */
   runtime_token: z.string(),
   /** On first start only, as the two that follow from it. */
   admin_token: z.string().nullable(),

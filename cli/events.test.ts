@@ -40,7 +40,10 @@ const page =
     Response.json({ events, next_cursor })
 
 const refusing = (status: number, code: string) => () =>
-  Response.json({ error: { message: 'No', type: 'access_denied', param: null, code }, request_id: 'r-1' }, { status })
+  Response.json(
+    { error: { message: 'No', type: 'access_denied', param: 'since', code }, request_id: 'r-1' },
+    { status },
+  )
 
 const terminal = () =>
   recordingTerminal({ environment: { SERVICE_API_URL: server.url.origin, SERVICE_API_TOKEN: 'gth_sesame' } })
@@ -145,7 +148,7 @@ test('a refusal is reported with its code, what to do next and no token, and exi
   const screen = terminal()
   expect(await main(['events', 'tail', '--since', '1h'], screen)).toBe(1)
   expect(screen.noted()).toContain('error: No\n')
-  expect(screen.noted()).toContain('code permission_denied, status 403, request r-1')
+  expect(screen.noted()).toContain('code permission_denied, status 403, field since, request r-1')
   expect(screen.noted()).not.toContain('sesame')
 })
 

@@ -25,7 +25,8 @@ export interface Lifecycle {
   settings: Settings
   listen: 'control_plane_listen' | 'gateway_listen'
   log: Log
-  start(): Promise<Serving>
+  /** `say` tells the supervisor, where there is one, something else later on. */
+  start(say: (message: ChildMessage) => Promise<void>): Promise<Serving>
   /** How long a drain may take beyond `drain_seconds`, in milliseconds. */
   recordingMilliseconds?: number
   /** Announces to a person; called only where there is no supervisor to tell. */
@@ -45,7 +46,7 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   const stopped = stopRequest(supervised)
   let serving: Serving
   try {
-    serving = await start()
+    serving = await start(supervised ? tellSupervisor : async () => undefined)
     const message = await Promise.race([serving.ready, stopped.then(() => null)])
     if (message !== null && supervised) {
       process.on('message', (said) => {

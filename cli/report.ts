@@ -7,12 +7,21 @@ export class ApiRefusal extends Error {
   override readonly name = 'ApiRefusal'
   readonly status: number
   readonly code: string
+  /** The field that is at fault. */
+  readonly param: string | null
   readonly requestId: string | null
 
-  constructor(refusal: { status: number; code: string; message: string; requestId: string | null }) {
+  constructor(refusal: {
+    status: number
+    code: string
+    message: string
+    param?: string | null
+    requestId: string | null
+  }) {
     super(refusal.message)
     this.status = refusal.status
     this.code = refusal.code
+    this.param = refusal.param ?? null
     this.requestId = refusal.requestId
   }
 }
@@ -39,9 +48,9 @@ const usageCodes: ReadonlySet<string> = new Set<FailureCode>(['usage', 'invalid_
 export function report(thrown: unknown, terminal: Terminal): number {
   if (thrown instanceof ApiRefusal) {
     terminal.note(`error: ${thrown.message}`)
-    terminal.note(
-      `  code ${thrown.code}, status ${thrown.status}${thrown.requestId ? `, request ${thrown.requestId}` : ''}`,
-    )
+    const where = thrown.param === null ? '' : `, field ${thrown.param}`
+    const which = thrown.requestId === null ? '' : `, request ${thrown.requestId}`
+    terminal.note(`  code ${thrown.code}, status ${thrown.status}${where}${which}`)
     if (advice[thrown.code]) terminal.note(`  ${advice[thrown.code]}`)
     return 1
   }

@@ -23,19 +23,21 @@ export const controlPlaneCommand = (terminal: Terminal): Leaf =>
         settings,
         log,
         listen: 'control_plane_listen',
-        async start() {
+        async start(say) {
           await holdDatabases(settings.data)
           const { controlPlane } = await import('../src/app/control-plane.ts')
           const environment = process.env
-          const plane = await controlPlane({ settings, environment, clock: systemClock, newId, log })
-          const ready = Promise.resolve({
+          const onRuntimeToken = (runtime_token: string) => void say({ ...message, runtime_token })
+          const plane = await controlPlane({ settings, environment, clock: systemClock, newId, log, onRuntimeToken })
+          const message = {
             ready: 'control-plane',
             base_url: plane.baseUrl,
             state_file: plane.stateFile,
             runtime_token: plane.runtimeToken,
             admin_token: plane.adminToken,
             setup_url: plane.setupUrl,
-          } as const)
+          } as const
+          const ready = Promise.resolve(message)
           return { ready, announced: () => plane.shown(), drain: () => plane.drain() }
         },
         async announce(message) {

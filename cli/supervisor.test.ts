@@ -112,3 +112,22 @@ test('a child that crashes without a word is given up with how it ended', async 
   expect(child.ready).rejects.toMatchObject({ code: 'process_failed', message: expect.stringContaining('SIGKILL') })
   await child.ready.catch(() => undefined)
 })
+
+test('a child that is renewed drains, starts again with the new environment, and everything it says is told', async () => {
+  const path = join(directory, 'renewed.js')
+  writeFileSync(path, `process.send({ ready: 'gateway', url: process.env.WHICH })\n${drainOnTerm}`)
+  const said: string[] = []
+  const child = keepRunning({
+    name: 'gateway',
+    command: [process.execPath, path],
+    environment: { ...process.env, WHICH: 'one' },
+    clock: systemClock,
+    log: silentLog,
+    onMessage: (message) => void (message.ready === 'gateway' && said.push(message.url)),
+  })
+  await child.ready
+  await child.renew({ ...process.env, WHICH: 'two' }, 5000)
+  await eventually(async () => said.length === 2)
+  expect(said).toEqual(['one', 'two'])
+  await child.stop(5000)
+})

@@ -34,13 +34,19 @@ export interface ChildOptions {
   environment: Readonly<Record<string, string | undefined>>
   clock: Clock
   log: Log
+  /** Told of all that it says once it is ready, also after a restart. */
+  onMessage?(message: ReadyMessage): void
 }
+
+export type ReadyMessage = Exclude<ChildMessage, { ready: false }>
 
 export interface Child {
   /** What the child said when it first became ready; rejects where it never did. */
-  ready: Promise<Exclude<ChildMessage, { ready: false }>>
+  ready: Promise<ReadyMessage>
   /** Tells it, now and after each restart, that what it said has reached whom it is for. */
   announced(): void
+  /** Lets it drain for `milliseconds` at most and starts it again with another environment. */
+  renew(environment: ChildOptions['environment'], milliseconds: number): Promise<void>
   /** Does not start it again when it ends. */
   retire(): void
   /** Asks it to drain, kills it when `milliseconds` have passed; resolves when it is gone and stays gone. */
@@ -48,19 +54,21 @@ export interface Child {
 }
 
 export function keepRunning(options: ChildOptions): Child {
-  const ready = Promise.withResolvers<Exclude<ChildMessage, { ready: false }>>()
+  const ready = Promise.withResolvers<ReadyMessage>()
   const stopping = Promise.withResolvers<void>()
   let stopped = false
   let announced = false
   let current: Run | null = null
+  let { environment } = options
 
   async function restart(): Promise<void> {
     let delay: number | null = null
     let wasReady = false
     for (let starts = 1; !stopped; starts++) {
-      const run = startChild(options, (message) => {
+      const run = startChild({ ...options, environment }, (message) => {
         wasReady = true
         ready.resolve(message)
+        options.onMessage?.(message)
         if (announced) current?.tell(announcedMessage)
       })
       current = run
@@ -91,6 +99,10 @@ export function keepRunning(options: ChildOptions): Child {
       announced = true
       current?.tell(announcedMessage)
     },
+    async renew(next, milliseconds) {
+      environment = next
+      await current?.stop(milliseconds)
+    },
     retire,
     async stop(milliseconds) {
       retire()
@@ -119,7 +131,7 @@ const lastWordsMilliseconds = 250
 
 function startChild(
   { name, command, environment, clock, log }: ChildOptions,
-  onReady: (message: Exclude<ChildMessage, { ready: false }>) => void,
+  onReady: (message: ReadyMessage) => void,
 ): Run {
   let readyAt: number | null = null
   let failure: Failure | null = null
@@ -136,7 +148,7 @@ function startChild(
       if (parsed.data.ready === false) {
         failure = failureOf(parsed.data)
       } else {
-        readyAt = clock.monotonic()
+        readyAt ??= clock.monotonic()
         onReady(parsed.data)
       }
     },

@@ -18,7 +18,7 @@ import { recordingTime } from './lifecycle.ts'
 import { readSettings, settingFlags } from './settings.ts'
 import { dataFailure, startFailure } from './start-failure.ts'
 import { stopSignal } from './stop-signal.ts'
-import { type Child, keepRunning } from './supervisor.ts'
+import { type Child, type ChildOptions, keepRunning } from './supervisor.ts'
 import type { Terminal } from './terminal.ts'
 
 export const up = (terminal: Terminal): Leaf =>
@@ -122,28 +122,32 @@ async function start(
   stop: StopRequest,
 ): Promise<Started | null> {
   const log = createLog({ level: settings.log_level, fields: { process: 'up' }, destination: 'stderr' })
-  const keep = (name: string, more: readonly string[], environment: Record<string, string | undefined>) => {
-    const child = keepRunning({ name, command: [...self(), name, ...more], environment, clock: systemClock, log })
+  const keep = (kept: Pick<ChildOptions, 'name' | 'environment' | 'onMessage'>, ...more: readonly string[]) => {
+    const child = keepRunning({ ...kept, command: [...self(), kept.name, ...more], clock: systemClock, log })
     children.unshift(child)
-    return child.ready
+    return child
   }
   const { api_url: _, api_token: __, ...own } = settings
-  const plane = await keep('control-plane', [], { ...withoutServiceVariables(), ...settingsEnvironment(own) })
+  let handedOver: string | null = null
+  const plane = await keep({
+    name: 'control-plane',
+    environment: { ...withoutServiceVariables(), ...settingsEnvironment(own) },
+    onMessage(message) {
+      if (message.ready !== 'control-plane' || handedOver === null || message.runtime_token === handedOver) return
+      handedOver = message.runtime_token
+      log.warn({ child: 'gateway' }, 'The gateway has another runtime token: it is started again with it')
+      void children[0]?.renew(gatewayEnvironment(own, handedOver), settings.drain_seconds * 1000 + recordingTime + 500)
+    },
+  }).ready
   if (plane.ready !== 'control-plane') throw new Failure('process_failed')
   if (stop.wasAsked()) {
     keepToken({ settings, plane, terminal })
     return null
   }
   try {
-    const gatewayEnvironment = {
-      ...withoutSecrets(withoutServiceVariables()),
-      ...settingsEnvironment({ ...own, master_key: undefined }),
-      // Bun lets 256 calls to providers run at once unless told otherwise before it starts; the rest would hang.
-      BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
-      SERVICE_API_URL: localUrl(settings.control_plane_listen),
-      SERVICE_API_TOKEN: plane.runtime_token,
-    }
-    const gateway = await keep('gateway', ['--state-file', plane.state_file], gatewayEnvironment)
+    handedOver = plane.runtime_token
+    const environment = gatewayEnvironment(own, handedOver)
+    const gateway = await keep({ name: 'gateway', environment }, '--state-file', plane.state_file).ready
     if (gateway.ready !== 'gateway') throw new Failure('process_failed')
     return { plane, gatewayUrl: settings.gateway_url ?? gateway.url }
   } catch (error) {
@@ -151,6 +155,15 @@ async function start(
     throw error
   }
 }
+
+const gatewayEnvironment = (own: Omit<Settings, 'api_url' | 'api_token'>, runtimeToken: string): Environment => ({
+  ...withoutSecrets(withoutServiceVariables()),
+  ...settingsEnvironment({ ...own, master_key: undefined }),
+  // Bun lets 256 calls to providers run at once unless told otherwise before it starts; the rest would hang.
+  BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
+  SERVICE_API_URL: localUrl(own.control_plane_listen),
+  SERVICE_API_TOKEN: runtimeToken,
+})
 
 /** The command line of this executable, also where it runs from source. */
 const self = (): string[] => (Bun.main.startsWith('/$bunfs/') ? [process.execPath] : [process.execPath, Bun.main])

@@ -125,6 +125,11 @@ export const failures = {
   token_state_stale: row(503, 'service_unavailable', 'This gateway has had no news of its token state for too long'),
   event_outbox_full: row(503, 'service_unavailable', 'This gateway cannot record more events at the moment'),
   draining: row(503, 'service_unavailable', 'This gateway is shutting down: send the request again'),
+  runtime_token_refused: row(
+    503,
+    'service_unavailable',
+    'The control plane refuses the runtime token of this gateway: restart it with one that is in force',
+  ),
   not_ready: row(503, 'service_unavailable', 'This gateway is still starting'),
   dependency_unavailable: row(503, 'service_unavailable', 'A part that this needs does not answer: retry shortly'),
 

@@ -20,7 +20,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   escalations: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens'],
   usage: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
   providers: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens/principal.ts', 'dialects/json-value.ts'],
-  api: ['failure.ts', 'version.ts', 'lib', 'tokens/permissions.ts', 'tokens/principal.ts', 'store'],
+  api: ['failure.ts', 'version.ts', 'lib', 'tokens/permissions.ts', 'tokens/principal.ts', 'tokens/secret.ts', 'store'],
   events: [
     'store',
     'failure.ts',

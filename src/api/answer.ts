@@ -3,6 +3,7 @@ import { asFailure, envelope, Failure, mustNotRetry } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { isRequestId } from '../lib/request-id.ts'
+import { holdsSecret } from '../tokens/secret.ts'
 
 /** Nothing that the API answers may be kept, sniffed, framed or run as a page. */
 const securityHeaders: Readonly<Record<string, string>> = {
@@ -12,10 +13,10 @@ const securityHeaders: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
 }
 
-/** The client's `x-request-id` where it has the right form, otherwise a new one (contract section 2). */
+/** The client's `x-request-id` where it has the right form and is no secret, otherwise a new one (contract section 2). */
 export function requestIdOf(request: Request, newId: NewId): string {
   const sent = request.headers.get('x-request-id')
-  return sent !== null && isRequestId(sent) ? sent : newId()
+  return sent !== null && isRequestId(sent) && !holdsSecret(sent) ? sent : newId()
 }
 
 /** Puts the headers on that every answer has; what a route has set itself stays. */

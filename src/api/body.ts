@@ -1,6 +1,7 @@
 /** Reads and checks what comes in: size, encoding, JSON, depth, then the route's zod schema. Nothing of it is echoed. */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
+import { holdsSecret } from '../tokens/secret.ts'
 
 /** Contract section 2, Limits. */
 export const bodyLimitBytes = 10 * 1024 * 1024
@@ -68,7 +69,8 @@ function jsonDepth(text: string): number {
 export function readQuery(url: URL): Record<string, string> {
   const query = new Map<string, string>()
   for (const [name, value] of url.searchParams) {
-    if (query.has(name)) throw new Failure('invalid_parameter', { message: 'Given more than once', param: name })
+    if (query.has(name))
+      throw new Failure('invalid_parameter', { message: 'Given more than once', param: dotted([name]) })
     query.set(name, value)
   }
   return Object.fromEntries(query)
@@ -91,7 +93,12 @@ export function validate<Output>(schema: z.ZodType<Output>, value: unknown): Out
   throw new Failure('invalid_parameter', { message, param: dotted(issue.path) })
 }
 
-const dotted = (path: readonly PropertyKey[]): string => path.map(String).join('.').slice(0, 256)
+/** The path as it was sent, up to a name that holds a secret. */
+function dotted(path: readonly PropertyKey[]): string {
+  const names = path.map(String)
+  const secret = names.findIndex(holdsSecret)
+  return (secret < 0 ? names : names.slice(0, secret)).join('.').slice(0, 256)
+}
 
 /** The same schema, refusing unknown fields where the route's author left that open. */
 export const refusingUnknown = (schema: z.ZodType): z.ZodType =>

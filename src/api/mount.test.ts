@@ -19,6 +19,8 @@ let making: Promise<void> = Promise.resolve()
 let thrown: unknown = null
 const logged: unknown[] = []
 const answered: unknown[] = []
+const refusals: unknown[] = []
+let ledgerFails = false
 const note = (fields: unknown) => void logged.push(fields)
 
 const writer: Principal = { ...anonymous, kind: 'token', name: 'token:1', permissions: new Set(['tokens:write']) }
@@ -103,6 +105,10 @@ beforeAll(async () => {
     ready: () => ({ ok: false, reason: 'the state is still loading' }),
     metrics: async () => 'gatehouse_test 1\n',
     answered: (answer) => answered.push(answer),
+    async refused(told) {
+      refusals.push(told)
+      if (ledgerFails) throw new Error('disk full')
+    },
   })
 })
 afterAll(() => databases.remove())
@@ -412,4 +418,17 @@ describe('health', () => {
   test('/metrics gives what is counted', async () => {
     expect(await read('/metrics')).toEqual({ status: 200, text: 'gatehouse_test 1\n' })
   })
+})
+
+test('a change without its permission is told of, a read is not, and what cannot be told is refused all the same', async () => {
+  refusals.length = 0
+  const asReader = (id: string) =>
+    send(thing, { body: name, headers: { authorization: 'Bearer reader', 'x-request-id': id } })
+  expect((await asReader('one')).status).toBe(403)
+  expect(refusals).toMatchObject([
+    { requestId: 'one', route: 'POST /v1/things/{id}', permission: 'tokens:write', principal: { name: 'token:3' } },
+  ])
+  ledgerFails = true
+  expect((await asReader('two')).status).toBe(403)
+  ledgerFails = false
 })

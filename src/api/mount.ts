@@ -34,8 +34,18 @@ export interface MountOptions {
   gatewayRoutes: readonly GatewayRouteDescription[]
   ready(): { ok: boolean; reason?: string }
   metrics(): Promise<string>
+  /** Told of a change that its caller lacks the permission for. Where this fails, the caller is refused all the same. */
+  refused?(refusal: Refusal): Promise<void>
   /** Told of every answer; `path` is the route's pattern, or null where there is no such route. */
   answered?(answer: { method: string; path: string | null; status: number; seconds: number }): void
+}
+
+export interface Refusal {
+  principal: Principal
+  requestId: string
+  /** As the routes write it: `POST /v1/tokens`. */
+  route: string
+  permission: Access
 }
 
 export function mount(options: MountOptions): { fetch(request: Request): Promise<Response> } {
@@ -123,7 +133,10 @@ function callOf(options: MountOptions, route: AnyRoute): Handle {
   const bodySchema = route.body && refusingUnknown(route.body)
   return async (request, rawParams, requestId) => {
     const principal = route.access === 'public' ? anonymous : await options.authenticate(request)
-    requireAccess(route.access, principal)
+    if (!mayCall(route.access, principal)) {
+      await tellOfRefusal(options, route, principal, requestId)
+      throw refusalOf(route.access, principal)
+    }
     const bytes = await bodyBytes(route, request)
     const url = new URL(request.url)
     const call = {
@@ -152,16 +165,41 @@ function callOf(options: MountOptions, route: AnyRoute): Handle {
   }
 }
 
-function requireAccess(access: Access, principal: Principal): void {
-  if (access === 'public') return
-  if (principal.kind === 'anonymous') throw new Failure('missing_api_key')
-  if (access === 'signed-in') return
-  if (access === 'runtime:session') {
-    if (principal.kind === 'runtime') return
-    throw new Failure('permission_denied', { message: "Only a gateway's session may do this" })
-  }
-  if (!principal.permissions.has(access)) {
-    throw new Failure('permission_denied', { message: `This needs the permission ${access}` })
+function mayCall(access: Access, principal: Principal): boolean {
+  if (access === 'public') return true
+  if (principal.kind === 'anonymous') return false
+  if (access === 'signed-in') return true
+  if (access === 'runtime:session') return principal.kind === 'runtime'
+  return principal.permissions.has(access) && !beyondTeam(access, principal)
+}
+
+/** Permissions to change what holds for the whole organization: a token of one team has no say in that. */
+const organizationWide: ReadonlySet<Access> = new Set<Access>(['catalog:write', 'policies:write'])
+
+const beyondTeam = (access: Access, { kind, teamId }: Principal): boolean =>
+  kind === 'token' && teamId !== null && organizationWide.has(access)
+
+function refusalOf(access: Access, principal: Principal): Failure {
+  if (principal.kind === 'anonymous') return new Failure('missing_api_key')
+  const message = beyondTeam(access, principal)
+    ? 'A token bound to a team may not change what holds for the whole organization'
+    : `This needs the permission ${access}`
+  return new Failure('permission_denied', {
+    message: access === 'runtime:session' ? "Only a gateway's session may do this" : message,
+  })
+}
+
+async function tellOfRefusal(
+  { refused, log }: MountOptions,
+  { method, path, access, internal }: AnyRoute,
+  principal: Principal,
+  requestId: string,
+): Promise<void> {
+  if (method === 'GET' || internal || principal.kind === 'anonymous' || refused === undefined) return
+  try {
+    await refused({ principal, requestId, route: `${method} ${path}`, permission: access })
+  } catch (error) {
+    log.error({ request_id: requestId, error: String(error) }, 'A refusal was not recorded')
   }
 }
 

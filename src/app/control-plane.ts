@@ -19,6 +19,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
+import { recordAccessRefusal } from '../members/access-refusal.ts'
 import { createSessionAuthenticator } from '../members/authenticate-session.ts'
 import { ownOrigins } from '../members/browser.ts'
 import { firstStart } from '../members/first-start.ts'
@@ -47,6 +48,8 @@ export interface ControlPlaneOptions {
   clock: Clock
   newId: NewId
   log: Log
+  /** Told the new secret when the runtime token of the gateway on this host is rotated. */
+  onRuntimeToken(secret: string): void
 }
 
 export interface ControlPlane {
@@ -132,7 +135,10 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
 
 type Parts = Awaited<ReturnType<typeof wire>>
 
-function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Parts): { drain(): Promise<void> } {
+function serve(
+  { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
+  parts: Parts,
+): { drain(): Promise<void> } {
   const { shared, lanes, addresses, lastUse } = parts
   const { state, ledger } = shared
   const metrics = createControlPlaneMetrics()
@@ -154,7 +160,7 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
   let draining = false
   const api = mount({
     routes: [
-      ...tokenRoutes({ ...shared, fleet: lanes.fleet }),
+      ...tokenRoutes({ ...shared, fleet: lanes.fleet, onRuntimeToken }),
       ...memberRoutes({
         ...shared,
         fleet: lanes.fleet,
@@ -182,6 +188,8 @@ function serve({ settings, clock, newId, log }: ControlPlaneOptions, parts: Part
     gatewayRoutes: gatewayRouteDescriptions,
     ready: () => (draining ? { ok: false, reason: 'The control plane is shutting down' } : { ok: true }),
     metrics: () => metrics.text(),
+    refused: ({ principal, requestId, route, permission }) =>
+      recordAccessRefusal(shared, { principal, requestId }, { route, permission }),
     answered: metrics.answered,
   })
   const timer = setInterval(() => void housekeep(parts, log), housekeepingMilliseconds)

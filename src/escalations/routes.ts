@@ -1,4 +1,5 @@
 /** `/v1/escalations`: the queue that people decide about (contract section 10). */
+
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
 import { entityTag } from '../api/entity-tag.ts'
@@ -6,6 +7,7 @@ import { pageQuery } from '../api/page.ts'
 import { type AnyRoute, type Call, route } from '../api/route.ts'
 import { sinceInstant, sinceSchema } from '../events/since.ts'
 import { Failure } from '../failure.ts'
+import { noteText } from '../tokens/free-text.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { settleQueue } from './arrivals.ts'
 import { claim, type DecisionDependencies, type Reviewer, resolve, unclaim } from './decide.ts'
@@ -101,7 +103,7 @@ const decide = (deps: DecisionDependencies): AnyRoute =>
     params: idParams,
     body: z.strictObject({
       resolution: z.enum(resolutions),
-      note: z.string().trim().max(2000).optional().describe('Why, for the record'),
+      note: noteText(2000).optional().describe('Why, for the record'),
       grant_once_seconds: z
         .number()
         .int()

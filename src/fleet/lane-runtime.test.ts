@@ -197,12 +197,14 @@ describe('a lane', () => {
     expect(other.view.providers()).toEqual([])
   })
 
-  test('loses its session when its runtime token is revoked, and becomes stale', async () => {
+  test('loses its session when its runtime token is revoked, says so at once, and becomes stale', async () => {
     const clock = movableClock()
     const lane = await fleet.lane('a', { clock, random: () => 0 })
     await until(() => lane.ready().ok)
     fleet.revoke(fleet.runtimeTokenHash)
     await until(() => lane.counters.connected === 0)
+    await until(() => !lane.ready().ok)
+    expect(lane.ready().reason).toContain('restart')
     expect(await fleet.ledger.read('select * from runtime_sessions')).toEqual([])
     clock.skip(301_000)
     await Bun.sleep(120)

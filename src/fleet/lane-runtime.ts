@@ -150,6 +150,10 @@ class RunningLane implements LaneRuntime {
       beatEveryMs: options.beatEveryMs ?? 1000,
       lingerMs: options.shipLingerMs ?? 3,
       onBootstrap: (reply) => this.#bootstrapped(reply),
+      onRefused: () => {
+        const { code, message } = new Failure('runtime_token_refused')
+        log.error({ code }, message)
+      },
       onDenied: (hashes) => this.#denied(hashes),
       onCut: (hashes) => {
         for (const listener of this.#cutListeners) listener(hashes)
@@ -188,7 +192,7 @@ class RunningLane implements LaneRuntime {
   }
 
   ready(): { ok: boolean; reason?: string } {
-    const failure = this.#obstacle()
+    const failure = this.#session.tokenRefused ? new Failure('runtime_token_refused') : this.#obstacle()
     return failure === null ? { ok: true } : { ok: false, reason: failure.message }
   }
 

@@ -113,6 +113,11 @@ export class LaneSession {
     return await client.slots(await this.#session.ensure(), { lane, stream_id: streamId, cells })
   }
 
+  /** Whether the control plane refuses the runtime token: then nothing but another token helps. */
+  get tokenRefused(): boolean {
+    return this.#session.tokenRefused
+  }
+
   get #stopped(): boolean {
     return this.#stopping.signal.aborted
   }

@@ -1,5 +1,5 @@
 /** The session credential of an instance: bootstrapped when it is first needed, renewed after two thirds of its life. */
-import { Failure } from '../failure.ts'
+import { asFailure, Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import { version } from '../version.ts'
 import type { ControlClient } from './control-client.ts'
@@ -12,6 +12,8 @@ export interface RuntimeSessionOptions {
   clock: Clock
   /** Takes in keys and limits; false where this instance belongs to another gateway. */
   onBootstrap(reply: BootstrapReply): Promise<boolean>
+  /** The control plane has begun to refuse the runtime token itself. */
+  onRefused(): void
 }
 
 export class RuntimeSession {
@@ -19,6 +21,7 @@ export class RuntimeSession {
   #token: string | null = null
   #renewAt = 0
   #bootstrapping: Promise<void> | null = null
+  #tokenRefused = false
 
   constructor(options: RuntimeSessionOptions) {
     this.#options = options
@@ -27,6 +30,11 @@ export class RuntimeSession {
   /** The credential as it is, for calls that are not worth waiting for a bootstrap. */
   get token(): string | null {
     return this.#token
+  }
+
+  /** Whether the control plane refused the runtime token when it was last shown. */
+  get tokenRefused(): boolean {
+    return this.#tokenRefused
   }
 
   /** Whether it should be renewed, though it still serves. */
@@ -51,6 +59,11 @@ export class RuntimeSession {
     this.#token = null
   }
 
+  #tokenIsRefused(): void {
+    if (!this.#tokenRefused) this.#options.onRefused()
+    this.#tokenRefused = true
+  }
+
   /** Bootstrap has something new to give. */
   renewSoon(): void {
     this.#renewAt = this.#options.clock.monotonic()
@@ -58,7 +71,13 @@ export class RuntimeSession {
 
   async #bootstrap(): Promise<void> {
     const { client, runtimeToken, instanceId, clock } = this.#options
-    const reply = await client.bootstrap(runtimeToken, { instance_id: instanceId, version, lanes: 1 })
+    const reply = await client
+      .bootstrap(runtimeToken, { instance_id: instanceId, version, lanes: 1 })
+      .catch((error: unknown) => {
+        if (asFailure(error).status === 401) this.#tokenIsRefused()
+        throw error
+      })
+    this.#tokenRefused = false
     if (!(await this.#options.onBootstrap(reply))) throw new Failure('conflict')
     const lifetime = Date.parse(reply.session.expires_at) - Date.parse(reply.now)
     this.#token = reply.session.token

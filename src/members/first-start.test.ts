@@ -108,3 +108,30 @@ test('what was made is in the events, and no secret is', async () => {
   expect(text).not.toContain(adminToken ?? '')
   expect(text).not.toContain(runtimeToken)
 })
+
+const newStart = () => firstStart(prepared.options)
+const runtimeTokens = () => prepared.store.ledger.read("select id from tokens where purpose = 'gateway_runtime'")
+
+test('a runtime token that was revoked is replaced by one for the same gateway, by several starts at once', async () => {
+  const { runtimeToken } = await newStart()
+  const before = await principalOf(runtimeToken)
+  await prepared.store.state.write([{ sql: 'update tokens set revoked_at = 1 where id = ?', args: [before.tokenId] }])
+  const starts = await Promise.all(Array.from({ length: 5 }, newStart))
+  expect(new Set(starts.map((start) => start.runtimeToken)).size).toBe(1)
+  const after = await principalOf(starts[0]?.runtimeToken ?? '')
+  expect(after).toMatchObject({ gatewayId: before.gatewayId, roles: ['runtime'] })
+  expect(after.tokenId).not.toBe(before.tokenId)
+  expect(await runtimeTokens()).toHaveLength(2)
+  expect((await newStart()).runtimeToken).toBe(starts[0]?.runtimeToken ?? '')
+})
+
+test('a start after the gateway of a revoked runtime token was deleted makes another gateway', async () => {
+  const { runtimeToken } = await newStart()
+  const { gatewayId } = await principalOf(runtimeToken)
+  await prepared.store.state.write([
+    { sql: 'update tokens set revoked_at = 1 where gateway_id = ?', args: [gatewayId] },
+    { sql: 'update gateways set deleted = 1', args: [] },
+  ])
+  const after = await principalOf((await newStart()).runtimeToken)
+  expect(after.gatewayId).not.toBe(gatewayId)
+})

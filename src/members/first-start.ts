@@ -6,7 +6,9 @@
  *      drawn at random: the secrets of both tokens and the prompt-hash key, sealed. It happens whole or not at all.
  *   2. The gateway with its runtime token, then the administrator token, each one change guarded by the hash of its
  *      secret. A start that finds one of them missing makes it, with the secret of step 1.
- *   3. Once the administrator token has been handed over, `shown` removes its sealed secret; until then each start
+ *   3. A runtime token that has been revoked, rotated or has expired is replaced: the start that first seals another secret
+ *      in its place decides which, and all hand over that one.
+ *   4. Once the administrator token has been handed over, `shown` removes its sealed secret; until then each start
  *      hands over the same one.
  *
  * Secrets in the ledger: `runtime-token`, `admin-token` (until it is shown), both as text; `prompt-hash-key`, as JSON
@@ -21,11 +23,13 @@ import type { NewId } from '../lib/ids.ts'
 import { memberships, organizations, teams, users } from '../store/ledger.ts'
 import { keepSecret, openSecret } from '../store/master-key.ts'
 import type { Database } from '../store/open.ts'
-import { insertRow, newStateVersion } from '../store/rows.ts'
-import { gateways } from '../store/state.ts'
+import { fromRow, insertRow, newStateVersion } from '../store/rows.ts'
+import { gateways, tokens as stateTokens } from '../store/state.ts'
+import { tokenStatus } from '../tokens/governed.ts'
 import { type Draft, mint, scopeDetails, tokenEvent } from '../tokens/minting.ts'
 import { anonymous, type Principal } from '../tokens/principal.ts'
 import type { TokenScope } from '../tokens/scope.ts'
+import { sealedRuntimeToken } from '../tokens/sealed-runtime-token.ts'
 import { hashSecret, makeSecret } from '../tokens/secret.ts'
 
 export interface FirstStartOptions {
@@ -52,20 +56,19 @@ export interface Installation {
 export const installer: Principal = { ...anonymous, name: 'system:start' }
 const requestId = 'start'
 
-const names = { runtime: 'runtime-token', admin: 'admin-token', promptHash: 'prompt-hash-key' } as const
+const names = { admin: 'admin-token', promptHash: 'prompt-hash-key' } as const
 
 /** Makes what is missing of a new installation, and gives what this process needs of it. */
 export async function firstStart(options: FirstStartOptions): Promise<Installation> {
   const { ledger, masterKey } = options
   if ((await organization(ledger)) === null) await makeOrganization(options)
   const made = await organization(ledger)
-  const runtimeToken = await openSecret(ledger, masterKey, names.runtime)
+  const runtimeToken = await runtimeTokenInForce(options)
   if (made === null || runtimeToken === null) {
     throw new Failure('conflict', {
       message: 'The ledger is not one that this product made: its first records are missing',
     })
   }
-  await makeRuntimeToken(options, runtimeToken)
   const adminToken = await openSecret(ledger, masterKey, names.admin)
   if (adminToken !== null) await makeAdminToken(options, adminToken)
   return {
@@ -112,7 +115,7 @@ async function makeOrganization(options: FirstStartOptions): Promise<void> {
           createdAt,
         }),
         insertRow(memberships, { teamId, userId, createdAt }),
-        keepSecret(masterKey, names.runtime, makeSecret('token', randomBytes), createdAt),
+        keepSecret(masterKey, sealedRuntimeToken.name, makeSecret('token', randomBytes), createdAt),
         keepSecret(masterKey, names.admin, makeSecret('token', randomBytes), createdAt),
         keepSecret(masterKey, names.promptHash, promptHashKey, createdAt),
       ],
@@ -155,9 +158,24 @@ async function makeAdminToken(options: FirstStartOptions, secret: string): Promi
   })
 }
 
+/** The sealed runtime token, made where it is missing and replaced where it no longer serves; null where none is kept. */
+async function runtimeTokenInForce(options: FirstStartOptions): Promise<string | null> {
+  const { state, ledger, clock, randomBytes } = options
+  const sealed = await sealedRuntimeToken.read(options)
+  if (sealed === null) return null
+  const [row] = await state.read('select * from tokens where hash = ?', [hashSecret(sealed.secret)])
+  const token = row === undefined ? null : fromRow(stateTokens, row)
+  if (token === null) await makeRuntimeToken(options, sealed.secret)
+  // One that is rotated with a grace period would leave its gateway alone when that ends.
+  if (token === null || (token.rotatedAt === null && tokenStatus(token, clock.now()) === 'active')) return sealed.secret
+  await ledger.write([sealedRuntimeToken.replace(options, sealed, makeSecret('token', randomBytes))])
+  return await runtimeTokenInForce(options)
+}
+
 async function makeRuntimeToken(options: FirstStartOptions, secret: string): Promise<void> {
   const teamId = await defaultTeam(options.ledger)
-  const gatewayId = options.newId()
+  const formerGateway = await gatewayOfFormer(options)
+  const gatewayId = formerGateway ?? options.newId()
   const draft: Draft & { secret: string } = {
     name: 'local gateway',
     metadata: {},
@@ -167,7 +185,21 @@ async function makeRuntimeToken(options: FirstStartOptions, secret: string): Pro
     createdBy: installer.name,
     secret,
   }
-  await makeOnce(options, draft, [insertRow(gateways, { id: gatewayId, name: 'local' }, { version: newStateVersion })])
+  const gateway = insertRow(gateways, { id: gatewayId, name: 'local' }, { version: newStateVersion })
+  await makeOnce(options, draft, formerGateway === null ? [gateway] : [])
+}
+
+/** The gateway that runtime tokens of former starts are for, unless it has been deleted. */
+async function gatewayOfFormer({ state, ledger }: FirstStartOptions): Promise<string | null> {
+  const [former] = await ledger.read<{ gateway_id: string }>(
+    `select gateway_id from tokens where purpose = 'gateway_runtime' and created_by = ? order by created_at desc, id desc limit 1`,
+    [installer.name],
+  )
+  if (former === undefined) return null
+  const [gateway] = await state.read<{ id: string }>('select id from gateways where id = ? and deleted = 0', [
+    former.gateway_id,
+  ])
+  return gateway?.id ?? null
 }
 
 /** Makes the token of this secret, with what belongs to it, unless there is one already. */

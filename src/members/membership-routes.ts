@@ -7,6 +7,7 @@ import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { memberEvent, recordChange } from './member-event.ts'
+import { revokeTokensOf } from './revoke-tokens.ts'
 import { requireTeam } from './team-routes.ts'
 import { findUser, userRoles, userStatuses } from './user.ts'
 import { requireVisibleTeam } from './visibility.ts'
@@ -100,12 +101,17 @@ const removeMember = (dependencies: MemberDependencies): AnyRoute =>
     method: 'DELETE',
     path: '/v1/teams/{id}/members/{user_id}',
     tag: 'Teams',
-    summary: 'Takes a person out of a team; gives the membership that was',
+    summary: 'Takes a person out of a team and revokes the tokens bound to both; gives the membership that was',
     access: 'members:write',
     params: z.object({ id: z.uuid(), user_id: z.uuid() }),
     reply: membershipSchema,
     async handle({ principal, params: { id, user_id: userId }, requestId }) {
-      const member = await requireMember(dependencies.ledger, id, userId)
+      const revoke = () => revokeTokensOf(dependencies, { principal, requestId }, { userId, teamId: id })
+      const member = await requireMember(dependencies.ledger, id, userId).catch(async (error: unknown) => {
+        // A removal that was interrupted is finished by its repeat.
+        await revoke()
+        throw error
+      })
       const event = await memberEvent(dependencies, {
         type: 'member.left',
         principal,
@@ -120,6 +126,7 @@ const removeMember = (dependencies: MemberDependencies): AnyRoute =>
       }
       const remove = { sql: 'delete from memberships where team_id = ? and user_id = ?', args: [id, userId] }
       await recordChange(dependencies.recorder, { event, ledger: [guard, remove] })
+      await revoke()
       return { reply: member }
     },
   })

@@ -94,3 +94,28 @@ test('a person who joins while the team is deleted either is in it or finds none
     expect(rows.length).toBe(teams.length)
   }
 })
+
+test('who leaves a team loses the tokens that are bound to both, at a repeat too', async () => {
+  const [team, person] = [await makeTeam(), await plane.addPerson('leaver@example.com')]
+  const members = `/v1/teams/${team}/members`
+  await call('POST', members, { user_id: person })
+  const bound = async (bindings: object): Promise<string> =>
+    (await call('POST', '/v1/tokens', { name: 'one', purpose: 'general', bindings })).json.id
+  const statusOf = async (id: string) => (await call('GET', `/v1/tokens/${id}`)).json.status
+  const [both, again] = [
+    await bound({ team_id: team, user_id: person }),
+    await bound({ team_id: team, user_id: person }),
+  ]
+  const [ofTeam, ofPerson] = [await bound({ team_id: team }), await bound({ user_id: person })]
+  expect((await call('DELETE', `${members}/${person}`)).status).toBe(200)
+  expect(await Promise.all([both, again, ofTeam, ofPerson].map(statusOf))).toEqual([
+    'revoked',
+    'revoked',
+    'active',
+    'active',
+  ])
+  await plane.store.state.write([{ sql: 'update tokens set revoked_at = null where id = ?', args: [again] }])
+  await plane.store.ledger.write([{ sql: 'update tokens set revoked_at = null where id = ?', args: [again] }])
+  expect((await call('DELETE', `${members}/${person}`)).status).toBe(404)
+  expect(await statusOf(again)).toBe('revoked')
+})

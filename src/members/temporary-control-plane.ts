@@ -6,6 +6,7 @@ import { silentLog } from '../lib/log.ts'
 import { catalogRoutes } from '../providers/routes.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
+import { recordAccessRefusal } from './access-refusal.ts'
 import { createSessionAuthenticator } from './authenticate-session.ts'
 import { ownOrigins } from './browser.ts'
 import type { MemberDependencies } from './dependencies.ts'
@@ -134,5 +135,7 @@ function mountAll({ deps, clock, options }: TemporaryInstallation, dependencies:
     gatewayRoutes: [],
     ready: () => ({ ok: true }),
     metrics: async () => '',
+    refused: ({ principal, requestId, route, permission }) =>
+      recordAccessRefusal(deps, { principal, requestId }, { route, permission }),
   })
 }

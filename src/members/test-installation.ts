@@ -85,7 +85,7 @@ export async function temporaryInstallation(): Promise<TemporaryInstallation> {
     announced,
     installation,
     deps: {
-      ...{ state, ledger, recorder, fleet, clock, newId, randomBytes },
+      ...{ state, ledger, recorder, fleet, clock, newId, randomBytes, masterKey: options.masterKey },
       depletion: uncounted,
       alerts: alertThresholds(settingsSchema.parse({})),
     },

@@ -25,7 +25,7 @@ test('a person is added with a normalised address, and recorded without their pa
   expect(answer.status).toBe(201)
   expect(answer.headers.get('etag')).toBe('"1"')
   expect(answer.json).toMatchObject({
-    email: 'Zoe@example.org',
+    email: 'zoe@example.org',
     role: 'operator',
     status: 'active',
     has_password: true,
@@ -226,4 +226,10 @@ test('disabling a person revokes the tokens that are bound to them', async () =>
   expect((await plane.call('GET', '/v1/tokens', { token: made.json.token_value })).status).toBe(401)
   const record = await plane.call('GET', `/v1/tokens/${made.json.id}`, { token: plane.adminToken })
   expect(record.json.status).toBe('revoked')
+})
+
+test('an address that was kept with capitals is still one person, who signs in by any case of it', async () => {
+  await plane.addPerson('Old.Name@example.com')
+  expect((await add({ email: 'old.name@EXAMPLE.com' })).json.error).toMatchObject({ code: 'conflict', param: 'email' })
+  expect((await plane.signInAs('OLD.name@example.com')).userId).not.toBe('')
 })

@@ -1,15 +1,15 @@
 /** `/v1/users`: the people of the organization. */
+
 import { z } from 'zod'
 import { entityTag, requireVersion } from '../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import type { Statement } from '../store/open.ts'
-import type { Actor } from '../tokens/minting.ts'
 import type { Principal } from '../tokens/principal.ts'
-import { revokeToken } from '../tokens/revoke.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { changesOf, memberEvent, recordChange } from './member-event.ts'
+import { revokeTokensOf } from './revoke-tokens.ts'
 import { endSessionsOf } from './session.ts'
 import { newPasswordHash } from './sign-in.ts'
 import {
@@ -94,7 +94,7 @@ const createUser = (dependencies: MemberDependencies): AnyRoute =>
         requestId,
         details: { user_id: id, role, has_password: passwordHash !== null },
       })
-      await recordChange(dependencies.recorder, { event, ledger: [insert] }, emailTaken)
+      await recordChange(dependencies.recorder, { event, ledger: [freeEmailGuard(email), insert] }, emailTaken)
       return await answer(dependencies, id)
     },
   })
@@ -149,20 +149,10 @@ const updateUser = (dependencies: MemberDependencies): AnyRoute =>
         })
         await recordChange(dependencies.recorder, { event, ledger: updateStatements(before, after, newPassword) })
       }
-      if (after.status === 'disabled') await revokeTokensOf(dependencies, { principal, requestId }, id)
+      if (after.status === 'disabled') await revokeTokensOf(dependencies, { principal, requestId }, { userId: id })
       return await answer(dependencies, id)
     },
   })
-
-/** A person's tokens end with their access. One already revoked is left out, so a repeat finishes what was interrupted. */
-async function revokeTokensOf(dependencies: MemberDependencies, actor: Actor, userId: string): Promise<void> {
-  const inForce = await dependencies.ledger.read<{ id: string }>(
-    'select id from tokens where user_id = ? and revoked_at is null',
-    [userId],
-  )
-  const system = { ...actor, principal: { ...actor.principal, teamId: null, userId: null } }
-  for (const { id } of inForce) await (await revokeToken(dependencies, system, id)).propagation()
-}
 
 /** One's own password is changed by who knows the present one: a stolen session must not become a lasting one. */
 function assertNotOwnPassword({ kind, userId }: Principal, id: string, password: string | undefined): void {
@@ -196,6 +186,12 @@ function updateStatements(before: UserRow, after: UserRow, newPassword: boolean)
     ...(newPassword || after.status === 'disabled' ? endSessionsOf(id) : []),
   ]
 }
+
+/** Addresses of before may hold capitals, which the column's own constraint tells apart. */
+const freeEmailGuard = (email: string): Statement => ({
+  sql: 'insert into guards (holds) select 0 where exists (select 1 from users where lower(email) = ?)',
+  args: [email],
+})
 
 const emailTaken = { message: 'Somebody has this e-mail address already', param: 'email' }
 

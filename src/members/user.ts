@@ -1,8 +1,10 @@
 /** People: their record, how their e-mail address is written, and who may change whom (contract sections 3 and 4). */
+
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { nameText, noSecret } from '../tokens/free-text.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
 import type { Principal } from '../tokens/principal.ts'
 
@@ -38,18 +40,14 @@ export const userSchema = z.object({
 export type User = z.infer<typeof userSchema>
 
 /** Text that people read: trimmed, no control characters. */
-export const displayName = z
-  .string()
-  .trim()
-  .min(1)
-  .max(200)
-  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'Control characters are not allowed')
+export const displayName = nameText(200)
 
-/** Trims, and writes the domain in lower case (RFC 5321 section 2.4: only the domain is without case). */
+/**
+ * Trims and writes all of it in lower case: by RFC 5321 section 2.4 the local part may tell cases apart, but no two people
+ * are told apart so, and somebody else's address in capitals must not make a second account.
+ */
 export function normaliseEmail(text: string): string {
-  const trimmed = text.trim()
-  const at = trimmed.lastIndexOf('@')
-  return trimmed.slice(0, at + 1) + trimmed.slice(at + 1).replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+  return text.trim().replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
 
 /** An e-mail address as a body may hold it; the parsed value is normalised. At most 254 characters (RFC 5321 4.5.3.1). */
@@ -57,7 +55,12 @@ export const emailSchema = z
   .string()
   .max(254)
   .transform(normaliseEmail)
-  .pipe(z.string().regex(/^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,189}$/u, 'Write an e-mail address: name@example.com'))
+  .pipe(
+    z
+      .string()
+      .regex(/^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,189}$/u, 'Write an e-mail address: name@example.com')
+      .refine(...noSecret),
+  )
 
 const columns = 'id, email, name, role, status, password_hash, created_at, version'
 
@@ -67,7 +70,9 @@ export async function findUser(ledger: Database, id: string): Promise<UserRow | 
 }
 
 export async function findUserByEmail(ledger: Database, email: string): Promise<UserRow | null> {
-  const [row] = await ledger.read<UserRow>(`select ${columns} from users where email = ?`, [normaliseEmail(email)])
+  const [row] = await ledger.read<UserRow>(`select ${columns} from users where lower(email) = ?`, [
+    normaliseEmail(email),
+  ])
   return row ?? null
 }
 

@@ -40,4 +40,4 @@ test('a token that is bound to a team or a person sees theirs, and for it the re
 })
 
 const person = async (name: string): Promise<string> =>
-  (await asAdmin('POST', '/v1/users', { email: `${name}@example.com`, name })).json.id
+  (await asAdmin('POST', '/v1/users', { email: `${name}@example.com`, name, role: 'admin' })).json.id

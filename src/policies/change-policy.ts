@@ -101,15 +101,43 @@ export async function updatePolicy(
   return await requirePolicy(deps, stored.id)
 }
 
-/** Tokens that name it keep its id: it is gone for them too. */
+/** Throws `conflict` while tokens in force name it, `version_mismatch` where somebody was faster than `before`. */
 export async function deletePolicy(deps: PolicyDependencies, actor: PolicyActor, before: NamedPolicy): Promise<void> {
   const { stored, known } = before
-  await change(deps, {
+  const naming = tokensNaming(stored.id, deps.clock.now())
+  await requireUnnamed(deps.state, naming)
+  const guard = unchanged(before)
+  const deletion: Change = {
     event: eventOf(deps, actor, 'policy.deleted', { policy_id: stored.id, name: known.name, ...detailsOf(stored) }),
-    guard: unchanged(before),
+    guard: {
+      sql: `select (${guard.sql}) and (${naming.sql}) = 0`,
+      args: [...guard.args, ...naming.args],
+    },
     state: [updateRow(statePolicies, stored.id, { deleted: 1 }, { version: newStateVersion })],
     ledger: [updateRow(ledgerPolicies, stored.id, { deletedAt: deps.clock.now(), version: versionArgument })],
-  })
+  }
+  try {
+    await change(deps, deletion)
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'version_mismatch') await requireUnnamed(deps.state, naming)
+    throw error
+  }
+}
+
+/** Counts the tokens in force that name a policy. */
+const tokensNaming = (id: string, now: number): Statement => ({
+  sql: `select count(*) as count from tokens
+    where exists (select 1 from json_each(policy_ids) where value = ?) and deleted = 0 and revoked_at is null
+      and (rotated_at is null or rotated_at > ?) and (expires_at is null or expires_at > ?)`,
+  args: [id, now, now],
+})
+
+async function requireUnnamed(state: Database, naming: Statement): Promise<void> {
+  const [row] = await state.read<{ count: number }>(naming.sql, naming.args)
+  const count = row?.count ?? 0
+  if (count === 0) return
+  const tokens = count === 1 ? '1 token in force names' : `${count} tokens in force name`
+  throw new Failure('conflict', { message: `${tokens} this policy: revoke them, or disable the policy instead` })
 }
 
 /** Puts all policies into this order. Throws `conflict` where the ids are not exactly those that there are. */

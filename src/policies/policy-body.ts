@@ -3,8 +3,10 @@
  * every kind's own and an error names the field in it (`config.terms.0`). Compiling comes last: it finds what a schema
  * cannot say, such as a pattern without a bound.
  */
+
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
+import { nameText } from '../tokens/free-text.ts'
 import { policyKinds } from './kinds/index.ts'
 import type { PolicyKind } from './kinds/kind.ts'
 import {
@@ -18,7 +20,7 @@ import {
 import { compileWhen, maxWhenLength } from './when.ts'
 
 const shape = {
-  name: z.string().trim().min(1).max(200).describe('What people call it; each name once'),
+  name: nameText(200).describe('What people call it; each name once'),
   stages: z
     .array(z.enum(policyStages))
     .min(1)

@@ -127,7 +127,7 @@ const remove = (deps: PolicyDependencies): AnyRoute =>
     method: 'DELETE',
     path: '/v1/policies/{id}',
     tag,
-    summary: 'Deletes a policy, for tokens that name it too; gives its last record',
+    summary: 'Deletes a policy that no token in force names; gives its last record',
     access: 'policies:write',
     params: idParams,
     reply: policyRecordSchema,

@@ -45,10 +45,31 @@ export const keepSecret = (masterKey: Uint8Array, name: string, secret: string, 
   args: [name, seal(masterKey, secret, name), now],
 })
 
+/** The statement that puts a secret in the place of another, where that other one still stands there. */
+export const replaceSecret = (
+  masterKey: Uint8Array,
+  name: string,
+  { from, to }: { from: SealedSecret; to: string },
+): Statement => ({
+  sql: 'update secrets set sealed = ? where name = ? and sealed = ?',
+  args: [seal(masterKey, to, name), name, from.sealed],
+})
+
+export interface SealedSecret {
+  secret: string
+  /** As it stands in the ledger. */
+  sealed: string
+}
+
+/** Opens a secret of the ledger; null where there is none of that name. */
+export async function readSecret(ledger: Database, masterKey: Uint8Array, name: string): Promise<SealedSecret | null> {
+  const [row] = await ledger.read<{ sealed: string }>('select sealed from secrets where name = ?', [name])
+  return row === undefined ? null : { secret: unseal(masterKey, row.sealed, name), sealed: row.sealed }
+}
+
 /** Opens a secret of the ledger; null where there is none of that name. */
 export async function openSecret(ledger: Database, masterKey: Uint8Array, name: string): Promise<string | null> {
-  const [row] = await ledger.read<{ sealed: string }>('select sealed from secrets where name = ?', [name])
-  return row === undefined ? null : unseal(masterKey, row.sealed, name)
+  return (await readSecret(ledger, masterKey, name))?.secret ?? null
 }
 
 function keyFromFile(path: string, randomBytes: MasterKeyOptions['randomBytes'] | null): Uint8Array {

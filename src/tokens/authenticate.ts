@@ -11,7 +11,7 @@ import { fromRow } from '../store/rows.ts'
 import { tokens } from '../store/state.ts'
 import { tokenStatus } from './governed.ts'
 import type { LastUse } from './last-use.ts'
-import { type Permission, permissionsOf, type Role } from './permissions.ts'
+import { type Permission, permissionsOf, type Role, rolesWithin } from './permissions.ts'
 import { anonymous, type Principal } from './principal.ts'
 import { tokenResourceName } from './record.ts'
 import { bearerSecret, hashSecret, secretKind } from './secret.ts'
@@ -49,7 +49,8 @@ async function tokenPrincipal(options: AuthenticatorOptions, hash: string): Prom
   const status = tokenStatus(token, now)
   if (status !== 'active') await refuse(options, token.id, status)
   lastUse?.used(token.id, now)
-  const roles = JSON.parse(token.roles) as Role[]
+  const given = JSON.parse(token.roles) as Role[]
+  const { roles, permissions } = await limitedToUser(options, token, given)
   return {
     kind: 'token',
     name: `token:${token.id}`,
@@ -59,7 +60,26 @@ async function tokenPrincipal(options: AuthenticatorOptions, hash: string): Prom
     gatewayId: token.gatewayId,
     instanceId: null,
     roles,
-    permissions: permissionsWithin(token.purpose, roles),
+    permissions,
+  }
+}
+
+/**
+ * What a person's token may do here is what that person may do now: a role that is not within theirs any more counts as
+ * theirs. A gateway's own token stands for the gateway, whoever it is bound to.
+ */
+async function limitedToUser(
+  { ledger }: AuthenticatorOptions,
+  { purpose, userId }: { purpose: string; userId: string | null },
+  given: readonly Role[],
+): Promise<Pick<Principal, 'roles' | 'permissions'>> {
+  const permissions = permissionsWithin(purpose, given)
+  if (userId === null || purpose === 'gateway_runtime') return { roles: given, permissions }
+  const [user] = await ledger.read<{ role: Role }>('select role from users where id = ?', [userId])
+  if (user === undefined) return { roles: [], permissions: new Set() }
+  return {
+    roles: [...new Set(given.map((role) => (rolesWithin([user.role], [role]) ? role : user.role)))],
+    permissions: permissions.intersection(permissionsOf([user.role])),
   }
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import { propagationSchema } from '../fleet/wire.ts'
 import { cloneToken } from './clone.ts'
+import { noteText } from './free-text.ts'
 import { limitUsageSchema } from './limit-usage.ts'
 import type { TokenDependencies } from './minting.ts'
 import { tokenRecordSchema } from './record.ts'
@@ -100,7 +101,7 @@ const emergencyRevoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute 
     access: 'tokens:revoke',
     params: idParams,
     body: z.strictObject({
-      explanation: z.string().trim().min(1).max(2000),
+      explanation: noteText(2000).min(1),
       revoke_active_sessions: z
         .boolean()
         .default(false)

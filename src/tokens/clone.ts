@@ -2,6 +2,7 @@
 import { Failure } from '../failure.ts'
 import type { MadeToken } from './create.ts'
 import { checkGrant, checkProfile, checkReferences, limitsStand, ownershipOf } from './creation.ts'
+import { isExhausted } from './depletion.ts'
 import { tokenStatus } from './governed.ts'
 import { type Actor, mint, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
 import { scopeAsked } from './narrow-scope.ts'
@@ -19,14 +20,16 @@ export async function cloneToken(
 ): Promise<MadeToken> {
   const source = await requireToken(deps.ledger, actor.principal, id)
   const now = deps.clock.now()
-  if (tokenStatus(source, now) !== 'active') throw new Failure('token_not_active')
+  if (tokenStatus(source, now) !== 'active' || (await isExhausted(deps.depletion, source))) {
+    throw new Failure('token_not_active')
+  }
   const scope = scopeAsked(source, body, now)
   const metadata = { ...source.metadata, ...body.metadata }
   const wider = widenedField(source, scope) ?? (metadataWidened(source.metadata, metadata) ? 'metadata' : null)
   if (wider !== null) throw new Failure('token_scope_widened', { param: wider })
   if (!tokenMetadata.safeParse(metadata).success) throw new Failure('invalid_parameter', { param: 'metadata' })
   checkProfile(source, scope)
-  await checkReferences(scope, deps, source.policyIds)
+  await checkReferences(scope, deps, source)
   await checkGrant(actor.principal, scope, deps.ledger)
 
   const only = await requireStateRow(deps.state, source.id)

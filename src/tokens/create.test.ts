@@ -235,3 +235,34 @@ test('a repeated Idempotency-Key never gives the secret again', async () => {
   expect(second.json.error.code).toBe('idempotency_key_used')
   expect(JSON.stringify(second.json)).not.toContain(first.json.token_value)
 })
+
+test('the policies of the creating token bind what it makes', async () => {
+  const policy = made.deps.newId()
+  for (const field of ['policy_ids', 'access_policy_ids']) {
+    const creator = (await create({ roles: ['admin'] })).json
+    const sql = `update tokens set ${field} = json_array(?) where id = ?`
+    await made.store.ledger.write([{ sql, args: [policy, creator.id] }])
+    const { status, json } = await create({}, { secret: creator.token_value })
+    expect([status, json.error.code, json.error.param]).toEqual([403, 'permission_denied', field])
+  }
+})
+
+test('a secret in a name or in metadata is refused and not repeated, as are characters that deceive', async () => {
+  const secret = made.installation.adminToken ?? ''
+  const refusals: [object, string][] = [
+    [{ name: `for ${secret}` }, 'name'],
+    [{ name: 'in\u202Evoice' }, 'name'],
+    [{ metadata: { key: secret } }, 'metadata'],
+    [{ metadata: { [secret]: 'value' } }, 'metadata'],
+    [{ metadata: { key: 'a\u0007b' } }, 'metadata'],
+    [{ metadata: { 'a\nb': 'c' } }, 'metadata'],
+  ]
+  for (const [fields, param] of refusals) {
+    const { status, json } = await create(fields)
+    expect([status, json.error.param]).toEqual([422, param])
+    expect(JSON.stringify(json)).not.toContain(secret)
+  }
+  const unknown = await create({ [secret]: 1 }, { headers: { 'x-request-id': secret } })
+  expect(unknown.json.error.code).toBe('unknown_parameter')
+  expect(JSON.stringify(unknown.json)).not.toContain(secret)
+})

@@ -1,7 +1,7 @@
 /**
  * The rules of making a token (contract section 3, Creation rules), apart from where the rows go: what a body means,
  * what a profile needs, which ids must exist, and that nobody gives what they do not hold. A creator's own expiry does
- * not bound what it makes; its role, team, limits and bindings do.
+ * not bound what it makes; its role, team, limits, policies and bindings do.
  */
 import { Failure } from '../failure.ts'
 import { toNano } from '../lib/money.ts'
@@ -68,8 +68,8 @@ export function checkProfile(profile: TokenProfile, scope: TokenScope): void {
 export async function checkReferences(
   scope: TokenScope,
   { state, ledger }: { state: Database; ledger: Database },
-  /** Policies that the token this one comes from names: they stay, even where they have been deleted since. */
-  known: readonly string[] = [],
+  /** What the token that this one comes from names: it stays, even where it has been deleted since. */
+  known: Pick<TokenScope, 'policyIds' | 'provider'> = { policyIds: [], provider: null },
 ) {
   const exists = async (database: Database, rows: string, id: string) =>
     (await database.read(`select 1 from ${rows} where id = ?`, [id])).length > 0
@@ -88,6 +88,10 @@ export async function checkReferences(
   if (scope.teamId !== null && scope.userId !== null && !(await belongs(ledger, scope.userId, scope.teamId))) {
     throw invalid('bindings.user_id', 'The user of bindings.user_id does not belong to the team of bindings.team_id')
   }
+  const named = '(select name as id from providers where deleted = 0)'
+  if (scope.provider !== null && scope.provider !== known.provider && !(await exists(state, named, scope.provider))) {
+    throw invalid('bindings.provider', 'There is no provider of this name')
+  }
   const limit = (table: 'budgets' | 'access_policies') => `(select id from ${table} where deleted = 0)`
   if (scope.budgetId !== null && !(await exists(state, limit('budgets'), scope.budgetId))) {
     throw invalid('bindings.budget_id', 'There is no such budget')
@@ -98,7 +102,8 @@ export async function checkReferences(
     }
   }
   for (const id of scope.policyIds) {
-    if (known.includes(id) || (await exists(state, '(select id from policies where deleted = 0)', id))) continue
+    if (known.policyIds.includes(id) || (await exists(state, '(select id from policies where deleted = 0)', id)))
+      continue
     throw invalid('policy_ids', 'There is no such policy')
   }
 }

@@ -47,6 +47,10 @@ export interface DepletionView {
   nearExhaustion(kind: 'budget' | 'requests', share: number): string
 }
 
+/** Whether a token that is otherwise active has used up a limit. */
+export const isExhausted = async (depletion: DepletionView, token: TokenLimits): Promise<boolean> =>
+  ((await depletion.read([token])).get(token.id)?.status ?? null) !== null
+
 /** The view of an installation that counts nothing. */
 export const uncounted: DepletionView = {
   read: async () => new Map(),

@@ -1,4 +1,6 @@
+/** The life of a token by its routes, rule by rule; long because each rule of contract section 3 has its test here. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { firstStart } from '../members/first-start.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { hashSecret } from './secret.ts'
 import { temporaryApi } from './test-api.ts'
@@ -98,7 +100,8 @@ test('a rotation keeps profile and account, and ends the old token at once', asy
 
 test('within its grace period the old token works, and no longer than that', async () => {
   const old = await create({ roles: ['auditor'] })
-  await call('POST', `/v1/tokens/${old.id}/rotate`, { body: { grace_period_seconds: 60 } })
+  const rotated = await call('POST', `/v1/tokens/${old.id}/rotate`, { body: { grace_period_seconds: 60 } })
+  expect(Date.parse(rotated.json.propagation.effective_by)).toBe(made.clock.now() + 60_000)
   expect(made.announced.at(-1)?.deny).toEqual([])
   made.clock.advance(59_999)
   expect(await asCaller(old.token_value)).toBeUndefined()
@@ -153,7 +156,30 @@ test('a clone inherits what it does not narrow, and draws on the accounts of its
   expect((await eventsOf('token.cloned'))[0].details).toMatchObject({ reason: 'a test', source_token_id: source.id })
 })
 
+const addProvider = (name: string) =>
+  made.store.state.write([
+    {
+      sql: "insert into providers (id, name, kind, position, version) values (?, ?, 'simulator', 1, 1)",
+      args: [made.deps.newId(), name],
+    },
+  ])
+
+test('a provider that a token is bound to must exist, when it is made and when it is narrowed', async () => {
+  const { id } = await create()
+  const body = { bindings: { provider: 'nobody' } }
+  for (const answer of [
+    await call('POST', '/v1/tokens', { body: { name: 'one', purpose: 'general', ...body } }),
+    await call('POST', `/v1/tokens/${id}/clone`, { body }),
+    await call('PATCH', `/v1/tokens/${id}`, { body }),
+  ]) {
+    expect([answer.status, answer.json.error.param]).toEqual([422, 'bindings.provider'])
+  }
+  await addProvider('nobody')
+  expect((await call('PATCH', `/v1/tokens/${id}`, { body })).status).toBe(200)
+})
+
 test('whatever is wider is refused with the name of the first wider field, by clone and update alike', async () => {
+  await addProvider('simulator')
   const source = await create({
     max_budget: 2,
     max_requests: 5,
@@ -283,4 +309,52 @@ test('views count what the caller sees', async () => {
   const { json } = await call('GET', '/v1/tokens/views')
   expect(json).toMatchObject({ total: 3, by_status: { active: 3 }, by_purpose: { general: 2, gateway_runtime: 1 } })
   expect(json.by_team).toContainEqual({ team_id: made.teamId, count: 2 })
+})
+
+test("rotating the runtime token that starts hand over keeps its successor's secret for the next start", async () => {
+  const { json } = await call('GET', '/v1/tokens?purpose=gateway_runtime')
+  const rotated = await call('POST', `/v1/tokens/${json.tokens[0].id}/rotate`, { body: {} })
+  expect((await firstStart(made.options)).runtimeToken).toBe(rotated.json.token_value)
+  const fields = { purpose: 'gateway_runtime', bindings: { gateway_id: made.gatewayId, team_id: made.teamId } }
+  const other = await create(fields)
+  await call('POST', `/v1/tokens/${other.id}/rotate`, { body: {} })
+  expect((await firstStart(made.options)).runtimeToken).toBe(rotated.json.token_value)
+})
+
+test('a token that has used up a limit is neither cloned nor rotated', async () => {
+  const { id } = await create({ max_requests: 1 })
+  const depletion: (typeof made.deps)['depletion'] = {
+    ...made.deps.depletion,
+    read: async (tokens) =>
+      new Map(
+        tokens.map((token) => [
+          token.id,
+          {
+            depletion: { current_spend: 0, remaining_budget: null, current_requests: 1, remaining_requests: 0 },
+            shares: { budget: 0, requests: 1 },
+            status: 'request_exhausted' as const,
+          },
+        ]),
+      ),
+  }
+  const counting = temporaryApi({ ...made, deps: { ...made.deps, depletion } })
+  for (const change of ['clone', 'rotate']) {
+    const { status, json } = await counting('POST', `/v1/tokens/${id}/${change}`, { body: {} })
+    expect([status, json.error.code]).toEqual([409, 'token_not_active'])
+  }
+})
+
+test('a token that was only revoked can be revoked in an emergency, once, and keeps the instant of its end', async () => {
+  const { id, token_value } = await create()
+  const plain = (await call('DELETE', `/v1/tokens/${id}`)).json
+  made.clock.advance(5000)
+  const emergency = () =>
+    call('POST', `/v1/tokens/${id}/emergency-revoke`, { body: { explanation: 'leaked', revoke_active_sessions: true } })
+  const answers = await Promise.all([emergency(), emergency()])
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
+  const revoked = (await call('GET', `/v1/tokens/${id}`)).json
+  expect(revoked.revocation).toMatchObject({ at: plain.revocation.at, emergency: true, explanation: 'leaked' })
+  expect(made.announced.at(-1)?.deny).toEqual([hashSecret(token_value)])
+  expect((await emergency()).json.error.code).toBe('token_not_active')
+  expect(await eventsOf('token.emergency_revoked')).toHaveLength(1)
 })

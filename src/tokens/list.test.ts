@@ -7,6 +7,7 @@ import { listTokens, listTokensQuery } from './list.ts'
 import { tokenStatuses } from './record.ts'
 import { statusCondition } from './status-condition.ts'
 import { openToken, type StoredToken } from './stored-token.ts'
+import { temporaryApi } from './test-api.ts'
 import { createTokenBody } from './token-body.ts'
 import { type TokenViews, tokenViews } from './views.ts'
 
@@ -150,4 +151,9 @@ test("a team's token sees its team's tokens, a user's token the user's and those
   expect(ofTeam.tokens.length).toBe(2)
   expect((await list({}, { ...made.owner, userId: made.userId })).tokens.length).toBe(3)
   expect((await list({}, { ...made.owner, userId: made.deps.newId() })).tokens).toEqual([])
+})
+
+test('the counts take no query', async () => {
+  const { status, json } = await temporaryApi(made)('GET', '/v1/tokens/views?team=x')
+  expect([status, json.error.code, json.error.param]).toEqual([422, 'unknown_parameter', 'team'])
 })

@@ -21,6 +21,7 @@ import { insertToken, limitAccount, type StoredToken } from './stored-token.ts'
 export interface TokenDependencies {
   state: Database
   ledger: Database
+  masterKey: Uint8Array
   recorder: Recorder
   fleet: Fleet
   clock: Clock
@@ -29,6 +30,8 @@ export interface TokenDependencies {
   randomBytes(size: number): Uint8Array
   depletion: DepletionView
   alerts: AlertThresholds
+  /** Told the new secret when the runtime token that starts hand over is rotated. */
+  onRuntimeToken?(secret: string): void
 }
 
 /** Who asks for a change, and by which request. */

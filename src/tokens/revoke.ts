@@ -32,8 +32,8 @@ export async function revokeToken(deps: TokenDependencies, actor: Actor, id: str
 
 /**
  * Revokes a token of whatever class and says why; the id of the event is the proof. `cutRunning` also ends the requests
- * and connections that the token has open on connected gateways. Throws `not_found`, and
- * `token_not_active` where it is revoked already.
+ * and connections that the token has open on connected gateways. One that was only revoked takes this on once. Throws
+ * `not_found`, and `token_not_active` where it has been revoked so already.
  */
 export async function emergencyRevokeToken(
   deps: TokenDependencies,
@@ -42,7 +42,9 @@ export async function emergencyRevokeToken(
   { explanation, cutRunning }: { explanation: string; cutRunning: boolean },
 ): Promise<Revoked & { eventId: string }> {
   const token = await requireToken(deps.ledger, actor.principal, id)
-  if (token.revokedAt !== null) throw new Failure('token_not_active', { message: 'The token is already revoked' })
+  if (token.revocation?.emergency === true) {
+    throw new Failure('token_not_active', { message: 'The token has already been revoked in an emergency' })
+  }
   return recordRevocation(deps, actor, token, { by: actor.principal.name, emergency: true, explanation }, cutRunning)
 }
 
@@ -54,7 +56,7 @@ async function recordRevocation(
   cutRunning = false,
 ) {
   const only = await requireStateRow(deps.state, token.id)
-  const now = deps.clock.now()
+  const revokedAt = token.revokedAt ?? deps.clock.now()
   const { emergency, explanation } = revocation
   const said = explanation === null ? {} : { explanation, revoke_active_sessions: cutRunning }
   const event = tokenEvent(
@@ -69,21 +71,27 @@ async function recordRevocation(
   )
   const { head } = await deps.recorder.change({
     event,
-    guard: { sql: 'select revoked_at is null from tokens where id = ?', args: [token.id] },
+    guard:
+      token.revokedAt === null
+        ? { sql: 'select revoked_at is null from tokens where id = ?', args: [token.id] }
+        : { sql: 'select version = ? from tokens where id = ?', args: [token.version, token.id] },
     state: [
-      { sql: `update tokens set revoked_at = ?, version = ${newStateVersion} where id = ?`, args: [now, token.id] },
+      {
+        sql: `update tokens set revoked_at = ?, version = ${newStateVersion} where id = ?`,
+        args: [revokedAt, token.id],
+      },
     ],
     ledger: [
       {
         sql: 'update tokens set revoked_at = ?, revocation = ?, version = max(version, ?) where id = ?',
-        args: [now, JSON.stringify(revocation), versionArgument, token.id],
+        args: [revokedAt, JSON.stringify(revocation), versionArgument, token.id],
       },
     ],
     deny: [only.hash],
     cut: cutRunning ? [only.hash] : [],
   })
   return {
-    token: { ...token, revokedAt: now, revocation, version: head.version },
+    token: { ...token, revokedAt, revocation, version: head.version },
     propagation: () => deps.fleet.propagation(head.version),
     eventId: event.event_id,
   }

@@ -12,8 +12,10 @@ import { newStateVersion, updateRow } from '../store/rows.ts'
 import { tokens as stateTokens } from '../store/state.ts'
 import type { MadeToken } from './create.ts'
 import { checkGrant } from './creation.ts'
+import { isExhausted } from './depletion.ts'
 import { tokenStatus } from './governed.ts'
 import { type Actor, mint, type TokenDependencies, tokenEvent } from './minting.ts'
+import { resealed } from './sealed-runtime-token.ts'
 import { findToken, requireStateRow, type StoredToken } from './stored-token.ts'
 import { requireToken } from './visibility.ts'
 
@@ -31,6 +33,7 @@ export async function rotateToken(
 ): Promise<RotatedToken> {
   const old = await requireToken(deps.ledger, actor.principal, id)
   refuseUnlessRotatable(old, deps.clock.now())
+  if (await isExhausted(deps.depletion, old)) throw new Failure('token_not_active')
   await checkGrant(actor.principal, old, deps.ledger)
   try {
     return await rotate(deps, actor, old, graceSeconds)
@@ -72,6 +75,7 @@ async function rotate(
   )
   const details = { token_id: old.id, name: old.name, rotated_to_id: minted.token.id, rotated_at: timestamp(rotatedAt) }
   const { eventTeamId } = only
+  const sealed = old.purpose === 'gateway_runtime' ? await resealed(deps, only.hash, minted.secret) : []
   const change: Parameters<Recorder['change']>[0] = {
     event: tokenEvent({ type: 'token.rotated', actor, tokenId: old.id, eventTeamId, details }, deps),
     guard: {
@@ -82,13 +86,19 @@ async function rotate(
     ledger: [
       ...minted.ledger,
       updateRow(ledgerTokens, old.id, { rotatedAt, rotatedToId: minted.token.id, version: versionArgument }),
+      ...sealed,
     ],
     deny: graceSeconds === 0 ? [only.hash] : [],
   }
   const { head } = await deps.recorder.change(change)
+  if (sealed.length > 0) deps.onRuntimeToken?.(minted.secret)
   return {
     token: { ...minted.token, version: head.version },
     secret: minted.secret,
-    propagation: () => deps.fleet.propagation(head.version),
+    async propagation() {
+      const told = await deps.fleet.propagation(head.version)
+      // Who has been told still accepts the old secret until its grace ends.
+      return { ...told, effective_by: timestamp(Math.max(Date.parse(told.effective_by), rotatedAt)) }
+    },
   }
 }

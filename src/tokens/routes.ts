@@ -135,6 +135,7 @@ const views = ({ ledger, clock, depletion }: TokenDependencies): AnyRoute =>
     tag: 'Tokens',
     summary: 'Count tokens by status, purpose, key class and team',
     access: 'tokens:read',
+    query: z.strictObject({}),
     reply: tokenViewsSchema,
     handle: async ({ principal }) => ({
       reply: await tokenViews(ledger, principal, { now: clock.now(), depletion }),

@@ -1,7 +1,15 @@
 import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
-import { hashSecret, makeSecret, type SecretKind, secretHint, secretKind, secretPrefixes } from './secret.ts'
+import {
+  hashSecret,
+  holdsSecret,
+  makeSecret,
+  type SecretKind,
+  secretHint,
+  secretKind,
+  secretPrefixes,
+} from './secret.ts'
 
 const kinds = Object.keys(secretPrefixes) as SecretKind[]
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -56,4 +64,12 @@ test('the hint is twelve characters, and the hash is SHA-256 in hex', () => {
   const secret = makeSecret('token', randomBytes)
   expect(secretHint(secret)).toBe(secret.slice(0, 12))
   expect(hashSecret('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+})
+
+test('a secret is found wherever it stands in a text, also behind what only looks like one', () => {
+  const secret = makeSecret('session', randomBytes)
+  for (const text of [secret, `see ${secret}.`, `x${secret}y`, `gth_${'a'.repeat(33)}${secret}`]) {
+    expect(holdsSecret(text)).toBe(true)
+  }
+  for (const text of ['', 'gth_', secret.slice(0, -1), `${secret.slice(0, -1)}?`]) expect(holdsSecret(text)).toBe(false)
 })

@@ -19,6 +19,9 @@ export type SecretKind = keyof typeof secretPrefixes
 const form = /^(gth[archs]?_)[0-9A-Za-z]{36}$/
 const checksumLength = 6
 
+/** Wherever it stands in a text; what looks like the beginning of one may hide another. */
+const anywhere = /(?=(gth[archs]?_[0-9A-Za-z]{36}))/g
+
 /** Makes a new secret of the given kind. `randomBytes` must be cryptographically strong. */
 export function makeSecret(kind: SecretKind, randomBytes: (size: number) => Uint8Array): string {
   const body = secretPrefixes[kind] + randomBase62(30, randomBytes)
@@ -33,6 +36,11 @@ export function secretKind(text: string): SecretKind | null {
   for (const [kind, prefix] of Object.entries(secretPrefixes)) if (prefix === match[1]) return kind as SecretKind
   return null
 }
+
+/** Whether a secret of ours stands anywhere in a text: what has the form and its checksum, and so is no accident. */
+export const holdsSecret = (text: string): boolean =>
+  text.includes('gth') &&
+  [...text.matchAll(anywhere)].some(([, found]) => found !== undefined && secretKind(found) !== null)
 
 /** SHA-256 of a secret, lower-case hex: the only form in which it is stored, and the key it is found by. */
 export const hashSecret = (secret: string): string => new Bun.CryptoHasher('sha256').update(secret).digest('hex')

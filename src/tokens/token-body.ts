@@ -5,19 +5,13 @@
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { isWholeNano, largestAmount } from '../lib/money.ts'
+import { labels, nameText, noteText } from './free-text.ts'
 import { keyClasses, principalTypes, purposes } from './governed.ts'
 import { roles } from './permissions.ts'
 
-export const tokenName = z
-  .string()
-  .trim()
-  .min(1)
-  .max(200)
-  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'A name has no control characters')
+export const tokenName = nameText(200)
 
-export const tokenMetadata = z
-  .record(z.string().min(1).max(64), z.string().max(512))
-  .refine((metadata) => Object.keys(metadata).length <= 16, 'At most 16 keys')
+export const tokenMetadata = labels
 
 const dollars = z
   .number()
@@ -88,7 +82,7 @@ export type UpdateTokenBody = z.infer<typeof updateTokenBody>
 export const cloneTokenBody = z.strictObject({
   name: tokenName.optional(),
   metadata: tokenMetadata.optional().describe('Keys to add'),
-  reason: z.string().trim().min(1).max(500).optional(),
+  reason: noteText(500).min(1).optional(),
   ...narrowing,
 })
 export type CloneTokenBody = z.infer<typeof cloneTokenBody>

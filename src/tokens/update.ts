@@ -63,7 +63,7 @@ async function checkedScope(
   if (wider !== null) throw widened(wider)
   const scope = { ...narrowed, roles: body.roles === undefined ? token.roles : [...new Set(body.roles)] }
   checkProfile(token, scope)
-  await checkReferences(scope, deps, token.policyIds)
+  await checkReferences(scope, deps, token)
   await checkGrant(actor.principal, scope, deps.ledger)
   return scope
 }

@@ -2,14 +2,16 @@
  * Budgets, consumer groups and access policies as their routes see them: what differs between the three. Gateways read
  * the rows in `state`; names are the ledger's (architecture, Two databases).
  */
+
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { fromNano, isWholeNano, largestAmount, toNano } from '../lib/money.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { accessPolicies, budgets, consumerGroups } from '../store/state.ts'
+import { nameText } from '../tokens/free-text.ts'
 import { bookedBudget } from './window.ts'
 
-export const limitName = z.string().trim().min(1).max(100)
+export const limitName = nameText(100)
 
 type Columns = Record<string, string | number | null>
 

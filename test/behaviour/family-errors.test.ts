@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { createToken, installation, revoke } from '../client.ts'
+import { api, createToken, installation, revoke } from '../client.ts'
 import { type FamilyFixture, families } from '../fakes/families.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { eventsOfRequest, outcomesOf } from '../recorded.ts'
@@ -18,6 +18,8 @@ beforeAll(async () => {
   gatehouse = await startGatehouse()
   const { gatewayId, teamId } = await installation(gatehouse)
   const make = async (fields: object = {}) => (await createToken(gatehouse, fields)).token_value
+  const other = { name: 'other', kind: 'openai', base_url: 'https://api.example.com/v1', api_key: 'sk-other' }
+  expect((await api(gatehouse, '/v1/catalog/providers', { body: other })).status).toBe(201)
   const revoked = await createToken(gatehouse)
   await revoke(gatehouse, revoked.id)
   Object.assign(tokens, {

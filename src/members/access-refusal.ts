@@ -1,0 +1,24 @@
+/** A change that its caller had no permission for leaves an event of its own (contract section 9). */
+import type { Recorder } from '../events/recorder.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Database } from '../store/open.ts'
+import type { Actor } from '../tokens/minting.ts'
+import { memberEvent } from './member-event.ts'
+
+/** `route` as the routes write it, never with what stood in its place: `DELETE /v1/tokens/{id}`. */
+export async function recordAccessRefusal(
+  dependencies: { state: Database; recorder: Recorder; clock: Clock; newId: NewId },
+  { principal, requestId }: Actor,
+  attempted: { route: string; permission: string },
+): Promise<void> {
+  const event = await memberEvent(dependencies, {
+    type: 'auth.refused',
+    refused: 'permission_denied',
+    principal,
+    requestId,
+    teamId: principal.teamId,
+    details: attempted,
+  })
+  await dependencies.recorder.append([event])
+}

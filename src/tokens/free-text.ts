@@ -1,0 +1,46 @@
+/**
+ * Text that people write into records and that others read later, in lists, events and terminals: it holds no control
+ * characters, a name nothing that turns the order of what stands around it, and neither holds a secret of ours.
+ */
+import { z } from 'zod'
+import { holdsSecret } from './secret.ts'
+
+const secretMessage = 'This holds a secret of this installation: leave it out, and rotate the token it belongs to'
+
+/** For `.refine`. */
+export const noSecret = [(text: string) => !holdsSecret(text), secretMessage] as const
+
+/** Trimmed and on one line. */
+export const nameText = (longest: number) =>
+  z
+    .string()
+    .trim()
+    .min(1)
+    .max(longest)
+    .regex(/^[^\p{Cc}\p{Cs}\p{Bidi_Control}]*$/u, 'A name has no control characters')
+    .refine(...noSecret)
+
+/** Trimmed; it may have lines. */
+export const noteText = (longest: number) =>
+  z
+    .string()
+    .trim()
+    .max(longest)
+    .refine(...noSecret)
+
+const plain = /^[^\p{Cc}\p{Cs}]*$/u
+
+/** Words by their keys. What is wrong with them is said of all together, for a key may be what must not be repeated. */
+export const labels = z
+  .record(z.string(), z.string())
+  .refine((all) => Object.keys(all).length <= 16, 'At most 16 keys')
+  .refine((all) => Object.keys(all).every((key) => key.length >= 1 && key.length <= 64), 'A key has 1 to 64 characters')
+  .refine((all) => Object.values(all).every((value) => value.length <= 512), 'A value has at most 512 characters')
+  .refine(
+    (all) =>
+      Object.entries(all)
+        .flat()
+        .every((text) => plain.test(text)),
+    'Control characters are not allowed',
+  )
+  .refine((all) => !Object.entries(all).flat().some(holdsSecret), secretMessage)
