@@ -184,6 +184,23 @@ test('what is longer than can be held is decided by when_broken', async () => {
   }
 })
 
+test('a text policy that would take too long is broken, in a stream too, and when_broken decides', async () => {
+  const long = streamOf('a'.repeat(60_000))
+  for (const whenBroken of ['deny', 'allow'] as const) {
+    for (const action of ['escalate', 'redact'] as const) {
+      const config = { patterns: [{ name: 'wide', pattern: '[a-z]{1,500}@corp' }], action }
+      const wide = policy({ id: 'a', kind: 'pattern-filter', stages: ['post_request'], config, whenBroken })
+      const gateway = await start([wide], () => new Response(long, eventStream))
+      const answer = await gateway.chat({ ...question, stream: true })
+      const text = await answer.text()
+      if (whenBroken === 'allow') expect(text).toBe(long)
+      else expect(text).not.toContain('aaaa')
+      await gateway.stop()
+      running = null
+    }
+  }
+})
+
 test('tools that a policy refuses are neither offered nor called', async () => {
   const called = {
     role: 'assistant',

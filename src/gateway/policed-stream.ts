@@ -13,6 +13,7 @@
 import type { FrameFacts, FrameText, PolicyStage, StreamReader, TextKind, TextSlot } from '../dialects/dialect.ts'
 import { parseObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
+import { guardedMatcher } from '../inspection/guarded-matcher.ts'
 import type { InspectionRule, Stop } from '../inspection/rule.ts'
 import { StreamInspector } from '../inspection/stream.ts'
 import type { SseFrame } from '../lib/sse.ts'
@@ -40,6 +41,8 @@ interface RunningRule {
   readonly rule: InspectionRule
   readonly policy: ActivePolicy
   readonly result: PolicyResult & { targets: string[] }
+  /** It failed, and its `when_broken` decided. */
+  broken: boolean
 }
 
 /** One text of the answer as it has come so far. */
@@ -112,7 +115,7 @@ export class PolicedStream implements StreamInspection {
     for (; this.#noted < findings.length; this.#noted += 1) {
       const finding = findings[this.#noted]
       const running = this.#rules.find(({ rule }) => rule === finding?.rule)
-      if (finding === undefined || running === undefined) continue
+      if (finding === undefined || running === undefined || running.broken) continue
       const { result, rule, policy } = running
       result.verdict = rule.action
       result.reason_code = rule.reasonCode
@@ -125,10 +128,11 @@ export class PolicedStream implements StreamInspection {
   #stopped({ rule, verdict }: Stop): Failure {
     const running = this.#rules.find((each) => each.rule === rule)
     if (running === undefined) return new Failure('internal', { cause: new Error('A rule without its policy stopped') })
-    running.result.verdict = verdict
-    running.result.reason_code = rule.reasonCode
-    const decision = { verdict, reasonCode: rule.reasonCode, targets: running.result.targets }
-    return this.#failure({ policy: running.policy, decision, latencyMs: 0 })
+    const { result, broken, policy } = running
+    result.verdict = broken ? 'deny' : verdict
+    result.reason_code = broken ? brokenReason : rule.reasonCode
+    const decision = { verdict: result.verdict, reasonCode: result.reason_code, targets: result.targets }
+    return this.#failure({ policy, decision, latencyMs: 0 })
   }
 
   #failure(said: Said): Failure {
@@ -263,7 +267,8 @@ function sorted(exchange: Exchange, gateway: Gateway) {
       const atEnd =
         compiled instanceof Error || compiled.form === 'whole' || (when !== null && /\bresponse\b/.test(when))
       if (atEnd) whole[stage].push(policy)
-      else if (holds(policy, exchange, gateway)) rules.push(runningRule(policy, compiled, stage))
+      else if (holds(policy, exchange, gateway))
+        rules.push(runningRule(policy, compiled, stage, tellBroken(exchange, gateway, policy)))
     }
   }
   exchange.policyResults.push(...rules.map(({ result }) => result))
@@ -288,17 +293,38 @@ function holds({ condition }: ActivePolicy, exchange: Exchange, gateway: Gateway
   }
 }
 
-function runningRule(policy: ActivePolicy, compiled: TextPolicy, stage: PolicyStage): RunningRule {
-  const { id, kind, enforced } = policy
+const tellBroken =
+  ({ id, requestId }: Exchange, gateway: Gateway, policy: ActivePolicy) =>
+  (error: unknown): void => {
+    const line = { request_id: requestId, exchange_id: id, policy_id: policy.id, error: String(error) }
+    gateway.log.error(line, 'A policy could not decide')
+  }
+
+function runningRule(
+  policy: ActivePolicy,
+  compiled: TextPolicy,
+  stage: PolicyStage,
+  tell: (error: unknown) => void,
+): RunningRule {
+  const { id, kind, enforced, whenBroken } = policy
   const result = {
     policy_id: id,
     kind,
     stage,
     mode: enforced ? ('enforce' as const) : ('monitor' as const),
-    verdict: 'allow' as const,
-    reason_code: 'ok',
+    verdict: 'allow' as PolicyResult['verdict'],
+    reason_code: 'ok' as PolicyResult['reason_code'],
     latency_ms: 0,
     targets: [],
   }
-  return { policy, result, rule: ruleOf(policy, compiled, null) }
+  const rule = ruleOf(policy, compiled, null)
+  const broken = (error: unknown) => {
+    tell(error)
+    running.broken = true
+    result.verdict = whenBroken === 'deny' ? 'deny' : 'allow'
+    result.reason_code = brokenReason
+    return whenBroken !== 'deny'
+  }
+  const running = { policy, result, rule: { ...rule, matcher: guardedMatcher(rule.matcher, broken) }, broken: false }
+  return running
 }
