@@ -61,6 +61,7 @@ test('a pattern that cannot be used is refused by its field', () => {
   ]) {
     expect([wrong, failure(wrong)]).toEqual([wrong, ['invalid_parameter', field]])
   }
+  expect(failure('x(?:a?){1000}y')).toEqual(['invalid_parameter', field])
   expect(failure('(?:(?:a{1,100}){1,100}){1,100}')).toEqual(['invalid_parameter', field])
 })
 
