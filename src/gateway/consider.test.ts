@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
 import { completion, question, type TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
-import { askResponses, eventStream, frame, policy, startPoliced } from './test-policies.ts'
+import { askResponses, eventStream, frame, policy, startPoliced, streamOf } from './test-policies.ts'
 
 let running: TestGateway | null = null
 afterEach(async () => {
@@ -72,6 +72,23 @@ test('a policy that throws follows when_broken, and is an event either way', asy
     expect(decision).toMatchObject({ reason_code: 'policy.broken', verdict: whenBroken })
     await gateway.stop()
     running = null
+  }
+})
+
+test('a text policy that would take too long is broken, in a stream too, and when_broken decides', async () => {
+  const long = streamOf('a'.repeat(60_000))
+  for (const whenBroken of ['deny', 'allow'] as const) {
+    for (const action of ['escalate', 'redact'] as const) {
+      const config = { patterns: [{ name: 'wide', pattern: '[a-z]{1,500}@corp' }], action }
+      const wide = policy({ id: 'a', kind: 'pattern-filter', stages: ['post_request'], config, whenBroken })
+      const gateway = await start([wide], () => new Response(long, eventStream))
+      const answer = await gateway.chat({ ...question, stream: true })
+      const text = await answer.text()
+      if (whenBroken === 'allow') expect(text).toBe(long)
+      else expect(text).not.toContain('aaaa')
+      await gateway.stop()
+      running = null
+    }
   }
 })
 

@@ -13,6 +13,7 @@
  */
 import type { FrameFacts, PolicyStage, StreamReader } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
+import { guardedMatcher } from '../inspection/guarded-matcher.ts'
 import type { InspectionRule, Stop } from '../inspection/rule.ts'
 import { StreamInspector } from '../inspection/stream.ts'
 import type { SseFrame } from '../lib/sse.ts'
@@ -40,6 +41,8 @@ interface RunningRule {
   readonly rule: InspectionRule
   readonly policy: ActivePolicy
   readonly result: PolicyResult & { targets: string[] }
+  /** It failed, and its `when_broken` decided. */
+  broken: boolean
 }
 
 export class PolicedStream implements StreamInspection {
@@ -101,7 +104,7 @@ export class PolicedStream implements StreamInspection {
     if (findings.length === 0) return
     for (const { rule, place, label, entry } of findings.splice(0)) {
       const running = this.#rules.find((each) => each.rule === rule)
-      if (running === undefined) continue
+      if (running === undefined || running.broken) continue
       const { result, policy } = running
       result.verdict = rule.action
       result.reason_code = rule.reasonCode
@@ -114,10 +117,11 @@ export class PolicedStream implements StreamInspection {
   #stopped({ rule, verdict }: Stop): Failure {
     const running = this.#rules.find((each) => each.rule === rule)
     if (running === undefined) return new Failure('internal', { cause: new Error('A rule without its policy stopped') })
-    running.result.verdict = verdict
-    running.result.reason_code = rule.reasonCode
-    const decision = { verdict, reasonCode: rule.reasonCode, targets: running.result.targets }
-    return this.#failure({ policy: running.policy, decision, latencyMs: 0 })
+    const { result, broken, policy } = running
+    result.verdict = broken ? 'deny' : verdict
+    result.reason_code = broken ? brokenReason : rule.reasonCode
+    const decision = { verdict: result.verdict, reasonCode: result.reason_code, targets: result.targets }
+    return this.#failure({ policy, decision, latencyMs: 0 })
   }
 
   #failure(said: Said): Failure {
@@ -203,7 +207,7 @@ function sorted(exchange: Exchange, gateway: Gateway) {
       const mark = compiled instanceof Error || compiled.form === 'text' ? undefined : compiled.mark
       if (holds && mark !== undefined) noteOne(exchange, stage, { policy, decision: mark, latencyMs: 0 })
       else if (holds && !(compiled instanceof Error) && compiled.form === 'text') {
-        rules.push(runningRule(policy, compiled, stage))
+        rules.push(runningRule(policy, compiled, stage, tellBroken(exchange, gateway, policy)))
       } else {
         whole[stage].push(policy)
         const harmless = mark !== undefined || compiled instanceof Error
@@ -238,17 +242,38 @@ function holdsSoFar({ condition, when }: ActivePolicy, exchange: Exchange, gatew
   }
 }
 
-function runningRule(policy: ActivePolicy, compiled: TextPolicy, stage: PolicyStage): RunningRule {
-  const { id, kind, enforced } = policy
+const tellBroken =
+  ({ id, requestId }: Exchange, gateway: Gateway, policy: ActivePolicy) =>
+  (error: unknown): void => {
+    const line = { request_id: requestId, exchange_id: id, policy_id: policy.id, error: String(error) }
+    gateway.log.error(line, 'A policy could not decide')
+  }
+
+function runningRule(
+  policy: ActivePolicy,
+  compiled: TextPolicy,
+  stage: PolicyStage,
+  tell: (error: unknown) => void,
+): RunningRule {
+  const { id, kind, enforced, whenBroken } = policy
   const result = {
     policy_id: id,
     kind,
     stage,
     mode: enforced ? ('enforce' as const) : ('monitor' as const),
-    verdict: 'allow' as const,
-    reason_code: 'ok',
+    verdict: 'allow' as PolicyResult['verdict'],
+    reason_code: 'ok' as PolicyResult['reason_code'],
     latency_ms: 0,
     targets: [],
   }
-  return { policy, result, rule: ruleOf(policy, compiled, null) }
+  const rule = ruleOf(policy, compiled, null)
+  const broken = (error: unknown) => {
+    tell(error)
+    running.broken = true
+    result.verdict = whenBroken === 'deny' ? 'deny' : 'allow'
+    result.reason_code = brokenReason
+    return whenBroken !== 'deny'
+  }
+  const running = { policy, result, rule: { ...rule, matcher: guardedMatcher(rule.matcher, broken) }, broken: false }
+  return running
 }

@@ -1,6 +1,7 @@
 /**
- * Tool arguments on their way through one rule. They are JSON text, read twice: as it stands and as it says, so that an
- * escaped spelling (`a\u0040b.co`) hides nothing. What is replaced is replaced so that the arguments still parse:
+ * Tool arguments on their way through one rule. They are JSON text and read as what it says: an escaped spelling
+ * (`a\u0040b.co`) hides nothing, and the letters of an escape (`\nope`) are no text. Where there is no escape, what the
+ * text says is the text as it stands. What is replaced is replaced so that the arguments still parse:
  *
  * - inside a string the replacement is written as JSON writes strings, and never a part of an escape is cut off;
  * - a number or word of which something was found becomes a string whole, so it is held until its end is known;
@@ -22,22 +23,19 @@ export class ArgumentsPassage implements Passage {
   readonly #rule: InspectionRule
   readonly #place: string
   readonly #findings: Finding[]
-  readonly #rawFollower: TextFollower
-  readonly #saidFollower: TextFollower
+  readonly #follower: TextFollower
   readonly #units = new JsonUnits()
   /** Raw text that was not let go, and the offset of its first unit. */
   #held = ''
   #start = 0
-  /** Found and not yet passed, by their start in the raw text (first) or in what it says (second). */
-  #inRaw: Found[] = []
-  #inSaid: Found[] = []
+  /** Found and not yet passed, by their units. */
+  #found: Found[] = []
 
   constructor(rule: InspectionRule, place: string, findings: Finding[]) {
     this.#rule = rule
     this.#place = place
     this.#findings = findings
-    this.#rawFollower = rule.matcher.follow()
-    this.#saidFollower = rule.matcher.follow()
+    this.#follower = rule.matcher.follow(rule.work)
   }
 
   push(piece: string): string {
@@ -53,14 +51,10 @@ export class ArgumentsPassage implements Passage {
     this.#held += piece
     const units = this.#units
     const said = units.push(piece, last)
-    const inRaw = this.#rawFollower.push(piece, last)
-    const inSaid = this.#saidFollower.push(said, last)
-    this.#inRaw.push(...inRaw.matches)
-    this.#inSaid.push(...inSaid.matches)
-    let safe = last ? units.end : Math.min(units.unitAt(inRaw.safe), inSaid.safe)
-    if (!this.#rule.enforced) safe = units.end
-    else if (!last) safe = this.#wholeScalar(safe)
-    const out = this.#passUntil(safe, last)
+    const { matches, safe } = this.#follower.push(said, last)
+    for (const found of matches) this.#found.push(found)
+    const certain = last || !this.#rule.enforced ? units.end : this.#wholeScalar(safe)
+    const out = this.#passUntil(certain, last)
     units.dropBefore(units.unitAt(this.#start))
     return this.#rule.enforced ? out : piece
   }
@@ -102,17 +96,10 @@ export class ArgumentsPassage implements Passage {
 
   /** All that was found, by units, overlapping ones as one; a number or word of which a part was found is in it whole. */
   #stretches(): Stretch[] {
-    if (this.#inRaw.length === 0 && this.#inSaid.length === 0) return []
-    const units = this.#units
-    const fromRaw = this.#inRaw.map((found) => {
-      return { found, start: units.unitAt(found.start), end: units.unitAt(found.end - 1) + 1 }
-    })
-    const fromSaid = this.#inSaid.map((found) => ({ found, start: found.start, end: found.end }))
-    const ordered = [...fromRaw, ...fromSaid]
-      .map((stretch) => this.#withWholeScalars(stretch))
-      .toSorted((one, other) => one.start - other.start || other.end - one.end)
+    if (this.#found.length === 0) return []
     const merged: Stretch[] = []
-    for (const stretch of ordered) {
+    for (const found of this.#found) {
+      const stretch = this.#withWholeScalars(found)
       const before = merged.at(-1)
       if (before !== undefined && stretch.start < before.end) {
         before.end = Math.max(before.end, stretch.end)
@@ -122,9 +109,9 @@ export class ArgumentsPassage implements Passage {
     return merged
   }
 
-  #withWholeScalars({ found, start, end }: Stretch): Stretch {
+  #withWholeScalars(found: Found): Stretch {
     const units = this.#units
-    let [from, to] = [start, Math.min(end, units.end)]
+    let [from, to] = [found.start, Math.min(found.end, units.end)]
     if (units.kindAt(from) === 'scalar') while (from > units.first && units.kindAt(from - 1) === 'scalar') from--
     if (to > from && units.kindAt(to - 1) === 'scalar') while (to < units.end && units.kindAt(to) === 'scalar') to++
     return { found, start: from, end: to }
@@ -132,14 +119,13 @@ export class ArgumentsPassage implements Passage {
 
   #forget(passed: readonly Stretch[]): void {
     const last = passed.at(-1)
-    if (last === undefined) return
-    const units = this.#units
-    this.#inSaid = this.#inSaid.filter(({ start }) => start >= last.end)
-    this.#inRaw = this.#inRaw.filter(({ start }) => units.unitAt(start) >= last.end)
+    if (last !== undefined) this.#found = this.#found.filter(({ start }) => start >= last.end)
   }
 
   #tell({ start, end, found: { label, entry } }: Stretch): void {
-    this.#findings.push({ rule: this.#rule, place: this.#place, label, entry, start, end })
+    const units = this.#units
+    const [from, to] = [units.rawStart(start), units.rawStart(end)]
+    this.#findings.push({ rule: this.#rule, place: this.#place, label, entry, start: from, end: to })
   }
 
   /** The raw text held before a unit. */

@@ -96,13 +96,23 @@ export function isSocialSecurityNumber(text: string): boolean {
   return area !== '000' && area !== '666' && area < '900' && group !== '00' && serial !== '0000'
 }
 
-/** RFC 4291 section 2.2, without the mixed form; what is as short as `::1` or `a::b` is nobody's address. */
+/** Link-local, unique local and the assigned part of the global addresses (RFC 4291 section 2.5, RFC 4193 section 3). */
+const addressBegin = /^(?:fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|2[0-9a-f]{3})$/i
+
+/**
+ * RFC 4291 section 2.2, without the mixed form. What is as short as `a::b` is an address only where it begins as those
+ * that are in use; the loopback is one too.
+ */
 export function isIpv6(text: string): boolean {
   const halves = text.split('::')
   if (halves.length > 2) return false
   const groups = halves.flatMap((half) => (half === '' ? [] : half.split(':')))
   if (groups.some((group) => !/^[0-9A-Fa-f]{1,4}$/.test(group))) return false
-  return halves.length === 2 ? groups.length >= 3 && groups.length <= 7 && /\d/.test(text) : groups.length === 8
+  if (halves.length !== 2) return groups.length === 8
+  if (text === '::1') return true
+  const [first = ''] = groups
+  if (groups.length === 2) return halves[0] === first && addressBegin.test(first)
+  return groups.length > 2 && groups.length <= 7 && /\d/.test(text)
 }
 
 /** One of this product's own secrets: its last six characters are the checksum of what precedes (contract section 3). */

@@ -1,17 +1,18 @@
 /** Several detectors as one: each reads the text by itself, and what they find is told in one order. */
 import type { Detector, Match, Scanner } from './detector.ts'
 import type { HeldText } from './held-text.ts'
+import type { Work } from './work.ts'
 
 export const combinedDetector = (detectors: readonly Detector[]): Detector => ({
   bounded: detectors.every(({ bounded }) => bounded),
-  scanner: (text) => new CombinedScanner(detectors, text),
+  scanner: (text, work) => new CombinedScanner(detectors, text, work),
 })
 
 class CombinedScanner implements Scanner {
   readonly #scanners: readonly Scanner[]
 
-  constructor(detectors: readonly Detector[], text: HeldText) {
-    this.#scanners = detectors.map((detector) => detector.scanner(text))
+  constructor(detectors: readonly Detector[], text: HeldText, work: Work | undefined) {
+    this.#scanners = detectors.map((detector) => detector.scanner(text, work))
   }
 
   get liveFrom(): number {

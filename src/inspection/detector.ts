@@ -5,6 +5,7 @@
  * Offsets are UTF-16 units of the source text, as it came: not of what it folds to.
  */
 import type { HeldText } from './held-text.ts'
+import type { Work } from './work.ts'
 
 /** A stretch of the source text that matched. */
 export interface Match {
@@ -28,7 +29,8 @@ export interface Scanner {
 }
 
 export interface Detector {
-  scanner(text: HeldText): Scanner
+  /** `work` is what it may make of this and other texts; absent: what one text may cost by itself. */
+  scanner(text: HeldText, work?: Work): Scanner
   /** Whether a match has a bounded length, without which it cannot be looked for in a stream. */
   readonly bounded: boolean
 }

@@ -16,7 +16,8 @@ import { homoglyphs } from './homoglyphs.ts'
 import { remembering } from './remembering.ts'
 
 const ignorable = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}]/u
-const whiteSpace = /\s|\u0085/u
+/** Not `\s`, which takes in U+FEFF, that nobody sees, and leaves out U+0085. */
+const whiteSpace = /\p{White_Space}/u
 const marks = /\p{M}+/gu
 const wordCharacter = /[\p{L}\p{N}\p{M}_]/u
 /** Scripts written without spaces: no boundary can be asked for beside their letters. */
@@ -90,7 +91,7 @@ function makeFolding({ caseSensitive, homoglyphs: lookalikes }: FoldingOptions):
     return cased(lookalikes ? asLatin(decomposed) : decomposed)
       .normalize('NFKD')
       .replace(marks, '')
-      .replace(/\s|\u0085/gu, ' ')
+      .replace(/\p{White_Space}/gu, ' ')
   }
   return {
     key: remembering((codePoint) => {
@@ -103,7 +104,7 @@ function makeFolding({ caseSensitive, homoglyphs: lookalikes }: FoldingOptions):
       if (lookalikes) return bare(plain).normalize('NFKC')
       return cased(plain.normalize('NFKC'))
         .normalize('NFKC')
-        .replace(/\s|\u0085/gu, ' ')
+        .replace(/\p{White_Space}/gu, ' ')
     },
   }
 }

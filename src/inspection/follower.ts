@@ -7,6 +7,7 @@
  */
 import { type Detector, type Match, maxLiveUnits, type Scanner } from './detector.ts'
 import { HeldText } from './held-text.ts'
+import type { Work } from './work.ts'
 
 /** A stretch that nothing can add to any more. */
 export interface Found extends Omit<Match, 'decidedAt'> {
@@ -29,13 +30,14 @@ export interface TextFollower {
 export interface TextMatcher {
   /** All matches of a whole text, by their start, none overlapping another. */
   matches(text: string): readonly Found[]
-  follow(): TextFollower
+  /** `work` is what it may make of all texts that it is given for. */
+  follow(work?: Work): TextFollower
 }
 
 /** The matcher of a detector. */
 export const matcherOf = (detector: Detector): TextMatcher => ({
   matches: (text) => new Follower(detector).push(text, true).matches,
-  follow: () => new Follower(detector),
+  follow: (work) => new Follower(detector, work),
 })
 
 export const overflowEntry = 'held_too_long'
@@ -65,9 +67,9 @@ class Follower implements TextFollower {
   readonly #bounded: boolean
   #endless = false
 
-  constructor(detector: Detector) {
+  constructor(detector: Detector, work?: Work) {
     this.#bounded = detector.bounded
-    this.#scanner = detector.scanner(this.#text)
+    this.#scanner = detector.scanner(this.#text, work)
   }
 
   push(piece: string, last: boolean): { matches: readonly Found[]; safe: number } {

@@ -4,6 +4,7 @@ import { matcherOf } from './follower.ts'
 import { patternDetector } from './pattern-detector.ts'
 import { personalData } from './personal-data.ts'
 import { passPieces, ruleOf } from './test-passing.ts'
+import { TooMuchWork, Work } from './work.ts'
 
 const detector = (pattern: string, streaming = true) =>
   patternDetector([{ label: 'FOUND', pattern }], { streaming, paramOf: (index) => `config.patterns.${index}.pattern` })
@@ -60,6 +61,7 @@ test('a pattern that cannot be used is refused by its field', () => {
   ]) {
     expect([wrong, failure(wrong)]).toEqual([wrong, ['invalid_parameter', field]])
   }
+  expect(failure('x(?:a?){1000}y')).toEqual(['invalid_parameter', field])
   expect(failure('(?:(?:a{1,100}){1,100}){1,100}')).toEqual(['invalid_parameter', field])
 })
 
@@ -76,7 +78,7 @@ test('a pattern without a bound is refused where texts are streams, and only the
 test('nothing makes it slow: no pattern backtracks', () => {
   const text = 'a'.repeat(2000)
   expect(matcherOf(detector('(?:a{1,20}){1,20}b')).matches(text)).toEqual([])
-  expect(matcherOf(detector('(?:a|a|a?a){1,200}$')).matches(text)).not.toEqual([])
+  expect(matcherOf(detector('(?:a|a|a?a){1,200}$')).matches(text.slice(0, 500))).not.toEqual([])
 })
 
 const email = ruleOf(patternDetector(personalData.email, { streaming: true, paramOf: String }), 'redact')
@@ -91,4 +93,19 @@ test('a candidate that fails is let go with the character that decides it', () =
   const card = ruleOf(patternDetector(personalData.card, { streaming: true, paramOf: String }), 'redact')
   expect(passPieces([card], ['4111 1111 1111 111', '2, ok']).text).toBe('4111 1111 1111 1112, ok')
   expect(passPieces([card], ['4111 1111 1111 111', '1, ok']).text).toBe('[CARD], ok')
+})
+
+test('a policy may make only so much work of its texts, however they are cut, and everyday patterns come nowhere near', () => {
+  const text = 'a'.repeat(300_000)
+  const wide = matcherOf(detector('[a-z]{1,500}@corp'))
+  expect(() => wide.matches(text)).toThrow(TooMuchWork)
+  const work = new Work()
+  expect(() => {
+    for (let at = 0; at < text.length; at += 300) wide.follow(work).push(text.slice(at, at + 300), true)
+  }).toThrow(TooMuchWork)
+  const prose = 'The quick brown fox wrote to john.doe@example.com about order 48151623 in 2021. '.repeat(500)
+  const everyday = new Work()
+  const all = patternDetector(Object.values(personalData).flat(), { streaming: true, paramOf: String })
+  matcherOf(all).follow(everyday).push(prose, true)
+  expect(everyday.moves).toBeLessThan(prose.length * 32)
 })

@@ -5,6 +5,8 @@
  * What counts is every match, not the leftmost or the longest: together they cover all that a pattern could mean. So for
  * each state the earliest start is enough. Only patterns with a check (a checksum) keep their starts apart, because one
  * start may fail the check where a later one passes.
+ *
+ * Longer than most: the sets of states, the starts they come from and the work they cost are one scan's state.
  */
 import { Failure } from '../failure.ts'
 import { contains, words } from './character-set.ts'
@@ -23,6 +25,7 @@ import {
 } from './pattern-program.ts'
 import { type Assertion, readPattern } from './pattern-syntax.ts'
 import { remembering } from './remembering.ts'
+import { Work } from './work.ts'
 
 export interface PatternSource {
   /** The label of what it finds: `EMAIL`. */
@@ -66,7 +69,10 @@ export function patternDetector(sources: readonly PatternSource[], { streaming, 
     })
   }
   const starts = new StartTable(program)
-  return { bounded: program.bounded, scanner: (text) => new PatternScanner(program, starts, text) }
+  return {
+    bounded: program.bounded,
+    scanner: (text, work) => new PatternScanner(program, starts, text, work ?? new Work()),
+  }
 }
 
 /**
@@ -147,6 +153,7 @@ class PatternScanner implements Scanner {
   readonly #program: Program
   readonly #startTable: StartTable
   readonly #text: HeldText
+  readonly #work: Work
   #position: number
   /** The end of the last character that counts. */
   #lastEnd: number
@@ -165,14 +172,19 @@ class PatternScanner implements Scanner {
   readonly #places: Int32Array
   readonly #rounds: Int32Array
   #round = 0
+  /** How often threads moved on, and how far the text had been read, since it was last counted. */
+  #moves = 0
+  #counted = 0
   /** For each next thread, the one before it that waits at the same instruction for another start. */
   readonly #earlier: number[] = []
 
-  constructor(program: Program, startTable: StartTable, text: HeldText) {
+  constructor(program: Program, startTable: StartTable, text: HeldText, work: Work) {
+    this.#work = work
     this.#program = program
     this.#startTable = startTable
     this.#text = text
     this.#position = text.end
+    this.#counted = text.end
     this.#lastEnd = text.end
     this.#places = new Int32Array(program.size)
     this.#rounds = new Int32Array(program.size)
@@ -245,8 +257,10 @@ class PatternScanner implements Scanner {
     this.#before = character
     this.#lastEnd = this.#position
     if (this.#threads.length === 0 && starting.length === 0) return
+    this.#count()
     this.#begin()
     const threads = this.#threads
+    this.#moves += threads.length
     const starts = this.#starts
     for (let index = 0; index < threads.length; index++) {
       const thread = threads[index]
@@ -257,6 +271,12 @@ class PatternScanner implements Scanner {
     this.#starts = this.#nextStarts
     this.#nextThreads = threads
     this.#nextStarts = starts
+  }
+
+  #count(): void {
+    this.#work.add(this.#moves, this.#position - this.#counted)
+    this.#moves = 0
+    this.#counted = this.#position
   }
 
   #begin(): void {
@@ -303,6 +323,7 @@ class PatternScanner implements Scanner {
   }
 
   #arrive(leaf: Leaf & { type: 'read' | 'end' }, start: number, found: Match[]): void {
+    this.#moves++
     if (leaf.type === 'end') {
       this.#tell(leaf.pattern, start, found)
       return
@@ -316,6 +337,7 @@ class PatternScanner implements Scanner {
         return
       }
       for (let index = place; index >= 0; index = this.#earlier[index] ?? -1) {
+        this.#moves++
         if (this.#nextStarts[index] === start) return
       }
       this.#earlier[this.#nextThreads.length] = place

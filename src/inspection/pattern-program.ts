@@ -49,6 +49,9 @@ export interface Program {
 /** No pattern of everyday use comes near it; it bounds the work for one character. */
 const maxInstructions = 4096
 
+/** How many ways lead on from all places together: what optional parts in a row multiply. It bounds time and memory. */
+const maxWays = 262_144
+
 type Instruction =
   | { type: 'read'; set: FastSet; next: number; pattern: number }
   | { type: 'assert'; assertion: Assertion; next: number }
@@ -58,6 +61,7 @@ type Instruction =
 /** Throws `pattern_too_large` naming the pattern, and `invalid_parameter` for one that matches nothing at all. */
 export function compileProgram(patterns: readonly CompiledPattern[], paramOf: (index: number) => string): Program {
   const writer = new ProgramWriter()
+  const ends: number[] = []
   const starts = patterns.map(({ node }, index) => {
     if (shortest(node) === 0) {
       const message = 'A pattern must not match the empty text'
@@ -66,10 +70,11 @@ export function compileProgram(patterns: readonly CompiledPattern[], paramOf: (i
     const before = writer.size
     const start = writer.write(node, writer.add({ type: 'end', pattern: index }), index, paramOf(index))
     if (writer.size - before > maxInstructions) throw tooLarge(paramOf(index))
+    ends.push(writer.size)
     return start
   })
   return {
-    starts: writer.nodes(starts),
+    starts: writer.nodes(starts, (at) => tooLarge(paramOf(ends.findIndex((end) => at < end)))),
     size: writer.size,
     patterns,
     bounded: patterns.every(({ node }) => longest(node) <= maxMatchLength),
@@ -168,8 +173,8 @@ class ProgramWriter {
     return fast
   }
 
-  /** The place that leads to all of these instructions, with all that it leads to. */
-  nodes(starts: readonly number[]): Node {
+  /** The place that leads to all of these instructions, with all that it leads to; `refuse` names the one too many. */
+  nodes(starts: readonly number[], refuse: (instruction: number) => Failure): Node {
     const nodes: Node[] = this.#instructions.map(() => ({ leaves: [] }))
     const leaves = this.#instructions.map((instruction, id) => leafOf(instruction, id, nodes))
     const reached = (from: readonly number[]): Leaf[] => {
@@ -186,7 +191,12 @@ class ProgramWriter {
       }
       return found
     }
-    for (const [index, node] of nodes.entries()) node.leaves = reached([index])
+    let ways = 0
+    for (const [index, node] of nodes.entries()) {
+      node.leaves = reached([index])
+      ways += node.leaves.length
+      if (ways > maxWays) throw refuse(index)
+    }
     return { leaves: reached(starts) }
   }
 }

@@ -27,7 +27,7 @@ export const personalData: Readonly<Record<PersonalDataType, readonly PatternSou
     {
       label: 'PHONE',
       // Written from abroad, or in groups of at least two digits: single digits in a row are no number that is dialled.
-      pattern: String.raw`(?<![\w+.\-/])(?:\+ ?\(?\d(?:[ .\-()]{0,3}\d){6,16}|(?:\(\d{1,5}\)[ .\-]{0,2})?\d{2,12}(?:[ .\-]{1,2}\d{2,8}){0,5})(?: ?(?:x|ext\.? ?)\d{1,5})?(?![\w/])`,
+      pattern: String.raw`(?<![\w+.\-/])(?:\+ ?\(?\d(?:[ .\-()]{0,3}\d){6,16}|(?:\(\d{1,5}\)[ .\-]{0,2})?\d{2,12}(?:[ .\-]{1,2}\d{2,8}){0,5})(?: ?(?:x|ext\.? ?)\d{1,5})?(?![\w/\-])`,
       check: isPhoneNumber,
     },
   ],

@@ -36,6 +36,8 @@ function isGrouped(number: string, length: number): boolean {
   const [first = '', second = '', third = ''] = groups
   if (groups.length === 1) return number.startsWith('0') && length >= 10 && length <= 11
   if (groups.some((group) => group.length === 1) || first.length > 4) return false
+  // Three groups of four are most of a card number.
+  if (groups.length >= 3 && groups.every((group) => group.length === 4)) return false
   if (date.test(number) || years.test(number) || thousands.test(number) || socialSecurity.test(number)) return false
   const between = number.charAt(first.length)
   if (groups.length > 2 && number.charAt(first.length + 1 + second.length) !== between) {

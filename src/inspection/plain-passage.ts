@@ -17,7 +17,7 @@ export class PlainPassage implements Passage {
     this.#rule = rule
     this.#place = place
     this.#findings = findings
-    this.#follower = rule.matcher.follow()
+    this.#follower = rule.matcher.follow(rule.work)
   }
 
   push(piece: string): string {

@@ -4,6 +4,7 @@
  */
 import type { TextKind } from '../dialects/dialect.ts'
 import type { Found, TextMatcher } from './follower.ts'
+import type { Work } from './work.ts'
 
 export type TextAction = 'block' | 'redact' | 'escalate' | 'rewrite'
 
@@ -17,6 +18,8 @@ export interface InspectionRule {
   readonly enforced: boolean
   /** The texts it reads; absent: all. */
   readonly reads?: (slot: { kind: TextKind; role: string | null }) => boolean
+  /** What it may make of work, over all its texts; absent: each text by itself. */
+  readonly work?: Work
   /** What takes a found stretch's place. */
   readonly replacement: (found: Found, text: string) => string
 }

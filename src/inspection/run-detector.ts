@@ -22,7 +22,8 @@ export function runDetector({ opening, over, closing }: Run): Detector {
   const openings = patternDetector([opening], { streaming: true, paramOf: () => 'config' })
   return {
     bounded: true,
-    scanner: (text) => new RunScanner(openings.scanner(text), text, { opening, over, ...(closing && { closing }) }),
+    scanner: (text, work) =>
+      new RunScanner(openings.scanner(text, work), text, { opening, over, ...(closing && { closing }) }),
   }
 }
 

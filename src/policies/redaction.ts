@@ -4,6 +4,7 @@
  * value), and put back wherever the answer names that.
  */
 import type { InspectionRule } from '../inspection/rule.ts'
+import { Work } from '../inspection/work.ts'
 import type { ActivePolicy } from './chain.ts'
 import type { TextPolicy } from './kinds/kind.ts'
 import { literalMatcher } from './kinds/literal-matcher.ts'
@@ -57,6 +58,7 @@ export const ruleOf = (
   reasonCode: policy.reasonCode,
   matcher: policy.matcher,
   action: policy.action,
+  work: new Work(),
   ...(policy.reads === undefined ? {} : { reads: policy.reads }),
   replacement: ({ label }, text) => {
     if (policy.action === 'rewrite') return policy.replacement?.(text) ?? text

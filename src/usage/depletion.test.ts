@@ -149,6 +149,9 @@ test('a token is shown as usable exactly while every account it draws on is, wha
         const token = usable[which % usable.length]
         // Each rate is lower than all before it, so that nothing is wider than what it is made from.
         rate -= 1
+        // What is used up is neither cloned nor rotated.
+        const isCopy = kind === 'clone' || kind === 'rotate'
+        if (isCopy && token !== undefined && statusOf(model, token) !== 'active') continue
         if (kind === 'create' || token === undefined) await model.create(rate)
         else if (kind === 'clone') await model.clone(token, rate)
         else if (kind === 'rotate') await model.rotate(token)

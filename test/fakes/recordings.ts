@@ -9,8 +9,8 @@ export interface RecordedStream {
   bytes: Buffer
 }
 
-/** Beside the repository, or beside the folder of its worktrees. */
-const data = ['../../../shared', '../../../../shared']
+/** Beside the repository; absent, what needs them is skipped. */
+const data = ['../../../shared']
   .map((shared) => resolve(import.meta.dir, shared, 'data/provider-streams'))
   .find((folder) => existsSync(folder))
 

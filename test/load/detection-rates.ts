@@ -13,9 +13,7 @@ import { patternDetector } from '../../src/inspection/pattern-detector.ts'
 import { type PersonalDataType, personalData } from '../../src/inspection/personal-data.ts'
 import { defaultThreshold } from '../../src/policies/kinds/prompt-injection.ts'
 
-const data = ['../../../shared/data', '../../../../shared/data']
-  .map((path) => resolve(import.meta.dir, path))
-  .find((path) => existsSync(path))
+const data = ['../../../shared/data'].map((path) => resolve(import.meta.dir, path)).find((path) => existsSync(path))
 
 interface Labelled {
   text: string

@@ -59,6 +59,7 @@ test('pii finds each type by its form and its checks', () => {
       ['on 2012-10-01 00:46', null],
       ['10 000 000 people in 1999-2004', null],
       ['version 10.2.33', null],
+      ['pay 4111-1111-1111-1112!', null],
     ],
     card: [
       ['pay 4111-1111-1111-1111', 'CARD 4111-1111-1111-1111'],
@@ -77,6 +78,9 @@ test('pii finds each type by its form and its checks', () => {
     ip: [
       ['from 192.168.1.254,', 'IP 192.168.1.254'],
       ['from 2001:db8::8a2e:370:7334', 'IP 2001:db8::8a2e:370:7334'],
+      ['at fe80::1%eth0', 'IP fe80::1'],
+      ['on [::1]:80', 'IP ::1'],
+      ['std::vector, a::b, dead::beef, 12::30 and ::', null],
       ['256.1.1.1 and std::sort at 12:30:45', null],
     ],
     date_of_birth: [

@@ -1,0 +1,26 @@
+import { expect, test } from 'bun:test'
+import { foldForPattern, isIgnorable } from './fold.ts'
+import { matcherOf } from './follower.ts'
+import { patternDetector } from './pattern-detector.ts'
+import { personalData } from './personal-data.ts'
+import { termDetector } from './term-detector.ts'
+import { passPieces, ruleOf } from './test-passing.ts'
+
+test('every character that is not seen stands for nothing, U+FEFF too', () => {
+  for (let codePoint = 0; codePoint <= 0x10ffff; codePoint++) {
+    if (/\p{Default_Ignorable_Code_Point}/u.test(String.fromCodePoint(codePoint))) {
+      expect([codePoint, isIgnorable(codePoint), foldForPattern(codePoint)]).toEqual([codePoint, true, []])
+    }
+  }
+})
+
+test('U+FEFF inside a term or an address hides nothing, whole or in pieces', () => {
+  const email = patternDetector(personalData.email, { streaming: true, paramOf: String })
+  const term = termDetector(['secret'], 'TERM', { caseSensitive: false, homoglyphs: false, wordBoundaries: true })
+  const text = 'a se\ufeffcret to bo\ufeffb@x.c\ufeffom.'
+  expect(matcherOf(term).matches(text)).toMatchObject([{ start: 2, end: 9 }])
+  const rules = [ruleOf(term, 'redact'), ruleOf(email, 'redact')]
+  expect(passPieces(rules, [text]).text).toBe('a [TERM] to [EMAIL].')
+  expect(passPieces(rules, [...text]).text).toBe('a [TERM] to [EMAIL].')
+  expect(passPieces(rules, ['{"a":"bob@\\ufeffx.com"}'], 'tool_arguments').text).toBe('{"a":"[EMAIL]"}')
+})
