@@ -114,7 +114,13 @@ export const eventsReplySchema = z.object({ seq: z.number().int(), digest: z.str
 
 const amount = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
 const accountName = z.string().max(128)
-const cellTotals = z.object({ account: accountName, granted: amount, returned: amount, settled: amount })
+const cellTotals = z.object({
+  account: accountName,
+  rounds: amount,
+  granted: amount,
+  returned: amount,
+  settled: amount,
+})
 
 /** usage/lease.ts says what these mean. */
 export const leasesRequestSchema = z.strictObject({

@@ -88,7 +88,7 @@ test('where little is left the others are asked first, and what they return is g
   expect(await send('two', { asks: [ask(4)] })).toMatchObject({ grants: [], later: [account] })
   expect(recalls).toContain('one')
   const waiting = send('two', { asks: [ask(4, true)] })
-  await send('one', { cells: [{ account, granted: 10, returned: 7, settled: 1, open: 2 }] })
+  await send('one', { cells: [{ account, rounds: 0, granted: 10, returned: 7, settled: 1, open: 2 }] })
   expect(await waiting).toMatchObject({ grants: [{ account, tight: true, partial: false }] })
   expect(await held()).toEqual([
     { lane: 'one', granted: 10, returned: 7 },
@@ -102,7 +102,7 @@ test('a limit that is used up is refused at once', async () => {
   await greet('two')
   await send('one', { asks: [ask(3)] })
   const waiting = send('two', { asks: [ask(1, true)] })
-  await send('one', { cells: [{ account, granted: 3, returned: 0, settled: 0, open: 3 }] })
+  await send('one', { cells: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0, open: 3 }] })
   expect(await waiting).toMatchObject({ denials: [{ account, reason: 'exhausted' }] })
 })
 
@@ -115,7 +115,7 @@ test('a message that comes twice grants once', async () => {
 })
 
 test('a restored ledger hears of grants that it has forgotten, up to the limit', async () => {
-  await greet('one', [{ account, granted: 60, returned: 10, settled: 0, open: 0 }])
-  await greet('two', [{ account, granted: 60, returned: 0, settled: 0, open: 0 }])
+  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
   expect(await held()).toEqual([{ lane: 'one', granted: 60, returned: 10 }])
 })

@@ -3,7 +3,7 @@
  * less or is refused (protocols section 2, rules 10 and 11). Pure: what is known goes in, what each need gets comes out.
  */
 import type { LedgerCell } from './cell-ledger.ts'
-import { type CellReport, outstanding, recallWaitMs, usageWaitMs } from './lease.ts'
+import { type CellReport, inRound, outstanding, recallWaitMs, usageWaitMs } from './lease.ts'
 
 export interface Need {
   lane: string
@@ -16,8 +16,7 @@ export interface Need {
 }
 
 export interface Standings {
-  /** Null where the account has no limit any more. */
-  limit: number | null
+  limit: number
   /** The ledger's cells of the account, with what has been granted to earlier needs. */
   cells: readonly LedgerCell[]
   /** What each lane last said of its cell since the end game began. */
@@ -39,15 +38,16 @@ export const silentHolders = (lane: string | null, { cells, reports }: Standings
 
 /** An answer that is older than a grant does not count, and neither does one that keeps what is not open. */
 function hasAnswered(cell: LedgerCell, report: CellReport | undefined): boolean {
-  if (report === undefined || report.granted !== cell.granted) return false
-  const returned = Math.max(cell.returned, report.returned)
-  return cell.granted - returned - Math.max(cell.settled, report.settled) - report.open <= 0
+  if (report === undefined) return false
+  const told = inRound(report, cell.rounds)
+  if (told.granted !== cell.granted) return false
+  const returned = Math.max(cell.returned, told.returned)
+  return cell.granted - returned - Math.max(cell.settled, told.settled) - told.open <= 0
 }
 
 /** In this order: all; what there is, if that is enough; wait for what may come back; refuse, saying why. */
 export function decide(need: Need, standings: Standings): Decision {
   const { limit, cells, reports, now } = standings
-  if (limit === null) return { kind: 'grant', amount: need.want, partial: false }
   const free = limit - cells.reduce((sum, { granted, returned }) => sum + granted - returned, 0)
   if (free >= need.want) return { kind: 'grant', amount: need.want, partial: false }
   const least = Math.max(1, need.min)

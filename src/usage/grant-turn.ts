@@ -6,15 +6,18 @@ import type { Clock } from '../lib/clock.ts'
 import type { AccountBook } from './account-book.ts'
 import type { AccountLimit, HeldLane, LedgerChange } from './cell-ledger.ts'
 import { type Decision, decide, type Standings, silentHolders } from './end-game.ts'
+import { noCell } from './lane-cell.ts'
 import {
   type Ask,
   type CellReport,
   type CellTotals,
   type Denial,
   type Grant,
+  grantedBeyond,
   type LeaseReply,
   type LeaseRequest,
   mayComeBack,
+  mostHeld,
   outstanding,
   plainName,
 } from './lease.ts'
@@ -100,10 +103,10 @@ export class Turn {
     const { lane } = call.caller
     const reply = this.#replyTo(call)
     for (const report of call.request.cells) {
-      this.#book.returned(report.account, lane, report.returned)
+      this.#book.returned(lane, report)
       this.#games.get(report.account)?.reports.set(lane, report)
       const cell = this.#book.cell(report.account, lane)
-      if (cell !== null && cell.granted > report.granted) reply.cells.set(cell.account, cell)
+      if (cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
     }
     const together: Waiting = { call, asks: [] }
     for (const ask of call.request.asks) this.#takeAsk(together, ask, reply)
@@ -120,7 +123,7 @@ export class Turn {
     const { booked } = limit
     const report = request.cells.find(({ account }) => account === booked)
     const cell = this.#book.cell(booked, caller.lane)
-    if (cell !== null && outstanding(cell) > 0 && cell.granted > (report?.granted ?? 0)) {
+    if (cell !== null && outstanding(cell) > 0 && grantedBeyond(cell, report ?? noCell(booked)) > 0) {
       // An earlier grant did not arrive: the lane hears of it, and asks again if that is not enough.
       reply.cells.set(cell.account, cell)
       reply.grants.push({ account: ask.account, booked, until: limit.until, tight: ask.tight, partial: false })
@@ -138,7 +141,7 @@ export class Turn {
   }
 
   #free({ limit, booked }: AccountLimit): number {
-    return limit === null ? Number.POSITIVE_INFINITY : limit - this.#book.held(booked)
+    return Math.min(limit ?? mostHeld, mostHeld) - this.#book.held(booked)
   }
 
   /** While much is free a lane gets more than it asked for; never so much that the others would lack it. */
@@ -146,7 +149,7 @@ export class Turn {
     const free = this.#free(limit)
     const lanes = Math.max(1, this.#connected.size)
     const tight = free <= tightFactor * ask.want * lanes
-    const spare = Number.isFinite(free) ? Math.floor((free - ask.want) / (2 * lanes)) : ask.want
+    const spare = Math.floor((free - ask.want) / (2 * lanes))
     const more = tight || ask.tight ? 0 : Math.min(2 * ask.want, spare)
     const cell = this.#book.grant(limit.booked, lane, amount + more)
     reply.cells.set(cell.account, cell)
@@ -199,7 +202,7 @@ export class Turn {
     const limit = this.#limits.get(plainName(booked))
     return {
       // Of a window that has ended nothing is granted any more.
-      limit: limit?.booked === booked ? limit.limit : 0,
+      limit: limit?.booked === booked ? Math.min(limit.limit ?? mostHeld, mostHeld) : 0,
       cells: this.#book.of(booked),
       reports: this.#games.get(booked)?.reports ?? new Map(),
       connected: (lane) => this.#connected.has(lane),
@@ -259,8 +262,9 @@ export const newReply = ({ request }: Call): Reply => ({
 
 export const toReply = ({ cells, ...rest }: Reply): LeaseReply => ({
   ...rest,
-  cells: [...cells.values()].map(({ account, granted, returned, settled }) => ({
+  cells: [...cells.values()].map(({ account, rounds, granted, returned, settled }) => ({
     account,
+    rounds,
     granted,
     returned,
     settled,

@@ -115,8 +115,7 @@ export class LaneAccounts {
   adopt(totals: CellTotals, message: number): boolean {
     const known = this.#cells.get(totals.account)
     if (known !== undefined) {
-      if (totals.granted > known.granted) {
-        known.granted = totals.granted
+      if (known.adopt(totals)) {
         const account = this.#accounts.get(plainName(totals.account))
         if (account !== undefined) account.exhausted = null
       }

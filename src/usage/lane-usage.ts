@@ -348,9 +348,9 @@ export class LaneUsage implements Allowances {
     sent: { asks: readonly Ask[]; cells: readonly CellReport[]; upTo: number; message: number; sentAt: number },
   ): void {
     if (reply.hello === 'needed') return void this.#greet()
-    for (const { account, returned } of sent.cells) {
-      const cell = this.#accounts.cell(account)
-      if (cell !== undefined) cell.heard = Math.max(cell.heard, returned)
+    for (const report of sent.cells) {
+      const { account } = report
+      this.#accounts.cell(account)?.hear(report)
       const doubt = this.#doubtful.get(account)
       if (doubt !== undefined && doubt < sent.sentAt) this.#doubtful.delete(account)
     }

@@ -5,6 +5,7 @@ import { ledgerMigrations, migrate, migrateState } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { temporaryDirectory } from '../store/test-store.ts'
 import { readDepletion } from './depletion.ts'
+import { roundSize } from './lease.ts'
 import { settlementStatements } from './settlement.ts'
 import { sqlLedger } from './sql-ledger.ts'
 
@@ -34,8 +35,8 @@ afterEach(() => {
 
 const cells = () => sqlLedger(ledger, (...loss) => lost.push(loss))
 const held = { lane, streamId: 'stream' }
-const grant = (granted: number, returned = 0, limit = 10) =>
-  cells().raise({ lanes: [held], raises: [{ account, lane, granted, returned }], limits: [{ account, limit }] })
+const grant = (granted: number, returned = 0, limit = 10, rounds = 0) =>
+  cells().raise({ lanes: [held], raises: [{ account, lane, rounds, granted, returned }], limits: [{ account, limit }] })
 const settle = (amount: number, name = account, by = lane) =>
   ledger.write(settlementStatements({ lane: by, settlements: [{ account: name, amount }], now: 5 }))
 const cell = async () => (await cells().cells([account]))[0]
@@ -51,10 +52,25 @@ test('counters only grow, and never past the limit', async () => {
   expect(await grant(13)).toBe(true)
 })
 
+test('counters that are told from different rounds are compared as what they are', async () => {
+  await grant(roundSize + 8, roundSize + 3)
+  expect(await grant(9, 4, 10, 1)).toBe(true)
+  expect(await cell()).toMatchObject({ rounds: 1, granted: 9, returned: 4 })
+  expect(await grant(roundSize + 8, roundSize + 5)).toBe(true)
+  expect(await cell()).toMatchObject({ rounds: 1, granted: 9, returned: 5 })
+  const hello = { through: 0, crashed: false }
+  const told = (returned: number, number: number) =>
+    cells().hello({ ...held, process: 'p', number }, hello, [
+      { account, rounds: 0, granted: roundSize + 9, returned, settled: 0, open: 0 },
+    ])
+  expect(await told(roundSize + 4, 1)).toBe('rolled_back')
+  expect(await told(roundSize + 5, 2)).toBe('done')
+})
+
 test('nothing is granted to a lane that another stream holds', async () => {
   const change = {
     lanes: [{ lane, streamId: 'other' }],
-    raises: [{ account, lane, granted: 1, returned: 0 }],
+    raises: [{ account, lane, rounds: 0, granted: 1, returned: 0 }],
     limits: [],
   }
   expect(await cells().raise(change)).toBe(false)
@@ -116,7 +132,7 @@ test('a hello that was overtaken changes nothing', async () => {
 
 test('a lane that knows less than it once said, or was released, does not go on', async () => {
   await grant(9, 4)
-  const older = { account, granted: 9, returned: 1, settled: 0, open: 0 }
+  const older = { account, rounds: 0, granted: 9, returned: 1, settled: 0, open: 0 }
   const hello = { through: 0, crashed: false }
   expect(await cells().hello({ ...held, process: 'p', number: 1 }, hello, [older])).toBe('rolled_back')
   await ledger.write([{ sql: 'update lanes set released_at = 1', args: [] }])

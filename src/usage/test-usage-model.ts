@@ -10,14 +10,16 @@ import { type Held, type Reservation, UsageRefused } from './allowance.ts'
 import { Authority } from './authority.ts'
 import type { CellLedger, HelloResult, LedgerCell, LedgerChange } from './cell-ledger.ts'
 import { LaneUsage, type UsageJournal } from './lane-usage.ts'
-import { answerWithinMs, type CellReport, type Hello, type LeaseReply, type LeaseRequest } from './lease.ts'
+import { answerWithinMs, type CellReport, type Hello, inRound, type LeaseReply, type LeaseRequest } from './lease.ts'
 
 export interface WorldOptions {
   seed: number
   lanes: number
-  /** By account; amounts of requests are 1, of money up to `largest`. */
+  /** By account; amounts of requests are 1, of money up to `largest`, both in units. */
   limits: Readonly<Record<string, number>>
   largest: number
+  /** So many nano-dollars are one unit: where there are many, counters pass whole rounds. */
+  unit: number
   requests: number
   /** Probabilities of a message being lost, and said twice. */
   loss: number
@@ -180,6 +182,8 @@ class MemoryLedger implements CellLedger {
   readonly outcomes = new Map<string, number>()
   readonly holders = new Map<string, { streamId: string; process: string; hello: number }>()
   readonly problems: string[] = []
+  /** How many rounds have ended. */
+  rounds = 0
   readonly #limits: Readonly<Record<string, number>>
 
   constructor(limits: Readonly<Record<string, number>>) {
@@ -193,10 +197,14 @@ class MemoryLedger implements CellLedger {
   async raise({ lanes, raises, limits }: LedgerChange): Promise<boolean> {
     if (lanes.some(({ lane, streamId }) => this.holders.get(lane)?.streamId !== streamId)) return false
     const before = new Map([...this.rows].map(([key, row]) => [key, { ...row }]))
-    for (const { account, lane, granted, returned } of raises) {
-      const row = this.#row(account, lane)
-      row.granted = Math.max(row.granted, granted)
-      row.returned = Math.max(row.returned, Math.min(returned, row.granted - row.settled))
+    for (const raise of raises) {
+      const row = this.#row(raise.account, raise.lane)
+      const rounds = Math.max(row.rounds, raise.rounds)
+      const [old, { granted, returned }] = [inRound(row, rounds), inRound({ ...row, ...raise }, rounds)]
+      this.rounds += rounds - row.rounds
+      row.rounds = rounds
+      row.granted = Math.max(old.granted, granted)
+      row.returned = Math.max(old.returned, Math.min(returned, row.granted - row.settled))
     }
     if (limits.some(({ account, limit }) => this.held(account) > limit)) {
       this.rows.clear()
@@ -223,7 +231,7 @@ class MemoryLedger implements CellLedger {
       if (cell === undefined) {
         if (crashed) row.settled = row.granted - row.returned
         else row.returned = row.granted - row.settled
-      } else if (cell.returned < row.returned || cell.settled < row.settled) return 'rolled_back'
+      } else if (inRound(cell, row.rounds).returned < row.returned || cell.settled < row.settled) return 'rolled_back'
     }
     Object.assign(holder, { process, hello: number })
     this.#check()
@@ -260,12 +268,16 @@ class MemoryLedger implements CellLedger {
 
   #row(account: string, lane: string): LedgerCell {
     const key = `${account} ${lane}`
-    const row = this.rows.get(key) ?? { account, lane, granted: 0, returned: 0, settled: 0 }
+    const row = this.rows.get(key) ?? { account, lane, rounds: 0, granted: 0, returned: 0, settled: 0 }
     this.rows.set(key, row)
     return row
   }
 
   #check(): void {
+    for (const { account, granted, returned, settled } of this.rows.values()) {
+      const exact = [granted, returned, settled].every((counter) => Number.isSafeInteger(counter) && counter >= 0)
+      if (!exact) this.problems.push(`${account}: ${granted}, ${returned}, ${settled}`)
+    }
     for (const [account, limit] of Object.entries(this.#limits)) {
       if (this.held(account) > limit) this.problems.push(`granted ${this.held(account)} of ${account}`)
       if (this.settled(account) > limit) this.problems.push(`settled ${this.settled(account)} of ${account}`)
@@ -349,7 +361,7 @@ export class World {
     const exchange = `exchange-${this.#ids++}`
     const demands = Object.keys(this.#options.limits).flatMap((account) => {
       if (account.endsWith('/requests')) return amount === undefined ? [{ account, want: 1, min: 1 }] : []
-      const want = amount ?? 1 + Math.floor(this.random() * this.#options.largest)
+      const want = amount ?? this.#options.unit * (1 + Math.floor(this.random() * this.#options.largest))
       return [{ account, want, min: amount ?? (this.random() < 0.5 ? want : Math.ceil(want / 3)) }]
     })
     let reservation: Reservation
