@@ -122,6 +122,9 @@ const cellTotals = z.object({
   settled: amount,
 })
 
+/** Whatever is asked, it is answered by itself: one ask that nothing can answer must not fail the others. */
+const asked = z.number().min(0)
+
 /** usage/lease.ts says what these mean. */
 export const leasesRequestSchema = z.strictObject({
   lane: z.number().int(),
@@ -130,7 +133,7 @@ export const leasesRequestSchema = z.strictObject({
   number: amount,
   hello: z.strictObject({ through: amount, crashed: z.boolean() }).nullable(),
   asks: z.array(
-    z.strictObject({ account: accountName, want: amount, min: amount, waited: amount, tight: z.boolean() }),
+    z.strictObject({ account: z.string(), want: asked, min: asked, waited: z.number(), tight: z.boolean() }),
   ),
   cells: z.array(cellTotals.extend({ open: amount })),
 })
@@ -148,7 +151,7 @@ export const leasesReplySchema = z.object({
   ),
   denials: z.array(
     z.object({
-      account: accountName,
+      account: z.string(),
       reason: z.enum(['exhausted', 'held', 'unknown']),
       retry_after: z.number().nullable(),
     }),

@@ -154,10 +154,10 @@ export const usageCells = sqliteTable(
   {
     account: text('account').notNull(),
     lane: text('lane').notNull(),
-    rounds: integer('rounds').notNull().default(0),
     granted: integer('granted').notNull().default(0),
     returned: integer('returned').notNull().default(0),
     settled: integer('settled').notNull().default(0),
+    rounds: integer('rounds').notNull().default(0),
   },
   (table) => [primaryKey({ columns: [table.account, table.lane] })],
 )

@@ -1,6 +1,7 @@
 /** Grants to lanes from a real ledger: sizes, bindings, what is called back, and what a restored ledger is told. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
+import { leasesRequestSchema } from '../fleet/wire.ts'
 import { systemClock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log.ts'
 import { ledgerMigrations, migrate } from '../store/migrate.ts'
@@ -104,6 +105,23 @@ test('a limit that is used up is refused at once', async () => {
   const waiting = send('two', { asks: [ask(1, true)] })
   await send('one', { cells: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0, open: 3 }] })
   expect(await waiting).toMatchObject({ denials: [{ account, reason: 'exhausted' }] })
+})
+
+test('an ask that no limit can answer is refused by itself, and the others of its message are granted', async () => {
+  await greet('one')
+  const asks = [
+    { ...ask(2 ** 60), account: 'token/large/requests' },
+    { ...ask(1e24), account: 'token/larger/requests', min: 1e24 },
+    { ...ask(1.5), account: 'token/part/requests' },
+    ask(1),
+  ]
+  limit = 9e15
+  const { grants, denials } = await send('one', { asks: leasesRequestSchema.shape.asks.parse(asks) })
+  expect(grants.map((grant) => grant.account)).toEqual(['token/large/requests', account])
+  expect(denials.map((denial) => [denial.account, denial.reason])).toEqual([
+    ['token/larger/requests', 'exhausted'],
+    ['token/part/requests', 'exhausted'],
+  ])
 })
 
 test('a message that comes twice grants once', async () => {

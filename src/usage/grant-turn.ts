@@ -17,6 +17,7 @@ import {
   type LeaseReply,
   type LeaseRequest,
   mayComeBack,
+  mostAsked,
   mostHeld,
   outstanding,
   plainName,
@@ -109,7 +110,9 @@ export class Turn {
       if (cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
     }
     const together: Waiting = { call, asks: [] }
-    for (const ask of call.request.asks) this.#takeAsk(together, ask, reply)
+    for (const ask of call.request.asks) {
+      this.#takeAsk(together, { ...ask, want: Math.min(ask.want, mostAsked) }, reply)
+    }
     if (together.asks.length > 0) this.#waiting.push(together)
   }
 
@@ -118,6 +121,10 @@ export class Turn {
     const limit = this.#limits.get(ask.account)
     if (limit === undefined || (limit.gatewayId !== null && limit.gatewayId !== caller.gatewayId)) {
       reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: retryAfterSeconds })
+      return
+    }
+    if (!Number.isSafeInteger(ask.want) || !Number.isSafeInteger(ask.min) || ask.min > mostAsked) {
+      reply.denials.push({ account: ask.account, reason: 'exhausted', retry_after: null })
       return
     }
     const { booked } = limit

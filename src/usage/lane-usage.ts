@@ -34,6 +34,7 @@ import {
   type Denial,
   type LeaseReply,
   type LeaseRequest,
+  mostAsked,
   plainName,
   usageWaitMs,
 } from './lease.ts'
@@ -237,7 +238,13 @@ export class LaneUsage implements Allowances {
     for (const account of this.#ahead) {
       const { name, cell, tight, asking, waiting } = account
       if (cell !== null && !tight && !asking && waiting === 0) {
-        asks.set(name, { account: name, want: Math.max(1, cell.reserved), min: 0, waited: 0, tight: false })
+        asks.set(name, {
+          account: name,
+          want: Math.min(Math.max(1, cell.reserved), mostAsked),
+          min: 0,
+          waited: 0,
+          tight: false,
+        })
       }
     }
     this.#ahead.clear()
@@ -252,7 +259,7 @@ export class LaneUsage implements Allowances {
       const known = asks.get(name)
       const missing = known === undefined ? want - this.#accounts.balance(account) : want
       if (account.asking || missing <= 0) continue
-      const asked = { want: missing + (known?.want ?? 0), min: Math.min(min, known?.min ?? min) }
+      const asked = { want: Math.min(missing + (known?.want ?? 0), mostAsked), min: Math.min(min, known?.min ?? min) }
       asks.set(name, { account: name, ...asked, waited: this.#since(since), tight: false })
     }
   }
@@ -266,7 +273,7 @@ export class LaneUsage implements Allowances {
       if (account.asking) return
       if (!account.tight && this.#accounts.balance(account) >= want) continue
       account.tight = true
-      asks.push({ account: name, want, min, waited: this.#since(since), tight: true })
+      asks.push({ account: name, want: Math.min(want, mostAsked), min, waited: this.#since(since), tight: true })
       if (account.cell !== null) told.add(account.cell.account)
     }
     for (const booked of told) this.#report.delete(booked)
