@@ -171,6 +171,7 @@ export const usageAccounts = sqliteTable('usage_accounts', {
   refused: integer('refused').notNull().default(0),
   refusedTold: integer('refused_told').notNull().default(0),
   closedAt: integer('closed_at'),
+  excess: integer('excess').notNull().default(0),
 })
 
 export const secrets = sqliteTable('secrets', {

@@ -8,6 +8,7 @@
 import { fromNano } from '../lib/money.ts'
 import type { Database } from '../store/open.ts'
 import type { DepletionView, ExhaustedStatus, TokenDepletion, TokenLimits } from '../tokens/depletion.ts'
+import { spentOf } from './settlement.ts'
 
 interface Row {
   id: string
@@ -16,7 +17,7 @@ interface Row {
   exhausted_at: number | null
 }
 
-const select = `select t.id, u.kind, u.settled, u.exhausted_at
+const select = `select t.id, u.kind, ${spentOf('u')} as settled, u.exhausted_at
   from json_each(?) asked join tokens t on t.id = asked.value
   join usage_accounts u on u.owner_id = t.account_id`
 
@@ -72,7 +73,7 @@ export function exhaustedCondition(status: ExhaustedStatus, table = 'tokens'): s
 function nearExhaustionCondition(kind: 'budget' | 'requests', share: number): string {
   const [limit, unit] = kind === 'budget' ? ['max_budget', 'money'] : ['max_requests', 'requests']
   return `(tokens.${limit} > 0 and tokens.account_id in (select owner_id from usage_accounts
-    where kind = '${unit}' and exhausted_at is null and settled >= ${share} * tokens.${limit}))`
+    where kind = '${unit}' and exhausted_at is null and ${spentOf('usage_accounts')} >= ${share} * tokens.${limit}))`
 }
 
 /** What the ledger knows of what tokens have used. */

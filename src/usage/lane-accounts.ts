@@ -147,7 +147,7 @@ export class LaneAccounts {
   forget({ lastEvent, acknowledged, sent }: { lastEvent: number; acknowledged: number; sent: number }): void {
     const before = this.#clock.monotonic() - idleMs
     for (const cell of this.#cells.values()) {
-      const empty = cell.open === 0 && cell.balance === 0 && cell.heard === cell.returned
+      const empty = cell.open === 0 && cell.balance <= 0 && cell.heard === cell.returned
       const asking = this.#accounts.get(plainName(cell.account))?.asking ?? false
       if (!empty || asking || cell.usedAt > before) continue
       cell.settledBy ??= lastEvent

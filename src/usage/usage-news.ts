@@ -11,6 +11,7 @@ import type { NewId } from '../lib/ids.ts'
 import { fromNano } from '../lib/money.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { anonymous } from '../tokens/principal.ts'
+import { spentOf } from './settlement.ts'
 import type { Losses } from './sql-ledger.ts'
 
 export interface UsageNewsOptions {
@@ -51,7 +52,7 @@ export class UsageNews {
     if (accounts.length === 0) return
     const list = JSON.stringify(accounts)
     const rows = await this.#options.ledger.read<UsedRow>(
-      `select u.account, u.kind, u.settled, u.owner_id, min(t.team_id) as event_team_id,
+      `select u.account, u.kind, ${spentOf('u')} as settled, u.owner_id, min(t.team_id) as event_team_id,
          min(iif(u.kind = 'money', t.max_budget, t.max_requests)) as allowed
        from usage_accounts u join tokens t on t.account_id = u.owner_id
        where u.account in (select value from json_each(?)) and u.exhausted_at is null
