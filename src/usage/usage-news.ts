@@ -3,7 +3,7 @@
  * lane held is lost. Each is recorded in the transaction that marks it as told.
  */
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
-import type { EventType } from '../events/event.ts'
+import type { Attribution, EventType } from '../events/event.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -11,6 +11,7 @@ import type { NewId } from '../lib/ids.ts'
 import { fromNano } from '../lib/money.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { anonymous } from '../tokens/principal.ts'
+import { readAccountName } from './account-name.ts'
 import { spentOf } from './settlement.ts'
 import type { Losses } from './sql-ledger.ts'
 
@@ -32,13 +33,16 @@ interface UsedRow {
   kind: 'money' | 'requests'
   settled: number
   owner_id: string
-  event_team_id: string | null
   allowed: number
 }
 
 /** A lane that has not beaten for so long is given up. */
 const lostAfterMs = 86_400_000
-const requestId = 'usage'
+
+type About = Partial<Attribution>
+
+/** A lane is named after its gateway. */
+const ofLane = (lane: string): About => ({ gateway_id: lane.split('/')[0] ?? null })
 
 export class UsageNews {
   readonly #options: UsageNewsOptions
@@ -52,7 +56,7 @@ export class UsageNews {
     if (accounts.length === 0) return
     const list = JSON.stringify(accounts)
     const rows = await this.#options.ledger.read<UsedRow>(
-      `select u.account, u.kind, ${spentOf('u')} as settled, u.owner_id, min(t.team_id) as event_team_id,
+      `select u.account, u.kind, ${spentOf('u')} as settled, u.owner_id,
          min(iif(u.kind = 'money', t.max_budget, t.max_requests)) as allowed
        from usage_accounts u join tokens t on t.account_id = u.owner_id
        where u.account in (select value from json_each(?)) and u.exhausted_at is null
@@ -69,7 +73,8 @@ export class UsageNews {
 
   /** A crash of a lane's host has cost these amounts. */
   lost(lane: string, losses: Losses): Promise<void> {
-    return this.#record('usage.lease_lost', 'usage.host_crashed', { lane, estimated: true, amounts: losses }, [])
+    const details = { lane, estimated: true, amounts: losses }
+    return this.#record('usage.lease_lost', 'usage.host_crashed', details, [], ofLane(lane))
   }
 
   /** Lanes that hold something and have been silent for a day: what they hold stays spent until it is released. */
@@ -84,21 +89,15 @@ export class UsageNews {
     )
     for (const { lane, amounts } of rows) {
       const details = { lane, estimated: true, amounts: JSON.parse(amounts) as unknown }
-      await this.#record('usage.lease_lost', 'usage.lane_silent', details, [
+      const marked = [
         guard('not exists (select 1 from lanes where lane = ? and lost_at is null)', [lane]),
         { sql: 'update lanes set lost_at = ? where lane = ?', args: [clock.now(), lane] },
-      ])
+      ]
+      await this.#record('usage.lease_lost', 'usage.lane_silent', details, marked, ofLane(lane))
     }
   }
 
-  async #exhausted({
-    account,
-    kind,
-    settled,
-    allowed,
-    owner_id: tokenId,
-    event_team_id: teamId,
-  }: UsedRow): Promise<void> {
+  async #exhausted({ account, kind, settled, allowed, owner_id: tokenId }: UsedRow): Promise<void> {
     const said = (amount: number) => (kind === 'money' ? fromNano(amount) : amount)
     const details = { token_id: tokenId, limit: kind === 'money' ? 'max_budget' : 'max_requests' }
     await this.#record(
@@ -112,7 +111,7 @@ export class UsageNews {
           args: [this.#options.clock.now(), account],
         },
       ],
-      { tokenId, teamId },
+      await this.#ofToken(account),
     )
   }
 
@@ -123,11 +122,25 @@ export class UsageNews {
       [list],
     )
     for (const { account, refused, refused_told: told } of rows) {
-      await this.#record('usage.bound_violated', 'usage.bound_violated', { account, amount: refused - told }, [
+      const details = { account, amount: refused - told }
+      const marked = [
         guard('not exists (select 1 from usage_accounts where account = ? and refused_told = ?)', [account, told]),
         { sql: 'update usage_accounts set refused_told = ? where account = ?', args: [refused, account] },
-      ])
+      ]
+      const about = await this.#ofToken(account)
+      await this.#record('usage.bound_violated', 'usage.bound_violated', details, marked, about)
     }
+  }
+
+  /** Whose event it is: the same as of the outcomes of the token whose limit this is. Of a budget it is nobody's. */
+  async #ofToken(account: string): Promise<About> {
+    const named = readAccountName(account)
+    if (named?.kind !== 'money' && named?.kind !== 'requests') return {}
+    const [token] = await this.#options.state.read<About>(
+      'select id as token_id, event_team_id as team_id, user_id, key_class from tokens where id = ?',
+      [named.id],
+    )
+    return token ?? { token_id: named.id }
   }
 
   /** Nothing where another has recorded it first. */
@@ -136,18 +149,20 @@ export class UsageNews {
     reason: string,
     details: Record<string, unknown>,
     ledger: readonly Statement[],
-    about: { tokenId?: string; teamId?: string | null } = {},
+    about: About,
   ): Promise<void> {
     const { state, clock, newId, recorder } = this.#options
     const [head] = await state.read<{ version: number }>('select version from state_head')
     const principal = { ...anonymous, name: 'usage' }
     const event = controlPlaneEvent({
-      ...{ type, reason, principal, requestId, details, clock, newId, ...about },
+      ...{ type, reason, principal, requestId: '', details, clock, newId },
       verdict: type === 'token.exhausted' ? 'deny' : 'error',
       configVersion: head?.version ?? 0,
     })
     try {
-      await recorder().change({ event, state: [], ledger })
+      // No call asked for it.
+      const attributed = { ...event, request_id: null, event_attribution: { ...event.event_attribution, ...about } }
+      await recorder().change({ event: attributed, state: [], ledger })
     } catch (error) {
       if (!(error instanceof Failure) || error.code !== 'conflict') throw error
     }
