@@ -22,6 +22,8 @@ export interface Standings {
   /** What each lane last said of its cell since the end game began. */
   reports: ReadonlyMap<string, CellReport>
   connected(lane: string): boolean
+  /** Connected, and heard of this account lately: only slow to say what of a new grant is open. */
+  inReach(lane: string): boolean
   /** What running requests hold of this account may come back. */
   mayComeBack: boolean
   now: number
@@ -59,5 +61,6 @@ export function decide(need: Need, standings: Standings): Decision {
   if (free >= least) return { kind: 'grant', amount: free, partial: true }
   const running = standings.mayComeBack && [...reports.values()].some(({ open }) => open > 0)
   if ((running || silent.length > 0) && waited + need.waited < usageWaitMs) return { kind: 'wait' }
-  return { kind: 'refuse', reason: silent.length > 0 ? 'unknown' : running ? 'held' : 'exhausted' }
+  if (silent.some(({ lane }) => !standings.inReach(lane))) return { kind: 'refuse', reason: 'unknown' }
+  return { kind: 'refuse', reason: running || silent.length > 0 ? 'held' : 'exhausted' }
 }

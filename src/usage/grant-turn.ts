@@ -21,6 +21,7 @@ import {
   mostHeld,
   outstanding,
   plainName,
+  recallWaitMs,
 } from './lease.ts'
 
 export interface TurnOptions {
@@ -56,6 +57,9 @@ export interface Waiting {
 export interface Game {
   account: string
   reports: Map<string, CellReport>
+  /** When it began, and when each lane last told of its cell; monotonic. */
+  since: number
+  heard: Map<string, number>
   recalledAt: number
 }
 
@@ -105,7 +109,7 @@ export class Turn {
     const reply = this.#replyTo(call)
     for (const report of call.request.cells) {
       this.#book.returned(lane, report)
-      this.#games.get(report.account)?.reports.set(lane, report)
+      this.#heard(this.#games.get(report.account), lane, report)
       const cell = this.#book.cell(report.account, lane)
       if (cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
     }
@@ -138,7 +142,7 @@ export class Turn {
     }
     if (ask.tight) {
       const game = this.#game(booked)
-      if (report !== undefined) game.reports.set(caller.lane, report)
+      if (report !== undefined) this.#heard(game, caller.lane, report)
       together.asks.push({ ask, booked })
     } else if (this.#free(limit) >= ask.want) this.#grant(reply, caller.lane, ask, limit, ask.want)
     else {
@@ -167,9 +171,15 @@ export class Turn {
   #game(account: string): Game {
     const known = this.#games.get(account)
     if (known !== undefined) return known
-    const fresh = { account, reports: new Map(), recalledAt: Number.NEGATIVE_INFINITY }
+    const since = this.#options.clock.monotonic()
+    const fresh = { account, reports: new Map(), since, heard: new Map(), recalledAt: Number.NEGATIVE_INFINITY }
     this.#games.set(account, fresh)
     return fresh
+  }
+
+  #heard(game: Game | undefined, lane: string, report: CellReport): void {
+    game?.reports.set(lane, report)
+    game?.heard.set(lane, this.#options.clock.monotonic())
   }
 
   /** Decides on all who wait, in order of arrival. */
@@ -207,14 +217,18 @@ export class Turn {
 
   #standings(booked: string): Standings {
     const limit = this.#limits.get(plainName(booked))
+    const game = this.#games.get(booked)
+    const now = this.#options.clock.monotonic()
+    const lastHeard = (lane: string) => game?.heard.get(lane) ?? game?.since ?? now
     return {
       // Of a window that has ended nothing is granted any more.
       limit: limit?.booked === booked ? Math.min(limit.limit ?? mostHeld, mostHeld) : 0,
       cells: this.#book.of(booked),
-      reports: this.#games.get(booked)?.reports ?? new Map(),
+      reports: game?.reports ?? new Map(),
       connected: (lane) => this.#connected.has(lane),
+      inReach: (lane) => this.#connected.has(lane) && now - lastHeard(lane) <= recallWaitMs,
       mayComeBack: mayComeBack(plainName(booked)),
-      now: this.#options.clock.monotonic(),
+      now,
     }
   }
 

@@ -15,6 +15,8 @@ export interface LaneAccount {
   asking: boolean
   /** Requests that wait for it. */
   waiting: number
+  /** When the control plane last said that too little is left for all; monotonic. */
+  shortAt: number
   /** What was answered: nothing left for whoever needs as much, until an instant (monotonic). */
   exhausted: { min: number; until: number; retryAfter: number | null } | null
 }
@@ -41,7 +43,8 @@ export class LaneAccounts {
   get(name: AccountName): LaneAccount {
     const known = this.#accounts.get(name)
     if (known !== undefined) return known
-    const fresh = { name, cell: null, until: null, tight: false, asking: false, waiting: 0, exhausted: null }
+    const told = { shortAt: Number.NEGATIVE_INFINITY, exhausted: null }
+    const fresh = { name, cell: null, until: null, tight: false, asking: false, waiting: 0, ...told }
     this.#accounts.set(name, fresh)
     return fresh
   }

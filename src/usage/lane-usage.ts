@@ -94,6 +94,8 @@ export class LaneUsage implements Allowances {
   #flushing = false
   #draining = false
   #stopped = false
+  /** The last message whose fate is known got no answer. */
+  #unanswered = false
 
   constructor(options: LaneUsageOptions) {
     this.#options = options
@@ -202,7 +204,13 @@ export class LaneUsage implements Allowances {
     signal.addEventListener('abort', leave, { once: true })
     after(waitMs, () => {
       if (!this.#waiting.remove(request)) return
-      request.reject(new UsageRefused(demands[0]?.account ?? '', 'unknown', retryAfterSeconds))
+      // It is waited for what others hold, and the answer is under way: nobody is out of reach.
+      const lately = request.since - usageWaitMs
+      const held = this.#unanswered
+        ? undefined
+        : demands.find((each) => this.#accounts.get(each.account).shortAt > lately)
+      const { account } = held ?? demands[0] ?? { account: '' }
+      request.reject(new UsageRefused(account, held === undefined ? 'unknown' : 'held', retryAfterSeconds))
     })
     this.#flushSoon()
     return promise
@@ -296,12 +304,14 @@ export class LaneUsage implements Allowances {
       const sentAt = this.#options.clock.monotonic()
       const { process, send } = this.#options
       const reply = await send({ process, number: message, hello: null, asks, cells })
+      this.#unanswered = false
       if (epoch !== this.#epoch) return this.#doubt(asks)
       this.#accounts.contact(sentAt)
       for (const { account } of asks) this.#accounts.get(account).asking = false
       this.#heard(reply, { asks, cells, upTo, message, sentAt })
     } catch {
       // Out of reach, or not ready for us: what waits is asked for again until its time is over, and says so then.
+      this.#unanswered = true
       this.#doubt(asks)
       if (epoch === this.#epoch) this.#failed(asks)
     } finally {
@@ -373,9 +383,16 @@ export class LaneUsage implements Allowances {
       account.until = grant.until
       account.tight = grant.tight
       account.exhausted = null
-      if (grant.partial) partial.add(grant.account)
+      if (grant.partial) {
+        partial.add(grant.account)
+        account.shortAt = this.#options.clock.monotonic()
+      }
     }
-    for (const name of reply.later) this.#accounts.get(name).tight = true
+    for (const name of reply.later) {
+      const account = this.#accounts.get(name)
+      account.tight = true
+      account.shortAt = this.#options.clock.monotonic()
+    }
     this.#serve(partial)
     for (const denial of reply.denials) this.#deny(denial, sent)
     for (const cell of this.#accounts.idle()) this.#report.add(cell.account)
@@ -389,6 +406,7 @@ export class LaneUsage implements Allowances {
     const account = this.#accounts.get(name)
     account.tight = true
     const min = sent.asks.find((ask) => ask.account === name)?.min ?? 1
+    if (reason === 'held') account.shortAt = this.#options.clock.monotonic()
     if (reason === 'exhausted') this.#accounts.refuse(account, min, retryAfter)
     // Whoever came later than the oldest may still get what comes back.
     const cameBy = reason === 'exhausted' ? Number.POSITIVE_INFINITY : this.#options.clock.monotonic() - usageWaitMs

@@ -120,3 +120,17 @@ test('of many requests at once on several lanes exactly as many are served as th
     })
   }
 })
+
+test('while all lanes can be reached, whoever finds the rest held by requests that run is told so', async () => {
+  for (let seed = 1; seed <= 30; seed++) {
+    const limits = { 'token/t/money': 100 }
+    const slow = { lasting: 2000, slowest: 300 }
+    const world = new World({ ...quiet, ...slow, seed, lanes: 3, limits, largest: 1, unit: 1, requests: 0 })
+    await world.scheduler.run(500)
+    for (let request = 0; request < 300; request++) {
+      world.scheduler.after(world.random() * 400, () => void world.request(request % 3, 1))
+    }
+    await world.scheduler.run(10_000)
+    expect({ seed, unknown: world.refusals.unknown }).toEqual({ seed, unknown: 0 })
+  }
+})

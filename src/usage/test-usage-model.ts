@@ -21,6 +21,10 @@ export interface WorldOptions {
   /** So many nano-dollars are one unit: where there are many, counters pass whole rounds. */
   unit: number
   requests: number
+  /** How long a provider takes, in milliseconds; something up to 1.5 s where it is not said. */
+  lasting?: number
+  /** How long a message takes at most, 900 ms where it is not said. */
+  slowest?: number
   /** Probabilities of a message being lost, and said twice. */
   loss: number
   repetition: number
@@ -394,7 +398,7 @@ export class World {
       amount: account.endsWith('/requests') ? amount : Math.floor(this.random() * (amount + 1)),
     }))
     for (const { account, amount } of used) this.spent.set(account, (this.spent.get(account) ?? 0) + amount)
-    this.scheduler.after(this.random() * 1500, () => {
+    this.scheduler.after(this.#options.lasting ?? this.random() * 1500, () => {
       if (!lane.alive) return
       lane.journal.close({ exchange, settlements: reservation.settle(used) }).catch(() => undefined)
     })
@@ -449,7 +453,7 @@ export class World {
   #carry(index: number, deliver: () => void): void {
     const { loss, repetition } = this.#options
     if (this.#cut.has(index) || (!this.#calm && this.random() < loss)) return
-    this.scheduler.after(1 + this.random() * (this.random() < 0.1 ? 900 : 40), deliver)
+    this.scheduler.after(1 + this.random() * (this.random() < 0.1 ? (this.#options.slowest ?? 900) : 40), deliver)
     if (!this.#calm && this.random() < repetition) this.scheduler.after(1 + this.random() * 1500, deliver)
   }
 
