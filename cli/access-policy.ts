@@ -1,25 +1,14 @@
 /** `access-policy create|list|get|update|delete`. */
 import { command, type Group, type Leaf } from './command.ts'
-import {
-  createLimit,
-  deleteLimit,
-  getLimit,
-  idArgument,
-  type LimitGroup,
-  listLimits,
-  listOf,
-  rateFlags,
-  readRates,
-  updateLimit,
-} from './limit.ts'
-import { recordFlags } from './record.ts'
+import { rateFlags, readRates, valuesOf } from './limit.ts'
+import { recordFlags, sendRecord } from './record.ts'
+import { deleteOf, getOf, idArgument, listOf, type Resource, recordPath, requireChange } from './resource.ts'
 import type { Terminal } from './terminal.ts'
-import { given } from './token-scope.ts'
 
-const policies: LimitGroup = {
+const policies: Resource = {
+  one: 'access policy',
+  of: 'access_policies',
   path: '/v1/access-policies',
-  plural: 'access_policies',
-  word: 'access policy',
   fields: ['id', 'name', 'requests_per_minute', 'tokens_per_minute', 'models', 'providers'],
 }
 
@@ -27,10 +16,10 @@ export const accessPolicy = (terminal: Terminal): Group => ({
   about: 'Limit the tokens that name it: requests and tokens a minute, models, providers',
   commands: {
     create: async () => create(terminal),
-    list: async () => listLimits(policies, terminal),
-    get: async () => getLimit(policies, terminal),
+    list: async () => listOf(policies, terminal),
+    get: async () => getOf(policies, terminal),
     update: async () => update(terminal),
-    delete: async () => deleteLimit(policies, terminal),
+    delete: async () => deleteOf(policies, 'Delete an access policy that no token in force names', terminal),
   },
 })
 
@@ -41,15 +30,20 @@ const useFlags = {
   provider: { type: 'string', description: 'A provider that may be used; repeatable', valueHint: 'NAME' },
 } as const
 
+/** The models and providers that were named. */
+const usesOf = (flags: { readonly [Name in (typeof repeatable)[number]]: string | undefined }) => ({
+  models: valuesOf('--model', flags.model),
+  providers: valuesOf('--provider', flags.provider),
+})
+
 const create = (terminal: Terminal): Leaf =>
   command({
     about: 'Make an access policy',
     args: { name: { type: 'string', required: true, description: 'What it is called' }, ...useFlags, ...recordFlags },
     repeatable,
     async run(flags) {
-      const { name, model, provider } = flags
-      const body = given({ name, ...readRates(flags), models: listOf(model), providers: listOf(provider) })
-      await createLimit(policies, body, flags, terminal)
+      const body = { name: flags.name, ...readRates(flags), ...usesOf(flags) }
+      await sendRecord({ method: 'POST', path: policies.path, body }, flags, terminal)
     },
   })
 
@@ -64,8 +58,8 @@ const update = (terminal: Terminal): Leaf =>
     },
     repeatable,
     async run(flags) {
-      const { id, name, model, provider } = flags
-      const body = given({ name, ...readRates(flags), models: listOf(model), providers: listOf(provider) })
-      await updateLimit(policies, id, body, flags, terminal)
+      const body = { name: flags.name, ...readRates(flags), ...usesOf(flags) }
+      requireChange(body)
+      await sendRecord({ method: 'PATCH', path: recordPath(policies, flags.id), body }, flags, terminal)
     },
   })

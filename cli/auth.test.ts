@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { auth } from './auth.ts'
 import { dispatch } from './command.ts'
 import { main } from './main.ts'
-import { recordingTerminal } from './recording-terminal.ts'
+import { recordingTerminal } from './test-terminal.ts'
 
 const sessionToken = 'gths_session'
 const user = { id: 'u', email: 'ann@example.com', name: 'Ann', role: 'admin' }

@@ -1,15 +1,15 @@
 /** `budget create|list|get|update|delete`. */
 import { Failure } from '../src/failure.ts'
 import { command, type Group, type Leaf } from './command.ts'
-import { createLimit, deleteLimit, getLimit, idArgument, type LimitGroup, listLimits, updateLimit } from './limit.ts'
-import { recordFlags } from './record.ts'
+import { recordFlags, sendRecord } from './record.ts'
+import { deleteOf, getOf, idArgument, listOf, type Resource, recordPath, requireChange } from './resource.ts'
 import type { Terminal } from './terminal.ts'
-import { given, readAmount } from './token-scope.ts'
+import { readAmount } from './token-scope.ts'
 
-const budgets: LimitGroup = {
+const budgets: Resource = {
+  one: 'budget',
+  of: 'budgets',
   path: '/v1/budgets',
-  plural: 'budgets',
-  word: 'budget',
   fields: ['id', 'name', 'max_budget', 'window', 'scope'],
 }
 
@@ -17,10 +17,10 @@ export const budget = (terminal: Terminal): Group => ({
   about: 'Bound what a team, a person, the organization or chosen tokens may spend in a day, a week, a month or in all',
   commands: {
     create: async () => create(terminal),
-    list: async () => listLimits(budgets, terminal),
-    get: async () => getLimit(budgets, terminal),
+    list: async () => listOf(budgets, terminal),
+    get: async () => getOf(budgets, terminal),
     update: async () => update(terminal),
-    delete: async () => deleteLimit(budgets, terminal),
+    delete: async () => deleteOf(budgets, 'Delete a budget that no token in force names', terminal),
   },
 })
 
@@ -41,7 +41,8 @@ const create = (terminal: Terminal): Leaf =>
     async run(flags) {
       const { name, window } = flags
       const max_budget = readAmount('--max-budget', flags['max-budget'])
-      await createLimit(budgets, { name, max_budget, window, scope: scopeOf(flags) }, flags, terminal)
+      const body = { name, max_budget, window, scope: scopeOf(flags) }
+      await sendRecord({ method: 'POST', path: budgets.path, body }, flags, terminal)
     },
   })
 
@@ -73,6 +74,8 @@ const update = (terminal: Terminal): Leaf =>
     async run(flags) {
       const text = flags['max-budget']
       const max_budget = text === undefined ? undefined : readAmount('--max-budget', text)
-      await updateLimit(budgets, flags.id, given({ name: flags.name, max_budget }), flags, terminal)
+      const body = { name: flags.name, max_budget }
+      requireChange(body)
+      await sendRecord({ method: 'PATCH', path: recordPath(budgets, flags.id), body }, flags, terminal)
     },
   })

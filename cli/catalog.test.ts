@@ -4,24 +4,19 @@ import { gatewayCommands } from './gateway.ts'
 import type { Input } from './input.ts'
 import { modelCommands } from './model.ts'
 import { providerCommands } from './provider.ts'
-import { type RecordingTerminal, recordingTerminal } from './recording-terminal.ts'
+import { recordingControlPlane } from './test-control-plane.ts'
+import { type RecordingTerminal, recordingTerminal } from './test-terminal.ts'
 
-const requests: { method: string; target: string; body: unknown }[] = []
 const providerId = '01990000-0000-7000-8000-000000000001'
-const server = Bun.serve({
-  port: 0,
-  hostname: '127.0.0.1',
-  async fetch(request) {
-    const { pathname, search } = new URL(request.url)
-    const text = await request.text()
-    requests.push({ method: request.method, target: pathname + search, body: text === '' ? null : JSON.parse(text) })
-    if (pathname !== '/v1/catalog/providers' || request.method !== 'GET')
-      return Response.json({ id: 'made', name: 'n' })
-    const second = { providers: [{ id: providerId, name: 'second' }], next_cursor: null }
-    return Response.json(search === '' ? { providers: [{ id: 'p', name: 'first' }], next_cursor: 'more' } : second)
-  },
+const control = recordingControlPlane(({ method, path, target }) => {
+  if (path !== '/v1/catalog/providers' || method !== 'GET') return { id: 'made', name: 'n' }
+  const isFirst = target === path
+  return isFirst
+    ? { providers: [{ id: 'p', name: 'first' }], next_cursor: 'more' }
+    : { providers: [{ id: providerId, name: 'second' }], next_cursor: null }
 })
-afterAll(() => server.stop(true))
+const { requests } = control
+afterAll(() => control.stop())
 beforeEach(() => {
   requests.length = 0
 })
@@ -33,14 +28,7 @@ async function run(
   rawArguments: string[],
   { typed = '', environment = {} }: { typed?: string; environment?: Record<string, string> } = {},
 ) {
-  const terminal = recordingTerminal({
-    environment: {
-      SERVICE_API_URL: server.url.origin,
-      SERVICE_API_TOKEN: 'gth_x',
-      XDG_CONFIG_HOME: '/nonexistent',
-      ...environment,
-    },
-  })
+  const terminal = recordingTerminal({ environment: { ...control.environment, ...environment } })
   await dispatch(group(terminal, typing(typed)), rawArguments, terminal)
   return { out: terminal.written(), notes: terminal.noted() }
 }

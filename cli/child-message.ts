@@ -22,7 +22,6 @@ export const childMessageSchema = z.union([controlPlaneReady, gatewayReady, fail
 export const announcedMessage = 'announced'
 
 export type ControlPlaneReady = z.infer<typeof controlPlaneReady>
-export type GatewayReady = z.infer<typeof gatewayReady>
 export type ChildMessage = z.infer<typeof childMessageSchema>
 
 export function failedMessage(thrown: unknown): ChildMessage {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { command, dispatch, type Group } from './command.ts'
 import { main } from './main.ts'
-import { recordingTerminal } from './recording-terminal.ts'
+import { recordingTerminal } from './test-terminal.ts'
 
 const accepted: unknown[] = []
 const greet = command({

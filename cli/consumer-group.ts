@@ -1,25 +1,14 @@
 /** `consumer-group create|list|get|update|delete`. */
 import { command, type Group, type Leaf } from './command.ts'
-import {
-  createLimit,
-  deleteLimit,
-  getLimit,
-  idArgument,
-  type LimitGroup,
-  listLimits,
-  listOf,
-  rateFlags,
-  readRates,
-  updateLimit,
-} from './limit.ts'
-import { recordFlags } from './record.ts'
+import { rateFlags, readRates, valuesOf } from './limit.ts'
+import { recordFlags, sendRecord } from './record.ts'
+import { deleteOf, getOf, idArgument, listOf, type Resource, recordPath, requireChange } from './resource.ts'
 import type { Terminal } from './terminal.ts'
-import { given } from './token-scope.ts'
 
-const groups: LimitGroup = {
+const groups: Resource = {
+  one: 'consumer group',
+  of: 'consumer_groups',
   path: '/v1/consumer-groups',
-  plural: 'consumer_groups',
-  word: 'consumer group',
   fields: ['id', 'name', 'requests_per_minute', 'tokens_per_minute'],
 }
 
@@ -27,10 +16,10 @@ export const consumerGroup = (terminal: Terminal): Group => ({
   about: 'Limit requests and tokens a minute of teams, people and tokens together',
   commands: {
     create: async () => create(terminal),
-    list: async () => listLimits(groups, terminal),
-    get: async () => getLimit(groups, terminal),
+    list: async () => listOf(groups, terminal),
+    get: async () => getOf(groups, terminal),
     update: async () => update(terminal),
-    delete: async () => deleteLimit(groups, terminal),
+    delete: async () => deleteOf(groups, 'Delete a consumer group', terminal),
   },
 })
 
@@ -43,9 +32,9 @@ const memberFlags = {
 
 /** The members that were named; undefined where none were. */
 function membersOf(flags: { readonly [Name in (typeof repeatable)[number]]: string | undefined }) {
-  const teams = listOf(flags['team-id'])
-  const users = listOf(flags['user-id'])
-  const tokens = listOf(flags['token-id'])
+  const teams = valuesOf('--team-id', flags['team-id'])
+  const users = valuesOf('--user-id', flags['user-id'])
+  const tokens = valuesOf('--token-id', flags['token-id'])
   if (teams === undefined && users === undefined && tokens === undefined) return undefined
   return { teams: teams ?? [], users: users ?? [], tokens: tokens ?? [] }
 }
@@ -62,7 +51,7 @@ const create = (terminal: Terminal): Leaf =>
     repeatable,
     async run(flags) {
       const body = { name: flags.name, ...readRates(flags), members: membersOf(flags) ?? {} }
-      await createLimit(groups, body, flags, terminal)
+      await sendRecord({ method: 'POST', path: groups.path, body }, flags, terminal)
     },
   })
 
@@ -78,7 +67,8 @@ const update = (terminal: Terminal): Leaf =>
     },
     repeatable,
     async run(flags) {
-      const body = given({ name: flags.name, ...readRates(flags), members: membersOf(flags) })
-      await updateLimit(groups, flags.id, body, flags, terminal)
+      const body = { name: flags.name, ...readRates(flags), members: membersOf(flags) }
+      requireChange(body)
+      await sendRecord({ method: 'PATCH', path: recordPath(groups, flags.id), body }, flags, terminal)
     },
   })

@@ -1,12 +1,12 @@
 /** `escalation list|get|claim|unclaim|resolve`: requests that wait for a person. */
 import { Failure } from '../src/failure.ts'
-import { type CatalogResource, getOf, idArgument, recordPath } from './catalog.ts'
 import { command, type Group, type Leaf } from './command.ts'
 import { readDuration } from './duration.ts'
-import { connect, pageFlags, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
+import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from './record.ts'
+import { getOf, idArgument, type Resource, recordPath } from './resource.ts'
 import type { Terminal } from './terminal.ts'
 
-const escalations: CatalogResource = {
+const escalations: Resource = {
   one: 'escalation',
   of: 'escalations',
   path: '/v1/escalations',
@@ -34,8 +34,8 @@ const list = (terminal: Terminal): Leaf =>
       ...recordFlags,
     },
     async run(flags) {
-      const { status, since, limit, cursor, json } = flags
-      const call = { path: escalations.path, query: { status, since, limit, cursor } }
+      const { status, since, json } = flags
+      const call = { path: escalations.path, query: { status, since, ...pageQuery(flags) } }
       const page = await connect(flags, terminal).json(call, pageSchema)
       await showPage(page, { of: escalations.of, fields: escalations.fields, json, terminal })
     },
@@ -46,8 +46,7 @@ const act = (name: 'claim' | 'unclaim', about: string, terminal: Terminal): Leaf
     about,
     args: { ...idArgument, ...recordFlags },
     async run(flags) {
-      const call = { method: 'POST', path: `${recordPath(escalations, flags.id)}/${name}` } as const
-      await showRecord(await connect(flags, terminal).json(call, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'POST', path: `${recordPath(escalations, flags.id)}/${name}` }, flags, terminal)
     },
   })
 
@@ -79,7 +78,6 @@ const resolve = (terminal: Terminal): Leaf =>
         ...(flags.note === undefined ? {} : { note: flags.note }),
         ...(grant === undefined ? {} : { grant_once_seconds: readDuration('--grant-once', grant) }),
       }
-      const call = { method: 'POST', path: `${recordPath(escalations, flags.id)}/resolve`, body } as const
-      await showRecord(await connect(flags, terminal).json(call, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'POST', path: `${recordPath(escalations, flags.id)}/resolve`, body }, flags, terminal)
     },
   })

@@ -3,7 +3,7 @@ import { createApi } from './api.ts'
 import { eventLine, type ListedEvent, storedVerdict, wideEventLine } from './event-line.ts'
 import { followEvents } from './follow.ts'
 import { main } from './main.ts'
-import { recordingTerminal } from './recording-terminal.ts'
+import { recordingTerminal } from './test-terminal.ts'
 
 const event = (event_id: string, timestamp: string, more: Partial<ListedEvent> = {}): ListedEvent => ({
   event_id,

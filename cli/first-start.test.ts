@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { settingsSchema } from '../src/config.ts'
 import type { ControlPlaneReady } from './child-message.ts'
 import { announce } from './first-start.ts'
-import { recordingTerminal } from './recording-terminal.ts'
+import { recordingTerminal } from './test-terminal.ts'
 
 const root = mkdtempSync(join(tmpdir(), "gatehouse's first start-"))
 afterAll(() => rmSync(root, { recursive: true, force: true }))

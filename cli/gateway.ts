@@ -1,6 +1,8 @@
 /** `gateway list|get|create|update|delete`: the records of gateways. `gateway` alone serves one. */
+
+import { command, type Group, type Leaf } from './command.ts'
+import { recordFlags, sendRecord } from './record.ts'
 import {
-  type CatalogResource,
   clearedFields,
   clearFlag,
   deleteOf,
@@ -8,14 +10,13 @@ import {
   idArgument,
   linesOf,
   listOf,
+  type Resource,
   recordPath,
   requireChange,
-} from './catalog.ts'
-import { command, type Group, type Leaf } from './command.ts'
-import { connect, recordFlags, recordSchema, showRecord } from './record.ts'
+} from './resource.ts'
 import type { Terminal } from './terminal.ts'
 
-const gateway: CatalogResource = {
+const gateway: Resource = {
   one: 'gateway',
   of: 'gateways',
   path: '/v1/gateways',
@@ -58,8 +59,11 @@ const create = (terminal: Terminal): Leaf =>
     },
     repeatable,
     async run(flags) {
-      const request = { method: 'POST', path: gateway.path, body: { name: flags.name, ...fieldsOf(flags) } } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord(
+        { method: 'POST', path: gateway.path, body: { name: flags.name, ...fieldsOf(flags) } },
+        flags,
+        terminal,
+      )
     },
   })
 
@@ -77,8 +81,7 @@ const update = (terminal: Terminal): Leaf =>
     async run(flags) {
       const body = { name: flags.name, ...fieldsOf(flags), ...clearedFields(flags.clear, clearable) }
       requireChange(body)
-      const request = { method: 'PATCH', path: recordPath(gateway, flags.id), body } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'PATCH', path: recordPath(gateway, flags.id), body }, flags, terminal)
     },
   })
 

@@ -3,35 +3,22 @@ import { accessPolicy } from './access-policy.ts'
 import { budget } from './budget.ts'
 import { dispatch, type Group } from './command.ts'
 import { consumerGroup } from './consumer-group.ts'
-import { recordingTerminal } from './recording-terminal.ts'
 import type { Terminal } from './terminal.ts'
+import { recordingControlPlane } from './test-control-plane.ts'
+import { recordingTerminal } from './test-terminal.ts'
 
-const requests: { method: string; target: string; body: unknown }[] = []
 const record = { id: 'b1', name: 'Research', max_budget: 5, window: 'month', scope: { kind: 'organization', id: null } }
-const server = Bun.serve({
-  port: 0,
-  hostname: '127.0.0.1',
-  async fetch(request) {
-    const { pathname, search } = new URL(request.url)
-    const text = await request.text()
-    requests.push({ method: request.method, target: pathname + search, body: text === '' ? null : JSON.parse(text) })
-    if (request.method === 'GET' && pathname === '/v1/budgets')
-      return Response.json({ budgets: [record], next_cursor: null })
-    return Response.json(record)
-  },
-})
-afterAll(() => server.stop(true))
+const control = recordingControlPlane(({ method, path }) =>
+  method === 'GET' && path === '/v1/budgets' ? { budgets: [record], next_cursor: null } : record,
+)
+const { requests } = control
+afterAll(() => control.stop())
 beforeEach(() => {
   requests.length = 0
 })
 
 async function run(group: (terminal: Terminal) => Group, ...rawArguments: string[]): Promise<string> {
-  const environment = {
-    SERVICE_API_URL: server.url.origin,
-    SERVICE_API_TOKEN: 'gth_x',
-    XDG_CONFIG_HOME: '/nonexistent',
-  }
-  const terminal = recordingTerminal({ environment })
+  const terminal = recordingTerminal({ environment: control.environment })
   await dispatch(group(terminal), rawArguments, terminal)
   return terminal.written()
 }
@@ -50,11 +37,14 @@ test('a budget is made for whom the flags say', async () => {
 })
 
 test('budgets are listed with what they bound', async () => {
-  expect(await run(budget, 'list')).toContain('Research')
+  const listed = await run(budget, 'list')
+  expect(listed).toContain('Research')
+  expect(listed).toContain('{"kind":"organization","id":null}')
+  await expect(run(budget, 'list', '--limit', '101')).rejects.toThrow('--limit')
 })
 
 test('a change names at least one field, and a deletion asks for --yes', async () => {
-  await expect(run(budget, 'update', 'b1')).rejects.toThrow('Say what is to change')
+  await expect(run(budget, 'update', 'b1')).rejects.toThrow('Say what to change')
   await expect(run(budget, 'delete', 'b1')).rejects.toThrow('--yes')
   await run(budget, 'update', 'b1', '--max-budget', '3')
   await run(budget, 'delete', 'b1', '--yes')

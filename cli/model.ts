@@ -3,8 +3,9 @@ import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
 import { isUuid } from '../src/lib/ids.ts'
 import type { Api } from './api.ts'
+import { command, type Group, type Leaf } from './command.ts'
+import { connect, recordFlags, recordSchema, showRecord } from './record.ts'
 import {
-  type CatalogResource,
   clearedFields,
   clearFlag,
   deleteOf,
@@ -14,14 +15,13 @@ import {
   listOf,
   numberOf,
   priceOf,
+  type Resource,
   recordPath,
   requireChange,
-} from './catalog.ts'
-import { command, type Group, type Leaf } from './command.ts'
-import { connect, recordFlags, recordSchema, showRecord } from './record.ts'
+} from './resource.ts'
 import type { Terminal } from './terminal.ts'
 
-const model: CatalogResource = {
+const model: Resource = {
   one: 'model',
   of: 'models',
   path: '/v1/catalog/models',

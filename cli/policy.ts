@@ -2,14 +2,14 @@
 import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
 import { applyCommand } from './apply.ts'
-import { type CatalogResource, deleteOf, getOf, idArgument, listOf, recordPath } from './catalog.ts'
 import { command, type Group, type Leaf } from './command.ts'
 import { connect, recordFlags } from './record.ts'
+import { deleteOf, getOf, idArgument, listOf, type Resource, recordPath } from './resource.ts'
 import { readStructuredFile } from './settings.ts'
 import { columns, printable } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-const policies: CatalogResource = {
+const policies: Resource = {
   one: 'policy',
   of: 'policies',
   path: '/v1/policies',

@@ -3,8 +3,10 @@
  * from a flag: others can read a command line.
  */
 import { Failure } from '../src/failure.ts'
+import { command, type Group, type Leaf } from './command.ts'
+import { type Input, processInput } from './input.ts'
+import { recordFlags, sendRecord } from './record.ts'
 import {
-  type CatalogResource,
   clearedFields,
   clearFlag,
   deleteOf,
@@ -14,15 +16,13 @@ import {
   listOf,
   numberOf,
   priceOf,
+  type Resource,
   recordPath,
   requireChange,
-} from './catalog.ts'
-import { command, type Group, type Leaf } from './command.ts'
-import { type Input, processInput } from './input.ts'
-import { connect, recordFlags, recordSchema, showRecord } from './record.ts'
+} from './resource.ts'
 import type { Terminal } from './terminal.ts'
 
-const provider: CatalogResource = {
+const provider: Resource = {
   one: 'provider',
   of: 'providers',
   path: '/v1/catalog/providers',
@@ -74,8 +74,7 @@ const create = (terminal: Terminal, input: Input): Leaf =>
     repeatable,
     async run(flags) {
       const body = { name: flags.name, kind: flags.kind, ...(await fieldsOf(flags, terminal, input)) }
-      const request = { method: 'POST', path: provider.path, body } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'POST', path: provider.path, body }, flags, terminal)
     },
   })
 
@@ -94,8 +93,7 @@ const update = (terminal: Terminal, input: Input): Leaf =>
       const fields = await fieldsOf(flags, terminal, input)
       const body = { name: flags.name, ...fields, ...clearedFields(flags.clear, clearable) }
       requireChange(body)
-      const request = { method: 'PATCH', path: recordPath(provider, flags.id), body } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'PATCH', path: recordPath(provider, flags.id), body }, flags, terminal)
     },
   })
 

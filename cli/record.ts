@@ -1,7 +1,7 @@
 /** What the commands about records share: the call, and how a record or a page is shown. */
 import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
-import { type Api, createApi } from './api.ts'
+import { type Api, type ApiRequest, createApi } from './api.ts'
 import { type ConnectionFlags, connectionFlags, findConnection } from './profile.ts'
 import { columns, printable } from './table.ts'
 import type { Terminal } from './terminal.ts'
@@ -32,6 +32,15 @@ export const recordSchema = z.looseObject({ id: z.string() })
 export const connect = (flags: ConnectionFlags, terminal: Terminal): Api =>
   createApi(findConnection(flags, terminal), fetch)
 
+/** Makes a call and prints the one object that it answers, whatever names it. */
+export async function sendRecord(
+  request: ApiRequest,
+  flags: ConnectionFlags & { readonly json: boolean | undefined },
+  terminal: Terminal,
+): Promise<void> {
+  await showRecord(await connect(flags, terminal).json(request, z.looseObject({})), flags.json, terminal)
+}
+
 /** Prints one record: as JSON, or as lines of `name  value` without what is empty. */
 export async function showRecord(
   record: Readonly<Record<string, unknown>>,
@@ -56,10 +65,17 @@ export async function showPage(
 ): Promise<void> {
   if (json) return await terminal.write(`${JSON.stringify(page)}\n`)
   const records = z.array(z.looseObject({})).parse(page[of])
-  if (records.length === 0) return await terminal.write(`No ${of} found\n`)
-  const rows = records.map((record) => fields.map((field) => printable(String(record[field] ?? '-'))))
+  if (records.length === 0) return await terminal.write(`No ${of.replaceAll('_', ' ')} found\n`)
+  const rows = records.map((record) => fields.map((field) => printable(cell(record[field]))))
   await terminal.write(columns([fields.map((field) => field.toUpperCase().replaceAll('_', ' ')), ...rows]))
   if (page.next_cursor !== null) terminal.note(`More: add --cursor ${page.next_cursor}`)
+}
+
+/** A list as its entries, a structure as JSON. */
+function cell(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(value ?? '-')
+  const flat = Array.isArray(value) && value.every((entry) => typeof entry !== 'object')
+  return flat ? value.join(',') : JSON.stringify(value)
 }
 
 /** A page of whatever records. */

@@ -2,7 +2,17 @@
 import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
 import { command, type Group, type Leaf } from './command.ts'
-import { connect, pageFlags, pageQuery, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
+import {
+  connect,
+  pageFlags,
+  pageQuery,
+  pageSchema,
+  recordFlags,
+  recordSchema,
+  sendRecord,
+  showPage,
+  showRecord,
+} from './record.ts'
 import type { Terminal } from './terminal.ts'
 
 const teamArgument = { team_id: { type: 'positional', description: "The team's id" } } as const
@@ -28,8 +38,7 @@ const create = (terminal: Terminal): Leaf =>
     about: 'Make a team',
     args: { name: { type: 'string', required: true, description: 'What it is called' }, ...recordFlags },
     async run(flags) {
-      const request = { method: 'POST', path: '/v1/teams', body: { name: flags.name } } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'POST', path: '/v1/teams', body: { name: flags.name } }, flags, terminal)
     },
   })
 
@@ -66,8 +75,7 @@ const remove = (terminal: Terminal): Leaf =>
       if (!flags.yes) {
         throw new Failure('usage', { message: 'Deleting cannot be undone: repeat the command with --yes' })
       }
-      const request = { method: 'DELETE', path: teamPath(flags.team_id) } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'DELETE', path: teamPath(flags.team_id) }, flags, terminal)
     },
   })
 

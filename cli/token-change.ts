@@ -2,7 +2,7 @@
 import { Failure } from '../src/failure.ts'
 import { command, type Leaf } from './command.ts'
 import { readDuration } from './duration.ts'
-import { connect, recordFlags, recordSchema, showRecord } from './record.ts'
+import { connect, recordFlags, sendRecord } from './record.ts'
 import type { Terminal } from './terminal.ts'
 import { madeSchema, requireYes, showMade, tokenIdArgument, tokenPath } from './token-record.ts'
 import { given, readCount, readRoles, readScope, repeatableScopeFlags, roleFlag, scopeFlags } from './token-scope.ts'
@@ -29,8 +29,7 @@ export const update = (terminal: Terminal): Leaf =>
       }
       const version = flags['if-version']
       const headers = version === undefined ? {} : { 'if-match': `"${readCount('--if-version', version)}"` }
-      const request = { method: 'PATCH', path: tokenPath(flags.token_id), body, headers } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'PATCH', path: tokenPath(flags.token_id), body, headers }, flags, terminal)
     },
   })
 
@@ -87,8 +86,7 @@ export const emergencyRevoke = (terminal: Terminal): Leaf =>
         explanation: flags.explanation,
         revoke_active_sessions: flags['revoke-active-sessions'] || undefined,
       })
-      const request = { method: 'POST', path: tokenPath(flags.token_id, '/emergency-revoke'), body } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'POST', path: tokenPath(flags.token_id, '/emergency-revoke'), body }, flags, terminal)
     },
   })
 
@@ -98,7 +96,6 @@ export const revoke = (terminal: Terminal): Leaf =>
     args: { ...tokenIdArgument, ...yesFlag, ...recordFlags },
     async run(flags) {
       requireYes(flags.yes, 'Revoking cannot be undone')
-      const request = { method: 'DELETE', path: tokenPath(flags.token_id) } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'DELETE', path: tokenPath(flags.token_id) }, flags, terminal)
     },
   })

@@ -83,7 +83,8 @@ export function readAmount(flag: string, text: string): number {
   throw new Failure('usage', { message: `${flag} takes an amount in US dollars, for example 2.50` })
 }
 
-function readList(flag: string, text: string): string[] {
+/** Reads a comma list, or a flag that was repeated. Throws `usage` naming the flag. */
+export function readList(flag: string, text: string): string[] {
   const values = text.split(/[\n,]/).map((value) => value.trim())
   if (!values.includes('')) return values
   throw new Failure('usage', { message: `${flag} takes values with one comma between two` })

@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from 'bun:test'
 import { main } from './main.ts'
-import { recordingTerminal } from './recording-terminal.ts'
+import { recordingControlPlane } from './test-control-plane.ts'
+import { recordingTerminal } from './test-terminal.ts'
 import { token } from './token.ts'
 
-const requests: { method: string; target: string; body: unknown }[] = []
 const ifMatches: (string | null)[] = []
 const record = {
   id: '0190b6f0-0000-7000-8000-000000000001',
@@ -16,32 +16,26 @@ const record = {
 }
 const alert = { condition: 'expiring', at: '2026-01-01T00:00:00.000Z', token_id: record.id, name: 'ci' }
 const views = { total: 3, by_status: { active: 3 }, by_purpose: { general: 3 }, by_key_class: {}, by_team: [] }
-const server = Bun.serve({
-  port: 0,
-  hostname: '127.0.0.1',
-  async fetch(request) {
-    const { pathname, search } = new URL(request.url)
-    const text = await request.text()
-    requests.push({ method: request.method, target: pathname + search, body: text === '' ? null : JSON.parse(text) })
-    ifMatches.push(request.headers.get('if-match'))
-    if (pathname === '/v1/tokens/validate') {
-      const valid = text.includes('gth_value')
-      return Response.json(valid ? { valid, token_id: record.id } : { valid, reason: 'revoked' })
-    }
-    if (pathname === '/v1/tokens/views') return Response.json(views)
-    if (pathname === '/v1/tokens/alerts') return Response.json({ alerts: [alert], next_cursor: null })
-    if (pathname.endsWith('/emergency-revoke')) return Response.json({ ...record, proof_event_id: 'proof' })
-    if (request.method === 'POST') return Response.json({ ...record, token_value: 'gth_value' }, { status: 201 })
-    if (pathname === '/v1/tokens') return Response.json({ tokens: [record], next_cursor: 'more' })
-    return Response.json(request.method === 'DELETE' ? { ...record, status: 'revoked' } : record)
-  },
+const control = recordingControlPlane(({ method, path, body, headers }) => {
+  ifMatches.push(headers.get('if-match'))
+  if (path === '/v1/tokens/validate') {
+    const valid = JSON.stringify(body).includes('gth_value')
+    return valid ? { valid, token_id: record.id } : { valid, reason: 'revoked' }
+  }
+  if (path === '/v1/tokens/views') return views
+  if (path === '/v1/tokens/alerts') return { alerts: [alert], next_cursor: null }
+  if (path.endsWith('/emergency-revoke')) return { ...record, proof_event_id: 'proof' }
+  if (method === 'POST') return Response.json({ ...record, token_value: 'gth_value' }, { status: 201 })
+  if (path === '/v1/tokens') return { tokens: [record], next_cursor: 'more' }
+  return method === 'DELETE' ? { ...record, status: 'revoked' } : record
 })
-afterAll(() => server.stop(true))
+const { requests } = control
+afterAll(() => control.stop())
 
 async function run(...rawArguments: string[]) {
   requests.length = 0
   ifMatches.length = 0
-  const terminal = recordingTerminal({ environment: { SERVICE_API_URL: server.url.origin } })
+  const terminal = recordingTerminal({ environment: control.environment })
   const exitCode = await main(['token', ...rawArguments], terminal)
   return { exitCode, out: terminal.written(), notes: terminal.noted() }
 }
@@ -227,7 +221,7 @@ test('list passes every filter on, and alerts are a table', async () => {
 
 test('validate reads the secret unseen, says what it is, and fails where it is not usable', async () => {
   const validate = async (secret: string) => {
-    const terminal = recordingTerminal({ environment: { SERVICE_API_URL: server.url.origin } })
+    const terminal = recordingTerminal({ environment: control.environment })
     const line = () => Promise.resolve(secret)
     const group = token(terminal, { interactive: false, line, hiddenLine: line })
     const command = await group.commands.validate?.()

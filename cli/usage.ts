@@ -1,7 +1,7 @@
 /** `usage accounts|lanes|release|reopen`. */
 import { Failure } from '../src/failure.ts'
 import { command, type Group, type Leaf } from './command.ts'
-import { connect, pageFlags, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
+import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from './record.ts'
 import type { Terminal } from './terminal.ts'
 
 export const usage = (terminal: Terminal): Group => ({
@@ -23,8 +23,8 @@ const accounts = (terminal: Terminal): Leaf =>
       ...recordFlags,
     },
     async run(flags) {
-      const { limit, cursor, prefix, json } = flags
-      const request = { path: '/v1/usage/accounts', query: { limit, cursor, prefix } }
+      const { prefix, json } = flags
+      const request = { path: '/v1/usage/accounts', query: { prefix, ...pageQuery(flags) } }
       const page = await connect(flags, terminal).json(request, pageSchema)
       await showPage(page, { of: 'accounts', fields: ['account', 'settled', 'held', 'lanes'], json, terminal })
     },
@@ -35,11 +35,8 @@ const lanes = (terminal: Terminal): Leaf =>
     about: 'List the lanes of gateways and what they hold',
     args: { ...pageFlags, ...recordFlags },
     async run(flags) {
-      const { limit, cursor, json } = flags
-      const page = await connect(flags, terminal).json(
-        { path: '/v1/usage/lanes', query: { limit, cursor } },
-        pageSchema,
-      )
+      const { json } = flags
+      const page = await connect(flags, terminal).json({ path: '/v1/usage/lanes', query: pageQuery(flags) }, pageSchema)
       await showPage(page, { of: 'lanes', fields: ['lane', 'last_beat_at', 'lost_at', 'released_at'], json, terminal })
     },
   })
@@ -56,8 +53,7 @@ const release = (terminal: Terminal): Leaf =>
       if (!flags.yes) {
         throw new Failure('usage', { message: 'Releasing cannot be undone: repeat the command with --yes' })
       }
-      const request = { method: 'POST', path: '/v1/usage/release', body: { lane: flags.lane } } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'POST', path: '/v1/usage/release', body: { lane: flags.lane } }, flags, terminal)
     },
   })
 
@@ -69,7 +65,6 @@ const reopen = (terminal: Terminal): Leaf =>
       ...recordFlags,
     },
     async run(flags) {
-      const request = { method: 'POST', path: '/v1/usage/reopen', body: { account: flags.account } } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'POST', path: '/v1/usage/reopen', body: { account: flags.account } }, flags, terminal)
     },
   })

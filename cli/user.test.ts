@@ -1,26 +1,18 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { dispatch } from './command.ts'
 import { edited, type Input } from './input.ts'
-import { recordingTerminal } from './recording-terminal.ts'
 import { team } from './team.ts'
+import { recordingControlPlane } from './test-control-plane.ts'
+import { recordingTerminal } from './test-terminal.ts'
 import { user } from './user.ts'
 
-const requests: { method: string; target: string; body: unknown }[] = []
 const record = { id: 'u1', email: 'ann@example.com', name: 'Ann\u001b[2J', role: 'member', status: 'active' }
-const server = Bun.serve({
-  port: 0,
-  hostname: '127.0.0.1',
-  async fetch(request) {
-    const { pathname, search } = new URL(request.url)
-    const text = await request.text()
-    requests.push({ method: request.method, target: pathname + search, body: text === '' ? null : JSON.parse(text) })
-    if (request.method === 'GET' && pathname === '/v1/users')
-      return Response.json({ users: [record], next_cursor: 'more' })
-    if (request.method === 'GET' && pathname === '/v1/teams') return Response.json({ teams: [], next_cursor: null })
-    return Response.json(record)
-  },
+const control = recordingControlPlane(({ method, path }) => {
+  if (method === 'GET' && path === '/v1/users') return { users: [record], next_cursor: 'more' }
+  return method === 'GET' && path === '/v1/teams' ? { teams: [], next_cursor: null } : record
 })
-afterAll(() => server.stop(true))
+const { requests } = control
+afterAll(() => control.stop())
 beforeEach(() => {
   requests.length = 0
 })
@@ -32,12 +24,7 @@ const typing = (lines: string[], interactive = false): Input => {
 }
 
 async function run(group: 'user' | 'team', rawArguments: string[], input = typing([])) {
-  const environment = {
-    SERVICE_API_URL: server.url.origin,
-    SERVICE_API_TOKEN: 'gth_x',
-    XDG_CONFIG_HOME: '/nonexistent',
-  }
-  const terminal = recordingTerminal({ environment })
+  const terminal = recordingTerminal({ environment: control.environment })
   await dispatch(group === 'user' ? user(terminal, input) : team(terminal), rawArguments, terminal)
   return { out: terminal.written(), notes: terminal.noted() }
 }

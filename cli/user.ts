@@ -2,7 +2,17 @@
 import { Failure } from '../src/failure.ts'
 import { command, type Group, type Leaf } from './command.ts'
 import { askPassword, type Input, processInput } from './input.ts'
-import { connect, pageFlags, pageQuery, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
+import {
+  connect,
+  pageFlags,
+  pageQuery,
+  pageSchema,
+  recordFlags,
+  recordSchema,
+  sendRecord,
+  showPage,
+  showRecord,
+} from './record.ts'
 import type { Terminal } from './terminal.ts'
 
 const roles = 'owner|admin|operator|auditor|member'
@@ -92,7 +102,6 @@ const update = (terminal: Terminal, input: Input): Leaf =>
       }
       const password = asks ? await askPassword(terminal, input) : undefined
       const body = { name, role, status, password }
-      const request = { method: 'PATCH', path: userPath(flags.user_id), body } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'PATCH', path: userPath(flags.user_id), body }, flags, terminal)
     },
   })

@@ -112,6 +112,11 @@ export const failures = {
   usage_authority_unavailable: row(503, 'service_unavailable', 'The usage ledger does not answer: retry shortly'),
 
   // The gateway
+  model_family_unsupported: row(
+    400,
+    'invalid_request_error',
+    'This model is not served on this route: use a route of its family',
+  ),
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
   client_left: row(499, 'invalid_request_error', 'The caller left before its answer was complete'),
   upstream_provider_error: row(502, 'server_error', "The provider's answer could not be used"),

@@ -56,6 +56,8 @@ const compositionRoots = 'app'
 /** Mounting routes and the page that the Elysia plugin writes. */
 const elysiaFiles = ['src/api/mount.ts', 'src/api/documentation.ts']
 const bannedNames = /^(utils?|helpers?|services?|managers?|types|common|misc)$/
+/** The entry, and interfaces (whose imports are free) with an implementation beside them that does nothing. */
+const testsAlone = ['cli/main.ts', 'src/lib/log.ts', 'src/tokens/depletion.ts']
 const lineLimit = 350
 
 interface Import {
@@ -84,6 +86,7 @@ async function read(pattern: string): Promise<Source[]> {
 
 const sources = await read('{src,cli}/**/*.{ts,tsx}')
 const tests = await read('test/**/*.ts')
+const isTest = (path: string): boolean => /\.test\.ts$/.test(path)
 /** Tests and what only they import: such files are named `test-…` or `temporary-…`. */
 const product = sources.filter(({ path }) => !/\.test\.ts$|\/(test-|temporary)[^/]*$/.test(path))
 
@@ -153,6 +156,22 @@ test('no file only passes on what others export', () => {
   expect(barrels).toEqual([])
 })
 
+test('what only tests import is named as theirs', () => {
+  const importers = new Map<string, string[]>()
+  for (const { path, imports } of [...sources, ...tests]) {
+    for (const found of imports.filter(({ path: imported }) => imported.startsWith('.'))) {
+      const to = target(path, found.path)
+      importers.set(to, [...(importers.get(to) ?? []), path])
+    }
+  }
+  const inProduct = new Set(product.map(({ path }) => path))
+  const unnamed = [...inProduct].filter((path) => {
+    const users = importers.get(path) ?? []
+    return users.length > 0 && !testsAlone.includes(path) && !users.some((user) => inProduct.has(user))
+  })
+  expect(unnamed).toEqual([])
+})
+
 test('every file is named after what it holds', () => {
   const named = [...sources, ...tests].filter(({ path }) =>
     bannedNames.test(basename(path).replace(/(\.test)?\.tsx?$/, '')),
@@ -162,9 +181,10 @@ test('every file is named after what it holds', () => {
 
 test('a file that is longer than others says why in its header', () => {
   const long = [...sources, ...tests]
-    .map(({ path, text }) => ({ path, lines: text.split('\n').length, header: /^(#!.*\n)?\/\*\*/.test(text) }))
-    .filter(({ lines, header }) => lines > lineLimit && !header)
-  expect(long).toEqual([])
+    .filter(({ text }) => text.split('\n').length > lineLimit)
+    .map(({ path, text }) => ({ path, header: /^(#!.*\n)?(\/\*\*[\s\S]*?\*\/)/.exec(text)?.[2] ?? '' }))
+  const silent = long.filter(({ path, header }) => !(isTest(path) ? header !== '' : /longer than most/i.test(header)))
+  expect(silent.map(({ path }) => path)).toEqual([])
 })
 
 test('nothing is left half done or silenced', () => {

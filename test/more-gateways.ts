@@ -43,7 +43,10 @@ export async function startMoreGateway(gatehouse: Gatehouse, name: string): Prom
     await child.exited
     await until(`${name} has ended`, () => !isAlive(child.pid))
   }
-  await ready()
+  await ready().catch(async (error) => {
+    await stop()
+    throw error
+  })
   return {
     url,
     pid: () => child.pid,

@@ -1,5 +1,6 @@
 /** What an installation has recorded, read as an auditor would: through the API, and from the ledger's file itself. */
 import { Database } from 'bun:sqlite'
+import { join } from 'node:path'
 import type { z } from 'zod'
 import { type Event, event, eventPage } from './answers.ts'
 import { api, expectAnswer } from './client.ts'
@@ -41,3 +42,20 @@ export const eventsOfRequest = (gatehouse: Gatehouse, requestId: string): Promis
     if (outcomesOf(events, requestId).length > 0) return events
     throw new Error(`No outcome of ${requestId} has reached the ledger`)
   })
+
+export interface Sums {
+  settled: number
+  outstanding: number
+}
+
+/** The cells of an account of a limit, summed from the ledger's file. */
+export function sumsOf(gatehouse: Gatehouse, account: string): Sums {
+  using ledger = new Database(join(gatehouse.dataDirectory, 'ledger.db'), { readonly: true })
+  const row = ledger
+    .query<Sums, [string]>(
+      `select coalesce(sum(settled), 0) as settled, coalesce(sum(granted - returned - settled), 0) as outstanding
+       from usage_cells where account = ?`,
+    )
+    .get(account)
+  return row ?? { settled: 0, outstanding: 0 }
+}

@@ -123,7 +123,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
   const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
   const shared = {
     ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes },
-    depletion: depletionView(ledger),
+    depletion: depletionView(ledger, (accounts) => lanes.usage.authority.callBack(accounts)),
     alerts: alertThresholds(settings),
   }
   const installation = await firstStart(shared)
@@ -236,6 +236,7 @@ async function housekeep({ shared, lanes, lastUse, settings }: Parts, log: Log):
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
+    ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
   ] as const) {
     try {
       await work()

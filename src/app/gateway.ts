@@ -73,6 +73,7 @@ export async function gateway({
     url: settings.gateway_url ?? localUrl(settings.gateway_listen, server.port),
     async ready() {
       while (!lane.ready().ok) await Bun.sleep(readinessMilliseconds)
+      await handler.warm()
     },
     async drain() {
       await handler.drain()

@@ -11,11 +11,16 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, 
 import { endingFrame, frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
 import { objectWith, textsIn } from './texts.ts'
 
+/** What a frame holds that is there for the usage alone. */
+const ofUsageFrame: ReadonlySet<string> = new Set([
+  ...['id', 'object', 'created', 'model', 'choices', 'usage', 'system_fingerprint', 'service_tier', 'obfuscation'],
+])
+
 const done = '[DONE]'
 const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 
-/** The choices are read one by one, and a provider's own error is its own. */
-const readApart: ReadonlySet<string> = new Set(['choices', 'error'])
+/** The choices are read one by one. */
+const readApart: ReadonlySet<string> = new Set(['choices'])
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
 interface Channel {
@@ -49,18 +54,19 @@ class ChatReader implements StreamReader {
     if (this.#head === null && textOf(chunk.id)) this.#head = chunk
     for (const [position, choice] of objectsOf(chunk.choices).entries()) {
       const index = indexOf(choice, position)
-      if (typeof choice.finish_reason === 'string') this.#openChoices.delete(index)
+      if (isFinished(choice)) this.#openChoices.delete(index)
       else this.#openChoices.add(index)
     }
     const usage = readUsage(chunk.usage)
     if (usage !== null) this.#usage = usage
     const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
+    const saysMore = Object.keys(chunk).some((name) => !ofUsageFrame.has(name))
     return {
       terminal: false,
       textLength: generatedLength(chunk.choices, 'delta'),
       usage: this.#usage,
       error: null,
-      ours: onlyUsage && this.#start.usageAdded,
+      ours: onlyUsage && !saysMore && this.#start.usageAdded,
     }
   }
 
@@ -93,7 +99,7 @@ class ChatReader implements StreamReader {
     for (const found of textsIn(choice, { except: deltaOnly })) {
       opened.add(found, `${index}/choice/${found.place}`, true)
     }
-    if (typeof choice.finish_reason === 'string') opened.ends.push(...this.#end(index))
+    if (isFinished(choice)) opened.ends.push(...this.#end(index))
   }
 
   #learn(channel: string, choice: number, place: string): void {
@@ -144,6 +150,10 @@ class ChatReader implements StreamReader {
 }
 
 export const chatReader = (start: StreamStart): StreamReader => new ChatReader(start)
+
+/** Some providers say of each chunk why it has not finished: for nothing, in words. */
+const isFinished = ({ finish_reason: reason }: JsonObject): boolean =>
+  typeof reason === 'string' && reason !== '' && reason !== 'null'
 
 const indexOf = ({ index }: JsonObject, position: number): number =>
   typeof index === 'number' && Number.isSafeInteger(index) ? index : position

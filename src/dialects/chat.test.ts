@@ -121,6 +121,7 @@ test('chat.requestText gives every text and replaces it in place; names and enco
     ['messages', 'tool_result', 'tool', 'eight'],
     ['prediction', 'content', 'assistant', 'nine'],
     ['tools', 'content', 'system', 'ten'],
+    ['tools', 'content', 'system', 'kept'],
   ])
   for (const slot of slots) slot.replace('X')
   expect(new Set(chat.requestText(body).map(({ text }) => text))).toEqual(new Set(['X']))
@@ -240,4 +241,16 @@ test('an escalation is a chunk without content and the end', () => {
   ])
   const body = chat.escalation(chat.read({ model: 'm' }), verdictan, start.exchangeId)
   expect(body).toMatchObject({ choices: [{ message: { content: null }, finish_reason: 'content_filter' }], verdictan })
+})
+
+test('chunks that say that nothing has finished yet end no text', () => {
+  for (const [finish_reason, ends] of [
+    ['', 0],
+    ['null', 0],
+    [null, 0],
+    ['stop', 1],
+  ] as const) {
+    const [frame] = framesOf(Buffer.from(chunk([choice(0, { content: 'a' }, { finish_reason })])))
+    expect(frame && openNext(chat.reader(start), frame)?.ends).toHaveLength(ends)
+  }
 })

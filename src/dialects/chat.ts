@@ -17,7 +17,7 @@ import {
   wholeNumber,
 } from './facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
-import { descriptionSlots, outermost, slotsOf, textLength, textsIn } from './texts.ts'
+import { descriptionSlots, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 
 export const chat: Dialect = {
   family: 'chat',
@@ -48,6 +48,8 @@ export const chat: Dialect = {
     ...predictionSlots(body),
     ...descriptionSlots(body, 'tools'),
     ...descriptionSlots(body, 'functions'),
+    ...descriptionSlots(body, 'response_format'),
+    ...restSlots(body, ['messages', 'prediction', 'tools', 'functions', 'response_format']),
   ],
 
   readAnswer: (body) =>
@@ -126,7 +128,7 @@ const choicesOnly: ReadonlySet<string> = new Set(['choices'])
 /** Texts that providers put beside the choices, such as citations. */
 const slotsAround = (body: JsonObject): TextSlot[] =>
   textsIn(body, { except: choicesOnly }).flatMap((found) =>
-    slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
+    slotsOf([found], { member: outermost(found.place), role: null }),
   )
 
 /** An answer without content, which waits for a person (service.md Escalation). */

@@ -9,6 +9,7 @@ import { eventReader } from './event-reader.ts'
 import { modelOf, plainId, startedAt, wholeNumber } from './facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { inputLength, inputSlots, requestOnly } from './request-only.ts'
+import { restSlots } from './texts.ts'
 
 export const completions: Dialect = {
   ...requestOnly,
@@ -26,7 +27,7 @@ export const completions: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => [...inputSlots(body, 'prompt'), ...inputSlots(body, 'suffix')],
+  requestText: (body) => [...inputSlots(body, 'prompt'), ...restSlots(body, ['prompt'])],
 
   readAnswer: (body) =>
     isObject(body)

@@ -141,6 +141,8 @@ export interface StreamReader {
   open(frame: SseFrame): FrameText | null
   /** A frame of ours that adds text to a channel that `open` has shown, for text that was held back until it ended. */
   delta(channel: string, text: string): Uint8Array
+  /** A provider's error frame as this dialect's clients read one, where it came in another form; null where it is right. */
+  ownError?(frame: SseFrame, requestId: string): SseFrame | null
   /** The bytes that end a stream which fails after it began. */
   errorFrames(failure: Failure, requestId: string): Uint8Array
   /** The bytes that end a stream after the provider itself sent an error frame. */

@@ -5,7 +5,7 @@
 import type { SseFrame } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
 import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
-import { errorBody } from './messages-error.ts'
+import { errorBody, rewrittenError } from './messages-error.ts'
 import { blockTexts, ownMessage, readUsage } from './messages-texts.ts'
 import { frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
 import { type FoundText, objectWith, textsIn } from './texts.ts'
@@ -192,6 +192,14 @@ class MessagesReader implements StreamReader {
     return frameBytes({ type: 'content_block_delta', index: known.block.index, delta }, 'content_block_delta')
   }
 
+  /** Clients of this language drop a frame without its event name, and read an error only in its own form. */
+  ownError = (frame: SseFrame, requestId: string): SseFrame | null => {
+    const said = frame.data === null ? null : parseObject(frame.data)
+    if (said === null || !isObject(said.error) || (said.type === 'error' && frame.event === 'error')) return null
+    const own = said.type === 'error' ? said : (rewrittenError(500, said, requestId) ?? said)
+    return { event: 'error', data: JSON.stringify(own), bytes: frameBytes(own, 'error') }
+  }
+
   errorFrames: StreamReader['errorFrames'] = (failure, requestId) => frameBytes(errorBody(failure, requestId), 'error')
 
   endFrames = (): Uint8Array => new Uint8Array(0)
@@ -219,10 +227,9 @@ class MessagesReader implements StreamReader {
 
 export const messagesReader = (start: StreamStart): StreamReader => new MessagesReader(start)
 
-/** Texts that stand beside the ones that are streamed, whole; but a provider's own error is its own. */
+/** Texts that stand beside the ones that are streamed, whole. */
 function addAround(opened: OpenFrame, holder: JsonObject, ...except: readonly string[]): void {
-  for (const found of textsIn(holder, { except: new Set(['error', ...except]) }))
-    opened.add(found, `event/${found.place}`, true)
+  for (const found of textsIn(holder, { except: new Set(except) })) opened.add(found, `event/${found.place}`, true)
 }
 
 /** Notes what was passed on of a text: what came, perhaps late, or something else. */

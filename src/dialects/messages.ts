@@ -9,7 +9,7 @@ import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-va
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { messagesReader } from './messages-stream.ts'
 import { contentSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
-import { descriptionSlots, outermost, slotsOf, textLength, textsIn } from './texts.ts'
+import { descriptionSlots, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 
 export const messages: Dialect = {
   family: 'messages',
@@ -44,6 +44,7 @@ export const messages: Dialect = {
       contentSlots(message, 'content', 'messages', textOf(message.role)),
     ),
     ...descriptionSlots(body, 'tools'),
+    ...restSlots(body, ['system', 'messages', 'tools', 'mcp_servers', 'thinking']),
   ],
 
   readAnswer: (body) =>
@@ -56,7 +57,7 @@ export const messages: Dialect = {
       ? [
           ...contentSlots(body, 'content', 'content', 'assistant'),
           ...textsIn(body, { except: contentOnly }).flatMap((found) =>
-            slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
+            slotsOf([found], { member: outermost(found.place), role: null }),
           ),
         ]
       : [],

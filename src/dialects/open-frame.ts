@@ -1,7 +1,8 @@
 /**
  * A frame opened for inspection: its parsed data, the texts found in it, and the way back to bytes. Where nothing was
- * changed these are the bytes that came; otherwise only the `data` line is written anew.
+ * changed these are the bytes that came, unless they say a member twice; otherwise only the `data` line is written anew.
  */
+import { isRepetitive } from '../lib/json-members.ts'
 import { type SseFrame, withData } from '../lib/sse.ts'
 import type { FrameText, StreamPiece, TextKind } from './dialect.ts'
 import type { JsonObject } from './json-value.ts'
@@ -50,7 +51,10 @@ export class OpenFrame implements FrameText {
   bytes(): Uint8Array {
     for (const pass of this.#onBytes) pass()
     if (this.#beforeBytes?.()) this.#changed = true
-    return this.#changed ? withData(this.#frame.bytes, JSON.stringify(this.#data)) : this.#frame.bytes
+    // Members that are given twice would be read by others as they were not read here.
+    const { data } = this.#frame
+    const rewritten = this.#changed || (data !== null && isRepetitive(data, this.#data))
+    return rewritten ? withData(this.#frame.bytes, JSON.stringify(this.#data)) : this.#frame.bytes
   }
 }
 

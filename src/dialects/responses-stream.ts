@@ -91,7 +91,7 @@ class ResponsesReader implements StreamReader {
   #openDelta(opened: OpenFrame, event: JsonObject, stem: string): void {
     const kind = kindOfStem(stem)
     const inObject = isObject(event.delta) ? textsIn(event.delta, { kind }) : []
-    const direct = textsIn(event, { kind, except: isObject(event.delta) ? exceptDelta : errorOnly })
+    const direct = textsIn(event, isObject(event.delta) ? { kind, except: deltaOnly } : { kind })
     for (const found of direct) {
       const isDelta = found.place === 'delta'
       const channel = isDelta ? channelOf(event, stem) : `${channelOf(event, stem)}/${found.place}`
@@ -108,8 +108,8 @@ class ResponsesReader implements StreamReader {
   /** A text that is done, whole (`response.output_text.done`), and whatever else an event may say. */
   #openOther(opened: OpenFrame, event: JsonObject, stem: string): void {
     const channel = channelOf(event, stem)
-    const except = this.#type === 'error' ? errorMembers : soundStems.has(stem) ? exceptDelta : errorOnly
-    for (const found of textsIn(event, { kind: kindOfStem(stem), except })) {
+    const kind = kindOfStem(stem)
+    for (const found of textsIn(event, soundStems.has(stem) ? { kind, except: deltaOnly } : { kind })) {
       const isText = wholeTexts.has(found.place)
       opened.add(found, isText ? channel : `${channel}/${found.place}`, true)
     }
@@ -118,7 +118,7 @@ class ResponsesReader implements StreamReader {
 
   #openPart(opened: OpenFrame, event: JsonObject, part: JsonObject, stem: string): void {
     const isDone = this.#type.endsWith('.done')
-    addAround(opened, event, new Set(['part', 'error']))
+    addAround(opened, event, new Set(['part']))
     const partStem = stem.startsWith('reasoning_summary')
       ? 'reasoning_summary_text'
       : (textOf(part.type) ?? 'output_text')
@@ -134,13 +134,13 @@ class ResponsesReader implements StreamReader {
 
   #openItem(opened: OpenFrame, event: JsonObject, item: JsonObject): void {
     const isDone = this.#type.endsWith('.done')
-    addAround(opened, event, new Set(['item', 'error']))
+    addAround(opened, event, new Set(['item']))
     this.#addItem(opened, item, numberOf(event.output_index), isDone)
     if (isDone) opened.ends.push(...this.#end(`${numberOf(event.output_index)}/`))
   }
 
   #openResponse(opened: OpenFrame, event: JsonObject, response: JsonObject): void {
-    addAround(opened, event, new Set(['response', 'error']))
+    addAround(opened, event, new Set(['response']))
     addAround(opened, response, notGenerated)
     for (const [index, item] of objectsOf(response.output).entries()) this.#addItem(opened, item, index, true)
     if (terminal.has(this.#type)) opened.ends.push(...this.#end(''))
@@ -226,11 +226,8 @@ class ResponsesReader implements StreamReader {
 
 export const responsesReader = (start: StreamStart): StreamReader => new ResponsesReader(start)
 
-/** A provider's own error is its own. */
-const errorOnly: ReadonlySet<string> = new Set(['error'])
-const errorMembers: ReadonlySet<string> = new Set(['error', 'message', 'code', 'param'])
 /** A delta that is read apart, or is no text. */
-const exceptDelta: ReadonlySet<string> = new Set(['delta', 'error'])
+const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
 /** Texts that stand beside the ones that are streamed, whole. */
 function addAround(opened: OpenFrame, holder: JsonObject, except: ReadonlySet<string>): void {

@@ -24,7 +24,6 @@ export const notGenerated: ReadonlySet<string> = new Set([
   'safety_identifier',
   'prompt_cache_key',
   'prompt_cache_retention',
-  'error',
   'incomplete_details',
 ])
 

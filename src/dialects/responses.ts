@@ -9,7 +9,7 @@ import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-va
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
 import { dropItemLogprobs, itemTexts, notGenerated, roleOf } from './responses-texts.ts'
-import { descriptionSlots, memberSlot, outermost, slotsOf, textLength, textsIn } from './texts.ts'
+import { descriptionSlots, memberSlot, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 
 export const responses: Dialect = {
   family: 'responses',
@@ -42,6 +42,9 @@ export const responses: Dialect = {
     ...objectsOf(body.input).flatMap((item) => slotsOf(itemTexts(item), { member: 'input', role: roleOf(item) })),
     ...promptSlots(body),
     ...descriptionSlots(body, 'tools'),
+    ...descriptionSlots(body, 'text'),
+    ...descriptionSlots(body, 'response_format'),
+    ...restSlots(body, ['instructions', 'input', 'prompt', 'tools', 'text', 'response_format', 'reasoning']),
   ],
 
   readAnswer: (body) =>
@@ -104,5 +107,5 @@ const itemSlots = (item: JsonObject): TextSlot[] =>
 
 const slotsAround = (body: JsonObject): TextSlot[] =>
   textsIn(body, { except: notGenerated }).flatMap((found) =>
-    slotsOf([found], { member: outermost(found.place), role: 'assistant' }),
+    slotsOf([found], { member: outermost(found.place), role: null }),
   )

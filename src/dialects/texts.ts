@@ -229,16 +229,37 @@ export const memberSlot = (body: JsonObject, member: string, role: string | null
   return [{ member, kind: 'content', role, text, replace }]
 }
 
-/** What callers say about their tools is said to the model too; names and schemas are not texts. */
+/** What a schema says in words, or lets be said; names of properties are no texts. */
+const schemaText = /(?:^|\/)(?:description|title|const|default|pattern|(?:enum|examples)#\d+)$/
+
+/** What callers say about their tools and formats is said to the model too. */
 export function descriptionSlots(body: JsonObject, member: string): TextSlot[] {
-  const tools = body[member]
-  if (!Array.isArray(tools)) return []
-  const described = tools.filter(isObject).flatMap((tool) => textsIn(tool))
+  const value = body[member]
+  const holders = Array.isArray(value) ? value.filter(isObject) : isObject(value) ? [value] : []
+  const described = holders.flatMap((holder) => textsIn(holder))
   return slotsOf(
-    described.filter(({ place }) => place.endsWith('description')),
+    described.filter(({ place }) => schemaText.test(place)),
     { member, role: 'system' },
   )
 }
+
+/** Members of requests that choose, name or label, in whatever family. */
+const choosing: ReadonlySet<string> = new Set([
+  ...['model', 'stream', 'tool_choice', 'function_call', 'service_tier', 'reasoning_effort', 'verbosity', 'modalities'],
+  ...['session_id', 'cache_control', 'prompt_cache_key', 'prompt_cache_retention', 'truncation', 'include', 'store'],
+  ...['previous_response_id', 'conversation', 'encoding_format', 'anthropic_version', 'betas', 'container', 'audio'],
+])
+
+/** The texts of every member that nobody reads otherwise: stop sequences, metadata, and what nobody has heard of. */
+export const restSlots = (body: JsonObject, read: readonly string[]): TextSlot[] =>
+  Object.keys(body)
+    .filter((member) => !choosing.has(member) && !read.includes(member))
+    .flatMap((member) => {
+      const value = body[member]
+      if (typeof value === 'string') return memberSlot(body, member, null)
+      const holder = { [member]: value }
+      return slotsOf(textsIn(holder), { member, role: null })
+    })
 
 /** Characters of all texts in a value, without making anything of them: what estimates are made from. */
 export function textLength(value: unknown, key = '', depth = 0): number {

@@ -1,6 +1,6 @@
 /**
  * Transcriptions, `POST /v1/audio/transcriptions`: a form with a file in; JSON, plain text, subtitles or events out.
- * Policies read the prompt; what is heard and what is written down is not read.
+ * Policies read the prompt and every field that is not known to be none; what is heard and written down is not read.
  */
 import { Failure } from '../failure.ts'
 import { readAudioUsage } from './audio-usage.ts'
@@ -9,6 +9,19 @@ import { eventReader } from './event-reader.ts'
 import { modelOf } from './facts.ts'
 import { isObject, type JsonObject } from './json-value.ts'
 import { inputLength, inputSlots, requestOnly } from './request-only.ts'
+
+/** Fields that are no text; every other is read, whatever its name. */
+const settings = new Set([
+  'file',
+  'model',
+  'language',
+  'response_format',
+  'temperature',
+  'stream',
+  'timestamp_granularities[]',
+  'include[]',
+  'chunking_strategy',
+])
 
 /** Ten tokens a second of audio at 128 kbit a second: an estimate, for answers that report no usage. */
 const bytesPerToken = 1600
@@ -31,7 +44,7 @@ export const transcriptions: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => inputSlots(body, 'prompt'),
+  requestText: (body) => Object.keys(body).flatMap((name) => (settings.has(name) ? [] : inputSlots(body, name))),
 
   readAnswer: (body) =>
     isObject(body)

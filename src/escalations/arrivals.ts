@@ -32,6 +32,7 @@ const noticeSchema = z.object({
   model: z.string().max(500).nullable(),
   provider: z.string().max(500).nullable(),
 })
+const targetsSchema = z.array(z.string()).catch([])
 
 /** What a gateway says of a request that waits; null where it says none, or not in the form that is known. */
 export function noticeOf(event: Event): z.infer<typeof noticeSchema> | null {
@@ -78,7 +79,7 @@ async function queueArrival(deps: QueueDependencies, event: Event): Promise<void
     stillThere(event.event_id),
     { sql: 'delete from escalation_arrivals where event_id = ?', args: [event.event_id] },
   ]
-  if (notice === null || tokenId === null) return await ledger.write(done)
+  if (notice === null || tokenId === null || (await isTaken(ledger, notice.id))) return await writeGuarded(ledger, done)
   const [waiting] = await ledger.read<{ id: string }>(
     `select id from escalations where token_id = ? and digest = ? and policy_id = ?
       and state in ('queued', 'claimed') and expires_at > ?`,
@@ -99,6 +100,10 @@ async function queueArrival(deps: QueueDependencies, event: Event): Promise<void
   ])
 }
 
+/** A gateway that gives an id twice must not keep all that comes after it waiting. */
+const isTaken = async (ledger: Database, id: string): Promise<boolean> =>
+  (await ledger.read('select 1 from escalations where id = ?', [id])).length > 0
+
 async function queueNew(deps: QueueDependencies, event: Event, statements: readonly Statement[]): Promise<void> {
   const { recorder, clock, newId, settings } = deps
   const notice = noticeOf(event)
@@ -107,7 +112,7 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
   const queuedAt = clock.now()
   const expiresAt = queuedAt + 1000 * settings.escalation_expiry_seconds
   const { id, policy_id: policyId, digest, route, family, model, provider } = notice
-  const targets = event.details?.targets ?? []
+  const targets = targetsSchema.parse(event.details?.targets)
   const row = insertRow(escalations, {
     id,
     state: 'queued',

@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { parseLines } from './events-route.ts'
-import { eventLine } from './wire.ts'
+import { eventLineHead } from './wire.ts'
 
 const encode = (text: string): ArrayBuffer => new TextEncoder().encode(text).buffer
 const digest = 'a'.repeat(64)
+const eventLine = (n: number, of: string, body: string): string => `${eventLineHead(n, of)}${body}}`
 
 test('a body is taken as it stands in its line, to the byte', () => {
   fc.assert(

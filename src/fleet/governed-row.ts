@@ -9,6 +9,8 @@ const json = <Schema extends z.ZodType>(schema: Schema) =>
     .transform((text): unknown => JSON.parse(text))
     .pipe(schema)
 
+const limit = z.number().nullable()
+
 const rowSchema = z.object({
   id: z.string(),
   hash: z.string(),
@@ -28,18 +30,17 @@ const rowSchema = z.object({
   access_policy_ids: json(z.array(z.string())),
   budget_id: z.string().nullable(),
   metadata_trust: z.enum(['none', 'caller']),
-  rate_limit_rpm: z.number().nullable(),
-  rate_limit_tpm: z.number().nullable(),
   expires_at: z.number().nullable(),
   rotated_at: z.number().nullable(),
   revoked_at: z.number().nullable(),
-  accounts: json(z.array(z.tuple([z.string(), z.number().nullable(), z.number().nullable()]))),
+  accounts: json(z.array(z.tuple([z.string(), limit, limit, limit, limit]))),
   version: z.number(),
 })
 
-/** A token's accounts in order, its own first, as a JSON list of [id, requests, nano-dollars]. */
+/** A token's accounts in order, its own first, as a JSON list of [id, requests, nano-dollars, requests and tokens a minute]. */
 const accountsColumn = `(
-  select json_group_array(json_array(each.value, a.max_requests, a.max_budget) order by each.key)
+  select json_group_array(
+    json_array(each.value, a.max_requests, a.max_budget, a.rate_limit_rpm, a.rate_limit_tpm) order by each.key)
   from json_each(tokens.account_ids) each left join accounts a on a.id = each.value and a.deleted = 0
 )`
 
@@ -69,9 +70,9 @@ export function compileToken(row: unknown): GovernedToken {
     accessPolicyIds: read.access_policy_ids,
     budgetId: read.budget_id,
     metadataTrust: read.metadata_trust,
-    rateLimitRpm: read.rate_limit_rpm,
-    rateLimitTpm: read.rate_limit_tpm,
-    accounts: read.accounts.map(([id, maxRequests, maxBudget]) => ({ id, maxRequests, maxBudget })),
+    accounts: read.accounts.map(([id, maxRequests, maxBudget, rateLimitRpm, rateLimitTpm]) => {
+      return { id, maxRequests, maxBudget, rateLimitRpm, rateLimitTpm }
+    }),
     expiresAt: read.expires_at,
     rotatedAt: read.rotated_at,
     revokedAt: read.revoked_at,

@@ -4,6 +4,8 @@
  *
  * It is ready when it has keys, has read the state up to the version it once acknowledged, and news of the primary are
  * not older than `max_staleness`: with kept keys and a fresh enough past, also while no control plane answers.
+ *
+ * Longer than most: it is the one place where the parts of a lane meet, and what it does itself is little.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -4,8 +4,8 @@ import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
 import { plainName } from '../usage/lease.ts'
 import { settlementStatements } from '../usage/settlement.ts'
-import { sqlLedger } from '../usage/sql-ledger.ts'
-import { limitsChangedAt, sqlLimits } from '../usage/sql-limits.ts'
+import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
+import { accountsChangedAt, offerChangedAt, sqlLimits } from '../usage/sql-limits.ts'
 import { UsageNews } from '../usage/usage-news.ts'
 import type { FleetOptions } from './control.ts'
 import type { LaneRegistry } from './lane-registry.ts'
@@ -28,8 +28,13 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
     // Looked at again with the next news of the account, and at the next start.
     log.error({ error: String(error) }, 'What is used of limits could not be looked at')
   }
+  const lost = async (lane: string, losses: Losses): Promise<void> => {
+    await news.lost(lane, losses)
+    await news.used(losses.map(({ account }) => account))
+  }
+  const cells = sqlLedger(ledger, (lane, losses) => void lost(lane, losses).catch(failed))
   const authority = new Authority({
-    ledger: sqlLedger(ledger, (lane, losses) => void news.lost(lane, losses).catch(failed)),
+    ledger: cells,
     limits: sqlLimits(state, ledger, clock),
     clock,
     log,
@@ -43,6 +48,14 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
       recall: (lane, accounts) => registry.get(lane)?.stream?.send({ kind: 'recall', accounts: [...accounts] }),
     },
   })
+  const look = async (version: number): Promise<void> => {
+    const { limits, narrowed } = await accountsChangedAt(state, version)
+    // A token that was just made is no news to any lane: what nobody was ever granted of needs no recall.
+    const granted = new Set((await cells.cells(limits)).map(({ account }) => account))
+    authority.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
+    await news.used([...new Set([...limits, ...narrowed])])
+    if (await offerChangedAt(state, version)) await news.offerChanged()
+  }
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
   return {
     authority,
@@ -56,12 +69,7 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
       authority.changed([...new Set(violated.map(({ account }) => plainName(account)))])
     },
     announced(version) {
-      limitsChangedAt(state, version)
-        .then(async (accounts) => {
-          authority.changed(accounts)
-          await news.used(accounts)
-        })
-        .catch(failed)
+      look(version).catch(failed)
     },
   }
 }

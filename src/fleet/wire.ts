@@ -105,7 +105,6 @@ export type BeatReply = z.infer<typeof beatReplySchema>
  * event>}` with exactly this spacing and order: the digest is taken over the bytes of body as they stand in the line.
  */
 export const eventBatchLimit = 500
-export const eventLine = (n: number, digest: string, body: string): string => `${eventLineHead(n, digest)}${body}}`
 
 /** What stands in a line before the body; after it stands one brace. */
 export const eventLineHead = (n: number, digest: string): string => `{"n":${n},"digest":"${digest}","body":`

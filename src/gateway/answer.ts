@@ -4,10 +4,11 @@
  * length.
  */
 import { isObject, parseObject } from '../dialects/json-value.ts'
+import { isRepetitive } from '../lib/json-members.ts'
 import { answered } from './answered.ts'
 import { readBounded } from './bounded.ts'
 import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
-import { type Exchange, type Gateway, given } from './exchange.ts'
+import { type Exchange, type Gateway, given, type Outcome } from './exchange.ts'
 import { headersToCaller } from './headers.ts'
 import { relayPlain } from './plain-answer.ts'
 import { endAttempt, settle } from './record.ts'
@@ -16,6 +17,7 @@ import { unusable } from './unusable.ts'
 
 /** A declared length up to this is read in one piece; beyond it each chunk shows that the provider is not silent. */
 const onePieceBytes = 256 * 1024
+const encoder = new TextEncoder()
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
 export async function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
@@ -51,18 +53,39 @@ async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Respons
 
 async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
+  let text: string
   let body: unknown
   try {
-    body = JSON.parse(strictUtf8.decode(bytes))
+    text = strictUtf8.decode(bytes)
+    body = JSON.parse(text)
   } catch (thrown) {
     throw unusable(exchange, gateway, 'provider.invalid_answer', thrown)
   }
   const { usage, textLength } = exchange.dialect.readAnswer(body)
   exchange.usage = usage
   exchange.relayedText = textLength
+  if (isOnlyError(body)) throw unusable(exchange, gateway, 'provider.error')
+  const repetitive = isAnswerConsidered(exchange) && isRepetitive(text, body)
+  const plain = repetitive ? encoder.encode(JSON.stringify(body)) : null
   const instead = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body) : null
-  await settle(exchange, gateway, answered(exchange, upstream.status))
-  answerWith(exchange, gateway, upstream, instead ?? bytes)
+  await settle(exchange, gateway, outcomeOf(exchange, upstream.status, body))
+  answerWith(exchange, gateway, upstream, instead ?? plain ?? bytes)
+}
+
+/** Members of which an answer has one, in whatever family. */
+const answerMembers = ['choices', 'output', 'content', 'data', 'results', 'text'] as const
+
+/** Whether a body with a status of success is nothing but an error: never a silent success (service.md Errors, rule 2). */
+function isOnlyError(body: unknown): boolean {
+  if (!isObject(body)) return false
+  const { error } = body
+  return (isObject(error) || typeof error === 'string') && !answerMembers.some((member) => Object.hasOwn(body, member))
+}
+
+/** A response that failed says so in its own form, which passes as it came. */
+function outcomeOf(exchange: Exchange, status: number, body: unknown): Outcome {
+  const failed = exchange.dialect.family === 'responses' && isObject(body) && body.status === 'failed'
+  return failed ? { verdict: 'error', reason: 'provider.error', status } : answered(exchange, status)
 }
 
 /** What policies make of the answer; null where it goes as it came. Throws what they decide. */
@@ -75,21 +98,66 @@ async function considered(
   if (!isObject(body)) throw unusable(exchange, gateway, 'provider.invalid_answer')
   endAttempt(exchange, gateway, 'ok')
   const changed = await considerAnswer(exchange, gateway, { status, body })
-  return changed === null ? null : new TextEncoder().encode(JSON.stringify(changed))
+  return changed === null ? null : encoder.encode(JSON.stringify(changed))
 }
 
 /**
  * The provider's own refusal passes with its status and body, whatever that is, unless the dialect's clients would not
- * read it (service.md Errors, rule 2).
+ * read it (service.md Errors, rule 2), or policies look at answers: a refusal may say again what the request held.
  */
 async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  const { status } = upstream
   const bytes = await readWhole(exchange, gateway, upstream)
+  const text = new TextDecoder().decode(bytes)
+  const body = parseObject(text)
+  exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
+  const rewritten = body === null ? null : exchange.dialect.providerError(status, body, exchange.requestId)
+  const said = rewritten === null ? text : JSON.stringify(rewritten)
+  const instead = isAnswerConsidered(exchange) ? await consideredError(exchange, gateway, status, said) : null
+  await settle(exchange, gateway, { verdict: 'error', reason: 'provider.error', status })
+  if (rewritten === null && instead === null) return answerWith(exchange, gateway, upstream, bytes)
+  answerWith(exchange, gateway, upstream, encoder.encode(instead ?? said))
+  if (rewritten !== null) exchange.answer?.headers.set('content-type', 'application/json')
+}
+
+/** What policies make of a refusal, in whatever form it came; null where it goes as it came. Throws what they decide. */
+async function consideredError(
+  exchange: Exchange,
+  gateway: Gateway,
+  status: number,
+  text: string,
+): Promise<string | null> {
+  endAttempt(exchange, gateway, 'provider.error')
+  const parsed = parsedOrNull(text)
+  if (isObject(parsed)) {
+    const changed = await considerAnswer(exchange, gateway, { status, body: parsed })
+    return changed === null ? null : JSON.stringify(changed)
+  }
+  // What is no object is looked at as the member of one, as unheard-of members of answers are.
+  const changed = await considerAnswer(exchange, gateway, { status, body: { refusal: parsed ?? text } })
+  if (changed === null) return null
+  return parsed === null ? String(changed.refusal) : JSON.stringify(changed.refusal)
+}
+
+function parsedOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // A provider's refusal may be no JSON; then it is plain text.
+    return null
+  }
+}
+
+/**
+ * Notes what a refusal reports to have used, before it is known whether it is passed on; its body is there to be read
+ * once more. Throws where it broke off.
+ */
+export async function noteRefusal(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  if (!(upstream.headers.get('content-type') ?? '').includes('json')) return
+  const bytes = await readWhole(exchange, gateway, upstream)
+  exchange.upstream = new Response(bytes, { status: upstream.status, headers: upstream.headers })
   const body = parseObject(new TextDecoder().decode(bytes))
-  const rewritten = body === null ? null : exchange.dialect.providerError(upstream.status, body, exchange.requestId)
-  await settle(exchange, gateway, { verdict: 'error', reason: 'provider.error', status: upstream.status })
-  if (rewritten === null) return answerWith(exchange, gateway, upstream, bytes)
-  answerWith(exchange, gateway, upstream, new TextEncoder().encode(JSON.stringify(rewritten)))
-  exchange.answer?.headers.set('content-type', 'application/json')
+  exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
 }
 
 function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, bytes: Uint8Array): void {

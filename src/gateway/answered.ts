@@ -5,7 +5,7 @@ import type { Exchange, Outcome } from './exchange.ts'
 /** The outcome of an exchange whose answer was passed on: the strongest verdict of its policies, and its reason. */
 export function answered({ verdict, policyResults }: Exchange, status: number): Outcome {
   if (verdict === 'allow') return { verdict, reason: 'ok', status }
-  const decisive = policyResults.find((result) => result.verdict === verdict)
+  const decisive = policyResults.find((result) => result.verdict === verdict && result.mode === 'enforce')
   return { verdict, reason: decisive?.reason_code ?? 'ok', status }
 }
 

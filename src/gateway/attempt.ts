@@ -2,7 +2,7 @@
  * One call to a provider: the caller's bytes as they came, but for what is edited and the model's name where it is an
  * alias. It ends where an answer can be passed on, or with what failed; whether there is another try is not decided here.
  */
-import { passAnswer } from './answer.ts'
+import { noteRefusal, passAnswer } from './answer.ts'
 import { editBody } from './body-edits.ts'
 import { type Attempt, type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
 import { headersToProvider } from './headers.ts'
@@ -11,7 +11,7 @@ import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts
 
 /** A call that failed before anything of it was passed to the caller. */
 export interface FailedAttempt {
-  /** The answer's status where there was one; it is still unread, `exchange.upstream`. */
+  /** The answer's status where there was one; it is still to be passed on, `exchange.upstream`. */
   status: number | null
   /** What a stage would throw; null where the provider's own answer says it. */
   thrown: unknown
@@ -39,10 +39,26 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
   exchange.waitingSince = null
   attempt.firstByteMs = Math.round(gateway.clock.monotonic() - attempt.startedMonotonic)
   attempt.status = upstream.status
-  if (isTransient(upstream.status)) {
-    return { status: upstream.status, thrown: null, advice: retryAdvice(upstream.headers, gateway.clock.now()) }
-  }
+  if (isTransient(upstream.status)) return await refused(exchange, gateway, upstream, attempt)
   return await passOrFail(exchange, gateway)
+}
+
+/** A refusal that may be another's to answer: what it reports to have used is noted before there is one. */
+async function refused(
+  exchange: Exchange,
+  gateway: Gateway,
+  upstream: Response,
+  attempt: Attempt,
+): Promise<FailedAttempt> {
+  const advice = retryAdvice(upstream.headers, gateway.clock.now())
+  try {
+    await noteRefusal(exchange, gateway, upstream)
+  } catch (thrown) {
+    if (exchange.cut !== null) throw thrown
+    return { status: null, thrown, advice }
+  }
+  attempt.usage = exchange.usage
+  return { status: upstream.status, thrown: null, advice }
 }
 
 /** Passes the answer on; a stream that breaks before anything of it came is no answer. */
@@ -51,10 +67,14 @@ async function passOrFail(exchange: Exchange, gateway: Gateway): Promise<FailedA
     await passAnswer(exchange, gateway)
     return null
   } catch (thrown) {
-    if (!neverCame(exchange)) throw thrown
+    if (!neverCame(exchange) && !saidError(exchange)) throw thrown
     return { status: null, thrown, advice: noAdvice }
   }
 }
+
+/** Whether a whole answer was the provider's error with a status of success: the call failed, and another may not. */
+const saidError = ({ reader, settled, cut, attempts }: Exchange): boolean =>
+  reader === null && settled === null && cut === null && attempts.at(-1)?.reason === 'provider.error'
 
 const brokenOff: ReadonlySet<ReasonCode> = new Set(['provider.interrupted', 'provider.timeout', 'provider.unreachable'])
 
@@ -79,7 +99,13 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   exchange.abort = new AbortController()
   exchange.upstream = null
   exchange.reader = null
+  exchange.inspection = null
   exchange.usage = null
+  // The next answer is looked at from its beginning, under the same policies.
+  const { policyResults } = exchange
+  const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
+  if (ofAnswer >= 0) policyResults.length = ofAnswer
+  exchange.textSinceUsage = 0
 }
 
 async function send(exchange: Exchange, gateway: Gateway): Promise<void> {

@@ -40,13 +40,15 @@ export function lookAtToken(exchange: Exchange, { lane, clock }: Gateway): void 
   const token = lookUp(lane.view.token, hash, lane.view)
   if (token === null) throw new Failure('invalid_api_token')
   exchange.token = token
-  const resource = resourceName(token.id, lane.standing)
   const status = tokenStatus(token, clock.now())
-  if (status === 'expired') throw new Failure('tokens.expired', { message: `${resource} has expired` })
-  if (status !== 'active') throw new Failure('invalid_api_token', { message: `${resource} has been ${status}` })
-  if (lane.view.denied(hash)) {
-    throw new Failure('invalid_api_token', { message: `${resource} has been revoked or replaced` })
-  }
+  const denied = lane.view.denied(hash)
+  if (status !== 'active' || denied) throw refused(resourceName(token.id, lane.standing), status)
+}
+
+function refused(resource: string, status: ReturnType<typeof tokenStatus>): Failure {
+  if (status === 'expired') return new Failure('tokens.expired', { message: `${resource} has expired` })
+  const become = status === 'active' ? 'revoked or replaced' : status
+  return new Failure('invalid_api_token', { message: `${resource} has been ${become}` })
 }
 
 /** A state file that cannot be read is an outage, never a bad credential: clients throw keys away on a 401. */

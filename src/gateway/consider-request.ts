@@ -8,25 +8,33 @@
  * 4. Where policies look at the answer, the inspection of a stream is made ready.
  */
 import { Failure } from '../failure.ts'
+import { memberCount } from '../lib/json-members.ts'
 import type { PolicyContext } from '../policies/context.ts'
 import { ModelView } from '../policies/context.ts'
 import { Placeholders } from '../policies/redaction.ts'
 import { runStage, type StageOutcome, type StageSubject } from '../policies/run-stage.ts'
 import { prepareInspection } from './consider-response.ts'
-import { digestOf, failureOf } from './decisions.ts'
+import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 import { noteStage, requestContext, stageRun } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
 export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const chain = given(exchange.chain)
-  if (chain.size === 0) return
+  if (chain.size === 0 && exchange.paths.length === 1) return
   const policies = chain.at('pre_request')
   if (policies.length === 0) return proceed(exchange, gateway)
+  refuseRepeated(exchange)
   const outcome = runStage(stageRun(exchange, gateway, policies, subjectOf(exchange, gateway)))
   return outcome instanceof Promise
     ? outcome.then((late) => conclude(exchange, gateway, late))
     : conclude(exchange, gateway, outcome)
+}
+
+/** A member given twice is read here one way and by another parser the other: what policies read must be what is sent. */
+function refuseRepeated({ members, parsed }: Exchange): void {
+  if (members === null || 'parts' in members || members.count === memberCount(parsed)) return
+  throw new Failure('invalid_json', { message: 'An object within the request body names one of its members twice' })
 }
 
 function subjectOf(exchange: Exchange, gateway: Gateway): StageSubject {
@@ -55,7 +63,6 @@ function conclude(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): 
 
 /** The chain ended at the policy that asks for a person: with a grant it goes on behind it. */
 async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): Promise<void> {
-  digestOf(exchange, gateway)
   const { decisive } = outcome
   if (decisive === null || !(await useGrant(exchange, gateway))) {
     noteStage(exchange, 'pre_request', outcome)
@@ -77,6 +84,7 @@ async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutc
 function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
   const { parsed, edits, dialect } = exchange
   if (parsed === null || changed.size === 0) return
+  exchange.rewritten = true
   for (const member of changed) {
     const value = parsed[member]
     edits.set(member, value === undefined ? null : JSON.stringify(value))

@@ -1,6 +1,6 @@
 /**
  * What the policies say of the answer (contract section 7): post_request of what the provider sent, then pre_response of
- * what is about to go out. A whole answer is looked at here; for a stream this makes the inspection that the relay passes
+ * what is about to go out. A whole answer is looked at here, a provider's refusal too; for a stream this makes the inspection that the relay passes
  * every frame through (`policed-stream.ts`).
  */
 
@@ -8,7 +8,7 @@ import { inspectSlots } from '../inspection/slots.ts'
 import { ResponseView } from '../policies/context.ts'
 import { runStage } from '../policies/run-stage.ts'
 import { calledTools } from '../policies/trial.ts'
-import { digestOf, failureOf } from './decisions.ts'
+import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { isPoliced, PolicedStream } from './policed-stream.ts'
 import { noteStage, requestContext, stageRun } from './policy-subject.ts'
@@ -46,7 +46,8 @@ export async function considerAnswer(
       if (exchange.cut !== null) throw exchange.cut.failure
       changed ||= outcome.changed.size > 0
       const { decisive } = outcome
-      const granted = outcome.verdict === 'escalate' && decisive !== null && (await isGranted(exchange, gateway))
+      // The reviewer saw the request: the leave to send it is the leave to have its answer.
+      const granted = outcome.verdict === 'escalate' && decisive !== null && (await useGrant(exchange, gateway))
       noteStage(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
       const failure = granted || decisive === null ? null : failureOf(exchange, gateway, decisive)
       if (failure !== null) throw failure
@@ -57,10 +58,4 @@ export async function considerAnswer(
     changed = inspectSlots(texts(), [exchange.placeholders.restoring()]).changed.size > 0 || changed
   }
   return changed ? body : null
-}
-
-/** The reviewer saw the request: the leave to send it is the leave to have its answer. */
-async function isGranted(exchange: Exchange, gateway: Gateway): Promise<boolean> {
-  digestOf(exchange, gateway)
-  return await useGrant(exchange, gateway)
 }

@@ -1,10 +1,9 @@
 import { afterEach, expect, test } from 'bun:test'
 import { z } from 'zod'
-import { compilePolicySet } from '../policies/chain.ts'
-import type { StoredPolicy } from '../policies/stored-policy.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
-import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
+import { completion, question, type TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
+import { askResponses, eventStream, frame, policy, startPoliced } from './test-policies.ts'
 
 let running: TestGateway | null = null
 afterEach(async () => {
@@ -12,44 +11,10 @@ afterEach(async () => {
   running = null
 })
 
-const policy = (change: Partial<StoredPolicy> & Pick<StoredPolicy, 'id' | 'kind' | 'config'>): StoredPolicy => ({
-  stages: ['pre_request'],
-  when: null,
-  targets: {},
-  position: 1,
-  mode: 'enforce',
-  whenBroken: 'deny',
-  enabled: true,
-  version: 1,
-  ...change,
-})
-
-const frame = (data: object | '[DONE]') => `data: ${data === '[DONE]' ? data : JSON.stringify(data)}\n\n`
-const streamOf = (...parts: string[]): string =>
-  [
-    ...parts.map((content) =>
-      frame({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content } }] }),
-    ),
-    frame({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }),
-    frame('[DONE]'),
-  ].join('')
-
-const eventStream = { headers: { 'content-type': 'text/event-stream' } }
-
-async function start(
-  policies: StoredPolicy[],
-  answer: () => Response | Promise<Response> = () => Response.json(completion),
-  settings: Parameters<typeof startTestGateway>[1] = {},
-): Promise<TestGateway> {
-  running = await startTestGateway(answer, settings)
-  running.lane.policies = compilePolicySet(policies)
+async function start(...given: Parameters<typeof startPoliced>): Promise<TestGateway> {
+  running = await startPoliced(...given)
   return running
 }
-
-const textIn = (body: string): string =>
-  [...body.matchAll(/^data: (\{.*)$/gm)]
-    .map(([, data = '']) => JSON.parse(data).choices?.[0]?.delta?.content ?? '')
-    .join('')
 
 test('redaction changes the member it found something in, and every other byte reaches the provider as it came', async () => {
   const gateway = await start([policy({ id: 'a', kind: 'pii', config: { types: ['email'], action: 'redact' } })])
@@ -62,27 +27,6 @@ test('redaction changes the member it found something in, and every other byte r
   const [outcome] = gateway.lane.journal.outcomes()
   expect(outcome).toMatchObject({ verdict: 'redact', reason_code: 'policy.pii' })
   expect(JSON.stringify([...gateway.lane.journal.closed.values()])).not.toContain('ann@example.com')
-})
-
-test('what was redacted is put back in the answer where the policy asks for it, whole and streamed', async () => {
-  let stream = false
-  const gateway = await start(
-    [policy({ id: 'a', kind: 'pii', config: { types: ['email'], action: 'redact', restore: true } })],
-    () =>
-      stream
-        ? new Response(streamOf('Sent to [EM', 'AIL_', '1] now, not [EMAIL_2]'), eventStream)
-        : Response.json({
-            ...completion,
-            choices: [{ index: 0, message: { role: 'assistant', content: 'To [EMAIL_1]' } }],
-          }),
-  )
-  const messages = [{ role: 'user', content: 'Write to ann@example.com' }]
-  const whole = await gateway.chat({ model: 'gpt-test', messages })
-  expect(await whole.json()).toMatchObject({ choices: [{ message: { content: 'To ann@example.com' } }] })
-  expect(gateway.seen[0]?.body).toContain('[EMAIL_1]')
-  stream = true
-  const streamed = await gateway.chat({ model: 'gpt-test', messages, stream })
-  expect(textIn(await streamed.text())).toBe('Sent to ann@example.com now, not [EMAIL_2]')
 })
 
 test('redact and rewrite feed the next policy', async () => {
@@ -131,59 +75,6 @@ test('a policy that throws follows when_broken, and is an event either way', asy
   }
 })
 
-test('a term that a policy blocks leaves a stream with no part of it, wherever the provider cuts it', async () => {
-  const term = policy({
-    id: 'a',
-    kind: 'term-filter',
-    stages: ['pre_response'],
-    config: { terms: ['swordfish'], action: 'block' },
-  })
-  const text = 'The word is swordfish, I think'
-  for (let at = 1; at < text.length; at++) {
-    const gateway = await start([term], () => new Response(streamOf(text.slice(0, at), text.slice(at)), eventStream))
-    const body = await (await gateway.chat({ ...question, stream: true })).text()
-    expect(textIn(body)).toBe('The word is ')
-    expect(body).toEndWith('data: [DONE]\n\n')
-    expect(body).toContain('"content_policy_violation"')
-    expect(gateway.lane.journal.outcomes()).toMatchObject([{ verdict: 'block', reason_code: 'policy.term_filter' }])
-    await gateway.stop()
-    running = null
-  }
-})
-
-test('a stream that a policy must see whole is held until it has, and goes out as it came', async () => {
-  const schema = { type: 'object', required: ['city'] }
-  const held = policy({ id: 'a', kind: 'json-schema', stages: ['pre_response'], config: { schema } })
-  let parts = ['{"ci', 'ty": "Oslo"}']
-  const gateway = await start([held], () => new Response(streamOf(...parts), eventStream))
-  const good = await gateway.chat({ ...question, stream: true })
-  expect(await good.text()).toBe(streamOf(...parts))
-  parts = ['{"town', '": "Oslo"}']
-  const bad = await gateway.chat({ ...question, stream: true })
-  expect([bad.status, bad.headers.get('x-service-verdict')]).toEqual([400, 'BLOCK'])
-  expect(await bad.text()).not.toContain('Oslo')
-})
-
-test('what is longer than can be held is decided by when_broken', async () => {
-  const long = streamOf('x'.repeat(9000))
-  for (const whenBroken of ['deny', 'allow'] as const) {
-    const held = policy({
-      id: 'a',
-      kind: 'audit',
-      stages: ['pre_response'],
-      config: {},
-      when: 'response.text == ""',
-      whenBroken,
-    })
-    const gateway = await start([held], () => new Response(long, eventStream), { stream_hold_bytes: 4096 })
-    const answer = await gateway.chat({ ...question, stream: true })
-    expect(answer.status).toBe(whenBroken === 'deny' ? 403 : 200)
-    if (whenBroken === 'allow') expect(await answer.text()).toBe(long)
-    await gateway.stop()
-    running = null
-  }
-})
-
 test('tools that a policy refuses are neither offered nor called', async () => {
   const called = {
     role: 'assistant',
@@ -203,6 +94,46 @@ test('tools that a policy refuses are neither offered nor called', async () => {
   expect([answer.status, await answer.json()]).toMatchObject([
     403,
     { verdictan: { reason_code: 'policy.tool_not_allowed' } },
+  ])
+})
+
+test('a tool goes by its name in whatever form it is offered or called', async () => {
+  const refuse = (stage: 'pre_request' | 'post_request') =>
+    policy({ id: 'a', kind: 'tool-access', stages: [stage], config: { deny: ['rm'] } })
+  const offers = [
+    { tools: [{ type: 'custom', custom: { name: 'rm' } }] },
+    { functions: [{ name: 'rm' }] },
+    { tools: [{ type: 'namespace', name: 'files', tools: [{ type: 'function', name: 'rm' }] }] },
+  ]
+  const offered = await start([refuse('pre_request')])
+  for (const offer of offers) expect((await offered.chat({ ...question, ...offer })).status).toBe(403)
+  expect((await offered.chat({ ...question, functions: [{ name: 'ls' }] })).status).toBe(200)
+  await offered.stop()
+  const calls = [
+    { tool_calls: [{ index: 0, type: 'custom', custom: { name: 'rm', input: '' } }] },
+    { function_call: { name: 'rm', arguments: '{}' } },
+  ]
+  let message: object = {}
+  let stream = false
+  const called = await start([refuse('post_request')], () =>
+    stream
+      ? new Response(frame({ choices: [{ index: 0, delta: message }] }) + frame('[DONE]'), eventStream)
+      : Response.json({ ...completion, choices: [{ index: 0, message }] }),
+  )
+  for (message of calls) {
+    for (stream of [false, true]) expect((await called.chat({ ...question, stream })).status).toBe(403)
+  }
+})
+
+test('of the old functions only those that are allowed are left', async () => {
+  const removing = policy({ id: 'a', kind: 'tool-access', config: { deny: ['rm'], action: 'remove' } })
+  const gateway = await start([removing])
+  const functions = [{ name: 'rm' }, { name: 'ls' }]
+  await gateway.chat({ ...question, functions, function_call: { name: 'rm' } })
+  await gateway.chat({ ...question, functions, function_call: 'auto' })
+  expect(gateway.seen.map(({ body }) => JSON.parse(body))).toEqual([
+    { ...question, functions: [{ name: 'ls' }] },
+    { ...question, functions: [{ name: 'ls' }], function_call: 'auto' },
   ])
 })
 
@@ -235,7 +166,7 @@ test('a grant is used once, booked with the outcome, and given back where nothin
   oneEach(gateway)
   const [token] = gateway.lane.tokens.values()
   const body = JSON.stringify(question)
-  const digest = gateway.lane.standing.promptHash(new TextEncoder().encode(body))
+  const digest = `chat/${gateway.lane.standing.promptHash(new TextEncoder().encode(body))}`
   gateway.lane.grants.push({ id: 'leave', tokenId: token?.id ?? '', digest, expiresAt: Date.now() + 60_000 })
   const ask = (say: string) => gateway.chat(body, { headers: { 'x-test': say } })
   expect((await ask('deny')).status).toBe(403)
@@ -247,6 +178,18 @@ test('a grant is used once, booked with the outcome, and given back where nothin
     .flat()
     .filter(({ settlements }) => settlements !== undefined)
   expect(booked?.settlements).toContainEqual({ account: 'grant/leave', amount: 1 })
+})
+
+test('leave to send a request is not leave to send the same bytes where they say something else', async () => {
+  const gateway = await start([policy({ id: 'a', kind: 'escalate', when: 'true', config: { reason_code: 'a.b' } })])
+  oneEach(gateway)
+  const [token] = gateway.lane.tokens.values()
+  const body = JSON.stringify({ ...question, input: 'something else' })
+  const digest = `chat/${gateway.lane.standing.promptHash(new TextEncoder().encode(body))}`
+  gateway.lane.grants.push({ id: 'leave', tokenId: token?.id ?? '', digest, expiresAt: Date.now() + 60_000 })
+  const elsewhere = await askResponses(gateway, body)
+  expect(elsewhere.headers.get('x-service-verdict')).toBe('ESCALATE')
+  expect((await gateway.chat(body)).headers.get('x-service-verdict')).toBe('ALLOW')
 })
 
 const waiting = z.object({ verdictan: z.object({ escalation: z.object({ id: z.uuid() }) }) })
@@ -271,6 +214,14 @@ test('nothing that leaves the gateway’s record holds the text that was found',
   expect((await answer.text()) + JSON.stringify(gateway.lane.journal.refused)).not.toContain('swordfish')
 })
 
+test('the reason of an outcome is that of a policy which was applied', async () => {
+  const watching = { mode: 'monitor', config: { terms: ['ann'], action: 'redact' } } as const
+  const pii = policy({ id: 'b', kind: 'pii', config: { types: ['email'], action: 'redact' }, position: 2 })
+  const gateway = await start([policy({ id: 'a', kind: 'term-filter', ...watching }), pii])
+  await gateway.chat({ ...question, messages: [{ role: 'user', content: 'ann@example.com' }] })
+  expect(gateway.lane.journal.outcomes()).toMatchObject([{ verdict: 'redact', reason_code: 'policy.pii' }])
+})
+
 test('a fallback that a policy would refuse is not tried', async () => {
   const refusing = [
     policy({ id: 'a', kind: 'model-access', config: { deny_models: ['second'] } }),
@@ -291,32 +242,6 @@ test('a fallback that a policy would refuse is not tried', async () => {
     const answer = await gateway.chat({ ...question, model: 'first' })
     expect(answer.status).toBe(policies.length === 0 ? 200 : 500)
     expect(gateway.seen.some(({ body }) => body.includes('"second"'))).toBe(policies.length === 0)
-    await gateway.stop()
-    running = null
-  }
-})
-
-test('what is only monitored changes and ends nothing, whole and streamed, and is on the record', async () => {
-  const look = { config: { terms: ['swordfish'], action: 'redact' }, mode: 'monitor' } as const
-  const policies = [
-    policy({ id: 'a', kind: 'term-filter', ...look }),
-    policy({ id: 'b', kind: 'term-filter', stages: ['pre_response'], ...look }),
-  ]
-  for (const stream of [false, true]) {
-    const sent = streamOf('sword', 'fish')
-    const whole = { ...completion, choices: [{ index: 0, message: { role: 'assistant', content: 'swordfish' } }] }
-    const gateway = await start(policies, () => (stream ? new Response(sent, eventStream) : Response.json(whole)))
-    const messages = [{ role: 'user', content: 'swordfish' }]
-    const answer = await gateway.chat({ model: 'gpt-test', messages, stream })
-    expect(answer.headers.get('x-service-verdict')).toBe('ALLOW')
-    expect(await answer.text()).toBe(stream ? sent : JSON.stringify(whole))
-    expect(JSON.parse(gateway.seen[0]?.body ?? '')).toMatchObject({ messages })
-    const [outcome] = gateway.lane.journal.outcomes()
-    expect(outcome?.verdict).toBe('allow')
-    expect(outcome?.details?.policy_results).toMatchObject([
-      { policy_id: 'a', mode: 'monitor', verdict: 'redact' },
-      { policy_id: 'b', mode: 'monitor', verdict: 'redact' },
-    ])
     await gateway.stop()
     running = null
   }

@@ -15,7 +15,7 @@ export interface EscalationNotice {
   readonly id: string
   readonly policyId: string
   readonly policyVersion: number
-  /** Of the request, by the installation's prompt-hash key. */
+  /** Of the request: `digestOf`. */
   readonly digest: string
 }
 
@@ -42,16 +42,19 @@ export function failureOf(exchange: Exchange, gateway: Gateway, said: Said): Fai
   })
 }
 
-function queue(exchange: Exchange, { newId }: Gateway, { policy }: Said): string {
-  const { promptHash } = exchange
-  exchange.escalation = { id: newId(), policyId: policy.id, policyVersion: policy.version, digest: promptHash ?? '' }
+function queue(exchange: Exchange, gateway: Gateway, { policy }: Said): string {
+  const digest = digestOf(exchange, gateway)
+  exchange.escalation = { id: gateway.newId(), policyId: policy.id, policyVersion: policy.version, digest }
   return exchange.escalation.id
 }
 
-/** The request's digest under which it is queued and may be granted. Computed once, of the body as it came. */
+/**
+ * The request's digest under which it is queued and may be granted: of the body as it came, by the installation's key,
+ * in the language that it is read in. The same bytes say something else in another.
+ */
 export function digestOf(exchange: Exchange, { lane }: Gateway): string {
   exchange.promptHash ??= lane.standing.promptHash(exchange.body ?? new Uint8Array(0))
-  return exchange.promptHash
+  return `${exchange.dialect.family}/${exchange.promptHash}`
 }
 
 /** What all events of an exchange have in common. */

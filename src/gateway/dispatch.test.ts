@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type FakeUpstream, jsonReply, type Reply, startFakeUpstream, streamReply } from '../../test/fakes/upstream.ts'
 import type { Settings } from '../config.ts'
+import { compilePolicySet } from '../policies/chain.ts'
 import { eventually, question, startTestGateway, type TestGateway } from './test-gateway.ts'
-import { testModel, testProvider } from './test-lane.ts'
+import { testModel, testPolicy, testProvider } from './test-lane.ts'
 
 let primary: FakeUpstream
 let fallback: FakeUpstream
@@ -195,6 +196,21 @@ for (const [what, reply] of Object.entries(frameless)) {
   })
 }
 
+test('policies that looked at a stream which never came are said once, of the one that did', async () => {
+  await start()
+  running.lane.policies = compilePolicySet([
+    testPolicy({
+      id: 'pii',
+      kind: 'pii',
+      config: { types: ['email'], action: 'redact' },
+      stages: ['post_request'],
+    }),
+  ])
+  primary.when('main-up', streamReply(Buffer.from('')))
+  expect((await (await ask('main', { stream: true })).text()).endsWith('data: [DONE]\n\n')).toBe(true)
+  expect(running.lane.journal.outcomes()[0]?.details?.policy_results).toMatchObject([{ policy_id: 'pii' }])
+})
+
 test('a stream that breaks after its first frame is an error to the caller and is tried nowhere else', async () => {
   await start()
   const frame = Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n')
@@ -226,6 +242,26 @@ test('a circuit that opened is passed over until its time is over, then tried by
   primary.forget()
   expect((await ask()).status).toBe(200)
   expect(primary.calls.length).toBe(1)
+})
+
+test('an answer that a policy stops closes the circuit of its path all the same', async () => {
+  await start({ path_retries: 0, circuit_failures: 1, circuit_open_seconds: 1 })
+  primary.when('main-up', failing(500))
+  await ask()
+  primary.when('main-up', jsonReply())
+  running.lane.policies = compilePolicySet([
+    testPolicy({
+      id: 'all',
+      kind: 'condition',
+      config: { verdict: 'block', reason_code: 'test.all' },
+      stages: ['post_request'],
+      when: 'response.status == 200',
+    }),
+  ])
+  await Bun.sleep(1050)
+  primary.forget()
+  for (let round = 0; round < 2; round++) expect((await ask()).status).toBe(400)
+  expect(primary.calls.length).toBe(2)
 })
 
 test('requests of one session keep to one path', async () => {
@@ -282,5 +318,6 @@ test('a token that is revoked while a retry is waited for is refused then', asyn
   const hash = new Bun.CryptoHasher('sha256').update(secret).digest('hex')
   running.lane.denials.add(hash)
   expect((await asking).status).toBe(401)
+  expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'deny', reason_code: 'invalid_api_token' }])
   expect([primary.calls.length, fallback.calls.length]).toEqual([1, 0])
 })

@@ -38,15 +38,14 @@ interface Course {
 export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { clock, settings } = gateway
   const course: Course = {
-    left: allowedPaths(exchange),
+    left: [...exchange.paths],
     tries: 0,
     until: clock.monotonic() + deadlinesOf(exchange.model?.provider ?? null, settings).total,
   }
   exchange.model = nextPath(course, gateway) ?? given(exchange.paths[0] ?? null)
   for (;;) {
     course.tries += 1
-    const failed = await attemptCall(exchange, gateway)
-    noteOutcome(given(exchange.model), failed, gateway)
+    const failed = await tryPath(given(exchange.model), exchange, gateway)
     if (failed === null) break
     if (exchange.cut !== null) throw exchange.cut.failure
     if (!(await findNext(course, exchange, gateway, failed))) {
@@ -59,17 +58,15 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
   exchange.body = null
 }
 
-/** The fallbacks that no policy forbids; about the model that was asked for the chain has already been asked. */
-function allowedPaths({ paths, chain }: Exchange): ResolvedModel[] {
-  if (chain === null || paths.length === 1) return [...paths]
-  return paths.filter(({ id, provider }, index) => index === 0 || chain.allowsModel(id, provider.name))
-}
-
-/** The next path that its circuit allows, taken out of those left; null where none does. */
-function nextPath(course: Course, { circuits, clock }: Gateway): ResolvedModel | null {
-  const index = course.left.findIndex((path) => circuits.allows(path, clock.monotonic()))
-  const [path] = index < 0 ? [] : course.left.splice(0, index + 1).slice(-1)
-  return path ?? null
+/** The next path that its circuit allows, taken out of those left with what it passes over; null where none does. */
+function nextPath({ left }: Course, { circuits, clock }: Gateway): ResolvedModel | null {
+  const now = clock.monotonic()
+  for (const [index, path] of left.entries()) {
+    if (!circuits.allows(path, now)) continue
+    left.splice(0, index + 1)
+    return path
+  }
+  return null
 }
 
 /** Makes the exchange ready for another try, after a wait where it is on the same path; false where there is none. */
@@ -111,6 +108,19 @@ function pause(exchange: Exchange, milliseconds: number): Promise<void> {
     const timer = setTimeout(end, milliseconds)
     exchange.onCut = end
   })
+}
+
+/** One call, and what it tells of its path. */
+async function tryPath(path: ResolvedModel, exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
+  try {
+    const failed = await attemptCall(exchange, gateway)
+    noteOutcome(path, failed, gateway)
+    return failed
+  } catch (thrown) {
+    // What a policy stops was an answer: the path is well.
+    if (thrown instanceof Failure && thrown.verdictan !== null) gateway.circuits.answered(path)
+    throw thrown
+  }
 }
 
 function noteOutcome(path: ResolvedModel, failed: FailedAttempt | null, { circuits, clock }: Gateway): void {

@@ -125,6 +125,8 @@ export interface Exchange {
   parsed: Record<string, unknown> | null
   /** Members to be written anew when the body is sent: JSON text, or null to leave the member out. */
   readonly edits: Map<string, string | null>
+  /** A policy changed members, so that what is sent may be longer than what came. */
+  rewritten: boolean
   sessionId: string | null
   /** What the gateway did to the request beyond its verdicts, in stable words, as `details.notes` of the event. */
   readonly notes: string[]
@@ -170,9 +172,12 @@ export interface Exchange {
   beginInspection: BeginInspection | null
   /** What a streamed answer goes through before the caller; null where nothing looks at it. */
   inspection: StreamInspection | null
+  /** What the provider has reported, as it did. */
   usage: Usage | null
   /** Characters of generated text that were passed on, for estimates. */
   relayedText: number
+  /** Those of a stream that came after the last report. */
+  textSinceUsage: number
   firstTokenMs: number | null
   /** Set once, by `cut`; the abort follows from it. */
   cut: Cut | null
@@ -243,6 +248,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   members: null,
   parsed: null,
   edits: new Map(),
+  rewritten: false,
   sessionId: null,
   notes: [],
   facts: null,
@@ -271,6 +277,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   inspection: null,
   usage: null,
   relayedText: 0,
+  textSinceUsage: 0,
   firstTokenMs: null,
   cut: null,
   onCut: null,

@@ -4,7 +4,9 @@ import type { Dialect, StreamReader } from '../dialects/dialect.ts'
 import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
 import { Failure } from '../failure.ts'
+import { cut, type Exchange, given } from './exchange.ts'
 import { relayed, WordInspection } from './test-relay.ts'
+import { completedUsage } from './used.ts'
 
 const block = () =>
   new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'terms.bad' } })
@@ -224,6 +226,27 @@ test('an inspection may ask outside', async () => {
   expect(text).toBe(chunk('a') + chunk('b') + finish + done)
 })
 
+test('a stream that is cut while its first frame is asked about outside begins no answer', async () => {
+  let running: Exchange | null = null
+  const { text, answer, outcomes } = await relayed(chat, {
+    chunks: [chunk('a')],
+    open: true,
+    prepare(exchange) {
+      running = exchange
+    },
+    inspect: () => ({
+      async take({ bytes }) {
+        await Bun.sleep(1)
+        if (running !== null) cut(running, 'token.revoked', new Failure('invalid_api_token'))
+        return { bytes, stop: null }
+      },
+      end: () => ({ bytes: null, stop: null }),
+    }),
+  })
+  expect([answer.status, text.includes('"a"')]).toEqual([401, false])
+  expect(outcomes).toMatchObject([{ verdict: 'deny', reason_code: 'token.revoked' }])
+})
+
 test('what cannot be inspected is an error and is not passed on', async () => {
   const { text, outcomes } = await relayed(chat, {
     chunks: [chunk('a') + chunk('b') + done],
@@ -280,7 +303,8 @@ test('a provider that says an error and then ends its stream is heard out', asyn
 
 test('output that the provider has not counted yet is counted by its text', async () => {
   const { exchange } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
-  expect(exchange.usage).toMatchObject({ inputTokens: 1, outputTokens: 2 })
+  const { usage, estimated } = completedUsage(exchange, given(exchange.usage))
+  expect([usage.inputTokens, usage.outputTokens, estimated]).toEqual([1, 2, true])
 })
 
 test('a messages stream that ends without message_stop is an error in its language', async () => {

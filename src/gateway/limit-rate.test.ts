@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'bun:test'
-import type { GovernedToken } from '../tokens/governed.ts'
+import type { GovernedToken, TokenAccount } from '../tokens/governed.ts'
 import type { AccessPolicy, ConsumerGroup, LimitSet } from '../usage/limits.ts'
 import { noLimits } from '../usage/limits.ts'
 import { LaneRates } from '../usage/rate-lane.ts'
@@ -20,6 +20,14 @@ const policy = (members: Partial<AccessPolicy>): AccessPolicy => ({
   id: 'p',
   models: null,
   providers: null,
+  ...members,
+})
+const account = (members: Partial<TokenAccount>): TokenAccount => ({
+  id: 't',
+  maxRequests: null,
+  maxBudget: null,
+  rateLimitRpm: null,
+  rateLimitTpm: null,
   ...members,
 })
 
@@ -64,13 +72,13 @@ test('an access policy and the own limits of a token answer 503 with Retry-After
     { error: { code: 'usage_authorization_rate_limited', type: 'service_unavailable' } },
   ])
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-  const own = running.lane.addToken({ rateLimitRpm: 1 })
+  const own = running.lane.addToken({ accounts: [account({ rateLimitRpm: 1 })] })
   expect((await running.chat(question, { secret: own })).status).toBe(200)
   expect((await running.chat(question, { secret: own })).status).toBe(503)
 })
 
 test('a request that is refused for another reason uses nothing', async () => {
-  const ask = await start({}, { rateLimitRpm: 1 }, 1)
+  const ask = await start({}, { accounts: [account({ rateLimitRpm: 1 })] }, 1)
   running.lane.journal.full = { open: true }
   expect((await ask()).status).toBe(503)
   running.lane.journal.full = {}
@@ -79,7 +87,7 @@ test('a request that is refused for another reason uses nothing', async () => {
 
 test('tokens a minute are counted as the answer says', async () => {
   // The answer uses 18 tokens, the question is estimated at 3.
-  const ask = await start({}, { rateLimitTpm: 20 }, 20)
+  const ask = await start({}, { accounts: [account({ rateLimitTpm: 20 })] }, 20)
   expect((await ask()).status).toBe(200)
   expect((await ask()).status).toBe(503)
 })
@@ -94,7 +102,7 @@ test('an access policy keeps a token to its models and providers', async () => {
 })
 
 test('without the control plane a limit that was never asked about answers 503', async () => {
-  const ask = await start({}, { rateLimitRpm: 1 })
+  const ask = await start({}, { accounts: [account({ rateLimitRpm: 1 })] })
   const rates = new LaneRates({
     clock: { monotonic: () => performance.now() },
     process: 'test',
@@ -104,4 +112,17 @@ test('without the control plane a limit that was never asked about answers 503',
   })
   Object.assign(running.lane, { rates })
   expect(await (await ask()).json()).toMatchObject({ error: { code: 'usage_authority_unavailable' } })
+})
+
+test("a clone takes of its own limit and of its source's, or of neither", async () => {
+  const source = account({ id: 'source', rateLimitRpm: 2 })
+  await start({}, {}, 2)
+  const ask = (...accounts: TokenAccount[]) => running.chat(question, { secret: running.lane.addToken({ accounts }) })
+  const clone = account({ id: 'clone', rateLimitRpm: 1 })
+  expect((await ask(clone, source)).status).toBe(200)
+  expect((await ask(clone, source)).status).toBe(503)
+  expect((await ask(source)).status).toBe(200)
+  expect((await ask(source)).status).toBe(503)
+  expect((await ask(account({ id: 'other', rateLimitRpm: 1 }), source)).status).toBe(503)
+  expect((await ask(account({ id: 'other', rateLimitRpm: 1 }))).status).toBe(200)
 })

@@ -1,10 +1,10 @@
 /**
  * Requests and tokens a minute: consumer groups, access policies, the token's own (contract section 8). Tokens are taken
  * by an estimate, corrected when the answer says how many they were; a request that is refused later on gives back what
- * it took. Access policies also bound which models may be used.
+ * it took.
  */
-import { asFailure, Failure } from '../failure.ts'
-import { accessPoliciesOf, countsTokens, forbiddenBy, rateDemands, rateFailure } from '../usage/rate-demands.ts'
+import { asFailure } from '../failure.ts'
+import { countsTokens, rateDemands, rateFailure } from '../usage/rate-demands.ts'
 import { type RateDemand, RateRefused, type RateTicket } from '../usage/rate-lane.ts'
 import { lookAtToken } from './authenticate.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
@@ -13,20 +13,8 @@ import { resourceName } from './resource-name.ts'
 export function limitRate(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const token = given(exchange.token)
   const { limits } = gateway.lane.view
-  if (token.accessPolicyIds.length > 0) boundPaths(exchange, gateway)
   const demands = rateDemands(token, limits, given(exchange.facts))
   if (demands.length > 0) return take(exchange, gateway, demands)
-}
-
-/** Leaves the paths that every access policy allows. Throws 403 where the model that was asked for is not among them. */
-function boundPaths(exchange: Exchange, { lane }: Gateway): void {
-  const policies = accessPoliciesOf(given(exchange.token), lane.view.limits)
-  for (const policy of policies) {
-    const forbidden = forbiddenBy(policy, given(exchange.model))
-    if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`, { param: 'model' })
-  }
-  if (policies.length === 0) return
-  exchange.paths = exchange.paths.filter((path) => policies.every((policy) => forbiddenBy(policy, path) === null))
 }
 
 function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand[]): Promise<void> | void {

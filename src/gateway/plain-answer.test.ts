@@ -39,6 +39,9 @@ function audio(pieces: Pieces, headers: Record<string, string> = {}): Response {
   return new Response(body, { headers: { 'content-type': 'audio/mpeg', ...headers } })
 }
 
+/** So many that however they are joined on their way, the first are not the last too. */
+const manyPieces: Pieces = Array.from({ length: 40 }, () => 100)
+
 const bytesOf = (length: number) => Uint8Array.from({ length }, (_, index) => index % 251)
 const outcomes = () => running.lane.journal.outcomes()
 
@@ -95,9 +98,9 @@ test('an answer without a byte is still an answer', async () => {
 
 test('what breaks, stalls or grows without end is broken off, so that no part passes for the whole', async () => {
   const cases: [Pieces, string][] = [
-    [[100, 100, 'break'], 'provider.interrupted'],
-    [[100, 100, 'stall'], 'provider.timeout'],
-    [[100, 200_000, 200_000, 100], 'provider.answer_too_large'],
+    [[...manyPieces, 'break'], 'provider.interrupted'],
+    [[...manyPieces, 'stall'], 'provider.timeout'],
+    [[...manyPieces, 200_000, 200_000, 100], 'provider.answer_too_large'],
   ]
   for (const [pieces, reason] of cases) {
     answer = () => audio(pieces)
@@ -124,7 +127,7 @@ test('what goes wrong before the first byte is an error answer of its own', asyn
 })
 
 test('a caller that leaves in the middle ends the call to the provider and is recorded', async () => {
-  answer = () => audio([100, 100, 'stall'])
+  answer = () => audio([...manyPieces, 'stall'])
   const leaving = new AbortController()
   const reader = (await speak(leaving.signal)).body?.getReader()
   await reader?.read()
@@ -134,7 +137,7 @@ test('a caller that leaves in the middle ends the call to the provider and is re
 })
 
 test('an outcome that cannot be recorded leaves the answer without an end', async () => {
-  answer = () => audio([100, 100])
+  answer = () => audio(manyPieces)
   running.lane.journal.full.close = true
   expect((await read(await speak())).ended).toBe(false)
 })

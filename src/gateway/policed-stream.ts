@@ -4,14 +4,14 @@
  * - Text policies run while it streams, in the order of the chain, post_request before pre_response: `StreamInspector`
  *   holds back only what may still become a match. What was redacted in the request is put back last.
  * - Policies that need the whole (conditions on the answer's text, schemas, webhooks, tool access) see it at its end.
- *   Where one of them is enforced, everything is held until then, so that what it stops was never sent; what is longer
+ *   Where one of them may stop it, everything is held until then, so that what it stops was never sent; what is longer
  *   than `stream_hold_bytes` is more than it can decide about, and its `when_broken` decides.
+ * - Where policies only watch, every byte goes out as it came, and when it came.
  *
  * What policies found is on the exchange as soon as it is found, so that a caller that leaves early leaves it on record.
  * A stream keeps the chain it was admitted under.
  */
-import type { FrameFacts, FrameText, PolicyStage, StreamReader, TextKind, TextSlot } from '../dialects/dialect.ts'
-import { parseObject } from '../dialects/json-value.ts'
+import type { FrameFacts, PolicyStage, StreamReader } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import type { InspectionRule, Stop } from '../inspection/rule.ts'
 import { StreamInspector } from '../inspection/stream.ts'
@@ -22,11 +22,11 @@ import type { TextPolicy } from '../policies/kinds/kind.ts'
 import { ruleOf } from '../policies/redaction.ts'
 import { brokenReason, mostTargets, runStage, type Said, type StageSubject } from '../policies/run-stage.ts'
 import { stronger } from '../policies/verdict.ts'
-import { digestOf, failureOf } from './decisions.ts'
+import { CollectedAnswer } from './collected-answer.ts'
+import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import type { Inspected, StreamInspection } from './inspected-stream.ts'
 import { noteStage, requestContext, stageRun } from './policy-subject.ts'
-import { streamedTools } from './streamed-tools.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
 const outputStages = ['post_request', 'pre_response'] as const
@@ -42,13 +42,6 @@ interface RunningRule {
   readonly result: PolicyResult & { targets: string[] }
 }
 
-/** One text of the answer as it has come so far. */
-interface Collected {
-  readonly kind: TextKind
-  came: string
-  sent: string
-}
-
 export class PolicedStream implements StreamInspection {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
@@ -56,32 +49,27 @@ export class PolicedStream implements StreamInspection {
   readonly #rules: readonly RunningRule[]
   /** Policies that see the answer at its end, by stage. */
   readonly #whole: Readonly<Record<(typeof outputStages)[number], readonly ActivePolicy[]>>
-  readonly #texts = new Map<string, Collected>()
-  readonly #tools = new Set<string>()
+  readonly #answer = new CollectedAnswer()
   /** Held until the whole has been seen; null where nothing is. */
   #held: Uint8Array[] | null
   #heldBytes = 0
-  #noted = 0
 
   constructor(exchange: Exchange, gateway: Gateway, reader: StreamReader) {
     this.#exchange = exchange
     this.#gateway = gateway
-    const { rules, whole } = sorted(exchange, gateway)
+    const { rules, whole, mayStop } = sorted(exchange, gateway)
     this.#rules = rules
     this.#whole = whole
-    const policies = [...whole.post_request, ...whole.pre_response]
-    this.#held = policies.some(({ enforced }) => enforced) ? [] : null
+    this.#held = mayStop ? [] : null
     const { placeholders } = exchange
     const restoring = placeholders !== null && placeholders.size > 0 ? [placeholders.restoring()] : []
-    const channels = policies.length === 0 ? reader : this.#collecting(reader)
+    const channels = this.#hasWhole() ? this.#answer.reading(reader) : reader
     this.#inspector = new StreamInspector(channels, [...rules.map(({ rule }) => rule), ...restoring])
   }
 
   take(frame: SseFrame, facts: FrameFacts | null): Inspected | Promise<Inspected> {
     const last = facts !== null && (facts.terminal || facts.error !== null)
-    if (this.#held !== null && frame.data !== null) {
-      for (const name of streamedTools(parseObject(frame.data))) this.#tools.add(name)
-    }
+    if (this.#hasWhole()) this.#answer.noteTools(frame)
     return this.#passed(this.#inspector.take(frame, last), last)
   }
 
@@ -96,27 +84,28 @@ export class PolicedStream implements StreamInspection {
     this.#note()
     if (stop !== null) return { bytes: this.#held === null ? bytes : null, stop: this.#stopped(stop) }
     if (last && this.#hasWhole()) return this.#concludeWhole(bytes)
-    if (this.#held === null || bytes === null) return { bytes, stop: null }
-    this.#held.push(bytes)
+    if (bytes === null || !this.#hasWhole()) return { bytes, stop: null }
+    this.#held?.push(bytes)
     this.#heldBytes += bytes.length
-    return this.#heldBytes > this.#gateway.settings.stream_hold_bytes ? this.#tooLong() : { bytes: null, stop: null }
+    if (this.#heldBytes > this.#gateway.settings.stream_hold_bytes) return this.#tooLong(bytes)
+    return { bytes: this.#held === null ? bytes : null, stop: null }
   }
 
   #hasWhole(): boolean {
     return this.#whole.post_request.length + this.#whole.pre_response.length > 0
   }
 
-  /** Takes over what the rules found since. */
+  /** Takes over what the rules found since; of an answer full of findings none is kept. */
   #note(): void {
     const { findings } = this.#inspector
-    for (; this.#noted < findings.length; this.#noted += 1) {
-      const finding = findings[this.#noted]
-      const running = this.#rules.find(({ rule }) => rule === finding?.rule)
-      if (finding === undefined || running === undefined) continue
-      const { result, rule, policy } = running
+    if (findings.length === 0) return
+    for (const { rule, place, label, entry } of findings.splice(0)) {
+      const running = this.#rules.find((each) => each.rule === rule)
+      if (running === undefined) continue
+      const { result, policy } = running
       result.verdict = rule.action
       result.reason_code = rule.reasonCode
-      const target = `${finding.place}: ${finding.label} (${finding.entry})`
+      const target = `${place}: ${label} (${entry})`
       if (result.targets.length < mostTargets && !result.targets.includes(target)) result.targets.push(target)
       if (policy.enforced) this.#exchange.verdict = stronger(this.#exchange.verdict, rule.action)
     }
@@ -132,7 +121,6 @@ export class PolicedStream implements StreamInspection {
   }
 
   #failure(said: Said): Failure {
-    digestOf(this.#exchange, this.#gateway)
     this.#exchange.verdict = stronger(this.#exchange.verdict, said.decision.verdict)
     return failureOf(this.#exchange, this.#gateway, said) ?? new Failure('internal')
   }
@@ -143,9 +131,9 @@ export class PolicedStream implements StreamInspection {
     for (const stage of outputStages) {
       const policies = this.#whole[stage]
       if (policies.length === 0) continue
-      const slots = this.#slots(stage === 'post_request' ? 'came' : 'sent')
+      const slots = this.#answer.slots(stage === 'post_request' ? 'came' : 'sent')
       const texts = () => slots
-      const response = new ResponseView({ status: 200, texts, toolCalls: () => [...this.#tools] })
+      const response = new ResponseView({ status: 200, texts, toolCalls: () => this.#answer.tools() })
       const context: PolicyContext = { ...requestContext(exchange, this.#gateway), response }
       const facts = given(exchange.facts)
       const subject = { stage, context, facts, body: null, requestBody: exchange.parsed, texts, placeholders: null }
@@ -154,6 +142,7 @@ export class PolicedStream implements StreamInspection {
     }
     const held = this.#held ?? []
     this.#held = null
+    this.#forgetWhole()
     const bytes = last === null ? held : [...held, last]
     return { bytes: bytes.length === 0 ? null : Buffer.concat(bytes), stop: null }
   }
@@ -170,23 +159,22 @@ export class PolicedStream implements StreamInspection {
     const granted = outcome.verdict === 'escalate' && decisive !== null && (await useGrant(exchange, gateway))
     noteStage(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
     if (granted) return this.#askWhole(stage, policies.slice(policies.indexOf(decisive.policy) + 1), subject)
-    digestOf(exchange, gateway)
     return decisive === null ? null : failureOf(exchange, gateway, decisive)
   }
 
-  /** The answer is longer than can be held: each policy that needs the whole is broken, and says so. */
-  #tooLong(): Inspected {
+  /** The answer is longer than is kept: each policy that needs the whole is broken, and says so. */
+  #tooLong(last: Uint8Array): Inspected {
     let refused: Said | null = null
     for (const stage of outputStages) {
       for (const policy of this.#whole[stage]) {
         const verdict = policy.whenBroken === 'deny' ? 'deny' : 'allow'
         const said: Said = { policy, decision: { verdict, reasonCode: brokenReason, targets: [] }, latencyMs: 0 }
-        noteStage(this.#exchange, stage, { said: [said], verdict: 'allow', decisive: null, changed: new Set() })
+        noteOne(this.#exchange, stage, said)
         if (policy.enforced && verdict === 'deny') refused ??= said
       }
     }
     if (refused !== null) return { bytes: null, stop: this.#failure(refused) }
-    const held = this.#held ?? []
+    const held = this.#held ?? [last]
     this.#held = null
     this.#forgetWhole()
     return { bytes: Buffer.concat(held), stop: null }
@@ -194,81 +182,42 @@ export class PolicedStream implements StreamInspection {
 
   #forgetWhole(): void {
     Object.assign(this.#whole, { post_request: [], pre_response: [] })
-    this.#texts.clear()
-  }
-
-  /** The reader, with every text noted as it came and as it leaves. */
-  #collecting(reader: StreamReader): Pick<StreamReader, 'open' | 'delta'> {
-    return {
-      open: (frame) => {
-        const opened = reader.open(frame)
-        return opened === null ? null : this.#watched(opened)
-      },
-      delta: (channel, text) => {
-        const known = this.#texts.get(channel)
-        if (known !== undefined) known.sent += text
-        return reader.delta(channel, text)
-      },
-    }
-  }
-
-  #watched(opened: FrameText): FrameText {
-    const sent = new Map<number, string>()
-    const pieces = opened.pieces.map((piece, index) => {
-      if (!piece.whole) this.#collected(piece.channel, piece.kind).came += piece.text
-      const replace = (text: string) => {
-        sent.set(index, text)
-        piece.replace(text)
-      }
-      return { channel: piece.channel, kind: piece.kind, text: piece.text, whole: piece.whole, replace }
-    })
-    const bytes = () => {
-      for (const [index, { channel, kind, text, whole }] of pieces.entries()) {
-        if (!whole) this.#collected(channel, kind).sent += sent.get(index) ?? text
-      }
-      return opened.bytes()
-    }
-    return { pieces, ends: opened.ends, bytes }
-  }
-
-  #collected(channel: string, kind: TextKind): Collected {
-    const known = this.#texts.get(channel)
-    if (known !== undefined) return known
-    const made: Collected = { kind, came: '', sent: '' }
-    this.#texts.set(channel, made)
-    return made
-  }
-
-  #slots(which: 'came' | 'sent'): TextSlot[] {
-    return [...this.#texts].map(([member, text]) => ({
-      member,
-      kind: text.kind,
-      role: 'assistant',
-      text: text[which],
-      replace() {
-        throw new Error('A streamed answer cannot be rewritten as a whole')
-      },
-    }))
+    this.#answer.clear()
   }
 }
 
-/** Which policies run while the answer streams and which at its end; those whose condition does not hold are neither. */
+/**
+ * Which policies run while the answer streams and which at its end, and whether one of those may stop it. Those whose
+ * condition does not hold are neither.
+ */
 function sorted(exchange: Exchange, gateway: Gateway) {
   const chain = given(exchange.chain)
   const rules: RunningRule[] = []
   const whole = { post_request: [] as ActivePolicy[], pre_response: [] as ActivePolicy[] }
+  let mayStop = false
   for (const stage of outputStages) {
     for (const policy of chain.at(stage)) {
-      const { compiled, when } = policy
-      const atEnd =
-        compiled instanceof Error || compiled.form === 'whole' || (when !== null && /\bresponse\b/.test(when))
-      if (atEnd) whole[stage].push(policy)
-      else if (holds(policy, exchange, gateway)) rules.push(runningRule(policy, compiled, stage))
+      const { compiled } = policy
+      const holds = holdsSoFar(policy, exchange, gateway)
+      if (holds === false) continue
+      const mark = compiled instanceof Error || compiled.form === 'text' ? undefined : compiled.mark
+      if (holds && mark !== undefined) noteOne(exchange, stage, { policy, decision: mark, latencyMs: 0 })
+      else if (holds && !(compiled instanceof Error) && compiled.form === 'text') {
+        rules.push(runningRule(policy, compiled, stage))
+      } else {
+        whole[stage].push(policy)
+        const harmless = mark !== undefined || compiled instanceof Error
+        mayStop ||= policy.enforced && !(harmless && policy.whenBroken === 'allow')
+      }
     }
   }
   exchange.policyResults.push(...rules.map(({ result }) => result))
-  return { rules: rules.filter((running) => !isGranted(exchange, running)), whole }
+  return { rules: rules.filter((running) => !isGranted(exchange, running)), whole, mayStop }
 }
+
+/** Records what one policy said that ends nothing. */
+const noteOne = (exchange: Exchange, stage: PolicyStage, said: Said): void =>
+  noteStage(exchange, stage, { said: [said], verdict: 'allow', decisive: null, changed: new Set() })
 
 /** With a reviewer's leave a policy that would only ask for a person is not asked. */
 function isGranted({ grant }: Exchange, { policy, rule, result }: RunningRule): boolean {
@@ -277,14 +226,15 @@ function isGranted({ grant }: Exchange, { policy, rule, result }: RunningRule): 
   return true
 }
 
-/** A condition that fails makes its policy hold: what cannot be decided is looked at. */
-function holds({ condition }: ActivePolicy, exchange: Exchange, gateway: Gateway): boolean {
+/** Whether its condition holds; null where the answer decides that, or where it fails, which is said at the end. */
+function holdsSoFar({ condition, when }: ActivePolicy, exchange: Exchange, gateway: Gateway): boolean | null {
+  if (condition === null || when === null) return true
+  if (/\bresponse\b/.test(when)) return null
   try {
-    const response = new ResponseView({ status: 200, texts: () => [], toolCalls: () => [] })
-    return condition === null || condition({ ...requestContext(exchange, gateway), response })
+    return condition(requestContext(exchange, gateway))
   } catch {
-    // Matching a text that its condition was meant to spare is the safe side of a condition that cannot be evaluated.
-    return true
+    // The stage at the end comes to the same, records it and follows `when_broken`.
+    return null
   }
 }
 

@@ -71,7 +71,8 @@ function decode(bytes: Uint8Array, code: 'invalid_json' | 'invalid_form'): strin
   }
 }
 
-function membersOf(text: string): JsonMembers {
+/** Where the outermost members stand. Throws `json_too_deep`. */
+export function membersOf(text: string): JsonMembers {
   try {
     return jsonMembers(text, maxDepth)
   } catch (thrown) {
@@ -88,11 +89,19 @@ function partsOf(bytes: Uint8Array, boundary: string): FormParts {
   }
 }
 
+/** The one file of a form (transcriptions). */
+const fileField = 'file'
+
 /** A form as an object: a field's text, `name[]` as the list of its texts, a file as what is known of it. */
 function fieldsOf(bytes: Uint8Array, form: FormParts, fileLimit: number): JsonObject {
   const fields = new Map<string, unknown>()
   for (const { name, filename, contentType, span } of form.parts) {
     const content = bytes.subarray(...span)
+    if (filename !== null && name !== fileField) {
+      // Some readers take such a part for text: it must not pass what reads texts, nor be left as it was by an edit.
+      const message = `${name} is a field and must have no filename: the only file of this form is ${fileField}`
+      throw new Failure('invalid_form', { message, param: name })
+    }
     if (filename !== null && content.length > fileLimit) {
       throw new Failure('request_too_large', { message: `The file is larger than the limit of ${fileLimit} bytes` })
     }
@@ -103,7 +112,7 @@ function fieldsOf(bytes: Uint8Array, form: FormParts, fileLimit: number): JsonOb
     const present = fields.get(name)
     if (name.endsWith('[]')) fields.set(name, [...(Array.isArray(present) ? present : []), value])
     else if (present === undefined) fields.set(name, value)
-    else throw new Failure('invalid_form', { message: 'The form names one of its fields twice' })
+    else throw new Failure('invalid_form', { message: `The form names ${name} twice`, param: name })
   }
   return Object.fromEntries(fields)
 }

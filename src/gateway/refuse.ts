@@ -28,13 +28,17 @@ export async function refuse(exchange: Exchange, gateway: Gateway, thrown: unkno
   return answer
 }
 
+/** What a call that went wrong is to the caller; whatever else ends an exchange between two tries is not the call's. */
+const providerFailures: ReadonlySet<string> = new Set(['provider_primary_path_error', 'upstream_provider_error'])
+
 /** What a policy decided, or what went wrong with the provider, says more than the code the caller is told. */
 function reasonOf(exchange: Exchange, failure: Failure): string {
   if (exchange.cut !== null) return exchange.cut.reason
   if (failure.code === 'client_left') return 'client.left'
   if (failure.verdictan !== null) return failure.verdictan.reason_code
   const attempt = exchange.attempts.at(-1)
-  return attempt !== undefined && attempt.latencyMs !== null && attempt.reason !== 'ok' ? attempt.reason : failure.code
+  const ofProvider = providerFailures.has(failure.code) && attempt !== undefined && attempt.latencyMs !== null
+  return ofProvider && attempt.reason !== 'ok' ? attempt.reason : failure.code
 }
 
 /**

@@ -1,10 +1,11 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { CatalogModel } from '../fleet/lane.ts'
+import { compilePolicySet } from '../policies/chain.ts'
 import { compilePrice } from '../providers/price-record.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
 import { completion, eventually, startTestGateway, type TestGateway } from './test-gateway.ts'
-import { testModel } from './test-lane.ts'
+import { testModel, testPolicy } from './test-lane.ts'
 
 type Upstream = (request: Request, body: string) => Response | Promise<Response>
 
@@ -37,7 +38,7 @@ async function start(
   })
   Object.assign(running.lane, { allowances })
   running.lane.catalog.push(...models)
-  const accounts = [{ id: 't', maxRequests: 5, maxBudget: 10_000_000_000 }]
+  const accounts = [{ id: 't', maxRequests: 5, maxBudget: 10_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
   const secret = running.lane.addToken({ accounts, ...token })
   return (body: unknown = question, signal?: AbortSignal) =>
     running.chat(body, { secret, ...(signal ? { signal } : {}) })
@@ -105,6 +106,35 @@ describe('a request of a token with a budget', () => {
     expect(allowances.reserved).toBe(1)
   })
 
+  test('is bounded by what a policy made of it, not by what came', async () => {
+    const ask = await start(answered, { allowances: limits(1_000_000_000) })
+    const added = 'Be kind. '.repeat(100)
+    running.lane.policies = compilePolicySet([
+      testPolicy({ id: 'prefix', kind: 'request-rewrite', config: { system_prefix: added } }),
+    ])
+    expect((await ask()).status).toBe(200)
+    const sent = running.seen[0]?.body ?? ''
+    expect(sent).toContain(added.trim())
+    const [interrupted] = running.lane.journal.opened.values()
+    // Two messages now, each with its allowance.
+    const bound = (sent.length + 64 + 2 * 16) * 2000 + outputBound
+    expect(interrupted?.settlements).toEqual([
+      { account: 'token/t/requests', amount: 1 },
+      { account: 'token/t/money', amount: bound },
+    ])
+  })
+
+  test('has both names of the output limit lowered where both are given, and neither raised', async () => {
+    const ask = await start(answered, { allowances: limits(inputBound + 20 * 4000 + 50 * 2000) })
+    expect((await ask({ ...question, max_tokens: 45, max_completion_tokens: 40 })).status).toBe(200)
+    const both = JSON.parse(running.seen[0]?.body ?? '')
+    expect(both.max_tokens).toBeLessThan(40)
+    expect(both.max_completion_tokens).toBe(both.max_tokens)
+    expect((await ask({ ...question, max_tokens: 2, max_completion_tokens: 45 })).status).toBe(200)
+    const one = JSON.parse(running.seen[1]?.body ?? '')
+    expect([one.max_tokens, one.max_completion_tokens < 45]).toEqual([2, true])
+  })
+
   test('holds all its limits, or none', async () => {
     const allowances = limits(10_000_000, 0)
     const ask = await start(answered, { allowances })
@@ -137,6 +167,23 @@ describe('a request of a token with a budget', () => {
       details: { bound_violated: true },
       settlements: [{ amount: 1 }, { amount: 10 * 2000 + 5000 * 4000 }],
     })
+  })
+
+  test('pays what each failed call reports to have used, and nothing for one that does not', async () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 }
+    const cost = 3 * 2000 + 5 * 4000
+    const replies = [
+      Response.json({ error: { message: 'x' }, usage }, { status: 500 }),
+      Response.json({ error: { message: 'x' }, usage }, { status: 400 }),
+      Response.json({ error: { message: 'x' } }, { status: 400 }),
+    ]
+    const allowances = limits(10_000_000)
+    const ask = await start(() => replies.shift() ?? Response.error(), { allowances })
+    expect(await (await ask()).json()).toEqual({ error: { message: 'x' }, usage })
+    expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - 2 * cost)
+    expect(lastOutcome()).toMatchObject({ event_cost_attribution: { cost: (2 * cost) / 1e9, estimated: false } })
+    expect((await ask()).status).toBe(400)
+    expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - 2 * cost)
   })
 
   test('counts in full where a restart has to end it', async () => {

@@ -4,11 +4,12 @@
  *
  * 1. What each path costs is looked up once, so that the outcome is settled at the prices of the admission.
  * 2. A token without limits of money needs no bound. Otherwise the dearest path is bounded; a fallback that has no
- *    price or no bound is left out, and the path that was asked for is refused.
+ *    price or no bound is left out, and the path that was asked for is refused. What is bounded is the body as it will be
+ *    sent: a policy may have added to it.
  * 3. Money that was granted short of the bound lowers the limit of the output to what it can pay, which the body, the
  *    event and a header say. Fallbacks that are dearer than what was granted are left out.
  */
-import { outputLimitMember } from '../dialects/output-limit.ts'
+import { outputLimitMembers } from '../dialects/output-limit.ts'
 import { asFailure, Failure } from '../failure.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
@@ -22,7 +23,9 @@ import {
   usageFailure,
 } from '../usage/demands.ts'
 import { mostAsked } from '../usage/lease.ts'
+import { windowAt } from '../usage/window.ts'
 import { lookAtToken } from './authenticate.ts'
+import { editBody } from './body-edits.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 import { resourceName } from './resource-name.ts'
 
@@ -30,6 +33,7 @@ export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void
   const { prices } = gateway
   if (exchange.paths.every((path) => prices.knows(path))) return reserve(exchange, gateway)
   return prices.load().then(() => {
+    if (exchange.cut !== null) throw exchange.cut.failure
     lookAtToken(exchange, gateway)
     return reserve(exchange, gateway)
   })
@@ -58,7 +62,7 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
 /** The paths whose cost has a bound, the one that was asked for first. */
 function boundPaths(exchange: Exchange): BoundedPath[] {
   const { dialect, parsed } = exchange
-  const request = { family: dialect.family, facts: given(exchange.facts), parsed, body: given(exchange.body) }
+  const request = { family: dialect.family, facts: given(exchange.facts), parsed, body: bodyToBound(exchange) }
   const bounded: BoundedPath[] = []
   for (const [index, { model, terms }] of exchange.priced.entries()) {
     try {
@@ -72,6 +76,11 @@ function boundPaths(exchange: Exchange): BoundedPath[] {
   return bounded
 }
 
+/** What a policy added is paid for too. The gateway's own edits add no input. */
+function bodyToBound({ rewritten, body, members, edits }: Exchange): Uint8Array {
+  return rewritten ? editBody(given(body), given(members), edits) : given(body)
+}
+
 /** Of no limit more is asked than it ever has; what even the whole of one could not pay is refused without asking. */
 function moneyDemands(
   exchange: Exchange,
@@ -82,11 +91,17 @@ function moneyDemands(
   const [first] = paths
   if (first === undefined) return []
   const want = Math.max(...paths.map(({ bound }) => boundedCost(bound, bound.most)))
-  const least = limitMember(exchange) === null ? first.bound.most : first.bound.least
+  const least = limitMembers(exchange).length === 0 ? first.bound.most : first.bound.least
   const min = boundedCost(first.bound, least)
-  return accounts.map(({ account, limit }) => {
+  const now = gateway.clock.now()
+  return accounts.map(({ account, limit, window }) => {
     const most = Math.min(limit, mostAsked)
-    if (min > most) throw failureOf(new UsageRefused(account, 'exhausted'), given(exchange.token), gateway)
+    if (min > most) {
+      const end = windowAt(window, now)?.end ?? null
+      // As the control plane would say it.
+      const refused = new UsageRefused(account, 'exhausted', end === null ? null : Math.ceil((end - now) / 1000))
+      throw failureOf(refused, given(exchange.token), gateway)
+    }
     return { account, want: Math.min(want, most), min }
   })
 }
@@ -138,14 +153,20 @@ function clamp(exchange: Exchange, { held }: Reservation, paths: readonly Bounde
     throw new Failure('internal', { cause: new Error('Less was granted than asked for') })
 }
 
+/** Lowers every member that limits the output; one that is lower already stays. */
 function limitOutput(exchange: Exchange, tokens: number): void {
-  const member = limitMember(exchange)
-  if (member === null) return
+  const { parsed, edits } = exchange
+  const names = limitMembers(exchange)
+  if (parsed === null || names.length === 0) return
   exchange.maxOutputTokens = tokens
-  exchange.edits.set(member, JSON.stringify(tokens))
-  // Where the body is translated for its provider, it is from here.
-  if (exchange.parsed !== null) exchange.parsed[member] = tokens
+  for (const name of names) {
+    const own = parsed[name]
+    if (typeof own === 'number' && own >= 0 && own <= tokens) continue
+    edits.set(name, JSON.stringify(tokens))
+    // Where the body is translated for its provider, it is from here.
+    parsed[name] = tokens
+  }
 }
 
-const limitMember = ({ dialect, parsed }: Exchange): string | null =>
-  parsed === null ? null : outputLimitMember(dialect.family, parsed)
+const limitMembers = ({ dialect, parsed }: Exchange): readonly string[] =>
+  parsed === null ? [] : outputLimitMembers(dialect.family, parsed)

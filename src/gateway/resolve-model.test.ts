@@ -5,6 +5,7 @@ import { Failure } from '../failure.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
+import { noLimits } from '../usage/limits.ts'
 import { beginExchange } from './exchange.ts'
 import { resolveModel } from './resolve-model.ts'
 import { createTestLane, type TestLane, testModel, testProvider } from './test-lane.ts'
@@ -65,7 +66,8 @@ test('a listed model is its provider’s alone, also where this gateway or the f
     testModel({ id: 'later', providerId: 'p4' }),
   )
   expect(pathsOf('listed')).toEqual(['two/up'])
-  for (const id of ['elsewhere', 'vectors', 'later']) expect(pathsOf(id)).toBe('404 model_not_found model')
+  expect(pathsOf('elsewhere')).toBe('404 model_not_found model')
+  for (const id of ['vectors', 'later']) expect(pathsOf(id)).toBe('400 model_family_unsupported model')
   expect(pathsOf('vectors', {}, 'embeddings')).toEqual(['one/vectors'])
 })
 
@@ -93,4 +95,21 @@ test('fallbacks follow in their order, each once, those that cannot be used left
   expect(pathsOf('main')).toEqual(['one/main', 'two/b', 'two/a'])
   expect(pathsOf('main', { modelFilter: ['main', 'a'] })).toEqual(['one/main', 'two/a'])
   expect(pathsOf('main', { provider: 'one' })).toEqual(['one/main'])
+})
+
+test('an access policy bounds the model that was asked for and its fallbacks', () => {
+  lane.catalog.push(
+    testModel({ id: 'main', providerId: 'p1', fallbacks: ['spare', 'other'] }),
+    testModel({ id: 'spare', providerId: 'p2' }),
+    testModel({ id: 'other', providerId: 'p1' }),
+  )
+  const bounded = (models: string[] | null, providers: string[] | null) => {
+    const policy = { id: 'a', requestsPerMinute: null, tokensPerMinute: null, models, providers }
+    Object.assign(lane.view, { limits: { ...noLimits, accessPolicies: new Map([['a', policy]]) } })
+    return pathsOf('main', { accessPolicyIds: ['a', 'deleted-since'] })
+  }
+  expect(bounded(['main', 'sp*'], null)).toEqual(['one/main', 'two/spare'])
+  expect(bounded(null, ['one'])).toEqual(['one/main', 'one/other'])
+  expect(bounded(['spare'], null)).toBe('403 tokens.model_not_allowed model')
+  expect(bounded(null, ['two'])).toBe('403 tokens.provider_not_allowed model')
 })

@@ -4,9 +4,9 @@
  * takes such models and that the token may use.
  *
  * The model that was asked for has to be known and allowed: 404 `model_not_found` (503 while its provider's key is still
- * on the way), 403 `tokens.provider_not_allowed`, `tokens.model_not_allowed`. A fallback that this gateway, the token or
- * the family cannot use is passed over; the fallbacks of fallbacks are not followed, so that a circle among records means
- * nothing.
+ * on the way, 400 `model_family_unsupported` where the route is another than it serves), and allowed by the token's bindings and by each of its access policies: 403 `tokens.provider_not_allowed`,
+ * `tokens.model_not_allowed`. A fallback that this gateway, the token or the family cannot use is passed over; the
+ * fallbacks of fallbacks are not followed, so that a circle among records means nothing.
  */
 
 import type { Family } from '../dialects/dialect.ts'
@@ -15,6 +15,8 @@ import type { CatalogModel, StateView } from '../fleet/lane.ts'
 import { providerKinds } from '../providers/index.ts'
 import type { Provider } from '../providers/provider.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed.ts'
+import type { AccessPolicy } from '../usage/limits.ts'
+import { accessPoliciesOf, forbiddenBy } from '../usage/rate-demands.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 
 export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>): void {
@@ -22,17 +24,31 @@ export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>
   const token = given(exchange.token)
   const { family } = exchange.dialect
   const model = findModel(lane.view, id, family, token)
-  if (model === null) throw notFound(lane.view, id)
+  if (model === null) throw notFound(lane.view, id, token)
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   if (!modelAllowed(token.modelFilter, id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
   exchange.model = model
   const fallbacks = model.listed?.fallbacks ?? []
   exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(lane.view, model, family, token)]
+  if (token.accessPolicyIds.length > 0) boundPaths(exchange, accessPoliciesOf(token, lane.view.limits))
+}
+
+/** Leaves the paths that every access policy allows. Throws 403 where the model that was asked for is not among them. */
+function boundPaths(exchange: Exchange, policies: readonly AccessPolicy[]): void {
+  for (const policy of policies) {
+    const forbidden = forbiddenBy(policy, given(exchange.model))
+    if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`, { param: 'model' })
+  }
+  exchange.paths = exchange.paths.filter((path) => policies.every((policy) => forbiddenBy(policy, path) === null))
 }
 
 /** A model of a provider that was made a moment ago is not unknown: its key is on the way. */
-function notFound(view: StateView, id: string): Failure {
+function notFound(view: StateView, id: string, token: GovernedToken): Failure {
   const listed = view.model(id)
+  const provider = listed === null ? null : view.provider(listed.providerId)
+  if (provider !== null && providerAllowed(token, provider) && modelAllowed(token.modelFilter, id)) {
+    return new Failure('model_family_unsupported', { param: 'model' })
+  }
   if (listed === null || !view.closedProviders.includes(listed.providerId)) {
     return new Failure('model_not_found', { param: 'model' })
   }
@@ -40,9 +56,13 @@ function notFound(view: StateView, id: string): Failure {
   return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
 }
 
+/** Segments that would climb in the path of a provider that has the model's name in its address (RFC 3986 section 5.2.4). */
+const climbing = new Set(['.', '..'])
+
 function findModel(view: StateView, id: string, family: Family, token: GovernedToken): ResolvedModel | null {
   const listed = view.model(id)
   if (listed !== null) return resolveListed(view, listed, family)
+  if (climbing.has(id)) return null
   let first: ResolvedModel | null = null
   for (const provider of view.providers()) {
     if (!provider.allowUnlistedModels) continue

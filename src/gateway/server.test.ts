@@ -114,8 +114,8 @@ describe('who may call', () => {
   test('a token revoked while its request waits for the open record is not dispatched', async () => {
     const { journal, tokens, denials } = running.lane
     const open = journal.open.bind(journal)
-    journal.open = async (id, event) => {
-      await open(id, event)
+    journal.open = async (id, ...rest) => {
+      await open(id, ...rest)
       for (const hash of tokens.keys()) denials.add(hash)
     }
     expect(await errorOf(await running.chat(question))).toMatchObject({ status: 401, code: 'invalid_api_token' })

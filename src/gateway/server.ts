@@ -14,6 +14,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
+import { simulator } from '../providers/simulator.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import type { Rates } from '../usage/rate-lane.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
@@ -55,6 +56,8 @@ export interface GatewayServer {
   /** `undefined` where the connection has become a WebSocket. */
   fetch(request: Request, server?: SocketListener): Promise<Response> | Response | undefined
   readonly websocket: SocketHandlers
+  /** Loads what the first request to a real provider, and all beside it, would otherwise stand still for. */
+  warm(): Promise<void>
   /** Ends what runs for these tokens, and their connections (contract section 3, emergency revoke). */
   cutTokens(tokenHashes: readonly string[]): void
   /** Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. */
@@ -125,6 +128,9 @@ export function createGateway(options: GatewayOptions): GatewayServer {
         return govern(gateway, route, { request, connection: server ?? null, requestId })
       }
       return methodNotAllowed(route.dialect, allowed, requestId)
+    },
+    async warm() {
+      if (lane.view.providers().some(({ kind }) => kind !== simulator.kind)) await gateway.prices.load()
     },
     async drain() {
       gateway.draining = true

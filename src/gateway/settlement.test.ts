@@ -101,6 +101,18 @@ test('an estimate never passes what was set aside', () => {
   expect(spentBy(exchange, gateway, 'client.left')).toMatchObject({ cost: 5000, estimated: true })
 })
 
+test('where the provider told the input alone, the output is counted from the text and said to be an estimate', () => {
+  const exchange = opened(new TestAllowances({ 'token/t/money': 5_000_000 }), 5_000_000)
+  exchange.attempts.push(attempt(null))
+  exchange.usage = { ...usage(1000, 0), outputTokens: null }
+  exchange.relayedText = 400
+  expect(spentBy(exchange, gateway, 'client.left')).toMatchObject({
+    cost: 1_100_000,
+    estimated: true,
+    usage: { inputTokens: 1000, outputTokens: 100 },
+  })
+})
+
 test('what was never sent costs nothing', () => {
   const exchange = opened(new TestAllowances({ 'token/t/money': 5000 }), 5000)
   expect(spentBy(exchange, gateway, 'client.left')).toBeNull()

@@ -1,12 +1,12 @@
 /**
  * What an exchange cost, and what is booked of the limits it drew on (contract section 8, Settlement).
  *
- * The provider's own counts where it gave them, those of earlier attempts included. Otherwise input and what was
- * produced, estimated from the text: for answers that arrived, callers that left, and broken streams of which something
- * was passed on. A failed call costs nothing else. An estimate never passes what was set aside; what a provider reports
- * is booked in full, and said to be a violation where it does.
+ * The provider's own counts where it gave them (`used.ts`), those of earlier attempts included. Otherwise input and what
+ * was produced, estimated from the text: for answers that arrived, callers that left, and broken streams of which
+ * something was passed on. A failed call costs nothing else. An estimate never passes what was set aside; what a provider
+ * reports is booked in full, and said to be a violation where it does.
  */
-import { estimateTokens, type Usage } from '../dialects/dialect.ts'
+import type { Usage } from '../dialects/dialect.ts'
 import type { CostAttribution, Event } from '../events/event.ts'
 import { fromNano } from '../lib/money.ts'
 import type { ModelTerms } from '../providers/price-book.ts'
@@ -14,6 +14,7 @@ import type { Held } from '../usage/allowance.ts'
 import { costOf } from '../usage/cost.ts'
 import { countsMoney } from '../usage/demands.ts'
 import type { Attempt, Exchange, Gateway, ReasonCode, ResolvedModel } from './exchange.ts'
+import { completedUsage, estimateOf, nothing, spokenCharacters, withinInput } from './used.ts'
 
 /** What an exchange used, and what that costs. */
 export interface Spent {
@@ -34,10 +35,6 @@ const paidByEstimate: ReadonlySet<ReasonCode> = new Set([
   'gateway.interrupted',
   'token.revoked',
 ])
-/** A usual rate of recorded speech, for answers that do not say how long it was. */
-const audioBytesPerSecond = 16_000
-/** About how many tokens of sound a character of text is when it is spoken. */
-const spokenTokensPerCharacter = 1.5
 
 /** Null where nothing was used. */
 export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
@@ -46,15 +43,21 @@ export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode):
   const earlier = earlierCost(exchange)
   const estimable = exchange.attempts.length > 0 && (paidByEstimate.has(reason) || exchange.relayedText > 0)
   if (usage === null && !estimable && earlier === 0) return null
-  const last = usage ?? (estimable ? estimateOf(exchange) : nothing)
   const terms = termsOf(exchange, gateway, model)
-  const cost = costAt(exchange, terms, last)
-  const whole = cost === null ? null : cost + earlier
+  const source = terms.price?.source ?? null
+  const told = costAt(exchange, terms, usage === null ? nothing : withinInput(usage))
+  const last =
+    usage === null
+      ? { usage: estimable ? estimateOf(exchange) : nothing, estimated: true }
+      : completedUsage(exchange, usage)
+  const cost = costAt(exchange, terms, last.usage)
+  if (cost === null || told === null) return { ...last, cost: null, source }
+  const whole = cost + earlier
+  const reported = usage === null ? earlier : told + earlier
   return {
-    usage: last,
-    estimated: usage === null,
-    cost: usage === null && whole !== null ? Math.min(whole, heldMoney(exchange)) : whole,
-    source: terms.price?.source ?? null,
+    ...last,
+    cost: last.estimated ? Math.max(reported, Math.min(whole, heldMoney(exchange))) : whole,
+    source,
   }
 }
 
@@ -133,27 +136,6 @@ export function costAttribution(exchange: Exchange, { usage, estimated, cost, so
     spend_owner: exchange.spendOwner,
   }
 }
-
-const nothing: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cachedInputTokens: null,
-  cacheWriteTokens: null,
-  reasoningTokens: null,
-}
-
-function estimateOf({ facts, relayedText, dialect, parsed, bodyLength, attempts }: Exchange): Usage {
-  const spoken = dialect.family === 'speech' && attempts.length > 0 ? spokenCharacters(parsed) : 0
-  return {
-    ...nothing,
-    inputTokens: facts?.inputEstimate ?? 0,
-    outputTokens: estimateTokens(relayedText) + Math.ceil(spoken * spokenTokensPerCharacter),
-    audioSeconds: dialect.family === 'transcriptions' ? bodyLength / audioBytesPerSecond : null,
-  }
-}
-
-const spokenCharacters = (parsed: Exchange['parsed']): number =>
-  typeof parsed?.input === 'string' ? parsed.input.length : 0
 
 /** What the terms of the admission say; where there was none, those of now. */
 const termsOf = ({ priced }: Exchange, { prices, clock }: Terms, model: ResolvedModel): ModelTerms =>

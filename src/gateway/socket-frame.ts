@@ -7,11 +7,12 @@
  * request_id, verdictan?}`, and that always ends the answer.
  */
 import type { Dialect, StreamReader } from '../dialects/dialect.ts'
+import { isObject, type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { envelope, Failure } from '../failure.ts'
-import { editMembers, type JsonMembers, jsonMembers } from '../lib/json-members.ts'
+import { editMembers } from '../lib/json-members.ts'
 import { type Exchange, given } from './exchange.ts'
+import { membersOf } from './read-request.ts'
 
-const maxDepth = 64
 const createEvent = 'response.create'
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -20,6 +21,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 export function readFrame(exchange: Exchange): void {
   const text = decoder.decode(given(exchange.body))
   const event = parseObject(text)
+  if (event === null) throw new Failure('invalid_json', { message: 'The frame is not a JSON object' })
   const members = membersOf(text)
   if (members.repeated) {
     throw new Failure('invalid_json', { message: 'The frame names one of its members twice' })
@@ -32,25 +34,6 @@ export function readFrame(exchange: Exchange): void {
   }
   exchange.body = edits.size === 0 ? exchange.body : encoder.encode(editMembers(text, members, edits))
   exchange.contentType = 'application/json'
-}
-
-function parseObject(text: string): Record<string, unknown> {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (thrown) {
-    throw new Failure('invalid_json', { message: 'The frame is not valid JSON', cause: thrown })
-  }
-  if (!isObject(value)) throw new Failure('invalid_json', { message: 'The frame is not a JSON object' })
-  return value
-}
-
-function membersOf(text: string): JsonMembers {
-  try {
-    return jsonMembers(text, maxDepth)
-  } catch (thrown) {
-    throw new Failure('json_too_deep', { cause: thrown })
-  }
 }
 
 /** Refuses all but a `response.create` event, whose fields are those of `POST /v1/responses`. */
@@ -97,15 +80,8 @@ export function providerErrorFrame(status: number, body: string, requestId: stri
   return JSON.stringify({ type: 'error', status, error, request_id: requestId })
 }
 
-function errorOf(body: string): unknown {
-  try {
-    const said: unknown = JSON.parse(body)
-    return isObject(said) && isObject(said.error) ? said.error : null
-  } catch {
-    // Not every provider's refusal is JSON; then there is nothing of it that an error frame could carry.
-    return null
-  }
+/** Null where the refusal is no JSON: then there is nothing of it that an error frame could carry. */
+function errorOf(body: string): JsonObject | null {
+  const error = parseObject(body)?.error
+  return isObject(error) ? error : null
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -107,6 +107,20 @@ test('the last cumulative usage wins', async () => {
   expect(outcome()?.event_cost_attribution).toMatchObject({ input_tokens: 5, output_tokens: 9, estimated: false })
 })
 
+test('a usage that only the first frame reports does not stand for the text after it', async () => {
+  const reader = await begin()
+  send(usageChunk(5, 1) + chunk('abcdefgh').repeat(30) + done)
+  await reader.rest()
+  expect(outcome()?.event_cost_attribution).toMatchObject({ input_tokens: 5, output_tokens: 60, estimated: true })
+})
+
+test('of figures that fall the last one counts', async () => {
+  const reader = await begin()
+  send(usageChunk(10, 50) + chunk('a') + usageChunk(10, 2) + done)
+  await reader.rest()
+  expect(outcome()?.event_cost_attribution).toMatchObject({ input_tokens: 10, output_tokens: 2, estimated: false })
+})
+
 test('a stream that ends without its terminal frame is an error to the caller and on the event', async () => {
   const reader = await begin()
   send(`${chunk('abcdefgh')}data: {"choices":`)

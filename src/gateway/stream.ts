@@ -19,7 +19,7 @@
  *
  * It is longer than most because all the ways in which a stream ends share one state, and must not run twice.
  */
-import { estimateTokens, type FrameFacts, type Usage } from '../dialects/dialect.ts'
+import type { FrameFacts } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { answered, verdictOf } from './answered.ts'
@@ -97,10 +97,9 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   /** Waits for the first frame to pass on; says why there is none. Throws what a policy decided before any was. */
   async begin(): Promise<ReasonCode | null> {
     while (this.#waiting.length === 0) {
-      const frames = await this.#source.frames()
-      if (frames === 'ended') return 'provider.interrupted'
+      const came = await this.#source.frames()
+      const frames = came === 'ended' ? this.#rest() : came
       if (typeof frames === 'string') return frames
-      if (this.#exchange.cut !== null) return 'gateway.interrupted'
       this.#waiting = frames
       try {
         if (this.#exchange.inspection !== null) await this.#inspectFirst()
@@ -108,6 +107,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
         if (thrown instanceof Failure) throw thrown
         return this.#unreadable(thrown)
       }
+      if (this.#exchange.cut !== null) return 'gateway.interrupted'
+      if (came === 'ended' && !this.#first?.facts?.terminal) return 'provider.interrupted'
       if (this.#first !== null) break
     }
     // While the caller does not read, no read of the provider is there to be rejected by the abort.
@@ -115,6 +116,12 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
     }
     return null
+  }
+
+  /** What is left at the provider's end of an answer that was held until then. */
+  #rest(): readonly SseFrame[] {
+    const rest = this.#exchange.inspection === null ? null : this.#source.rest()
+    return rest === null ? [] : [rest]
   }
 
   /** Looks at frames until one can be passed on; what is stopped before that is an answer of its own. */
@@ -206,7 +213,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   #step(frame: SseFrame): Step | Promise<Step> {
     const facts = this.#notice(frame)
-    return facts?.ours ? dropped : this.#inspect(frame, facts)
+    if (facts?.ours) return dropped
+    const failed = facts !== null && facts.error !== null
+    const own = failed ? given(this.#exchange.reader).ownError?.(frame, this.#exchange.requestId) : null
+    return this.#inspect(own ?? frame, facts)
   }
 
   #inspect(frame: SseFrame, facts: FrameFacts | null): Step | Promise<Step> {
@@ -221,7 +231,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const exchange = this.#exchange
     const facts = given(exchange.reader).frame({ event, data })
     exchange.relayedText += facts.textLength
-    if (facts.usage !== null) exchange.usage = soFar(facts.usage, exchange.relayedText)
+    if (facts.usage !== null && facts.usage !== exchange.usage) {
+      exchange.usage = facts.usage
+      exchange.textSinceUsage = 0
+    } else exchange.textSinceUsage += facts.textLength
     if (facts.textLength > 0 && exchange.firstTokenMs === null) {
       exchange.firstTokenMs = Math.round(this.#gateway.clock.monotonic() - exchange.startedMonotonic)
     }
@@ -352,10 +365,6 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#gateway.running.remove(this.#exchange)
   }
 }
-
-/** Where a provider has told the input and not yet the output, what was produced so far counts by its text. */
-const soFar = (usage: Usage, producedText: number): Usage =>
-  usage.outputTokens === null ? { ...usage, outputTokens: estimateTokens(producedText) } : usage
 
 const hasBytes = (bytes: Uint8Array | null): bytes is Uint8Array => bytes !== null && bytes.length > 0
 

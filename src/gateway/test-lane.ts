@@ -8,6 +8,7 @@ import type { Event } from '../events/event.ts'
 import { Failure, type FailureCode } from '../failure.ts'
 import type { CatalogModel, Grant, Journal, Standing, StateView } from '../fleet/lane.ts'
 import { noPolicies, type PolicySet } from '../policies/chain.ts'
+import type { StoredPolicy } from '../policies/stored-policy.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { hashSecret, makeSecret } from '../tokens/secret.ts'
@@ -21,6 +22,8 @@ export class TestJournal implements Journal {
   /** Exchange id → the outcome a restart would write. */
   readonly opened = new Map<string, Event>()
   readonly closed = new Map<string, readonly Event[]>()
+  /** Exchange id → how many events it set room aside for; no exchange may need more. */
+  readonly #room = new Map<string, number>()
   readonly refused: Event[] = []
   /** Milliseconds until a close is committed; what must wait for it can then be seen waiting. */
   closeDelay = 0
@@ -28,16 +31,18 @@ export class TestJournal implements Journal {
   full: { open?: boolean; close?: boolean; refuse?: boolean } = {}
   closeCalls = 0
 
-  async open(exchangeId: string, interrupted: Event): Promise<void> {
+  async open(exchangeId: string, interrupted: Event, closingEvents = 0): Promise<void> {
     if (this.full.open) throw new Failure('event_outbox_full')
     if (this.opened.has(exchangeId)) throw new Error('Opened twice')
     this.opened.set(exchangeId, interrupted)
+    this.#room.set(exchangeId, closingEvents)
   }
 
   async close(exchangeId: string, events: readonly Event[]): Promise<void> {
     this.closeCalls += 1
     if (!this.opened.has(exchangeId)) throw new Error('Closed without having been opened')
     if (this.closed.has(exchangeId)) throw new Error('Closed twice')
+    if (events.length > (this.#room.get(exchangeId) ?? 0)) throw new Error('More events than room was set aside for')
     if (this.full.close) throw new Error('write: no space left on device')
     if (this.closeDelay > 0) await Bun.sleep(this.closeDelay)
     this.closed.set(exchangeId, events)
@@ -168,8 +173,6 @@ const testToken = (members: Partial<GovernedToken>): GovernedToken => ({
   accessPolicyIds: [],
   budgetId: null,
   metadataTrust: 'none',
-  rateLimitRpm: null,
-  rateLimitTpm: null,
   accounts: [],
   expiresAt: null,
   rotatedAt: null,
@@ -200,4 +203,18 @@ export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'i
   fallbacks: [],
   createdAt: 0,
   ...members,
+})
+
+export const testPolicy = (
+  change: Partial<StoredPolicy> & Pick<StoredPolicy, 'id' | 'kind' | 'config'>,
+): StoredPolicy => ({
+  stages: ['pre_request'],
+  when: null,
+  targets: {},
+  position: 1,
+  mode: 'enforce',
+  whenBroken: 'deny',
+  enabled: true,
+  version: 1,
+  ...change,
 })

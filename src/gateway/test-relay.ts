@@ -109,7 +109,7 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
     reason: 'ok',
   })
   exchange.opened = true
-  await lane.journal.open(exchange.id, interruptedEvent(exchange, gateway))
+  await lane.journal.open(exchange.id, interruptedEvent(exchange, gateway), 4)
   return { exchange, gateway, lane }
 }
 

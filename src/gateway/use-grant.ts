@@ -22,6 +22,11 @@ async function hold(exchange: Exchange, { lane }: Gateway, id: string): Promise<
   try {
     const demands = [{ account: `grant/${id}`, want: 1, min: 1 }]
     const reservation = await lane.allowances.reserve(demands, exchange.abort.signal)
+    if (exchange.settled !== null) {
+      // Its caller left while it waited: nobody will settle what comes now.
+      reservation.release()
+      return false
+    }
     exchange.grant = { id, reservation }
     return true
   } catch (error) {

@@ -267,6 +267,15 @@ const recorded = [
   ...recordings('anthropic-messages').map((recording) => ({ dialect: messages, ...recording })),
 ]
 
+test('what stands before a match that only the text’s end makes certain goes out before the text is said once more', () => {
+  const rules = [ruleOf(termDetector(['a', '😀aa'], '#', plain), 'block')]
+  for (const [, dialect, stream] of families) {
+    const { bytes, stop } = inspected(dialect, Buffer.from(stream([{ field: 'content', pieces: ['😀a'] }])), [], rules)
+    expect(stop?.verdict).toBe('block')
+    expect(Object.values(receivedFrom(dialect, framesOf(bytes)).channels)).toEqual(['😀'])
+  }
+})
+
 test.skipIf(recorded.length === 0)('recorded streams that hold nothing to be found leave as they came', () => {
   const rules = [ruleOf(termDetector(['a phrase that no provider has said'], '#', plain), 'redact')]
   for (const { dialect, bytes } of recorded) {

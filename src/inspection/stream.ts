@@ -47,11 +47,13 @@ const headBytes = 64 * 1024
 const nothing: InspectedFrame = { bytes: null, stop: null }
 
 export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
-  /** What the rules found so far. */
+  /** What the rules found; whoever has taken note of it may take it out. */
   readonly findings: Finding[] = []
   readonly #reader: ChannelReader<Frame>
   readonly #rules: readonly InspectionRule[]
   readonly #channels = new Map<string, OpenChannel>()
+  /** Whether a rule may change what passes: otherwise the bytes that came go out, all that they hold included. */
+  readonly #changes: boolean
   /** Frames kept back for a possible escalation; null when they no longer are. */
   #head: Uint8Array[] | null
   #headLength = 0
@@ -60,6 +62,7 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
   constructor(reader: ChannelReader<Frame>, rules: readonly InspectionRule[]) {
     this.#reader = reader
     this.#rules = rules
+    this.#changes = rules.some(({ enforced }) => enforced)
     this.#head = rules.some(({ action, enforced }) => enforced && action === 'escalate') ? [] : null
   }
 
@@ -73,7 +76,10 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
       this.#flush(before)
       passing = this.#stop === null
     }
-    if (this.#stop === null || passing) before.push(opened === null ? frame.bytes : opened.bytes())
+    if (this.#stop === null || passing) {
+      const bytes = opened === null ? frame.bytes : opened.bytes()
+      before.push(this.#changes ? bytes : frame.bytes)
+    }
     return this.#out(before, last)
   }
 
@@ -87,19 +93,19 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
   /** Passes a frame's texts; false where a stop leaves it with nothing worth sending. */
   #passPieces(opened: FrameText, before: Uint8Array[]): boolean {
     const last = lastPieces(opened)
+    // First what a channel still owes: the same text once more, whole, may stop the stream.
+    for (const name of opened.ends) {
+      if (last.has(name)) continue
+      this.#endChannel(name, before)
+      if (this.#stop !== null) return false
+    }
     let passed = false
     for (const piece of opened.pieces) {
       const text = this.#stop === null ? this.#passPiece(piece, last.get(piece.channel) === piece) : ''
       if (text !== piece.text) piece.replace(text)
       if (text !== '' && !(piece.whole && this.#stop !== null)) passed = true
     }
-    if (this.#stop !== null) return passed
-    for (const name of opened.ends) {
-      if (last.has(name)) continue
-      this.#endChannel(name, before)
-      if (this.#stop !== null) return false
-    }
-    return true
+    return this.#stop === null || passed
   }
 
   #passPiece(piece: StreamPiece, ends: boolean): string {

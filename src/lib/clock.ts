@@ -9,4 +9,14 @@ export interface Clock {
 export const systemClock: Clock = { now: Date.now, monotonic: () => performance.now() }
 
 /** RFC 3339 in UTC with milliseconds, the one form of time outside (contract section 2). */
-export const timestamp = (milliseconds: number): string => new Date(milliseconds).toISOString()
+export function timestamp(milliseconds: number): string {
+  // All events of one tick tell the same time, and making the text costs more than the rest of an event's frame.
+  if (milliseconds !== lastMilliseconds) {
+    lastText = new Date(milliseconds).toISOString()
+    lastMilliseconds = milliseconds
+  }
+  return lastText
+}
+
+let lastMilliseconds = Number.NaN
+let lastText = ''

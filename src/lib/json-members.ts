@@ -1,7 +1,8 @@
 /**
  * Where the members of a JSON object's outermost level stand in its text: so that one of them can be replaced while
  * everything else stays as it was, and so that a name given twice is noticed. JSON.parse keeps the last of two, another
- * parser may keep the first, and a check made on one must not be answered by the other (RFC 8259 section 4).
+ * parser may keep the first, and a check made on one must not be answered by the other (RFC 8259 section 4). Names that
+ * differ in letter case alone count as one: some parsers match names so.
  *
  * It reads structure only (strings, brackets, commas) and so says something useful of valid JSON alone: parse as well.
  * Its cost follows the number of tokens rather than of characters, since strings are crossed by a native search.
@@ -11,8 +12,10 @@ export interface JsonMembers {
   names: readonly string[]
   nameStarts: readonly number[]
   spans: readonly Span[]
-  /** Whether an outermost name occurs twice. */
+  /** Whether an outermost name occurs twice, in whatever letter case. */
   repeated: boolean
+  /** How many members there are in all, at every depth: more than a parsed tree has where some are given twice. */
+  count: number
 }
 
 export type Span = readonly [start: number, end: number]
@@ -33,6 +36,7 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
   const seen = new Set<string>()
   const spans: Span[] = []
   let repeated = false
+  let count = 0
   let depth = 0
   /** Where the present value began; negative while a name is awaited. */
   let valueStart = -1
@@ -42,8 +46,9 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
       const end = endOfString(text, index)
       if (depth === 1 && valueStart < 0 && names.length === spans.length) {
         const name = nameOf(text.slice(index, end))
-        repeated ||= seen.has(name)
-        seen.add(name)
+        const plain = name.toLowerCase()
+        repeated ||= seen.has(plain)
+        seen.add(plain)
         names.push(name)
         nameStarts.push(index)
       }
@@ -56,9 +61,27 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
       valueStart = -1
       if (character === closeBrace) depth -= 1
     } else if (character === closeBrace || character === closeBracket) depth -= 1
-    else if (depth === 1 && valueStart < 0 && character === colon) valueStart = index + 1
+    else if (character === colon) {
+      count += 1
+      if (depth === 1 && valueStart < 0) valueStart = index + 1
+    }
   }
-  return { names, nameStarts, spans, repeated }
+  return { names, nameStarts, spans, repeated, count }
+}
+
+/** Whether an object in a JSON text names a member twice, at whatever depth; `parsed` is what the text was parsed to. */
+export const isRepetitive = (text: string, parsed: unknown): boolean =>
+  jsonMembers(text, Number.POSITIVE_INFINITY).count !== memberCount(parsed)
+
+/** How many members a parsed value has, at every depth. */
+export function memberCount(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  if (Array.isArray(value)) for (const element of value) count += memberCount(element)
+  else {
+    for (const inner of Object.values(value)) count += 1 + memberCount(inner)
+  }
+  return count
 }
 
 /**

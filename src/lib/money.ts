@@ -9,3 +9,7 @@ export const toNano = (amount: number): number => Math.round(amount * nanoInUnit
 
 /** The decimal amount of nano-dollars. */
 export const fromNano = (nano: number): number => nano / nanoInUnit
+
+/** Whether an amount is a whole number of nano-dollars, as far as a number tells. */
+export const isWholeNano = (amount: number): boolean =>
+  Math.abs(fromNano(toNano(amount)) - amount) <= amount * Number.EPSILON

@@ -195,7 +195,7 @@ async function makeOnce(
       event,
       guard: { sql: 'select not exists (select 1 from tokens where hash = ?)', args: [hash] },
       state: [...beside, ...state],
-      ledger: [ledger],
+      ledger,
     })
   } catch (error) {
     if (!(await isMade())) throw error

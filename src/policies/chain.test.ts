@@ -163,3 +163,11 @@ test('the strength is block, deny, escalate, approval_required, pending, rate_li
     .toSorted((one, other) => (stronger(one, other) === one ? -1 : 1))
   expect(sorted).toEqual(order as typeof sorted)
 })
+
+test('a model whose name looks like a policy’s id does not give its chain to the tokens that have the policy', () => {
+  const own = policy('a', { targets: { tokens: [] } })
+  const forModel = policy('b', { targets: { models: ['x'] } })
+  const set = compilePolicySet([own, forModel])
+  for (const model of ['m\na', 'a\nm', '\na\nm']) set.chainFor(subject({ model }))
+  expect(set.chainFor(subject({ model: 'm', policyIds: ['a'] })).size).toBe(1)
+})

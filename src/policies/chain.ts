@@ -152,8 +152,9 @@ function chainKeys(members: readonly Member[]): (subject: ChainSubject) => strin
     if (teams) key += `\n${subject.teamId}`
     if (gateways) key += `\n${subject.gatewayId}`
     if (named.size > 0) key += `\n${lineageOf(subject).filter((id) => named.has(id))}`
-    if (models) key += `\n${subject.model}`
-    return subject.policyIds.length === 0 ? key : `${key}\n${subject.policyIds}`
+    key += `\n${subject.policyIds}`
+    // Last, because it is the one part that a caller may choose: it must not be able to look like another.
+    return models ? `${key}\n${subject.model}` : key
   }
 }
 
@@ -190,7 +191,9 @@ function makeChain(members: readonly Member[], chainOf: (model: string) => Polic
 }
 
 const mayEscalate = ({ enforced, compiled }: ActivePolicy): boolean =>
-  enforced && !(compiled instanceof Error) && (compiled.form === 'whole' || compiled.action === 'escalate')
+  enforced &&
+  !(compiled instanceof Error) &&
+  (compiled.form === 'whole' ? compiled.mark === undefined : compiled.action === 'escalate')
 
 const permits = ({ enforced, condition, compiled }: ActivePolicy, model: { id: string; provider: string }): boolean =>
   !enforced ||

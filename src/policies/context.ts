@@ -162,16 +162,32 @@ export interface PolicyContext {
 
 const joined = (texts: readonly TextSlot[]): string => texts.map(({ text }) => text).join('\n')
 
-/** The names of `tools` as chat, responses and messages write them. */
+/** The names of `tools` as chat, responses and messages write them, and of chat's `functions`, which came before. */
 export function toolNames(body: Readonly<Record<string, unknown>> | null): string[] {
-  const tools = body?.tools
-  return Array.isArray(tools) ? tools.flatMap((tool) => toolName(tool) ?? []) : []
+  return [body?.tools, body?.functions].flatMap((tools) => (Array.isArray(tools) ? tools.flatMap(namesOfTool) : []))
 }
+
+/** A namespace of tools is what is in it. */
+export function namesOfTool(tool: unknown): string[] {
+  if (isObject(tool) && tool.type === 'namespace' && Array.isArray(tool.tools)) return tool.tools.flatMap(namesOfTool)
+  return [toolName(tool) ?? []].flat()
+}
+
+/** What an item of an answer is that calls a tool, in responses and messages. */
+export const callTypes: ReadonlySet<unknown> = new Set([
+  'function_call',
+  'custom_tool_call',
+  'mcp_call',
+  'tool_use',
+  'server_tool_use',
+  'mcp_tool_use',
+])
 
 /** A tool's name; for one that the provider itself runs, which has none, its type. Null for what is no tool. */
 export function toolName(tool: unknown): string | null {
   if (!isObject(tool)) return null
-  const named = isObject(tool.function) ? tool.function.name : tool.name
+  const within = isObject(tool.function) ? tool.function : tool.custom
+  const named = isObject(within) ? within.name : tool.name
   if (typeof named === 'string') return named
   return typeof tool.type === 'string' ? tool.type : null
 }

@@ -72,7 +72,7 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
     for (const { body } of rows) await replayEvent(replay, active, eventSchema.parse(JSON.parse(body)), found)
     const last = rows.at(-1)
     if (last === undefined || rows.length < pageEvents) return found
-    if (found.examined >= mostEvents) return { ...found, complete: false }
+    if (found.examined >= mostEvents || replay.tools.signal.aborted) return { ...found, complete: false }
     before = last.position
     await new Promise((resolve) => setImmediate(resolve))
   }

@@ -9,6 +9,7 @@ import { visibilityOf } from '../events/visibility.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
+import type { Principal } from '../tokens/principal.ts'
 import { TokenView } from './context.ts'
 import type { PolicyTools } from './kinds/kind.ts'
 import { checkContent, contentOf, createPolicyBody } from './policy-body.ts'
@@ -82,7 +83,8 @@ const test = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRout
     access: 'policies:read',
     body: testBody,
     reply: testReply,
-    async handle({ body, signal }) {
+    async handle({ body, principal, signal }) {
+      requireMayCall(principal, body.policies)
       const policies = await policiesToTry({ state, ledger }, body)
       const dialect = dialects.find(({ family }) => family === body.family)
       if (dialect === undefined) throw new Failure('invalid_parameter', { param: 'family' })
@@ -106,6 +108,14 @@ const test = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRout
       return { reply: { verdict, reason_code, findings, request: body.request, response: body.response ?? null } }
     },
   })
+
+/** Whoever may only look at policies must not have this service call addresses of their choice. */
+function requireMayCall({ permissions }: Principal, policies: z.infer<typeof testBody>['policies']): void {
+  const place = policies?.findIndex(({ kind }) => kind === 'webhook') ?? -1
+  if (place < 0 || permissions.has('policies:write')) return
+  const message = 'Trying a webhook that does not exist yet needs the permission policies:write'
+  throw new Failure('permission_denied', { message, param: `policies.${place}` })
+}
 
 interface Tried {
   stored: StoredPolicy

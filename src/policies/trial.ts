@@ -7,7 +7,15 @@ import type { Verdict } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import { globMatches } from '../tokens/governed.ts'
 import { compilePolicy } from './chain.ts'
-import { ModelView, type PolicyContext, RequestView, ResponseView, type TokenView, toolName } from './context.ts'
+import {
+  callTypes,
+  ModelView,
+  type PolicyContext,
+  RequestView,
+  ResponseView,
+  type TokenView,
+  toolName,
+} from './context.ts'
 import type { PolicyTools } from './kinds/kind.ts'
 import { Placeholders } from './redaction.ts'
 import { runStage, type Said, type StageOutcome, type StageSubject } from './run-stage.ts'
@@ -111,13 +119,15 @@ export const isFor = ({ targets: { models, families } }: StoredPolicy, { family 
 
 /** The names of the tools that a whole answer of chat, responses or messages calls. */
 export function calledTools(body: Readonly<Record<string, unknown>>): string[] {
-  const choices = listOf(body.choices).flatMap((choice) => listOf(memberOf(memberOf(choice, 'message'), 'tool_calls')))
+  const messages = listOf(body.choices).map((choice) => memberOf(choice, 'message'))
+  const inChoices = messages.flatMap((message) => [
+    ...listOf(memberOf(message, 'tool_calls')),
+    memberOf(message, 'function_call'),
+  ])
   const items = [...listOf(body.output), ...listOf(body.content)].filter((item) =>
-    ['function_call', 'custom_tool_call', 'mcp_call', 'tool_use', 'server_tool_use'].includes(
-      String(memberOf(item, 'type')),
-    ),
+    callTypes.has(memberOf(item, 'type')),
   )
-  return [...choices, ...items].flatMap((call) => toolName(call) ?? [])
+  return [...inChoices, ...items].flatMap((call) => toolName(call) ?? [])
 }
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])

@@ -67,6 +67,9 @@ const refusals: [string, number][] = [
   ['request.text.matches("(")', 22],
   ['request.messages.exists(m, request.messages.exists(n, true))', 28],
   ['request.messages.exists(m, request.text.contains(m.text))', 28],
+  ['request.messages.exists(m, request["text"].contains(m.text))', 28],
+  ['request.messages.exists(m, [request][0].text.contains(m.text))', 29],
+  ['request.messages.exists(m, (request.stream ? request : request).text == m.text)', 46],
   ['cel.bind(x, request.text, x == "")', 1],
 ]
 

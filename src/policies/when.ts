@@ -3,9 +3,9 @@
  * evaluated for each request in well under a microsecond.
  *
  * An expression cannot loop but over a list of the request, and its cost is at most linear in the request: a macro
- * (`exists`, `all`, `map`, …) may neither stand in another nor name the long texts and lists outside it, and `matches`
- * takes a literal pattern, which runs in linear time (RE2) instead of as the library's own backtracking one. An
- * expression has at most 2000 characters and 200 parts.
+ * (`exists`, `all`, `map`, …) may neither stand in another nor name the long texts and lists outside it, in whatever
+ * spelling, and `matches` takes a literal pattern, which runs in linear time (RE2) instead of as the library's own
+ * backtracking one. An expression has at most 2000 characters and 200 parts.
  *
  * What fails while it is evaluated (`request.headers["x"]` where there is no such header: test with `"x" in
  * request.headers` first) makes its policy broken, as CEL has it; `when_broken` decides.
@@ -143,6 +143,7 @@ function requireBounded(root: ASTNode): void {
     if (!isNode(value)) return
     if (value.op === 'id' && value.args === 'cel') throw refused('names cel, which is not supported', value.start)
     if (inMacro && isLong(value)) throw refused('names a long text or list inside a macro', value.start)
+    if (isShort(value)) return
     if (value.op === 'rcall' && Array.isArray(value.args)) visitCall(value, value.args, inMacro)
     else visit(value.args, inMacro)
   }
@@ -160,10 +161,21 @@ function requireBounded(root: ASTNode): void {
   visit(root, false)
 }
 
-function isLong({ op, args }: Node): boolean {
-  if (op !== '.' || !Array.isArray(args)) return false
-  const [receiver, name] = args
-  return isNode(receiver) && receiver.op === 'id' && (long[String(receiver.args)]?.has(name) ?? false)
+/** The request or the answer itself, by whatever way its long fields are then asked for, or such a field of it. */
+const isLong = (node: Node): boolean =>
+  node.op === 'id' ? Object.hasOwn(long, String(node.args)) : (longFieldsOf(node)?.has(fieldOf(node)) ?? false)
+
+/** Another field of the request or the answer, by its name. */
+const isShort = (node: Node): boolean => longFieldsOf(node)?.has(fieldOf(node)) === false
+
+const fieldOf = ({ args }: Node): unknown => (Array.isArray(args) ? args[1] : null)
+
+/** The long fields of what a `.` is asked of; undefined where that is neither the request nor the answer. */
+function longFieldsOf({ op, args }: Node): ReadonlySet<unknown> | undefined {
+  const [receiver] = op === '.' && Array.isArray(args) ? args : []
+  return isNode(receiver) && receiver.op === 'id' && Object.hasOwn(long, String(receiver.args))
+    ? long[String(receiver.args)]
+    : undefined
 }
 
 function requireLiteralPattern(node: Node, given: unknown): void {

@@ -1,6 +1,5 @@
 /** `/v1/gateways`: the records that runtime tokens are bound to, and what holds at each of these gateways. */
 import { z } from 'zod'
-import { requireVersion } from '../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
@@ -22,6 +21,7 @@ import {
   tombstone,
   wrong,
 } from './catalog-change.ts'
+import { recordRoutes } from './record-routes.ts'
 
 const path = '/v1/gateways'
 const tag = 'Gateways'
@@ -88,44 +88,21 @@ export const gatewayRoutes = (deps: CatalogDependencies): AnyRoute[] => [
     reply: z.object({ gateways: z.array(gatewaySchema), next_cursor: z.string().nullable() }),
     handle: ({ query }) => listGateways(deps, query),
   }),
-  route({
-    method: 'GET',
-    path: `${path}/{id}`,
+  ...recordRoutes({
+    path,
     tag,
-    summary: 'One gateway',
-    access: 'catalog:read',
-    params: idParams,
-    reply: gatewaySchema,
-    handle: async ({ params }) => answered(await gatewayRecord(deps, await requireGateway(deps, params.id))),
-  }),
-  route({
-    method: 'PATCH',
-    path: `${path}/{id}`,
-    tag,
-    summary: 'Changes a gateway; null takes a field back to what holds without it',
-    access: 'catalog:write',
+    summaries: {
+      get: 'One gateway',
+      update: 'Changes a gateway; null takes a field back to what holds without it',
+      remove: 'Deletes a gateway to which no token in force is bound; gives its last record',
+    },
     params: idParams,
     body: updateBody,
     reply: gatewaySchema,
-    async handle(call) {
-      const before = await requireGateway(deps, call.params.id)
-      requireVersion(call.headers, before.version)
-      return await updateGateway(deps, call, before, call.body)
-    },
-  }),
-  route({
-    method: 'DELETE',
-    path: `${path}/{id}`,
-    tag,
-    summary: 'Deletes a gateway to which no token in force is bound; gives its last record',
-    access: 'catalog:write',
-    params: idParams,
-    reply: gatewaySchema,
-    async handle(call) {
-      const before = await requireGateway(deps, call.params.id)
-      requireVersion(call.headers, before.version)
-      return await deleteGateway(deps, call, before)
-    },
+    find: (id) => requireGateway(deps, id),
+    show: (row) => gatewayRecord(deps, row),
+    update: (call, before, body) => updateGateway(deps, call, before, body),
+    remove: (call, before) => deleteGateway(deps, call, before),
   }),
 ]
 

@@ -1,6 +1,5 @@
 /** `/v1/catalog/models`: which provider answers for a model, under which name, at what price, and what is tried after. */
 import { z } from 'zod'
-import { requireVersion } from '../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import type { Family } from '../dialects/dialect.ts'
@@ -24,6 +23,7 @@ import {
 } from './catalog-change.ts'
 import { providerKinds } from './index.ts'
 import { priceRecordSchema } from './price-record.ts'
+import { recordRoutes } from './record-routes.ts'
 
 const path = '/v1/catalog/models'
 const tag = 'Catalog'
@@ -123,44 +123,21 @@ export const modelRoutes = (deps: CatalogDependencies): AnyRoute[] => [
     reply: z.object({ models: z.array(modelSchema), next_cursor: z.string().nullable() }),
     handle: ({ query }) => listModels(deps, query),
   }),
-  route({
-    method: 'GET',
-    path: `${path}/{id}`,
+  ...recordRoutes({
+    path,
     tag,
-    summary: 'One model; a slash in its id is written %2F',
-    access: 'catalog:read',
-    params: idParams,
-    reply: modelSchema,
-    handle: async ({ params }) => answered(modelRecord(await requireModel(deps, params.id))),
-  }),
-  route({
-    method: 'PATCH',
-    path: `${path}/{id}`,
-    tag,
-    summary: 'Changes a model; null takes a field back to what holds without it',
-    access: 'catalog:write',
+    summaries: {
+      get: 'One model; a slash in its id is written %2F',
+      update: 'Changes a model; null takes a field back to what holds without it',
+      remove: 'Takes a model that no other falls back to out of the catalog; gives its last record',
+    },
     params: idParams,
     body: updateBody,
     reply: modelSchema,
-    async handle(call) {
-      const before = await requireModel(deps, call.params.id)
-      requireVersion(call.headers, before.version)
-      return await updateModel(deps, call, before, call.body)
-    },
-  }),
-  route({
-    method: 'DELETE',
-    path: `${path}/{id}`,
-    tag,
-    summary: 'Takes a model that no other falls back to out of the catalog; gives its last record',
-    access: 'catalog:write',
-    params: idParams,
-    reply: modelSchema,
-    async handle(call) {
-      const before = await requireModel(deps, call.params.id)
-      requireVersion(call.headers, before.version)
-      return await deleteModel(deps, call, before)
-    },
+    find: (id) => requireModel(deps, id),
+    show: (row) => modelRecord(row),
+    update: (call, before, body) => updateModel(deps, call, before, body),
+    remove: (call, before) => deleteModel(deps, call, before),
   }),
 ]
 

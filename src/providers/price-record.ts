@@ -35,7 +35,6 @@ export const priceRecordSchema = z.strictObject({
   per_thousand_tool_uses: dollars.optional().describe('Uses of tools that the provider runs, such as web search'),
   per_thousand_requests: dollars.optional().describe('What requests cost beside their tokens'),
 })
-export type PriceRecord = z.infer<typeof priceRecordSchema>
 
 function ascending(tiers: readonly { from_input_tokens: number }[]): boolean {
   return tiers.every(

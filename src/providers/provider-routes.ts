@@ -1,6 +1,5 @@
 /** `/v1/catalog/providers`: who answers, where, and by which credential, which goes in and never comes out. */
 import { z } from 'zod'
-import { requireVersion } from '../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
@@ -40,6 +39,7 @@ import {
   type UpdateProvider,
   updateProviderBody,
 } from './provider-body.ts'
+import { recordRoutes } from './record-routes.ts'
 
 const path = '/v1/catalog/providers'
 const tag = 'Catalog'
@@ -66,44 +66,21 @@ export const providerRoutes = (deps: CatalogDependencies): AnyRoute[] => [
     reply: z.object({ providers: z.array(providerSchema), next_cursor: z.string().nullable() }),
     handle: ({ query }) => listProviders(deps, query),
   }),
-  route({
-    method: 'GET',
-    path: `${path}/{id}`,
+  ...recordRoutes({
+    path,
     tag,
-    summary: 'One provider',
-    access: 'catalog:read',
-    params: idParams,
-    reply: providerSchema,
-    handle: async ({ params }) => answered(await providerRecord(deps, await requireProvider(deps, params.id))),
-  }),
-  route({
-    method: 'PATCH',
-    path: `${path}/{id}`,
-    tag,
-    summary: 'Changes a provider; a new api_key reaches every gateway, and null takes one away',
-    access: 'catalog:write',
+    summaries: {
+      get: 'One provider',
+      update: 'Changes a provider; a new api_key reaches every gateway, and null takes one away',
+      remove: 'Deletes a provider that no model names, with its credentials; gives its last record',
+    },
     params: idParams,
     body: updateProviderBody,
     reply: providerSchema,
-    async handle(call) {
-      const before = await requireProvider(deps, call.params.id)
-      requireVersion(call.headers, before.version)
-      return await updateProvider(deps, call, before, call.body)
-    },
-  }),
-  route({
-    method: 'DELETE',
-    path: `${path}/{id}`,
-    tag,
-    summary: 'Deletes a provider that no model names, with its credentials; gives its last record',
-    access: 'catalog:write',
-    params: idParams,
-    reply: providerSchema,
-    async handle(call) {
-      const before = await requireProvider(deps, call.params.id)
-      requireVersion(call.headers, before.version)
-      return await deleteProvider(deps, call, before)
-    },
+    find: (id) => requireProvider(deps, id),
+    show: (row) => providerRecord(deps, row),
+    update: (call, before, body) => updateProvider(deps, call, before, body),
+    remove: (call, before) => deleteProvider(deps, call, before),
   }),
 ]
 

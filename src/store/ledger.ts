@@ -162,6 +162,15 @@ export const usageCells = sqliteTable(
   (table) => [primaryKey({ columns: [table.account, table.lane] })],
 )
 
+export const sourceAccounts = sqliteTable(
+  'source_accounts',
+  {
+    tokenId: text('token_id').notNull(),
+    accountId: text('account_id').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.tokenId, table.accountId] })],
+)
+
 export const usageAccounts = sqliteTable('usage_accounts', {
   account: text('account').primaryKey(),
   ownerId: text('owner_id'),

@@ -147,6 +147,8 @@ export const accounts = sqliteTable('accounts', {
   id: text('id').primaryKey(),
   maxRequests: integer('max_requests'),
   maxBudget: integer('max_budget'),
+  rateLimitRpm: integer('rate_limit_rpm'),
+  rateLimitTpm: integer('rate_limit_tpm'),
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
 })

@@ -3,7 +3,7 @@ import { settingsSchema } from '../config.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { alertThresholds, listAlerts, listAlertsQuery } from './alerts.ts'
 import { createToken } from './create.ts'
-import type { DepletionView, TokenDepletion } from './depletion.ts'
+import { type DepletionView, type TokenDepletion, uncounted } from './depletion.ts'
 import { createTokenBody } from './token-body.ts'
 
 let made: TemporaryInstallation
@@ -17,6 +17,7 @@ const day = 24 * 3600
 const alertsOf = async (used: ReadonlyMap<string, TokenDepletion>, settings: object = {}) => {
   const list = [...used.keys()].map((id) => `'${id}'`).join()
   const depletion: DepletionView = {
+    ...uncounted,
     read: async () => used,
     exhausted: () => 'false',
     nearExhaustion: () => `id in (${list})`,
@@ -34,6 +35,7 @@ const make = async (name: string, fields: object) => {
 test('alerts name what is nearly or wholly used up, from the share that the settings say', async () => {
   const used = (spend: number, requests: number, status: TokenDepletion['status'] = null): TokenDepletion => ({
     depletion: { current_spend: spend, remaining_budget: null, current_requests: requests, remaining_requests: null },
+    shares: { budget: spend / 10, requests: requests / 100 },
     status,
   })
   const both = { max_budget: 10, max_requests: 100 }
@@ -43,7 +45,7 @@ test('alerts name what is nearly or wholly used up, from the share that the sett
     [await make('asked', both), used(0, 80)],
     [await make('empty', both), used(10, 90, 'budget_exhausted')],
     [await make('asked out', both), used(0, 100, 'request_exhausted')],
-    [await make('unlimited', {}), used(1000, 1000)],
+    [await make('unlimited', {}), { ...used(1000, 1000), shares: { budget: 0, requests: 0 } }],
   ])
   expect(await alertsOf(depletions)).toEqual([
     'asked out request_exhausted',

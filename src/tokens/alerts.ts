@@ -6,7 +6,6 @@ import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
 import type { Settings } from '../config.ts'
 import { timestamp } from '../lib/clock.ts'
-import { fromNano } from '../lib/money.ts'
 import type { Statement } from '../store/open.ts'
 import type { DepletionView, TokenDepletion } from './depletion.ts'
 import { tokenStatus } from './governed.ts'
@@ -67,7 +66,7 @@ interface Found {
 }
 
 /** The conditions a token is in at the instant `now`, each with the instant it is about. */
-export function conditionsOf(
+function conditionsOf(
   token: StoredToken,
   now: number,
   thresholds: AlertThresholds,
@@ -84,20 +83,18 @@ export function conditionsOf(
   const due = token.createdAt + thresholds.rotationDue
   const expiring = expiresAt !== null && expiresAt - now <= thresholds.expiring
   return [
-    ...depletedConditions(token, used, thresholds.nearExhaustion),
+    ...depletedConditions(used, thresholds.nearExhaustion),
     ...(expiring ? [{ condition: 'expiring' as const, at: expiresAt }] : []),
     ...(due <= now && token.rotatedAt === null ? [{ condition: 'rotation_due' as const, at: due }] : []),
   ]
 }
 
-function depletedConditions(token: StoredToken, used: TokenDepletion | null, share: number): Found[] {
+function depletedConditions(used: TokenDepletion | null, share: number): Found[] {
   if (used === null) return []
   if (used.status !== null) return [{ condition: used.status, at: null }]
-  const { current_spend: spend, current_requests: requests } = used.depletion
-  const isNear = (amount: number, limit: number | null) => limit !== null && amount >= share * limit
   const near: [boolean, Alert['condition']][] = [
-    [isNear(spend, token.maxBudget === null ? null : fromNano(token.maxBudget)), 'budget_near_exhaustion'],
-    [isNear(requests, token.maxRequests), 'request_near_exhaustion'],
+    [used.shares.budget >= share, 'budget_near_exhaustion'],
+    [used.shares.requests >= share, 'request_near_exhaustion'],
   ]
   return near.flatMap(([holds, condition]) => (holds ? [{ condition, at: null }] : []))
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import { propagationSchema } from '../fleet/wire.ts'
 import { cloneToken } from './clone.ts'
+import { limitUsageSchema } from './limit-usage.ts'
 import type { TokenDependencies } from './minting.ts'
 import { tokenRecordSchema } from './record.ts'
 import { recordingRefusal } from './refusal.ts'
@@ -28,15 +29,19 @@ const update = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     access: 'tokens:write',
     params: idParams,
     body: updateTokenBody,
-    reply: tokenRecordSchema.extend({ propagation: propagationSchema }),
+    reply: tokenRecordSchema.extend({
+      propagation: propagationSchema,
+      usage: limitUsageSchema.nullable().describe('Where a limit was changed, how much of each is used'),
+    }),
     async handle(call) {
       const [actor, { id }] = [actorOf(call), call.params]
       const attempted = { type: 'token.updated', tokenId: id } as const
-      const { token, propagation } = await recordingRefusal(deps, actor, attempted, () =>
+      const { token, propagation, usage } = await recordingRefusal(deps, actor, attempted, () =>
         updateToken(deps, actor, id, call.body, call.headers),
       )
+      const [reached, used] = await Promise.all([propagation(), usage()])
       const updated = await toRecord(token)
-      return { reply: { ...updated, propagation: await propagation() }, headers: etag(updated) }
+      return { reply: { ...updated, propagation: reached, usage: used }, headers: etag(updated) }
     },
   })
 

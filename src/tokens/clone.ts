@@ -1,7 +1,7 @@
 /** Cloning: a token of its own with equal or narrower scope, whose use also draws on its source's accounts. */
 import { Failure } from '../failure.ts'
 import type { MadeToken } from './create.ts'
-import { checkGrant, checkProfile, checkReferences, ownershipOf } from './creation.ts'
+import { checkGrant, checkProfile, checkReferences, limitsStand, ownershipOf } from './creation.ts'
 import { tokenStatus } from './governed.ts'
 import { type Actor, mint, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
 import { scopeAsked } from './narrow-scope.ts'
@@ -40,12 +40,16 @@ export async function cloneToken(
   const reason = body.reason === undefined ? {} : { reason: body.reason }
   const details = { token_id: token.id, name, source_token_id: id, ...reason, ...scopeDetails(token) }
   const { eventTeamId } = ownership
+  const stand = limitsStand(scope)
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.cloned', actor, tokenId: token.id, eventTeamId, details }, deps),
     // Narrowed, rotated or revoked meanwhile: then this clone would be measured against what no longer holds.
-    guard: { sql: 'select version = ? from tokens where id = ?', args: [source.version, id] },
+    guard: {
+      sql: `select version = ? and ${stand.sql} from tokens where id = ?`,
+      args: [source.version, ...stand.args, id],
+    },
     state,
-    ledger: [ledger],
+    ledger,
   })
   return { token: { ...token, version: head.version }, secret }
 }

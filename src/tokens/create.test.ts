@@ -147,6 +147,7 @@ test('wrong types, ranges and unknown fields are refused with their name and nev
     [{ key_class: 'eternal' }, 'key_class'],
     [{ max_budget: -1 }, 'max_budget'],
     [{ max_budget: 1e-12 }, 'max_budget'],
+    [{ max_budget: 0.1234567891 }, 'max_budget'],
     [{ max_requests: 1.5 }, 'max_requests'],
     [{ roles: [] }, 'roles'],
     [{ bindings: { model_filter: [] } }, 'bindings.model_filter'],

@@ -5,7 +5,7 @@
  */
 import { Failure } from '../failure.ts'
 import { toNano } from '../lib/money.ts'
-import type { Database } from '../store/open.ts'
+import type { Database, Statement } from '../store/open.ts'
 import { type ScopeField, widenedField } from './narrowing.ts'
 import { type Role, rolesWithin } from './permissions.ts'
 import type { Principal } from './principal.ts'
@@ -103,10 +103,23 @@ export async function checkReferences(
   }
 }
 
+/**
+ * A condition on the state, to be held when a token is written: the limits that its scope names are still there. Whatever
+ * names a limit that is gone would be bound by nothing.
+ */
+export const limitsStand = ({ budgetId, accessPolicyIds }: TokenScope): Statement => ({
+  sql: `(? is null or exists (select 1 from budgets where id = ? and deleted = 0))
+    and not exists (select 1 from json_each(?) named
+      where not exists (select 1 from access_policies where id = named.value and deleted = 0))`,
+  args: [budgetId, budgetId, JSON.stringify(accessPolicyIds)],
+})
+
 const boundsOfCreator: readonly ScopeField[] = [
   'bindings.provider',
   'bindings.model_filter',
   'bindings.gateway_id',
+  'policy_ids',
+  'access_policy_ids',
   'bindings.budget_id',
   'max_budget',
   'max_requests',

@@ -20,22 +20,37 @@ export interface TokenDepletion {
     current_requests: number
     remaining_requests: number | null
   }
-  /** The status that depletion gives a token that is otherwise active. */
+  /** Of the limits that the token draws on, its own and its sources', the greatest share that is settled; 0 of none. */
+  shares: { budget: number; requests: number }
+  /** The status that depletion gives a token that is otherwise active: a limit that it draws on is used up. */
   status: ExhaustedStatus | null
+}
+
+/** What stands on the account of a limit: requests, or nano-dollars. */
+export interface Standing {
+  used: number
+  /** Held by requests that run, or by gateways that do not answer: it may be used yet. */
+  open: number
 }
 
 export interface DepletionView {
   /** By token id. A token of which nothing is known is not in it. */
   read(tokens: readonly TokenLimits[]): Promise<ReadonlyMap<string, TokenDepletion>>
+  /**
+   * By account: calls back what gateways keep of it and no request holds, waits for those that answer, a second at most,
+   * and says how it stands then. Every account that was asked for is in it.
+   */
+  recalled(accounts: readonly string[]): Promise<ReadonlyMap<string, Standing>>
   /** An SQL condition on a row of the ledger's `tokens`, without arguments. */
   exhausted(status: ExhaustedStatus): string
-  /** The same for tokens that have used at least this share, 0 … 1, of a limit that is not used up. */
+  /** The same for tokens that draw on a limit of which at least this share, 0 … 1, but not all is used. */
   nearExhaustion(kind: 'budget' | 'requests', share: number): string
 }
 
 /** The view of an installation that counts nothing. */
 export const uncounted: DepletionView = {
   read: async () => new Map(),
+  recalled: async (accounts) => new Map(accounts.map((account) => [account, { used: 0, open: 0 }])),
   exhausted: () => 'false',
   nearExhaustion: () => 'false',
 }

@@ -34,8 +34,6 @@ export interface GovernedToken {
   accessPolicyIds: readonly string[]
   budgetId: string | null
   metadataTrust: 'none' | 'caller'
-  rateLimitRpm: number | null
-  rateLimitTpm: number | null
   /** The limits that a request draws on, its own first (protocols section 2, rule 1). */
   accounts: readonly TokenAccount[]
   /** Milliseconds since the epoch; null where it never comes. */
@@ -53,6 +51,8 @@ export interface TokenAccount {
   maxRequests: number | null
   /** Nano-dollars. */
   maxBudget: number | null
+  rateLimitRpm: number | null
+  rateLimitTpm: number | null
 }
 
 export type TokenStatus = 'active' | 'revoked' | 'expired' | 'rotated' | 'budget_exhausted' | 'request_exhausted'

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { createToken } from './create.ts'
-import type { DepletionView } from './depletion.ts'
+import { type DepletionView, uncounted } from './depletion.ts'
 import { tokenStatus } from './governed.ts'
 import { listTokens, listTokensQuery } from './list.ts'
 import { tokenStatuses } from './record.ts'
@@ -67,6 +67,7 @@ test('each filter keeps what it names', async () => {
 
 /** Says that what costs nothing is used up, as the usage ledger says it of its accounts. */
 const depletion: DepletionView = {
+  ...uncounted,
   read: async () => new Map(),
   exhausted: (status) =>
     status === 'budget_exhausted' ? 'max_budget is 1' : '(max_budget is not 1 and max_requests is 1)',

@@ -56,7 +56,7 @@ export interface Minted {
   token: Omit<StoredToken, 'version'>
   secret: string
   state: readonly Statement[]
-  ledger: Statement
+  ledger: readonly Statement[]
 }
 
 /** The rows of a new token; nothing is written yet. */

@@ -80,7 +80,7 @@ async function rotate(
     },
     state: [...minted.state, updateRow(stateTokens, old.id, { rotatedAt }, { version: newStateVersion })],
     ledger: [
-      minted.ledger,
+      ...minted.ledger,
       updateRow(ledgerTokens, old.id, { rotatedAt, rotatedToId: minted.token.id, version: versionArgument }),
     ],
     deny: graceSeconds === 0 ? [only.hash] : [],

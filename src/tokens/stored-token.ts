@@ -124,7 +124,7 @@ export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly
     { ...shared, hash: only.hash, eventTeamId: only.eventTeamId, accountIds: JSON.stringify(only.accountIds) },
     { version: newStateVersion },
   )
-  const ledger: Statement = insertRow(ledgerTokens, {
+  const row: Statement = insertRow(ledgerTokens, {
     ...shared,
     name: token.name,
     tokenPrefix: token.tokenPrefix,
@@ -139,22 +139,34 @@ export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly
     accountId: token.accountId,
     version: ledgerVersion,
   })
-  return { state, ledger }
+  return { state, ledger: [row, ...drawOnSources(token.id, only.accountIds)] }
+}
+
+/** What the ledger keeps of the accounts that a token draws on beside its own, which is the first of them. */
+function drawOnSources(tokenId: string, [, ...sources]: readonly string[]): Statement[] {
+  if (sources.length === 0) return []
+  const sql = 'insert into source_accounts (token_id, account_id) select ?, value from json_each(?)'
+  return [{ sql, args: [tokenId, JSON.stringify(sources)] }]
 }
 
 /**
  * What the limits of a token say of its account, in the state: nothing where it has none. An account that tokens share
  * keeps the strictest limit any of them was given.
  */
-export function limitAccount(accountId: string | null, { maxRequests, maxBudget }: TokenScope): Statement[] {
-  if (accountId === null || (maxRequests === null && maxBudget === null)) return []
-  const { sql, args } = insertRow(
-    stateAccounts,
-    { id: accountId, maxRequests, maxBudget },
-    { version: newStateVersion },
-  )
+export function limitAccount(accountId: string | null, scope: TokenScope): Statement[] {
+  const limits = accountLimits(scope)
+  if (accountId === null || Object.values(limits).every((limit) => limit === null)) return []
+  const { sql, args } = insertRow(stateAccounts, { id: accountId, ...limits }, { version: newStateVersion })
   const stricter = (column: string) =>
     `${column} = min(coalesce(${column}, excluded.${column}), coalesce(excluded.${column}, ${column}))`
-  const update = `${stricter('max_requests')}, ${stricter('max_budget')}, version = excluded.version`
-  return [{ sql: `${sql} on conflict (id) do update set ${update}`, args }]
+  const update = ['max_requests', 'max_budget', 'rate_limit_rpm', 'rate_limit_tpm'].map(stricter).join(', ')
+  return [{ sql: `${sql} on conflict (id) do update set ${update}, version = excluded.version`, args }]
 }
+
+/** The limits of a scope that are an account's. */
+export const accountLimits = ({ maxRequests, maxBudget, rateLimitRpm, rateLimitTpm }: TokenScope) => ({
+  maxRequests,
+  maxBudget,
+  rateLimitRpm,
+  rateLimitTpm,
+})

@@ -1,6 +1,7 @@
 /** The token routes behind the real mount, for tests: called with a secret, answering with status and JSON. */
 import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
+import type { AnyRoute } from '../api/route.ts'
 import { silentLog } from '../lib/log.ts'
 import type { TemporaryInstallation } from '../members/test-installation.ts'
 import { createAuthenticator } from './authenticate.ts'
@@ -20,10 +21,11 @@ export interface CallOptions {
   secret?: string
 }
 
-export function temporaryApi(made: TemporaryInstallation) {
+/** With `beside`, further routes. */
+export function temporaryApi(made: TemporaryInstallation, beside: readonly AnyRoute[] = []) {
   const { state, ledger } = made.store
   const api = mount({
-    routes: tokenRoutes(made.deps),
+    routes: [...beside, ...tokenRoutes(made.deps)],
     authenticate: createAuthenticator({ state, ledger, clock: made.clock }),
     answers: createAnswerStore({ ledger, clock: made.clock, key: new Uint8Array(32) }),
     clock: made.clock,

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
-import { largestAmount, toNano } from '../lib/money.ts'
+import { isWholeNano, largestAmount } from '../lib/money.ts'
 import { keyClasses, principalTypes, purposes } from './governed.ts'
 import { roles } from './permissions.ts'
 
@@ -23,7 +23,7 @@ const dollars = z
   .number()
   .positive()
   .max(largestAmount)
-  .refine((amount) => toNano(amount) > 0, 'The least amount is a nano-dollar')
+  .refine(isWholeNano, 'An amount has at most nine decimals: the least is a nano-dollar')
   .describe('US dollars')
 const count = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER)
 

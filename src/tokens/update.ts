@@ -7,13 +7,14 @@ import type { Propagation } from '../fleet/wire.ts'
 import { tokens as ledgerTokens } from '../store/ledger.ts'
 import { newStateVersion, updateRow } from '../store/rows.ts'
 import { tokens as stateTokens } from '../store/state.ts'
-import { checkGrant, checkProfile, checkReferences, ownershipOf } from './creation.ts'
+import { checkGrant, checkProfile, checkReferences, limitsStand, ownershipOf } from './creation.ts'
 import { tokenStatus } from './governed.ts'
+import { type LimitUsage, usageOf } from './limit-usage.ts'
 import { type Actor, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
 import { scopeAsked } from './narrow-scope.ts'
 import { widenedField } from './narrowing.ts'
 import type { TokenScope } from './scope.ts'
-import { limitAccount, requireStateRow, type StoredToken, scopeColumns } from './stored-token.ts'
+import { accountLimits, limitAccount, requireStateRow, type StoredToken, scopeColumns } from './stored-token.ts'
 import type { UpdateTokenBody } from './token-body.ts'
 import { requireToken } from './visibility.ts'
 
@@ -21,6 +22,8 @@ export interface Updated {
   token: StoredToken
   /** Waits for the gateways and says who has it; nothing waits, or can fail, before it is asked. */
   propagation: () => Promise<Propagation>
+  /** Where a limit was changed, how it stands when gateways have given back what no request holds. */
+  usage: () => Promise<LimitUsage | null>
 }
 
 /**
@@ -77,10 +80,14 @@ async function write(
   const columns = { ...scopeColumns(scope), ...owner }
   const changed = { ...token, ...scope, ...owner, name, metadata }
   const details = { token_id: token.id, name, changed: changedFields(token, changed) }
-  const limitsChanged = scope.maxRequests !== token.maxRequests || scope.maxBudget !== token.maxBudget
+  const limitsChanged = !Bun.deepEquals(accountLimits(scope), accountLimits(token))
+  const stand = limitsStand(scope)
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.updated', actor, tokenId: token.id, eventTeamId, details }, deps),
-    guard: { sql: 'select version = ? from tokens where id = ?', args: [token.version, token.id] },
+    guard: {
+      sql: `select version = ? and ${stand.sql} from tokens where id = ?`,
+      args: [token.version, ...stand.args, token.id],
+    },
     state: [
       updateRow(stateTokens, token.id, { ...columns, eventTeamId }, { version: newStateVersion }),
       ...(limitsChanged ? limitAccount(only.accountIds[0] ?? null, scope) : []),
@@ -96,7 +103,11 @@ async function write(
     // A new name takes no right away; only for what does, gateways hold the token back until they have read it.
     deny: Bun.deepEquals(scopeColumns(token), scopeColumns(scope)) ? [] : [only.hash],
   })
-  return { token: { ...changed, version: head.version }, propagation: () => deps.fleet.propagation(head.version) }
+  return {
+    token: { ...changed, version: head.version },
+    propagation: () => deps.fleet.propagation(head.version),
+    usage: async () => (limitsChanged ? await usageOf(deps, only.accountIds[0] ?? token.id, scope) : null),
+  }
 }
 
 /** What an event says of an update: each changed limit with both values; of metadata only that it changed. */

@@ -17,6 +17,8 @@ let ledger: Database
 let authority: Authority
 let limit: number
 let recalls: string[]
+/** Runs after the limits were read, before anything is granted by them. */
+let whenRead: () => void
 
 beforeEach(async () => {
   directory = temporaryDirectory()
@@ -33,11 +35,15 @@ beforeEach(async () => {
   }
   limit = 100
   recalls = []
+  whenRead = () => undefined
   authority = new Authority({
     ledger: sqlLedger(ledger, () => undefined),
     limits: {
-      limits: async (names) =>
-        new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: 'gateway' }])),
+      async limits(names) {
+        const read = new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: 'gateway' }]))
+        whenRead()
+        return read
+      },
     },
     clock: systemClock,
     log: silentLog,
@@ -132,8 +138,64 @@ test('a message that comes twice grants once', async () => {
   expect(await held()).toEqual([{ lane: 'one', granted: 3, returned: 0 }])
 })
 
+test('what is granted by a limit that is lowered at that moment is called back once it is granted', async () => {
+  await greet('one')
+  whenRead = () => {
+    limit = 5
+    authority.changed([account])
+    recalls = []
+    whenRead = () => undefined
+  }
+  expect(await send('one', { asks: [ask(20)] })).toMatchObject({ cells: [{ granted: 20 }] })
+  await Bun.sleep(5)
+  expect(recalls).toContain('one')
+})
+
 test('a restored ledger hears of grants that it has forgotten, up to the limit', async () => {
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
   expect(await held()).toEqual([{ lane: 'one', granted: 60, returned: 10 }])
+})
+
+test('while others ask no lane gets above half of an account, and what is left when they have theirs', async () => {
+  limit = 100
+  await greet('one')
+  await greet('two')
+  const both = [send('one', { asks: [ask(90, true)] }), send('two', { asks: [ask(20, true)] })]
+  expect(await Promise.all(both)).toMatchObject([
+    { grants: [{ partial: true }], cells: [{ granted: 80 }] },
+    { grants: [{ partial: false }], cells: [{ granted: 20 }] },
+  ])
+})
+
+test('a lane that would have more than half does not get it past those who wait', async () => {
+  limit = 100
+  await greet('one')
+  await greet('two')
+  await send('one', { asks: [ask(20, true)] })
+  const known = { account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }
+  const waiting = send('two', { asks: [{ ...ask(90, true), min: 90 }] })
+  await Bun.sleep(20)
+  expect(await send('one', { asks: [ask(40)], cells: [known] })).toMatchObject({ grants: [], later: [account] })
+  await send('one', { cells: [{ ...known, returned: 20 }] })
+  expect(await waiting).toMatchObject({ grants: [{ partial: false }] })
+})
+
+test('two lanes that want all share it, and one request that needs more than half is served', async () => {
+  limit = 100
+  await greet('one')
+  await greet('two')
+  await Promise.all([send('one', { asks: [ask(170, true)] }), send('two', { asks: [ask(170, true)] })])
+  expect(await held()).toEqual([
+    { lane: 'one', granted: 50, returned: 0 },
+    { lane: 'two', granted: 50, returned: 0 },
+  ])
+  const back = (lane: string) =>
+    send(lane, { cells: [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }] })
+  await Promise.all([back('one'), back('two')])
+  const large = { ...ask(60, true), min: 60 }
+  const known = [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }]
+  const first = send('one', { asks: [large], cells: known })
+  void send('two', { asks: [large], cells: known }).catch(() => undefined)
+  expect(await first).toMatchObject({ grants: [{ partial: false }] })
 })

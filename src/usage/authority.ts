@@ -27,8 +27,9 @@ import {
   type Waiting,
 } from './grant-turn.ts'
 import { noCell } from './lane-cell.ts'
-import { grantedBeyond, type LeaseReply, type LeaseRequest, plainName } from './lease.ts'
+import { grantedBeyond, type LeaseReply, type LeaseRequest, outstanding, plainName, recallWaitMs } from './lease.ts'
 import { MessageNumbers } from './message-numbers.ts'
+import { RecallAnswers } from './recall-answers.ts'
 
 export interface AuthorityOptions extends TurnOptions {
   ledger: CellLedger
@@ -48,8 +49,11 @@ export class Authority {
   #inbox: Call[] = []
   readonly #games = new Map<string, Game>()
   #waiting: Waiting[] = []
+  readonly #answers = new RecallAnswers()
   readonly #processes = new Map<string, MessageNumbers>()
   #turning = false
+  /** Accounts whose limits were changed while a turn was on. */
+  readonly #changedMeanwhile: string[] = []
   #due = false
   #looking = false
 
@@ -63,7 +67,14 @@ export class Authority {
    */
   receive(caller: Caller, request: LeaseRequest): Promise<LeaseReply> {
     const { promise, resolve, reject } = Promise.withResolvers<LeaseReply>()
-    this.#inbox.push({ caller, request, arrivedAt: this.#options.clock.monotonic(), resolve, reject })
+    const told = (reply: LeaseReply) => {
+      resolve(reply)
+      this.#answers.told(
+        caller.lane,
+        request.cells.map(({ account }) => account),
+      )
+    }
+    this.#inbox.push({ caller, request, arrivedAt: this.#options.clock.monotonic(), resolve: told, reject })
     this.#turnSoon()
     return promise
   }
@@ -71,8 +82,28 @@ export class Authority {
   /** Limits were changed, or amounts set free: whoever holds some of them, or was refused, is told. */
   changed(accounts: readonly string[]): void {
     if (accounts.length === 0) return
-    for (const lane of this.#options.lanes.connected()) this.#options.lanes.recall(lane, accounts)
+    this.#recallAll(accounts)
+    // A turn that has read the former limits may still grant by them.
+    if (this.#turning) this.#changedMeanwhile.push(...accounts)
     this.#turnSoon()
+  }
+
+  /**
+   * Wants back what connected lanes hold of these accounts, by their booked names; resolves when each has told what it
+   * keeps, or after a second.
+   */
+  async callBack(accounts: readonly string[]): Promise<void> {
+    const { ledger, lanes, after } = this.#options
+    const connected = new Set(lanes.connected())
+    const held = (await ledger.cells(accounts)).filter((cell) => outstanding(cell) > 0 && connected.has(cell.lane))
+    const late = new Promise<void>((resolve) => after(recallWaitMs, resolve))
+    const answered = this.#answers.expect(held, late)
+    for (const { lane, account } of held) lanes.recall(lane, [account])
+    await answered
+  }
+
+  #recallAll(accounts: readonly string[]): void {
+    for (const lane of this.#options.lanes.connected()) this.#options.lanes.recall(lane, accounts)
   }
 
   #turnSoon(): void {
@@ -108,6 +139,8 @@ export class Authority {
       this.#options.log.error({ error: String(error) }, 'Usage could not be granted')
     }
     this.#turning = false
+    const changed = this.#changedMeanwhile.splice(0)
+    if (changed.length > 0) this.#recallAll(changed)
     if (this.#inbox.length > 0) this.#turnSoon()
     if (this.#games.size > 0) this.#lookAgain()
   }
@@ -136,8 +169,10 @@ export class Authority {
       if (result === 'overtaken') throw new Failure('lane_fenced')
       if (result === 'done') {
         await this.#remember(call)
-        if (this.#processes.get(lane)?.process !== request.process)
+        if (this.#processes.get(lane)?.process !== request.process) {
+          this.#forgetProcesses()
           this.#processes.set(lane, new MessageNumbers(request.process))
+        }
         return true
       }
       resolve({ ...empty, hello: 'behind' })
@@ -145,6 +180,12 @@ export class Authority {
       reject(error)
     }
     return false
+  }
+
+  /** A lane that has gone says hello when it comes back, whatever is remembered of it. */
+  #forgetProcesses(): void {
+    const connected = new Set(this.#options.lanes.connected())
+    for (const lane of this.#processes.keys()) if (!connected.has(lane)) this.#processes.delete(lane)
   }
 
   /**

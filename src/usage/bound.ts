@@ -9,6 +9,10 @@
  * 4. Each token at the dearest rate of every tier that the input can reach; a token of input that may be written to a
  *    cache, at that rate.
  *
+ * The most that a model writes is known from the catalog's `max_output_tokens` only; the embedded table tells windows and
+ * no such figure. Where the catalog does not say, the window stands for it: the bound holds, but a limit that is lowered
+ * for the sake of a budget may still be above what the provider takes, which then refuses it in its own words.
+ *
  * What has no bound is refused to tokens with a budget, with the member named. Not covered: a provider that bills more
  * than it says in its price list; the outcome books that in full and says that the bound was passed.
  */

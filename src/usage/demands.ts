@@ -2,7 +2,7 @@
 import { Failure } from '../failure.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { AccountName, Demand, UsageRefused } from './allowance.ts'
-import type { Budget, LimitSet } from './limits.ts'
+import type { Budget, BudgetWindow, LimitSet } from './limits.ts'
 
 /** `user:<id>`, `team:<id>` or `organization`. */
 export type SpendOwner = string
@@ -34,16 +34,21 @@ export interface MoneyAccount {
   account: AccountName
   /** Nano-dollars. */
   limit: number
+  /** After which the limit is there anew. */
+  window: BudgetWindow
 }
 
 /** The accounts of money that a token draws on: its own limits', and every budget that bounds its spend. */
 export function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): MoneyAccount[] {
   const own = token.accounts.flatMap(({ id, maxBudget: limit }) =>
-    limit === null ? [] : [{ account: moneyAccount(id), limit }],
+    limit === null ? [] : [{ account: moneyAccount(id), limit, window: 'total' as const }],
   )
   if (limits.budgets.size === 0) return own
   const budgets = [...budgetsOf(token, limits, gatewayOwner)]
-  return [...own, ...budgets.map(({ id, maxBudget }) => ({ account: budgetAccount(id), limit: maxBudget }))]
+  return [
+    ...own,
+    ...budgets.map(({ id, maxBudget, window }) => ({ account: budgetAccount(id), limit: maxBudget, window })),
+  ]
 }
 
 /**

@@ -11,6 +11,7 @@ const standings: Standings = {
   reports: new Map(),
   connected: () => true,
   inReach: () => true,
+  othersAsk: false,
   mayComeBack: true,
   now: 1000,
 }

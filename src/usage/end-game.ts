@@ -24,6 +24,8 @@ export interface Standings {
   connected(lane: string): boolean
   /** Connected, and heard of this account lately: only slow to say what of a new grant is open. */
   inReach(lane: string): boolean
+  /** Whether lanes beside the one that is decided on wait for some of it too. */
+  othersAsk: boolean
   /** What running requests hold of this account may come back. */
   mayComeBack: boolean
   now: number
@@ -50,9 +52,11 @@ function hasAnswered(cell: LedgerCell, report: CellReport | undefined): boolean 
 /** In this order: all; what there is, if that is enough; wait for what may come back; refuse, saying why. */
 export function decide(need: Need, standings: Standings): Decision {
   const { limit, cells, reports, now } = standings
-  const free = limit - cells.reduce((sum, { granted, returned }) => sum + granted - returned, 0)
-  if (free >= need.want) return { kind: 'grant', amount: need.want, partial: false }
   const least = Math.max(1, need.min)
+  const room = roomOf(need, limit, standings)
+  if (room < least) return { kind: 'wait' }
+  const free = Math.min(room, limit - cells.reduce((sum, { granted, returned }) => sum + granted - returned, 0))
+  if (free >= need.want) return { kind: 'grant', amount: need.want, partial: false }
   const spent = cells.reduce((sum, { settled }) => sum + settled, 0)
   if (limit - spent < least) return { kind: 'refuse', reason: 'exhausted' }
   const silent = silentHolders(need.lane, standings)
@@ -64,3 +68,19 @@ export function decide(need: Need, standings: Standings): Decision {
   if (silent.some(({ lane }) => !standings.inReach(lane))) return { kind: 'refuse', reason: 'unknown' }
   return { kind: 'refuse', reason: running || silent.length > 0 ? 'held' : 'exhausted' }
 }
+
+/**
+ * While others ask no lane gets above half of an account; one that has as much waits for them, as long as anybody waits.
+ * A lane that holds nothing gets what a single request needs, be it more.
+ */
+function roomOf({ lane, min, want, arrivedAt, waited }: Need, limit: number, { cells, othersAsk, now }: Standings) {
+  if (!othersAsk || now - arrivedAt + waited >= usageWaitMs) return want
+  const own = cells.find((cell) => cell.lane === lane)
+  const held = own === undefined ? 0 : outstanding(own)
+  const room = Math.floor(limit / 2) - held
+  return held <= 0 && room < min ? want : room
+}
+
+/** Whether what is asked for would take a lane above half of an account. */
+export const aboveHalf = ({ lane, want }: Need, { limit, cells }: Standings): boolean =>
+  cells.reduce((sum, cell) => sum + (cell.lane === lane ? outstanding(cell) : 0), want) > limit / 2

@@ -5,7 +5,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AccountBook } from './account-book.ts'
 import type { AccountLimit, HeldLane, LedgerChange } from './cell-ledger.ts'
-import { type Decision, decide, type Standings, silentHolders } from './end-game.ts'
+import { aboveHalf, type Decision, decide, type Need, type Standings, silentHolders } from './end-game.ts'
 import { noCell } from './lane-cell.ts'
 import {
   type Ask,
@@ -88,6 +88,8 @@ export class Turn {
   /** In order of arrival. */
   readonly #waiting: Waiting[]
   readonly #decided = new Set<Waiting>()
+  /** By account, which lanes wait for some of it, and how often. */
+  readonly #askers = new Map<string, Map<string, number>>()
 
   constructor(
     options: TurnOptions,
@@ -102,6 +104,7 @@ export class Turn {
     this.#book = book
     this.#limits = limits
     this.#connected = new Set(options.lanes.connected())
+    for (const each of waiting) this.#countAsks(each, 1)
   }
 
   take(call: Call): void {
@@ -117,7 +120,9 @@ export class Turn {
     for (const ask of call.request.asks) {
       this.#takeAsk(together, { ...ask, want: Math.min(ask.want, mostAsked) }, reply)
     }
-    if (together.asks.length > 0) this.#waiting.push(together)
+    if (together.asks.length === 0) return
+    this.#waiting.push(together)
+    this.#countAsks(together, 1)
   }
 
   #takeAsk(together: Waiting, ask: Ask, reply: Reply): void {
@@ -144,7 +149,12 @@ export class Turn {
       const game = this.#game(booked)
       if (report !== undefined) this.#heard(game, caller.lane, report)
       together.asks.push({ ask, booked })
-    } else if (this.#free(limit) >= ask.want) this.#grant(reply, caller.lane, ask, limit, ask.want)
+      return
+    }
+    const alone: Waiting = { call: together.call, asks: [{ ask, booked }] }
+    const standings = this.#standings(booked, alone)
+    const unfair = standings.othersAsk && aboveHalf(needOf(alone, ask), standings)
+    if (!unfair && this.#free(limit) >= ask.want) this.#grant(reply, caller.lane, ask, limit, ask.want)
     else {
       reply.later.push(ask.account)
       if (ask.min > 0) this.#game(booked)
@@ -182,19 +192,47 @@ export class Turn {
     game?.heard.set(lane, this.#options.clock.monotonic())
   }
 
-  /** Decides on all who wait, in order of arrival. */
+  /** Decides on all who wait: in order of arrival, but those last who would have more than half of an account. */
   play(): void {
+    const [modest, greedy]: [Waiting[], Waiting[]] = [[], []]
     for (const waiting of this.#waiting) {
-      const { call } = waiting
-      const { lane } = call.caller
-      const decisions = waiting.asks.map(({ ask, booked }) => {
-        const need = { lane, arrivedAt: call.arrivedAt, want: ask.want, min: ask.min, waited: ask.waited }
-        return { ask, booked, decision: decide(need, this.#standings(booked)) }
-      })
-      const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
-      if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) continue
-      this.#decided.add(waiting)
-      for (const { ask, decision } of refused.length > 0 ? refused : decisions) this.#answer(call, ask, decision)
+      const above = waiting.asks.some(({ ask, booked }) =>
+        aboveHalf(needOf(waiting, ask), this.#standings(booked, waiting)),
+      )
+      if (above) greedy.push(waiting)
+      else modest.push(waiting)
+    }
+    for (const waiting of [...modest, ...greedy]) this.#decide(waiting)
+  }
+
+  #decide(waiting: Waiting): void {
+    const { call } = waiting
+    const decisions = waiting.asks.map(({ ask, booked }) => ({
+      ask,
+      decision: decide(needOf(waiting, ask), this.#standings(booked, waiting)),
+    }))
+    const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
+    if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) return
+    this.#decided.add(waiting)
+    this.#countAsks(waiting, -1)
+    for (const { ask, decision } of refused.length > 0 ? refused : decisions) this.#answer(call, ask, decision)
+  }
+
+  #othersAsk(booked: string, { call }: Waiting): boolean {
+    const askers = this.#askers.get(booked)
+    if (askers === undefined) return false
+    return askers.size > 1 || !askers.has(call.caller.lane)
+  }
+
+  #countAsks({ call, asks }: Waiting, by: 1 | -1): void {
+    const { lane } = call.caller
+    for (const { booked } of asks) {
+      const askers = this.#askers.get(booked) ?? new Map<string, number>()
+      const count = (askers.get(lane) ?? 0) + by
+      if (count > 0) askers.set(lane, count)
+      else askers.delete(lane)
+      if (askers.size > 0) this.#askers.set(booked, askers)
+      else this.#askers.delete(booked)
     }
   }
 
@@ -215,7 +253,7 @@ export class Turn {
     }
   }
 
-  #standings(booked: string): Standings {
+  #standings(booked: string, waiting: Waiting | null): Standings {
     const limit = this.#limits.get(plainName(booked))
     const game = this.#games.get(booked)
     const now = this.#options.clock.monotonic()
@@ -227,6 +265,7 @@ export class Turn {
       reports: game?.reports ?? new Map(),
       connected: (lane) => this.#connected.has(lane),
       inReach: (lane) => this.#connected.has(lane) && now - lastHeard(lane) <= recallWaitMs,
+      othersAsk: waiting !== null && this.#othersAsk(booked, waiting),
       mayComeBack: mayComeBack(plainName(booked)),
       now,
     }
@@ -259,7 +298,7 @@ export class Turn {
     const now = clock.monotonic()
     if (now - game.recalledAt < recallAgainMs) return
     game.recalledAt = now
-    for (const { lane } of silentHolders(null, this.#standings(game.account))) {
+    for (const { lane } of silentHolders(null, this.#standings(game.account, null))) {
       if (this.#connected.has(lane)) lanes.recall(lane, [game.account])
     }
   }
@@ -272,6 +311,14 @@ export class Turn {
     return fresh
   }
 }
+
+const needOf = ({ call: { caller, arrivedAt } }: Waiting, { want, min, waited }: Ask): Need => ({
+  lane: caller.lane,
+  arrivedAt,
+  want,
+  min,
+  waited,
+})
 
 export const newReply = ({ request }: Call): Reply => ({
   hello: request.hello === null ? null : 'done',

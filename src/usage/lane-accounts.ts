@@ -23,6 +23,8 @@ export interface LaneAccount {
 
 /** After so long without a word from the control plane nothing is admitted from a balance, counted from the sending. */
 const leaseMs = 30_000
+/** Where nothing else is to be said, a lane that holds something speaks so often. */
+const contactMs = 5000
 const idleMs = 2000
 /** For how long a refusal is kept where nothing else ends it. */
 const refusalMs = 5000
@@ -64,6 +66,16 @@ export class LaneAccounts {
   /** A message that was sent at this instant (monotonic) was answered. */
   contact(sentAt: number): void {
     this.#usableUntil = Math.max(this.#usableUntil, sentAt + leaseMs)
+  }
+
+  /** Whether it holds something that it may soon no longer use, because nothing was said and answered for a while. */
+  get needsContact(): boolean {
+    return this.#cells.size > 0 && this.#clock.monotonic() > this.#usableUntil - leaseMs + contactMs
+  }
+
+  /** How many accounts are known. */
+  get size(): number {
+    return this.#accounts.size
   }
 
   /** What may be reserved of an account now. */
@@ -132,15 +144,17 @@ export class LaneAccounts {
     return true
   }
 
-  /** Cells with something to give back: unused for a while, of a window that ended, or of a tight account. */
+  /** Cells with something to give back. */
   *idle(all = false): Generator<LaneCell> {
-    const before = this.#clock.monotonic() - idleMs
-    for (const cell of this.#cells.values()) {
-      if (cell.balance <= 0) continue
-      const account = this.#accounts.get(plainName(cell.account))
-      const kept = account?.cell === cell && !account.tight
-      if (all || !kept || cell.usedAt <= before) yield cell
-    }
+    for (const cell of this.#cells.values()) if (this.canSpare(cell, all)) yield cell
+  }
+
+  /** Whether a cell has something to give back: unused for a while, of a window that ended, or of a tight account. */
+  canSpare(cell: LaneCell, all = false): boolean {
+    if (cell.balance <= 0) return false
+    const account = this.#accounts.get(plainName(cell.account))
+    const kept = account?.cell === cell && !account.tight
+    return all || !kept || cell.usedAt <= this.#clock.monotonic() - idleMs
   }
 
   /**
@@ -156,7 +170,9 @@ export class LaneAccounts {
       cell.settledBy ??= lastEvent
       if (cell.settledBy <= acknowledged) this.#drop(cell, sent)
     }
+    const now = this.#clock.monotonic()
     for (const account of this.#accounts.values()) {
+      if (account.exhausted !== null && now >= account.exhausted.until) account.exhausted = null
       const used = account.cell !== null || account.waiting > 0 || account.asking || account.exhausted !== null
       if (!used) this.#accounts.delete(account.name)
     }

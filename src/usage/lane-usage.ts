@@ -140,6 +140,7 @@ export class LaneUsage implements Allowances {
     const { owing, lastEvent, acknowledgedEvent } = this.#options.journal
     if (!owing) this.#accounts.forget({ lastEvent, acknowledged: acknowledgedEvent, sent: this.#sent })
     this.#accounts.answeredTo(Math.min(this.#sent + 1, ...this.#inFlight))
+    if (this.#greeted && this.#inFlight.size === 0 && this.#accounts.needsContact) void this.#exchange([], none)
     this.#flushSoon()
   }
 
@@ -335,8 +336,9 @@ export class LaneUsage implements Allowances {
     const { journal } = this.#options
     if (journal.owing) return
     const given: [LaneCell, number][] = []
-    for (const cell of this.#accounts.idle(this.#draining)) {
-      if (!told.has(cell.account)) continue
+    for (const name of told) {
+      const cell = this.#accounts.cell(name)
+      if (cell === undefined || !this.#accounts.canSpare(cell, this.#draining)) continue
       const { balance } = cell
       given.push([cell, balance])
       cell.returned += balance
@@ -395,7 +397,10 @@ export class LaneUsage implements Allowances {
     }
     this.#serve(partial)
     for (const denial of reply.denials) this.#deny(denial, sent)
-    for (const cell of this.#accounts.idle()) this.#report.add(cell.account)
+    for (const { account } of [...reply.cells, ...sent.cells]) {
+      const cell = this.#accounts.cell(account)
+      if (cell !== undefined && this.#accounts.canSpare(cell)) this.#report.add(account)
+    }
     this.#flushSoon()
   }
 

@@ -4,9 +4,10 @@
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
-import { fromNano, largestAmount, toNano } from '../lib/money.ts'
+import { fromNano, isWholeNano, largestAmount, toNano } from '../lib/money.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { accessPolicies, budgets, consumerGroups } from '../store/state.ts'
+import { bookedBudget } from './window.ts'
 
 export const limitName = z.string().trim().min(1).max(100)
 
@@ -27,7 +28,10 @@ export interface LimitKind {
   record: z.ZodObject
   /** Columns of the fields that a body has; `undefined` leaves one as it is. */
   columns(body: Record<string, unknown>): Columns
-  show(row: Row): Record<string, unknown>
+  /** `settled`: nano-dollars booked on its account. */
+  show(row: Row, settled: number): Record<string, unknown>
+  /** The account that the ledger books by at an instant; null where nothing is booked. */
+  account: ((row: Row, now: number) => string) | null
   /** Throws 422 naming the field where something the body names does not exist. */
   check(body: Record<string, unknown>, ledger: Database): Promise<void>
   /** Rows for what still holds on to a record; null where nothing can. */
@@ -49,11 +53,17 @@ const scopeSchema = z
   })
   .describe('Whose spend it bounds; `token`: that of the tokens whose bindings.budget_id names it')
 
-const amount = z.number().positive().max(largestAmount).describe('US dollars in a window')
+const amount = z
+  .number()
+  .positive()
+  .max(largestAmount)
+  .refine(isWholeNano, 'An amount has at most nine decimals: the least is a nano-dollar')
+  .describe('US dollars in a window')
 
+const windowSchema = z.enum(['day', 'week', 'month', 'total'])
 const budgetBody = z.object({
   max_budget: amount,
-  window: z.enum(['day', 'week', 'month', 'total']),
+  window: windowSchema,
   scope: scopeSchema,
 })
 const budgetUpdate = z.object({ max_budget: amount.optional() })
@@ -102,6 +112,8 @@ const budgetKind: LimitKind = {
   record: z.object({
     currency: z.literal('USD'),
     max_budget: z.number(),
+    current_spend: z.number().describe('What was booked in the present window; requests still running are not yet'),
+    remaining: z.number().describe('What of max_budget is left of the present window'),
     window: z.string(),
     scope: z.object({ kind: z.string(), id: z.string().nullable() }),
   }),
@@ -114,9 +126,12 @@ const budgetKind: LimitKind = {
       scopeId: scope?.id,
     })
   },
-  show: (row) => ({
+  account: (row, now) => bookedBudget(String(row.id), windowSchema.parse(row.window), now).booked,
+  show: (row, settled) => ({
     currency: 'USD',
     max_budget: fromNano(Number(row.max_budget)),
+    current_spend: fromNano(settled),
+    remaining: fromNano(Math.max(0, Number(row.max_budget) - settled)),
     window: row.window,
     scope: { kind: row.scope_kind, id: row.scope_id },
   }),
@@ -149,6 +164,7 @@ const groupKind: LimitKind = {
       members: json(members) ?? undefined,
     })
   },
+  account: null,
   show: (row) => ({
     requests_per_minute: row.requests_per_minute,
     tokens_per_minute: row.tokens_per_minute,
@@ -186,6 +202,7 @@ const policyKind: LimitKind = {
       providers: json(providers),
     })
   },
+  account: null,
   show: (row) => ({
     requests_per_minute: row.requests_per_minute,
     tokens_per_minute: row.tokens_per_minute,

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { readLimits } from '../fleet/limits-view.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { temporaryLimitApi } from './test-limit-api.ts'
+import { bookedBudget } from './window.ts'
 
 let made: TemporaryInstallation
 let call: ReturnType<typeof temporaryLimitApi>
@@ -37,7 +38,7 @@ test('a budget is made, read, changed and deleted, each change with its event', 
   expect(changed.json).toMatchObject({ name: 'Research', max_budget: 7 })
   const stale = await call('PATCH', path, { max_budget: 8 }, { 'if-match': created.headers.get('etag') ?? '' })
   expect([stale.status, stale.json.error.code]).toEqual([412, 'version_mismatch'])
-  expect((await call('GET', path)).json).toEqual(changed.json)
+  expect(changed.json).toEqual({ ...(await call('GET', path)).json, usage: { used: 0, open: 0 } })
   expect((await call('DELETE', path)).status).toBe(200)
   expect((await call('GET', path)).status).toBe(404)
   const events = await made.store.ledger.read<{ event_type: string }>(
@@ -45,6 +46,23 @@ test('a budget is made, read, changed and deleted, each change with its event', 
     [created.json.id],
   )
   expect(events.map(({ event_type }) => event_type)).toEqual(['catalog.created', 'catalog.updated', 'catalog.deleted'])
+})
+
+test('a budget shows what was booked in its present window and what is left, one by one and in lists', async () => {
+  const { json } = await call('POST', '/v1/budgets', budget({ window: 'day' }))
+  expect(json).toMatchObject({ current_spend: 0, remaining: 12.5 })
+  const { clock } = made.deps
+  const book = (at: number, settled: number) => {
+    const { booked } = bookedBudget(json.id, 'day', at)
+    const sql = "insert into usage_accounts (account, owner_id, kind, settled) values (?, ?, 'budget', ?)"
+    return made.store.ledger.write([{ sql, args: [booked, json.id, settled] }])
+  }
+  await book(clock.now(), 2_500_000_000)
+  await book(clock.now() - 86_400_000, 9_000_000_000)
+  const spent = { current_spend: 2.5, remaining: 10 }
+  expect((await call('GET', `/v1/budgets/${json.id}`)).json).toMatchObject(spent)
+  const { budgets } = (await call('GET', '/v1/budgets')).json
+  expect(budgets.find(({ id }: { id: string }) => id === json.id)).toMatchObject(spent)
 })
 
 test('lists go page by page through what is there', async () => {
@@ -69,6 +87,7 @@ test('what is wrong in a body is named', async () => {
     422,
     'scope.id',
   ])
+  expect(await param('/v1/budgets', budget({ max_budget: 0.1234567891 }))).toEqual([422, 'max_budget'])
   expect(await param('/v1/budgets', budget({ limit: 1 }))).toEqual([422, 'limit'])
   const strangers = { name: 'x', members: { users: [crypto.randomUUID()] } }
   expect(await param('/v1/consumer-groups', strangers)).toEqual([422, 'members.users'])
@@ -98,6 +117,70 @@ test('a token names only limits that exist, and holds on to them', async () => {
   await call('DELETE', `/v1/tokens/${holder.json.id}`)
   expect((await call('DELETE', `/v1/budgets/${bound.id}`)).status).toBe(200)
 })
+
+test('a token that an access policy or a policy of its own limits gives none without it', async () => {
+  const { json: policy } = await call('POST', '/v1/access-policies', { name: 'for its holder', models: ['small*'] })
+  const attached = crypto.randomUUID()
+  await made.store.state.write([
+    {
+      sql: `insert into policies (id, kind, stages, config, targets, position, mode, when_broken, enabled, version)
+        values (?, 'audit', '["pre_request"]', '{}', '{}', 1, 'enforce', 'deny', 1, 1)`,
+      args: [attached],
+    },
+  ])
+  const given = { access_policy_ids: [policy.id], policy_ids: [attached] }
+  const body = { name: 't', purpose: 'general' }
+  const { json: limited } = await call('POST', '/v1/tokens', { ...body, ...given, roles: ['admin'] })
+  const installation = { ...made.installation, adminToken: limited.token_value }
+  const asLimited = temporaryLimitApi({ ...made, installation })
+  for (const param of ['access_policy_ids', 'policy_ids']) {
+    const { status, json } = await asLimited('POST', '/v1/tokens', { ...body, ...given, [param]: [] })
+    expect([status, json.error.code, json.error.param]).toEqual([403, 'permission_denied', param])
+  }
+  expect((await asLimited('POST', '/v1/tokens', { ...body, ...given })).status).toBe(201)
+})
+
+test('of a token and the deletion of a limit it names, at the same time, the later one is refused', async () => {
+  const body = { name: 't', purpose: 'general' }
+  const limits = async () => {
+    const { json: bound } = await call('POST', '/v1/budgets', budget({ scope: { kind: 'token' } }))
+    const { json: policy } = await call('POST', '/v1/access-policies', { name: crypto.randomUUID() })
+    return [
+      { path: `/v1/budgets/${bound.id}`, fields: { bindings: { budget_id: bound.id } } },
+      { path: `/v1/access-policies/${policy.id}`, fields: { access_policy_ids: [policy.id] } },
+    ]
+  }
+  const { json: source } = await call('POST', '/v1/tokens', body)
+  for (const { path, fields } of await limits()) {
+    const deletedFirst = interruptedBy(async () => expect((await call('DELETE', path)).status).toBe(200))
+    expect((await deletedFirst('POST', '/v1/tokens', { ...body, ...fields })).status).toBe(409)
+  }
+  for (const { path, fields } of await limits()) {
+    const deletedFirst = interruptedBy(async () => expect((await call('DELETE', path)).status).toBe(200))
+    expect((await deletedFirst('POST', `/v1/tokens/${source.id}/clone`, fields)).status).toBe(409)
+  }
+  for (const { path, fields } of await limits()) {
+    const deletedFirst = interruptedBy(async () => expect((await call('DELETE', path)).status).toBe(200))
+    expect((await deletedFirst('PATCH', `/v1/tokens/${source.id}`, fields)).status).toBe(409)
+  }
+  for (const { path, fields } of await limits()) {
+    const namedFirst = interruptedBy(async () =>
+      expect((await call('POST', '/v1/tokens', { ...body, ...fields })).status).toBe(201),
+    )
+    expect((await namedFirst('DELETE', path)).status).toBe(409)
+    expect((await call('GET', path)).status).toBe(200)
+  }
+})
+
+/** Calls between whose checks and whose change something else happens. */
+function interruptedBy(happens: () => Promise<void>) {
+  const { recorder } = made.deps
+  const change: typeof recorder.change = async (changed) => {
+    await happens()
+    return await recorder.change(changed)
+  }
+  return temporaryLimitApi({ ...made, deps: { ...made.deps, recorder: { ...recorder, change } } })
+}
 
 test('a gateway reads limits by whom they bound, and no longer those that were deleted', () => {
   const database = new Sqlite(':memory:')

@@ -6,6 +6,7 @@
 import { getTableConfig } from 'drizzle-orm/sqlite-core'
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
+import { entityTag, requireVersion } from '../api/entity-tag.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event.ts'
@@ -13,11 +14,14 @@ import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
+import { fromNano } from '../lib/money.ts'
 import { limitNames } from '../store/ledger.ts'
-import type { Database, Row } from '../store/open.ts'
+import type { Database, Row, Statement } from '../store/open.ts'
 import { insertRow, newStateVersion, updateRow } from '../store/rows.ts'
+import type { DepletionView } from '../tokens/depletion.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { type LimitKind, limitKinds, limitName } from './limit-kind.ts'
+import { spentOf } from './settlement.ts'
 
 export interface LimitDependencies {
   state: Database
@@ -25,6 +29,7 @@ export interface LimitDependencies {
   recorder: Recorder
   clock: Clock
   newId: NewId
+  depletion: Pick<DepletionView, 'recalled'>
 }
 
 const idParams = z.strictObject({ id: z.uuid() })
@@ -54,15 +59,28 @@ const recordSchema = (kind: LimitKind) =>
     created_at: z.iso.datetime(),
   })
 
-const recordOf = (kind: LimitKind, named: NameRow, row: Row) => ({
+const recordOf = (kind: LimitKind, named: NameRow, row: Row, settled: ReadonlyMap<string, number>) => ({
   id: named.id,
   name: named.name,
-  ...kind.show(row),
+  ...kind.show(row, settled.get(named.id) ?? 0),
   version: Number(row.version),
   created_at: timestamp(named.created_at),
 })
 
-const list = ({ state, ledger }: LimitDependencies, kind: LimitKind): AnyRoute =>
+/** Nano-dollars booked on the accounts of records at this instant, by their ids. */
+async function settledOf({ ledger, clock }: LimitDependencies, { account }: LimitKind, rows: readonly Row[]) {
+  if (account === null || rows.length === 0) return new Map<string, number>()
+  const now = clock.now()
+  const ids = new Map(rows.map((row) => [account(row, now), String(row.id)]))
+  const booked = await ledger.read<{ account: string; settled: number }>(
+    `select account, ${spentOf('usage_accounts')} as settled from usage_accounts
+     where account in (select value from json_each(?))`,
+    [JSON.stringify([...ids.keys()])],
+  )
+  return new Map(booked.map(({ account: name, settled }) => [ids.get(name) ?? '', settled]))
+}
+
+const list = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
   route({
     method: 'GET',
     path: kind.path,
@@ -72,6 +90,7 @@ const list = ({ state, ledger }: LimitDependencies, kind: LimitKind): AnyRoute =
     query: pageQuery,
     reply: z.object({ [kind.plural]: z.array(recordSchema(kind)), next_cursor: z.string().nullable() }),
     async handle({ query: { limit, cursor } }) {
+      const { state, ledger } = deps
       const query = { list: kind.kind }
       const after = cursor === undefined ? '' : readCursor(cursor, query)
       const found = await ledger.read<NameRow>(
@@ -84,9 +103,10 @@ const list = ({ state, ledger }: LimitDependencies, kind: LimitKind): AnyRoute =
         [JSON.stringify(page.map(({ id }) => id))],
       )
       const byId = new Map(rows.map((row) => [row.id, row]))
+      const settled = await settledOf(deps, kind, rows)
       const records = page.flatMap((named) => {
         const row = byId.get(named.id)
-        return row === undefined ? [] : [recordOf(kind, named, row)]
+        return row === undefined ? [] : [recordOf(kind, named, row, settled)]
       })
       const last = page.at(-1)
       const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.id, query) : null
@@ -139,11 +159,11 @@ const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     access: 'catalog:write',
     params: idParams,
     body: kind.update.extend({ name: limitName.optional() }).strict(),
-    reply: recordSchema(kind),
+    reply: recordSchema(kind).extend(kind.account === null ? {} : { usage: usageSchema }),
     async handle({ principal, params: { id }, body: { name: said, ...fields }, headers, requestId }) {
       const name = limitName.optional().parse(said)
       const { named, row } = await requireLimit(deps, kind, id)
-      requireVersion(headers, row)
+      requireVersion(headers, Number(row.version))
       if (name !== undefined) await requireFreeName(deps, kind, name, id)
       await kind.check(fields, deps.ledger)
       const event = { type: 'catalog.updated', id, name: name ?? named.name, principal, requestId } as const
@@ -153,7 +173,9 @@ const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
         state: [updateRow(kind.table, id, kind.columns(fields), { version: newStateVersion })],
         ledger: name === undefined ? [] : [updateRow(limitNames, id, { name })],
       })
-      return await answer(deps, kind, id)
+      const { reply, headers: tag } = await answer(deps, kind, id)
+      const usage = await usageOf(deps, kind, row)
+      return { reply: { ...reply, ...usage }, headers: tag }
     },
   })
 
@@ -168,11 +190,12 @@ const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     reply: recordSchema(kind),
     async handle({ principal, params: { id }, headers, requestId }) {
       const { named, row } = await requireLimit(deps, kind, id)
-      requireVersion(headers, row)
+      requireVersion(headers, Number(row.version))
       const inUse = kind.inUse?.(id, deps.clock.now())
       if (inUse !== undefined && (await deps.ledger.read(inUse.sql, inUse.args)).length > 0) {
         throw new Failure('conflict', { message: `Tokens in force still name the ${kind.word}: revoke them first` })
       }
+      const unchanged = versionGuard(kind, id, row)
       await deps.recorder.change({
         event: eventOf(deps, kind, {
           type: 'catalog.deleted',
@@ -182,13 +205,28 @@ const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
           requestId,
           details: {},
         }),
-        guard: versionGuard(kind, id, row),
+        // A token may have come to name it meanwhile; the state has every token, in the transaction of the change.
+        guard: inUse === undefined ? unchanged : unlessAny(unchanged, inUse),
         state: [updateRow(kind.table, id, { deleted: 1 }, { version: newStateVersion })],
         ledger: [{ sql: 'delete from limit_names where id = ?', args: [id] }],
       })
-      return { reply: recordOf(kind, named, row) }
+      return { reply: recordOf(kind, named, row, await settledOf(deps, kind, [row])) }
     },
   })
+
+const usageSchema = z
+  .object({
+    used: z.number().describe('US dollars settled in this window'),
+    open: z.number().describe('Held by requests that run, or by gateways that did not answer: may be used yet'),
+  })
+  .describe('How the budget stands when gateways have given back what no request holds')
+
+async function usageOf({ depletion, clock }: LimitDependencies, kind: LimitKind, row: Row) {
+  const account = kind.account?.(row, clock.now())
+  if (account === undefined) return {}
+  const { used = 0, open = 0 } = (await depletion.recalled([account])).get(account) ?? {}
+  return { usage: { used: fromNano(used), open: fromNano(open) } }
+}
 
 const tableName = ({ table }: LimitKind): string => getTableConfig(table).name
 
@@ -207,19 +245,18 @@ async function requireLimit({ state, ledger }: LimitDependencies, kind: LimitKin
 
 async function answer(deps: LimitDependencies, kind: LimitKind, id: string) {
   const { named, row } = await requireLimit(deps, kind, id)
-  return { reply: recordOf(kind, named, row), headers: { etag: `"${row.version}"` } }
-}
-
-/** Throws `version_mismatch` where `If-Match` (RFC 9110 section 13.1.1) names another version than the present one. */
-function requireVersion(headers: Headers, row: Row): void {
-  const sent = headers.get('if-match')
-  if (sent === null || sent.trim() === '*') return
-  if (!sent.split(',').some((tag) => tag.trim() === `"${row.version}"`)) throw new Failure('version_mismatch')
+  const settled = await settledOf(deps, kind, [row])
+  return { reply: recordOf(kind, named, row, settled), headers: { etag: entityTag(Number(row.version)) } }
 }
 
 const versionGuard = (kind: LimitKind, id: string, row: Row) => ({
   sql: `select version = ? and deleted = 0 from ${tableName(kind)} where id = ?`,
   args: [Number(row.version), id],
+})
+
+const unlessAny = (guard: Statement, rows: Statement): Statement => ({
+  sql: `select (${guard.sql}) and not exists (${rows.sql})`,
+  args: [...guard.args, ...rows.args],
 })
 
 async function requireFreeName({ ledger }: LimitDependencies, kind: LimitKind, name: string, own: string | null) {

@@ -5,10 +5,7 @@ import { type GovernedToken, globMatches } from '../tokens/governed.ts'
 import type { AccessPolicy, LimitSet, RateLimit } from './limits.ts'
 import type { RateDemand, RateRefused } from './rate-lane.ts'
 
-type Member = Pick<
-  GovernedToken,
-  'id' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId' | 'accessPolicyIds' | 'rateLimitRpm' | 'rateLimitTpm'
->
+type Member = Pick<GovernedToken, 'id' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId' | 'accessPolicyIds' | 'accounts'>
 
 /** The access policies that a token is attached to. */
 export const accessPoliciesOf = ({ accessPolicyIds }: Member, { accessPolicies }: LimitSet): AccessPolicy[] =>
@@ -23,15 +20,19 @@ export function forbiddenBy(
   return providers === null || providers.includes(model.provider.name) ? null : 'provider'
 }
 
-/** The limits of consumer groups, of access policies, and of the token itself, in this order. */
+/**
+ * The limits of consumer groups, of access policies, of the token itself and of those it was cloned from, in this order.
+ * A token's own are kept by the account it was made with, so that a rotation refills nothing.
+ */
 export function rateDemands(token: Member, limits: LimitSet, facts: RequestFacts): RateDemand[] {
   const tokens = estimatedTokens(facts)
   const demands: RateDemand[] = []
   for (const group of groupsOf(token, limits)) addDemands(demands, `group/${group.id}`, group, tokens)
   for (const policy of accessPoliciesOf(token, limits)) addDemands(demands, `access/${policy.id}`, policy, tokens)
-  if (token.rateLimitRpm !== null || token.rateLimitTpm !== null) {
-    const own = { id: token.id, requestsPerMinute: token.rateLimitRpm, tokensPerMinute: token.rateLimitTpm }
-    addDemands(demands, `token/${token.id}`, own, tokens)
+  for (const { id, rateLimitRpm, rateLimitTpm } of token.accounts) {
+    if (rateLimitRpm === null && rateLimitTpm === null) continue
+    const limit = { id, requestsPerMinute: rateLimitRpm, tokensPerMinute: rateLimitTpm }
+    addDemands(demands, `token/${id}`, limit, tokens)
   }
   return demands
 }
@@ -71,7 +72,7 @@ export function rateFailure({ account, reason, retryAfter }: RateRefused, resour
     const message = `A consumer group of ${resource} has used its ${what} of this minute`
     return new Failure('consumer_group_rate_limit_exceeded', { message, retryAfter })
   }
-  const whose = account.startsWith('token/') ? 'Its own limit' : 'An access policy'
+  const whose = account.startsWith('token/') ? 'Its own limit, or that of its source,' : 'An access policy'
   const message = `${resource} has used its ${what} of this minute: ${whose} allows no more`
   return new Failure('usage_authorization_rate_limited', { message, retryAfter })
 }

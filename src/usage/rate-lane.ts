@@ -95,7 +95,7 @@ export class LaneRates implements Rates {
     const short = this.#firstShort(demands, now)
     if (short === null) return this.#use(demands, now)
     const account = this.#account(short.account, now)
-    if (now < account.deniedUntil) throw this.#refusal(account, 'used', now)
+    if (now < account.deniedUntil) throw this.#refusal(short, 'used', now)
     return this.#wait(demands, signal)
   }
 
@@ -192,9 +192,10 @@ export class LaneRates implements Rates {
     return new Ticket(uses, this.#clock)
   }
 
-  #refusal({ name, slots }: Account, reason: RateRefused['reason'], now: number): RateRefused {
-    const wait = reason === 'used' ? (slots.nextCold(now) ?? deniedForMs) : deniedForMs
-    return new RateRefused(name, reason, Math.max(1, Math.ceil(wait / 1000)))
+  #refusal(short: RateDemand, reason: RateRefused['reason'], now: number): RateRefused {
+    const { slots } = this.#account(short.account, now)
+    const wait = reason === 'used' ? slots.coldIn(this.#shortage(short, now), now) : null
+    return new RateRefused(short.account, reason, Math.max(1, Math.ceil((wait ?? deniedForMs) / 1000)))
   }
 
   #wait(demands: readonly RateDemand[], signal: AbortSignal): Promise<RateTicket> {
@@ -233,9 +234,13 @@ export class LaneRates implements Rates {
     const now = this.#clock.monotonic()
     const want = this.#wanted(account.name)
     const have = Math.max(0, account.slots.available(now))
+    const lacking = Math.max(1, want - have)
+    const { granted } = account.slots
     let refused: RateRefused['reason'] = 'used'
     try {
-      await this.#send([this.#cell(account, Math.max(1, want - have))])
+      await this.#send([this.#cell(account, lacking)])
+      // All that was asked for is no refusal: who still lacks slots lost them to others meanwhile, and is asked for anew.
+      if (account.slots.granted - granted >= lacking) asked.clear()
     } catch {
       // Out of reach, or a message that made no sense: either way nobody can say that there is a slot.
       refused = 'unknown'
@@ -254,7 +259,7 @@ export class LaneRates implements Rates {
       if (short === null) waiting.resolve(this.#use(waiting.demands, now))
       else {
         if (reason === 'used') account.deniedUntil = now + deniedForMs
-        waiting.reject(this.#refusal(account, reason, now))
+        waiting.reject(this.#refusal(short, reason, now))
       }
     }
     this.#askForShort()

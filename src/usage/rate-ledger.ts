@@ -89,6 +89,11 @@ function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell)
     sql: 'update rate_holdings set returned = granted where account = ? and beat_at < ? and returned < granted',
     args: [account, at - lostAfterMs],
   }
+  /** What was put aside and is free again leaves no row behind. */
+  const dropped: Statement = {
+    sql: "delete from rate_holdings where account = ? and lane like '%#%' and returned = granted",
+    args: [account],
+  }
   const setAside: Statement[] = [
     {
       sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, process)
@@ -111,10 +116,10 @@ function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell)
         beat_at = max(beat_at, excluded.beat_at), process = excluded.process`,
     args: [account, lane, granted, Math.min(granted, returned), at, cell.recalled_at, process],
   }
-  return [free, ...setAside, heard]
+  return [free, dropped, ...setAside, heard]
 }
 
-/** Raises what the lane was granted by what is free. */
+/** Raises what the lane was granted by what is free, in whole slots: numbers are bound as reals, and halves are no count. */
 const grant = (lane: string, { account, want }: SlotCell, limit: number): Statement[] =>
   want === 0
     ? []
@@ -125,14 +130,14 @@ const grant = (lane: string, { account, want }: SlotCell, limit: number): Statem
                 coalesce(max(lane <> ?2 and granted > returned), 0) as shared
               from rate_holdings where account = ?1
             ), free as (select ?3 - slots as slots, shared from held)
-            update rate_holdings set granted = granted + (
+            update rate_holdings set granted = cast(granted + (
               select case
                 when slots < 1 then 0
                 when shared = 0 then slots
                 when slots - ?4 < ?3 / 2 then min(slots, ?4)
                 else ?4 + (slots - ?4) / 2
               end from free
-            ) where account = ?1 and lane = ?2`,
+            ) as integer) where account = ?1 and lane = ?2`,
           args: [account, lane, limit, want],
         },
       ]
@@ -142,8 +147,8 @@ const limitQueries: Readonly<Record<string, string>> = {
   'group/tokens': 'select tokens_per_minute as slots from consumer_groups where id = ? and deleted = 0',
   'access/requests': 'select requests_per_minute as slots from access_policies where id = ? and deleted = 0',
   'access/tokens': 'select tokens_per_minute as slots from access_policies where id = ? and deleted = 0',
-  'token/requests': 'select rate_limit_rpm as slots from tokens where id = ? and deleted = 0',
-  'token/tokens': 'select rate_limit_tpm as slots from tokens where id = ? and deleted = 0',
+  'token/requests': 'select rate_limit_rpm as slots from accounts where id = ? and deleted = 0',
+  'token/tokens': 'select rate_limit_tpm as slots from accounts where id = ? and deleted = 0',
 }
 
 /** How many slots a limit has, by the name of its account, `group/<id>/requests`; 0 where there is no such limit. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { slotMinuteMs } from './rate.ts'
-import { type RateDemand, RateRefused, type RateTicket } from './rate-lane.ts'
+import { LaneRates, type RateDemand, RateRefused, type RateTicket } from './rate-lane.ts'
 import { type Fate, promptly, SlotWorld } from './test-slots.ts'
 
 const account = 'group/g/requests'
@@ -83,6 +83,40 @@ test('a refused request gives its slots back, and tokens are corrected to what w
   expect(refused.refused?.reason).toBe('used')
 })
 
+test('a refusal says when as many slots as the request needs are there again', async () => {
+  const inside = world(100)
+  const lane = inside.start('a')
+  const want = (slots: number): RateDemand => ({ account, slots, limit: 100 })
+  await Promise.all([lane.take([want(10)], never), inside.until(inside.now + 100)])
+  await inside.until(inside.now + 20_000)
+  lane.take([want(90)], never)
+  const few = attempt(inside, 'a', [want(5)], [])
+  await inside.until(inside.now + 2500)
+  const many = attempt(inside, 'a', [want(50)], [])
+  await inside.until(inside.now + 2500)
+  expect([few.refused?.retryAfter, many.refused?.retryAfter]).toEqual([40, 58])
+})
+
+test('a request whose slots were taken by another while they were asked for is asked for anew', async () => {
+  let granted = 0
+  const lane = new LaneRates({
+    clock: { monotonic: () => 0 },
+    process: 'p',
+    post: async ([cell]) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      granted = granted === 0 ? 15 : granted + (cell?.want ?? 0)
+      return { cells: [{ account, granted, returned: 0 }] }
+    },
+  })
+  const want = { account, slots: 11, limit: 100 }
+  const first = await lane.take([want], never)
+  const waiting = lane.take([want], never)
+  first.correct(account, 4)
+  expect(lane.take([want], never)).not.toBeInstanceOf(Promise)
+  await waiting
+  expect(granted).toBe(26)
+})
+
 test('of several limits all are taken or none', async () => {
   const inside = new SlotWorld(
     new Map([
@@ -115,6 +149,42 @@ test('without a control plane a lane uses what it holds until that lapses', asyn
   const lapsed = attempt(inside, 'a', [one(100)], passed)
   await inside.until(inside.now + 1000)
   expect([passed.length, lapsed.refused?.reason]).toEqual([2, 'unknown'])
+})
+
+test('processes that came and went leave nothing in the ledger once their slots are cold', async () => {
+  const inside = world(10)
+  const passed: number[] = []
+  for (let index = 0; index < 5; index++) {
+    inside.start('a')
+    attempt(inside, 'a', [one(10)], passed)
+    await inside.until(inside.now + 1000)
+  }
+  await inside.until(inside.now + 120_000)
+  attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 1000)
+  expect(inside.ledger.query('select lane from rate_holdings').all()).toEqual([{ lane: 'a' }])
+})
+
+test('slots that lapsed while they were in use are nobody else’s before they are cold', async () => {
+  const inside = world(10)
+  inside.start('a')
+  inside.start('b')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 100)
+  inside.cut.add('a')
+  await inside.until(inside.now + 29_000)
+  for (let index = 0; index < 9; index++) attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 2000)
+  expect(passed).toHaveLength(10)
+  inside.cut.delete('a')
+  for (let index = 0; index < 10; index++) attempt(inside, 'b', [one(10)], passed)
+  await inside.until(inside.now + 5000)
+  expect(passed).toHaveLength(10)
+  await inside.until(inside.now + 60_000)
+  for (let index = 0; index < 10; index++) attempt(inside, 'b', [one(10)], passed)
+  await inside.until(inside.now + 5000)
+  expect(passed).toHaveLength(20)
 })
 
 test('slots of a lost lane come back when none of them can be hot', async () => {
@@ -219,5 +289,44 @@ test('on a network that loses nothing exactly as many pass as the limit allows, 
       },
     ),
     { numRuns: 25 },
+  )
+}, 60_000)
+
+test('on a network that loses nothing no request of at most what is left is refused, on whichever lane it falls', async () => {
+  const bursts = fc.array(
+    fc.record({
+      wait: fc.integer({ min: 0, max: 1500 }),
+      parts: fc.array(
+        fc.record({ lane: fc.constantFrom(...lanes), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+        {
+          minLength: 1,
+          maxLength: 6,
+        },
+      ),
+    }),
+    { minLength: 1, maxLength: 8 },
+  )
+  const delays = fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 30 })
+  await fc.assert(
+    fc.asyncProperty(bursts, delays, fc.integer({ min: 1, max: 5000 }), async (list, late, limit) => {
+      let messages = 0
+      const next = () => late[messages++ % late.length] ?? 0
+      const inside = world(limit, () => ({ ...promptly, there: next(), back: next() }))
+      for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
+      let rest = limit
+      for (const { wait, parts } of list) {
+        await inside.until(inside.now + wait)
+        const attempts = parts.map(({ lane, share }) => {
+          const slots = Math.max(1, Math.floor((rest / parts.length) * share))
+          if (slots > rest) return null
+          rest -= slots
+          return attempt(inside, lane, [{ account, slots, limit }], [])
+        })
+        await inside.until(inside.now + 2500)
+        for (const made of attempts) if (made !== null) expect(made.refused).toBeNull()
+        for (const made of attempts) if (made !== null) expect(made.ticket).not.toBeNull()
+      }
+    }),
+    { numRuns: 60 },
   )
 }, 60_000)

@@ -38,8 +38,8 @@ export class Slots {
   available(now: number): number {
     this.#cool(now)
     if (now >= this.#validUntil) {
-      // Whoever gave them may give them to others from here on: they are no longer this lane's.
-      this.returned = this.granted
+      // Those in use are said to be returned when they are cold: whoever gave them may give them to others at once.
+      this.returned = Math.max(this.returned, this.granted - this.#used)
       return 0
     }
     return this.granted - this.returned - this.#used
@@ -83,11 +83,17 @@ export class Slots {
     this.#validUntil = Math.max(this.#validUntil, sentAt + slotTtlMs)
   }
 
-  /** Milliseconds until the next slot of this lane is cold again; null where none is in use. */
-  nextCold(now: number): number | null {
+  /** Milliseconds until so many slots more are cold again, or all that are in use; null where none is. */
+  coldIn(count: number, now: number): number | null {
     this.#cool(now)
-    const [first] = this.#steps
-    return first === undefined ? null : first.until - now
+    let cold = 0
+    let until: number | null = null
+    for (const step of this.#steps) {
+      if (cold >= count) break
+      cold += step.count
+      if (step.count > 0) until = step.until
+    }
+    return until === null ? null : until - now
   }
 
   #cool(now: number): void {

@@ -43,8 +43,8 @@ const settle = (amount: number, name = account, by = lane) =>
   ledger.write(settlementStatements({ lane: by, settlements: [{ account: name, amount }], now: 5 }))
 const token = (id: string, accountId: string) => ({
   sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
-    access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id)
-    values (?, 'n', 'p', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', '{}', 'team', 't', 0, 1, ?)`,
+    access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id, max_requests)
+    values (?, 'n', 'p', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', '{}', 'team', 't', 0, 1, ?, 10)`,
   args: [id, accountId],
 })
 const cell = async () => (await cells().cells([account]))[0]
@@ -131,6 +131,14 @@ test('what a crashed host held counts as spent, and that is told', async () => {
   expect(lost).toEqual([[lane, [{ account, amount: 7 }]]])
 })
 
+test('what a crashed host held counts as spent of an account too of which nothing was ever settled', async () => {
+  await grant(9)
+  await greet({ crashed: true })
+  expect(await ledger.read('select account, owner_id, kind, settled from usage_accounts')).toEqual([
+    { account, owner_id: 't', kind: 'requests', settled: 9 },
+  ])
+})
+
 test('a hello that was overtaken changes nothing', async () => {
   expect(await greet({}, 5)).toBe('done')
   await grant(3)
@@ -182,7 +190,8 @@ test('depletion is what is settled, by the account that a rotation keeps', async
     ['t', 'rotated', 'other'].map((id) => ({ id, ...limits })),
   )
   const used = { current_spend: 0, remaining_budget: null, current_requests: 10, remaining_requests: 0 }
-  expect(found.get('rotated')).toEqual({ depletion: used, status: 'request_exhausted' })
-  expect(found.get('t')).toEqual({ depletion: used, status: 'request_exhausted' })
+  const shares = { budget: 0, requests: 1 }
+  expect(found.get('rotated')).toEqual({ depletion: used, shares, status: 'request_exhausted' })
+  expect(found.get('t')).toEqual({ depletion: used, shares, status: 'request_exhausted' })
   expect(found.get('other')).toMatchObject({ depletion: { current_requests: 0, remaining_requests: 10 }, status: null })
 })

@@ -84,15 +84,20 @@ const outstandingBeside = (
     told,
   ])
 
+/** Of an account's name, as account-name.ts reads it. */
+const ownerOf = "iif(c.account like 'token/%', substr(c.account, 7, instr(substr(c.account, 7), '/') - 1), null)"
+const kindOf = `case when c.account like 'token/%/money' then 'money' when c.account like 'token/%/requests' then 'requests'
+  when c.account like 'grant/%' then 'grant' else 'budget' end`
+
 type Greeting = { lane: string; streamId: string; process: string; number: number }
 
 function helloStatements({ lane, streamId, process, number }: Greeting, hello: Hello, told: string): Statement[] {
   const free = { sql: `update usage_cells set returned = granted - settled where ${besideTold}`, args: [lane, told] }
   const lost = [
     {
-      sql: `update usage_accounts set settled = settled + (
-          select granted - returned - settled from usage_cells c where c.account = usage_accounts.account and c.lane = ?1)
-        where account in (select account from usage_cells where ${besideTold})`,
+      sql: `insert into usage_accounts (account, owner_id, kind, settled)
+        select c.account, ${ownerOf}, ${kindOf}, granted - returned - settled from usage_cells c where ${besideTold}
+        on conflict (account) do update set settled = settled + excluded.settled`,
       args: [lane, told],
     },
     { sql: `update usage_cells set settled = granted - returned where ${besideTold}`, args: [lane, told] },

@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import { readAccountName } from './account-name.ts'
 import type { AccountLimit, AccountLimits } from './cell-ledger.ts'
+import { budgetAccount, moneyAccount, requestsAccount } from './demands.ts'
 import { mostHeld } from './lease.ts'
 import type { BudgetWindow } from './limits.ts'
 import { bookedBudget } from './window.ts'
@@ -73,14 +74,34 @@ function sqlOpenLimits(state: Database, clock: Pick<Clock, 'now'>): AccountLimit
   }
 }
 
-/** The accounts whose limits the change of this version was about. */
-export async function limitsChangedAt(state: Database, version: number): Promise<string[]> {
+/** Whether the change of this version was about what tokens may use, or at what price. */
+export async function offerChangedAt(state: Database, version: number): Promise<boolean> {
+  const rows = await state.read(
+    `select 1 from models where version = ?1 union all select 1 from providers where version = ?1
+     union all select 1 from access_policies where version = ?1 limit 1`,
+    [version],
+  )
+  return rows.length > 0
+}
+
+/** What the change of this version was about: accounts whose limits it changed, and those of tokens that it narrowed. */
+export async function accountsChangedAt(
+  state: Database,
+  version: number,
+): Promise<{ limits: string[]; narrowed: string[] }> {
   const accounts = await state.read<{ id: string }>('select id from accounts where version = ?', [version])
   const budgets = await state.read<{ id: string }>('select id from budgets where version = ?', [version])
-  return [
-    ...accounts.flatMap(({ id }) => [`token/${id}/requests`, `token/${id}/money`]),
-    ...budgets.map(({ id }) => `budget/${id}`),
-  ]
+  const tokens = await state.read<{ id: string | null }>(
+    "select account_ids ->> '$[0]' as id from tokens where version = ?",
+    [version],
+  )
+  return {
+    limits: [
+      ...accounts.flatMap(({ id }) => [requestsAccount(id), moneyAccount(id)]),
+      ...budgets.map(({ id }) => budgetAccount(id)),
+    ],
+    narrowed: tokens.flatMap(({ id }) => (id === null ? [] : [moneyAccount(id)])),
+  }
 }
 
 async function readTokens(state: Database, ids: readonly string[]): Promise<Map<string, TokenRow>> {

@@ -8,7 +8,16 @@ import { join } from 'node:path'
 import type { Statement } from '../store/open.ts'
 import { LaneRates } from './rate-lane.ts'
 import { answerSlots } from './rate-ledger.ts'
-import type { SlotCell, SlotsReply } from './rate-wire.ts'
+import { type SlotCell, type SlotsReply, slotsReplySchema, slotsRequestSchema } from './rate-wire.ts'
+
+/** libSQL binds every number as a real, so that divisions have a fraction; this SQLite binds whole ones as integers. */
+const withReals = (sql: string, args: Statement['args']): string => {
+  let plain = 0
+  return sql.replaceAll(/\?(\d*)/g, (parameter, number: string) => {
+    const position = number === '' ? plain++ : Number(number) - 1
+    return typeof args[position] === 'number' ? `cast(${parameter} as real)` : parameter
+  })
+}
 
 const migrations = join(import.meta.dir, '..', 'store', 'migrations')
 
@@ -85,19 +94,22 @@ export class SlotWorld {
     return reply
   }
 
-  #answer(lane: string, cells: readonly SlotCell[]): Promise<SlotsReply> {
+  /** Answers as the route does, which checks what goes either way. */
+  async #answer(lane: string, told: readonly SlotCell[]): Promise<SlotsReply> {
     const { ledger } = this
-    return answerSlots(
+    const { cells } = slotsRequestSchema.parse({ lane: 0, stream_id: crypto.randomUUID(), cells: told })
+    const reply = await answerSlots(
       {
         state: {
           read: async <Shape>(_sql: string, [id]: Statement['args'] = []) =>
             [{ slots: this.#limits.get(String(id)) }] as Shape[],
         },
         ledger: {
-          read: async <Shape>(sql: string, args: Statement['args'] = []) => ledger.query(sql).all(...args) as Shape[],
+          read: async <Shape>(sql: string, args: Statement['args'] = []) =>
+            ledger.query(withReals(sql, args)).all(...args) as Shape[],
           write: async (statements) => {
             ledger.transaction(() => {
-              for (const { sql, args } of statements) ledger.query(sql).run(...args)
+              for (const { sql, args } of statements) ledger.query(withReals(sql, args)).run(...args)
             })()
           },
         },
@@ -109,6 +121,7 @@ export class SlotWorld {
       lane,
       cells,
     )
+    return slotsReplySchema.parse(reply)
   }
 
   #recall(account: string, want: number, lanes: readonly string[], at: number): void {

@@ -4,6 +4,8 @@
  *
  * What is checked at every step is the ledger's own: no account over its limit, no settlement above a grant. What was
  * truly spent is counted apart, at each dispatch, so that a lost record would show.
+ *
+ * Longer than most: a world that fails in all these ways is one state.
  */
 import { silentLog } from '../lib/log.ts'
 import { type Held, type Reservation, UsageRefused } from './allowance.ts'

@@ -1,72 +1,143 @@
-/** Whose events the news of limits are. */
+/** When a limit counts as used up, that it is told once, and whose events the news of limits are. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { rmSync } from 'node:fs'
-import { type Event, eventSchema } from '../events/event.ts'
-import { systemClock } from '../lib/clock.ts'
-import { newId } from '../lib/ids.ts'
-import { migrateLedger, migrateState } from '../store/migrate.ts'
-import { type Database, openDatabase } from '../store/open.ts'
-import { temporaryDirectory } from '../store/test-store.ts'
+import { eventSchema } from '../events/event.ts'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
+import { depletionView } from './depletion.ts'
 import { settlementStatements } from './settlement.ts'
+import { temporaryLimitApi } from './test-limit-api.ts'
 import { UsageNews } from './usage-news.ts'
 
-const account = 'token/t/requests'
 const lane = 'gateway/instance/0'
-let directory: string
-let state: Database
-let ledger: Database
+let made: TemporaryInstallation
 let news: UsageNews
-let events: Event[]
+let call: ReturnType<typeof temporaryLimitApi>
 
+/** A model of a thousand nano-dollars a token of input and as many of output: 2000 for the cheapest request. */
 beforeEach(async () => {
-  directory = temporaryDirectory()
-  state = await openDatabase(`${directory}/state.db`, directory)
-  ledger = await openDatabase(`${directory}/ledger.db`, directory)
-  await migrateState(state)
-  await migrateLedger(ledger)
-  const columns = `id, purpose, principal_type, key_class, roles, policy_ids, access_policy_ids, metadata_trust,
-    owner_kind, owner_id, version`
-  const values = "'t', 'general', 'api_token', 'disposable', '[]', '[]', '[]', 'none', 'user', 'u', 1"
-  await state.write([
+  made = await temporaryInstallation()
+  const { state, ledger, recorder, clock, newId } = made.deps
+  news = new UsageNews({ state, ledger, recorder: () => recorder, clock, newId })
+  call = temporaryLimitApi(made)
+  await addModel('plain', 1)
+})
+afterEach(() => made.store.remove())
+
+async function addModel(id: string, dollars: number): Promise<void> {
+  const price = JSON.stringify({ input_per_million: dollars, output_per_million: dollars })
+  await made.deps.state.write([
     {
-      sql: `insert into tokens (${columns}, hash, user_id, event_team_id, account_ids)
-        values (${values}, 'h', 'u', 'team of u', '[]')`,
+      sql: "insert or ignore into providers (id, name, kind, position, version) values ('p', 'p', 'openai', 1, 1)",
       args: [],
     },
-  ])
-  await ledger.write([
     {
-      sql: `insert into tokens (${columns}, name, token_prefix, metadata, created_at, account_id, max_requests, user_id)
-        values (${values}, 'n', 'p', '{}', 0, 't', 2, 'u')`,
-      args: [],
+      sql: `insert into models (id, provider_id, price, created_at, version)
+        values (?, 'p', ?, 0, (select coalesce(max(version), 0) + 1 from models))`,
+      args: [id, price],
     },
-    { sql: 'insert into usage_cells (account, lane, granted) values (?, ?, 1)', args: [account, lane] },
   ])
-  events = []
-  news = new UsageNews({
-    ...{ state, ledger, clock: systemClock, newId },
-    recorder: () => ({
-      async change({ event, ledger: statements }) {
-        await ledger.write(statements)
-        events.push(eventSchema.parse(event))
-        return { head: { version: 1, nonce: '', history: '' } }
-      },
-      append: async () => undefined,
-      settle: async () => undefined,
-    }),
-  })
+}
+
+async function addToken(limits: object): Promise<{ id: string; account: string }> {
+  const token = await call('POST', '/v1/tokens', { name: 't', purpose: 'general', ...limits })
+  expect(token.status).toBe(201)
+  return { id: token.json.id, account: `token/${token.json.id}/${'max_budget' in limits ? 'money' : 'requests'}` }
+}
+
+const settled = (account: string, amount: number, owner: string) =>
+  made.deps.ledger.write([
+    {
+      sql: "insert into usage_accounts (account, owner_id, kind, settled) values (?, ?, iif(? like '%/money', 'money', 'requests'), ?)",
+      args: [account, owner, account, amount],
+    },
+  ])
+
+async function status(id: string, maxBudget: number | null): Promise<string | null> {
+  const found = await depletionView(made.deps.ledger, async () => undefined).read([
+    { id, maxBudget, maxRequests: null },
+  ])
+  return found.get(id)?.status ?? null
+}
+
+const told = () =>
+  made.deps.ledger.read(
+    "select body ->> '$.details.token_id' as token from events where event_type = 'token.exhausted'",
+  )
+
+test('a budget is used up when what is left cannot pay one token each way of the cheapest model, and that is told once', async () => {
+  const { id, account } = await addToken({ max_budget: 0.01 })
+  await settled(account, 10_000_000 - 2000, id)
+  await news.used([account])
+  expect([await status(id, 10_000_000), await told()]).toEqual([null, []])
+  await made.deps.ledger.write([{ sql: 'update usage_accounts set settled = settled + 1', args: [] }])
+  await news.used([account])
+  await news.used([account])
+  expect([await status(id, 10_000_000), await told()]).toEqual(['budget_exhausted', [{ token: id }]])
 })
-afterEach(() => {
-  state.close()
-  ledger.close()
-  rmSync(directory, { recursive: true, force: true })
+
+test('a budget that pays for no request at all is used up from the start', async () => {
+  const { id, account } = await addToken({ max_budget: 0.000001999 })
+  await news.used([account])
+  expect([await status(id, 1999), await told()]).toEqual(['budget_exhausted', [{ token: id }]])
 })
+
+test('what the token may use is what counts, and a cheaper model makes a budget usable again', async () => {
+  await addModel('dear', 1000)
+  const { id, account } = await addToken({ max_budget: 0.0001, bindings: { model_filter: ['dear*'] } })
+  await news.used([account])
+  expect(await status(id, 100_000)).toBe('budget_exhausted')
+  await addModel('another', 1)
+  await news.offerChanged()
+  expect(await status(id, 100_000)).toBe('budget_exhausted')
+  await addModel('dearest-of-names', 1)
+  await news.offerChanged()
+  expect(await status(id, 100_000)).toBeNull()
+})
+
+test('a limit counts as it stands in the state, also before the ledger has heard of its change', async () => {
+  const { id, account } = await addToken({ max_requests: 10 })
+  await settled(account, 4, id)
+  await made.deps.state.write([{ sql: 'update accounts set max_requests = 4', args: [] }])
+  await news.used([account])
+  expect(await told()).toEqual([{ token: id }])
+})
+
+test('what a former process did not come to tell is told at the next start', async () => {
+  const { id, account } = await addToken({ max_requests: 3 })
+  await settled(account, 3, id)
+  await news.lookForUsedUp()
+  expect(await told()).toEqual([{ token: id }])
+})
+
+async function newsTold() {
+  const rows = await made.deps.ledger.read<{ body: string }>(
+    `select body from events where event_type in ('token.exhausted', 'usage.bound_violated', 'usage.lease_lost')
+     order by event_id`,
+  )
+  return rows.map(({ body }) => eventSchema.parse(JSON.parse(body)))
+}
+
+const granted = (account: string, amount: number) =>
+  made.deps.ledger.write([
+    { sql: 'insert into usage_cells (account, lane, granted) values (?, ?, ?)', args: [account, lane, amount] },
+  ])
+const claimed = (account: string, amount: number) =>
+  made.deps.ledger.write(settlementStatements({ lane, settlements: [{ account, amount }], now: 5 }))
 
 test('a limit that is used up, and one that was passed, are told as events of the token, caused by no call', async () => {
-  await ledger.write(settlementStatements({ lane, settlements: [{ account, amount: 3 }], now: 5 }))
+  const { id, account } = await addToken({ max_requests: 2 })
+  const whose = { user_id: 'u', event_team_id: 'team of u', key_class: 'disposable' }
+  await made.deps.state.write([
+    {
+      sql: 'update tokens set user_id = ?, event_team_id = ?, key_class = ? where id = ?',
+      args: [...Object.values(whose), id],
+    },
+  ])
+  await granted(account, 1)
+  await claimed(account, 3)
   await news.used([account])
+  const events = await newsTold()
   const { event_attribution: attribution } = events[0] ?? {}
-  expect(attribution).toMatchObject({ token_id: 't', team_id: 'team of u', user_id: 'u', key_class: 'disposable' })
+  expect(attribution).toMatchObject({ token_id: id, team_id: 'team of u', user_id: 'u', key_class: 'disposable' })
   expect(events).toMatchObject([
     { event_type: 'token.exhausted', request_id: null, details: { used: 3, allowed: 2 } },
     { event_type: 'usage.bound_violated', request_id: null, event_attribution: attribution, details: { amount: 2 } },
@@ -74,8 +145,19 @@ test('a limit that is used up, and one that was passed, are told as events of th
 })
 
 test('what a lane lost is told as an event of its gateway', async () => {
-  await news.lost(lane, [{ account, amount: 1 }])
-  expect(events).toMatchObject([
+  await news.lost(lane, [{ account: 'token/t/requests', amount: 1 }])
+  expect(await newsTold()).toMatchObject([
     { event_type: 'usage.lease_lost', request_id: null, event_attribution: { gateway_id: 'gateway' } },
   ])
+})
+
+test('what was charged beyond all grants is spent: it is looked for, and a budget that it used up stays so', async () => {
+  const { id, account } = await addToken({ max_budget: 0.01 })
+  await granted(account, 1)
+  await claimed(account, 10_000_000)
+  await news.lookForUsedUp()
+  expect([await status(id, 10_000_000), await told()]).toEqual(['budget_exhausted', [{ token: id }]])
+  await addModel('another', 1)
+  await news.offerChanged()
+  expect(await status(id, 10_000_000)).toBe('budget_exhausted')
 })

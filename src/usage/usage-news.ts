@@ -2,6 +2,7 @@
  * Events about limits, each once: an account of a token is used up; a lane claimed more than it had been granted; what a
  * lane held is lost. Each is recorded in the transaction that marks it as told.
  */
+import { z } from 'zod'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { Attribution, EventType } from '../events/event.ts'
 import type { Recorder } from '../events/recorder.ts'
@@ -12,6 +13,8 @@ import { fromNano } from '../lib/money.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { anonymous } from '../tokens/principal.ts'
 import { readAccountName } from './account-name.ts'
+import { type CatalogOffer, catalogOffer } from './catalog-offer.ts'
+import { cheapestRequest, type Spender } from './cheapest-request.ts'
 import { spentOf } from './settlement.ts'
 import type { Losses } from './sql-ledger.ts'
 
@@ -21,23 +24,30 @@ export interface UsageNewsOptions {
   recorder(): Recorder
   clock: Clock
   newId: NewId
-  /**
-   * Nano-dollars of one input and one output token of the cheapest model that each of these tokens may use: with less
-   * left its budget is used up (protocols section 2, rule 18). Without it only nothing is too little.
-   */
-  cheapest?(tokenIds: readonly string[]): Promise<ReadonlyMap<string, number>>
 }
 
-interface UsedRow {
+/** A token's account as the state has it, with what the token may use. */
+interface LimitRow {
+  id: string
+  max_requests: number | null
+  max_budget: number | null
+  provider: string | null
+  model_filter: string | null
+  access_policy_ids: string | null
+}
+
+interface UsedAccount {
   account: string
   kind: 'money' | 'requests'
+  /** With what was charged beyond all grants, which is as spent. */
   settled: number
-  owner_id: string
   allowed: number
+  owner: LimitRow
 }
 
 /** A lane that has not beaten for so long is given up. */
 const lostAfterMs = 86_400_000
+const accountsAtOnce = 500
 
 type About = Partial<Attribution>
 
@@ -46,29 +56,104 @@ const ofLane = (lane: string): About => ({ gateway_id: lane.split('/')[0] ?? nul
 
 export class UsageNews {
   readonly #options: UsageNewsOptions
+  readonly #offer: () => Promise<CatalogOffer>
+  #lookedForUsedUp = false
 
   constructor(options: UsageNewsOptions) {
     this.#options = options
+    this.#offer = catalogOffer(options.state, options.clock)
   }
 
-  /** Something was used of these accounts, or their limits have changed. */
+  /**
+   * Something was used of these accounts, or their limits have changed. A budget is used up when what is left cannot pay
+   * the cheapest request that its token may make (protocols section 2, rule 18), whether or not it ever paid for one.
+   */
   async used(accounts: readonly string[]): Promise<void> {
     if (accounts.length === 0) return
-    const list = JSON.stringify(accounts)
-    const rows = await this.#options.ledger.read<UsedRow>(
-      `select u.account, u.kind, ${spentOf('u')} as settled, u.owner_id,
-         min(iif(u.kind = 'money', t.max_budget, t.max_requests)) as allowed
-       from usage_accounts u join tokens t on t.account_id = u.owner_id
-       where u.account in (select value from json_each(?)) and u.exhausted_at is null
-       group by u.account having allowed is not null`,
-      [list],
+    const limited = await this.#unexhausted(accounts)
+    const floor = await this.#floors(limited)
+    for (const used of limited) if (used.allowed - used.settled < floor(used)) await this.#exhausted(used)
+    await this.#violated(JSON.stringify(accounts))
+  }
+
+  /** Models or prices have changed: a budget that was too small for any of them may pay for one now. */
+  async offerChanged(): Promise<void> {
+    for (let after: string | null = ''; after !== null; ) after = await this.#reopenPayable(after)
+  }
+
+  /** Looks at some accounts that are used up, by name; gives the last, or null where no more follow. */
+  async #reopenPayable(after: string): Promise<string | null> {
+    const { state, ledger } = this.#options
+    const rows = await ledger.read<{ account: string; owner_id: string; settled: number }>(
+      `select account, owner_id, ${spentOf('usage_accounts')} as settled from usage_accounts
+       where account > ? and kind = 'money' and exhausted_at is not null order by account limit ?`,
+      [after, accountsAtOnce],
     )
-    const floors = (await this.#options.cheapest?.(rows.map((row) => row.owner_id))) ?? new Map<string, number>()
-    for (const row of rows) {
-      const least = row.kind === 'money' ? Math.max(1, floors.get(row.owner_id) ?? 1) : 1
-      if (row.allowed - row.settled < least) await this.#exhausted(row)
+    const owners = rows.map((row) => row.owner_id)
+    const limits = await readLimits(state, owners)
+    const used = rows.flatMap(({ account, owner_id: id, settled }): UsedAccount[] => {
+      const owner = limits.get(id)
+      const allowed = owner?.max_budget ?? Number.POSITIVE_INFINITY
+      return owner === undefined ? [] : [{ account, kind: 'money', settled, allowed, owner }]
+    })
+    const floor = await this.#floors(used)
+    const payable = used.filter((each) => each.allowed - each.settled >= floor(each)).map(({ account }) => account)
+    if (payable.length > 0) {
+      const sql = 'update usage_accounts set exhausted_at = null where account in (select value from json_each(?))'
+      await ledger.write([{ sql, args: [JSON.stringify(payable)] }])
     }
-    await this.#violated(list)
+    return rows.length < accountsAtOnce ? null : (rows.at(-1)?.account ?? null)
+  }
+
+  /** What must be left of an account so that it is not used up. */
+  async #floors(accounts: readonly UsedAccount[]): Promise<(used: UsedAccount) => number> {
+    if (accounts.every(({ kind }) => kind === 'requests')) return () => 1
+    const offer = await this.#offer()
+    const known = new Map<string, number>()
+    return ({ kind, owner }) => {
+      if (kind === 'requests') return 1
+      const profile = JSON.stringify([owner.provider, owner.model_filter, owner.access_policy_ids])
+      const floor = known.get(profile) ?? Math.max(1, cheapestRequest(spenderOf(owner, offer), offer) ?? 1)
+      known.set(profile, floor)
+      return floor
+    }
+  }
+
+  /** Those of these accounts that have a limit and are not yet known to be used up. */
+  async #unexhausted(accounts: readonly string[]): Promise<UsedAccount[]> {
+    const { state, ledger } = this.#options
+    const named = accounts.flatMap((account) => {
+      const { kind, id } = readAccountName(account) ?? {}
+      return kind === 'money' || kind === 'requests' ? [{ account, kind, id: id ?? '' }] : []
+    })
+    const limits = await readLimits(
+      state,
+      named.map(({ id }) => id),
+    )
+    const rows = await ledger.read<{ account: string; settled: number; exhausted_at: number | null }>(
+      `select account, ${spentOf('usage_accounts')} as settled, exhausted_at from usage_accounts
+       where account in (select value from json_each(?))`,
+      [JSON.stringify(accounts)],
+    )
+    const known = new Map(rows.map((row) => [row.account, row]))
+    return named.flatMap(({ account, kind, id }) => {
+      const owner = limits.get(id)
+      const allowed = kind === 'money' ? owner?.max_budget : owner?.max_requests
+      const { settled = 0, exhausted_at: exhaustedAt = null } = known.get(account) ?? {}
+      if (owner === undefined || allowed === undefined || allowed === null || exhaustedAt !== null) return []
+      return [{ account, kind, settled, allowed, owner }]
+    })
+  }
+
+  /** Once in this process: what was used up when a former one ended before it could say so. */
+  async lookForUsedUp(): Promise<void> {
+    if (this.#lookedForUsedUp) return
+    const rows = await this.#options.ledger.read<{ account: string }>(
+      `select distinct u.account from usage_accounts u join tokens t on t.account_id = u.owner_id
+       where u.exhausted_at is null and ${spentOf('u')} >= iif(u.kind = 'money', t.max_budget, t.max_requests)`,
+    )
+    await this.used(rows.map(({ account }) => account))
+    this.#lookedForUsedUp = true
   }
 
   /** A crash of a lane's host has cost these amounts. */
@@ -97,18 +182,19 @@ export class UsageNews {
     }
   }
 
-  async #exhausted({ account, kind, settled, allowed, owner_id: tokenId }: UsedRow): Promise<void> {
+  async #exhausted({ account, kind, settled, allowed, owner }: UsedAccount): Promise<void> {
     const said = (amount: number) => (kind === 'money' ? fromNano(amount) : amount)
-    const details = { token_id: tokenId, limit: kind === 'money' ? 'max_budget' : 'max_requests' }
+    const details = { token_id: owner.id, limit: kind === 'money' ? 'max_budget' : 'max_requests' }
     await this.#record(
       'token.exhausted',
       kind === 'money' ? 'tokens.budget_exhausted' : 'tokens.request_limit_exhausted',
       { ...details, used: said(settled), allowed: said(allowed) },
       [
-        guard('not exists (select 1 from usage_accounts where account = ? and exhausted_at is null)', [account]),
+        guard('exists (select 1 from usage_accounts where account = ? and exhausted_at is not null)', [account]),
         {
-          sql: 'update usage_accounts set exhausted_at = ? where account = ?',
-          args: [this.#options.clock.now(), account],
+          sql: `insert into usage_accounts (account, owner_id, kind, exhausted_at) values (?, ?, ?, ?)
+            on conflict (account) do update set exhausted_at = excluded.exhausted_at`,
+          args: [account, owner.id, kind, this.#options.clock.now()],
         },
       ],
       await this.#ofToken(account),
@@ -172,4 +258,26 @@ export class UsageNews {
 const guard = (broken: string, args: Statement['args']): Statement => ({
   sql: `insert into guards (holds) select 0 where ${broken}`,
   args,
+})
+
+/** By the account's id, which is that of the token it was made with. */
+async function readLimits(state: Database, ids: readonly string[]): Promise<Map<string, LimitRow>> {
+  if (ids.length === 0) return new Map()
+  const rows = await state.read<LimitRow>(
+    `select a.id, a.max_requests, a.max_budget, t.provider, t.model_filter, t.access_policy_ids
+     from accounts a left join tokens t on t.id = a.id
+     where a.deleted = 0 and a.id in (select value from json_each(?))`,
+    [JSON.stringify([...new Set(ids)])],
+  )
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+const stringsSchema = z.array(z.string())
+
+const strings = (text: string | null): string[] | null => (text === null ? null : stringsSchema.parse(JSON.parse(text)))
+
+const spenderOf = (row: LimitRow, { accessPolicies }: CatalogOffer): Spender => ({
+  provider: row.provider,
+  modelFilter: strings(row.model_filter),
+  accessPolicies: (strings(row.access_policy_ids) ?? []).flatMap((id) => accessPolicies.get(id) ?? []),
 })

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, createToken, expectAnswer, installation } from '../client.ts'
-import { eventually } from '../eventually.ts'
+import { eventually, until } from '../eventually.ts'
 import { chatStream } from '../fakes/chat.ts'
 import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
@@ -115,6 +115,35 @@ test('of 50 requests at once the budget pays what it can, and what is booked is 
   })
   expect(booked).toHaveLength(answered.length)
   expect(booked.reduce((sum, { amount }) => sum + amount, 0)).toBe(used)
+})
+
+test('a budget that pays for no request of any model the token may use is used up from the start', async () => {
+  const bindings = { provider: 'simulator' }
+  const { id } = await createToken(gatehouse, { max_budget: 1.9 * tokenPrice, bindings })
+  const { id: enough } = await createToken(gatehouse, { max_budget: 2 * tokenPrice, bindings })
+  const tokenSchema = z.looseObject({ id: z.string(), status: z.string() })
+  const read = async (token: string) => expectAnswer(await api(gatehouse, `/v1/tokens/${token}`), 200, tokenSchema)
+  await until('it shows as used up', async () => (await read(id)).status === 'budget_exhausted')
+  expect((await read(enough)).status).toBe('active')
+  const page = z.looseObject({ tokens: z.array(tokenSchema) })
+  const { tokens } = expectAnswer(await api(gatehouse, '/v1/tokens?status=budget_exhausted'), 200, page)
+  expect(tokens.map((token) => token.id)).toContain(id)
+  const alerts = JSON.stringify((await api(gatehouse, '/v1/tokens/alerts')).body)
+  expect([alerts.includes(id), alerts.includes(enough)]).toEqual([true, false])
+  const told = eventsInLedger(gatehouse).filter(({ event_type: type }) => type === 'token.exhausted')
+  expect(told.filter(({ details }) => details?.token_id === id)).toHaveLength(1)
+})
+
+test('who lowers a limit is told what is used of it and what a running request still holds', async () => {
+  upstream.when('gpt-4o-mini', { ...streamReply(), stop: { after: 'nothing', by: 'stall' } })
+  const { id, token_value: token } = await createToken(gatehouse, { max_requests: 10 })
+  const abort = new AbortController()
+  const running = ask('chat/completions', token, { body: { model: 'gpt-4o-mini' }, signal: abort.signal })
+  running.catch(() => undefined)
+  await until('the request is with the provider', () => upstream.running() === 1)
+  const lowered = await api(gatehouse, `/v1/tokens/${id}`, { method: 'PATCH', body: { max_requests: 5 } })
+  abort.abort()
+  expect(lowered.body).toMatchObject({ usage: { requests: { used: 0, open: 1 }, budget: null } })
 })
 
 test('a budget of a team with a window refuses with Retry-After', async () => {

@@ -1,25 +1,26 @@
 /** Limits a minute and prices from outside: what callers are told, on one gateway and on three. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
+import { createdToken } from '../answers.ts'
 import { api, chat, createToken, expectAnswer, installation } from '../client.ts'
 import { chatAnswer } from '../fakes/chat.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream } from '../fakes/upstream.ts'
 import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
+import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
 import { eventsOfRequest, outcomesOf } from '../recorded.ts'
-import { type Sidecar, startSidecar } from '../sidecars.ts'
 
 setDefaultTimeout(60_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse
-const sidecars: Sidecar[] = []
+const more: MoreGateway[] = []
 
 beforeAll(async () => {
   upstream = await startFakeUpstream()
   gatehouse = await startGatehouse({ upstream })
 }, 240_000)
 afterAll(async () => {
-  await Promise.all(sidecars.map((sidecar) => sidecar.kill()))
+  await Promise.all(more.map((gateway) => gateway[Symbol.asyncDispose]()))
   await gatehouse?.stop()
   await upstream?.close()
 })
@@ -32,6 +33,15 @@ async function refusal(answer: Response) {
   const { error } = refusalSchema.parse(await answer.json())
   return { status: answer.status, code: error.code, type: error.type, message: error.message }
 }
+
+/** The gateway of the installation and two beside it, started once. */
+async function threeGateways(): Promise<Gatehouse[]> {
+  while (more.length < 2) more.push(await startMoreGateway(gatehouse, `more-${more.length}`))
+  return [gatehouse, ...more.map(({ url }) => ({ ...gatehouse, gatewayUrl: url }))]
+}
+
+const derive = async (id: string, how: 'clone' | 'rotate', body: object = {}) =>
+  expectAnswer(await api(gatehouse, `/v1/tokens/${id}/${how}`, { body }), 201, createdToken)
 
 test('a consumer group answers 429 with Retry-After, an access policy 503, and the provider sees neither', async () => {
   const { teamId } = await installation(gatehouse)
@@ -61,10 +71,9 @@ test('a consumer group answers 429 with Retry-After, an access policy 503, and t
 })
 
 test('a limit of 100 requests a minute lets exactly 100 of 500 through on three gateways at once', async () => {
-  for (let index = 0; index < 2; index++) sidecars.push(await startSidecar(gatehouse))
+  const gateways = await threeGateways()
   const policy = await make('/v1/access-policies', { name: 'shared', requests_per_minute: 100 })
   const { token_value: token } = await createToken(gatehouse, { access_policy_ids: [policy.id] })
-  const gateways = [gatehouse, ...sidecars.map(({ gatewayUrl }) => ({ ...gatehouse, gatewayUrl }))]
   const ask = async (index: number) => {
     const answer = await chat(gateways[index % 3] ?? gatehouse, { token })
     await answer.text()
@@ -73,6 +82,38 @@ test('a limit of 100 requests a minute lets exactly 100 of 500 through on three 
   const statuses = await Promise.all(Array.from({ length: 500 }, (_, index) => ask(index)))
   const count = (status: number) => statuses.filter((each) => each === status).length
   expect([count(200), count(503)]).toEqual([100, 400])
+})
+
+test("a rotation renews no limit a minute, and clones draw on their source's, in all exactly what it allows", async () => {
+  const gateways = await threeGateways()
+  const source = await createToken(gatehouse, { rate_limit_rpm: 7 })
+  const clones = [await derive(source.id, 'clone'), await derive(source.id, 'clone', { rate_limit_rpm: 2 })]
+  const rotated = await derive(source.id, 'rotate', { grace_period_seconds: 600 })
+  const again = [await derive(clones[0]?.id ?? '', 'rotate', { grace_period_seconds: 600 })]
+  const late = await derive(rotated.id, 'clone')
+  const tokens = [source, ...clones, rotated, ...again, late]
+  const ask = async (index: number) => {
+    const token = tokens[index % tokens.length] ?? source
+    const answer = await chat(gateways[index % 3] ?? gatehouse, { token: token.token_value })
+    await answer.text()
+    return answer.status
+  }
+  const statuses = await Promise.all(Array.from({ length: 10 * tokens.length }, (_, index) => ask(index)))
+  const count = (status: number) => statuses.filter((each) => each === status).length
+  expect([count(200), count(503)]).toEqual([7, 10 * tokens.length - 7])
+  const { token_value: last } = await derive(rotated.id, 'rotate')
+  expect((await chat(gatehouse, { token: last })).status).toBe(503)
+})
+
+test('a limit a minute that an update lowers holds for the clones too', async () => {
+  const source = await createToken(gatehouse, { rate_limit_rpm: 100 })
+  const clone = await derive(source.id, 'clone')
+  expect((await chat(gatehouse, { token: clone.token_value })).status).toBe(200)
+  const lowered = await api(gatehouse, `/v1/tokens/${source.id}`, { method: 'PATCH', body: { rate_limit_rpm: 2 } })
+  expect(lowered.status).toBe(200)
+  const statuses: number[] = []
+  for (let index = 0; index < 3; index++) statuses.push((await chat(gatehouse, { token: clone.token_value })).status)
+  expect(statuses).toEqual([200, 503, 503])
 })
 
 test('an answer is priced by the embedded table, to the nano-dollar, and says who pays', async () => {

@@ -104,3 +104,21 @@ test('without the setting it is called at no address inside', async () => {
   })
   expect(asked).toBe(0)
 })
+
+test('whoever may only read policies cannot have a webhook of their own called', async () => {
+  const auditor = await createToken(gatehouse, { roles: ['auditor'] })
+  const body = {
+    policies: [
+      {
+        name: 'mine',
+        kind: 'webhook',
+        stages: ['pre_request'],
+        config: { url: 'http://127.0.0.1:9/', timeout_ms: 10 },
+      },
+    ],
+    request: { model: 'm', messages: [] },
+  }
+  const refused = await api(gatehouse, '/v1/policies/test', { body, token: auditor.token_value })
+  expect([refused.status, refused.body]).toMatchObject([403, { error: { param: 'policies.0' } }])
+  expect((await api(gatehouse, '/v1/policies/test', { body })).status).toBe(200)
+})

@@ -1,15 +1,14 @@
 /** Limits on many gateways at once, from outside: what is accepted is exactly what the limit allows. */
-import { Database } from 'bun:sqlite'
 import { afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { join } from 'node:path'
-import { api, chat, createToken } from '../client.ts'
+import { createdToken } from '../answers.ts'
+import { api, chat, createToken, expectAnswer } from '../client.ts'
 import { until } from '../eventually.ts'
 import { executable } from '../executable.ts'
 import { type Call, type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
 import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
 import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
 import { signal } from '../processes.ts'
-import { eventsInLedger } from '../recorded.ts'
+import { eventsInLedger, sumsOf } from '../recorded.ts'
 
 setDefaultTimeout(90_000)
 
@@ -49,22 +48,7 @@ const sendMany = (token: string, count: number, model = 'fake-model'): Promise<n
 
 const count = (statuses: readonly number[], status: number): number => statuses.filter((each) => each === status).length
 
-interface Sums {
-  settled: number
-  outstanding: number
-}
-
-/** The cells of an account, summed from the ledger's file. */
-function sums(account: string): Sums {
-  using ledger = new Database(join(gatehouse.dataDirectory, 'ledger.db'), { readonly: true })
-  const row = ledger
-    .query<Sums, [string]>(
-      `select coalesce(sum(settled), 0) as settled, coalesce(sum(granted - returned - settled), 0) as outstanding
-       from usage_cells where account = ?`,
-    )
-    .get(account)
-  return row ?? { settled: 0, outstanding: 0 }
-}
+const sums = (account: string) => sumsOf(gatehouse, account)
 
 const slow = (call: Call) => ({
   ...(call.body.toString().includes('"stream":true') ? streamReply() : jsonReply()),
@@ -94,6 +78,7 @@ test('a limit that is lowered holds from then on, on every gateway', async () =>
   expect(count(await sendMany(token.token_value, 30), 200)).toBe(30)
   const lowered = await api(gatehouse, `/v1/tokens/${token.id}`, { method: 'PATCH', body: { max_requests: 40 } })
   expect(lowered.status).toBe(200)
+  expect(lowered.body).toMatchObject({ usage: { requests: { used: 30, open: 0 }, budget: null } })
   const statuses = await sendMany(token.token_value, 60)
   await until('all is given back', () => sums(account).outstanding === 0)
   expect(30 + count(statuses, 200)).toBe(40)
@@ -121,14 +106,24 @@ test('kills of a gateway and of the control plane in the middle lose no request 
   expect(upstream.calls.length).toBeLessThanOrEqual(100)
 })
 
-test('money is never spent beyond the budget, and what is left can be had', async () => {
-  upstream.when('gpt-4o-mini', slow)
-  const token = await createToken(gatehouse, { max_budget: 0.0005 })
-  const statuses = await sendMany(token.token_value, 150, 'gpt-4o-mini')
-  expect(count(statuses, 200) + count(statuses, 402)).toBe(150)
-  const account = `token/${token.id}/money`
-  await until('all is given back', () => sums(account).outstanding === 0)
-  const { settled } = sums(account)
-  expect(settled).toBeGreaterThan(0)
-  expect(settled).toBeLessThanOrEqual(500_000)
+test('when its source is used up a clone is shown and validated as what its requests are told', async () => {
+  const source = await createToken(gatehouse, { max_requests: 2 })
+  const made = await api(gatehouse, `/v1/tokens/${source.id}/clone`, { body: {} })
+  const clone = expectAnswer(made, 201, createdToken)
+  const shown = async () => {
+    const { body: record } = await api(gatehouse, `/v1/tokens/${clone.id}`)
+    const { body: validation } = await api(gatehouse, '/v1/tokens/validate', { body: { token: clone.token_value } })
+    const listed = await api(gatehouse, '/v1/tokens?status=request_exhausted')
+    return { record, validation, listed: JSON.stringify(listed.body).includes(clone.id) }
+  }
+  expect(await shown()).toMatchObject({ record: { status: 'active' }, validation: { valid: true }, listed: false })
+  expect(count(await sendMany(source.token_value, 3), 200)).toBe(2)
+  expect(await sendMany(clone.token_value, 2)).toEqual([429, 429])
+  const usedUp = {
+    record: { status: 'request_exhausted', depletion: { current_requests: 0, remaining_requests: 2 } },
+    validation: { valid: false, reason: 'request_exhausted' },
+    listed: true,
+  }
+  await until('the clone is shown as used up', async () => (await shown()).listed)
+  expect(await shown()).toMatchObject(usedUp)
 })

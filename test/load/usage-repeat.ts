@@ -8,7 +8,7 @@ const [modelRuns = '5000', repeats = '20'] = process.argv.slice(2)
 
 for (const { args, environment } of [
   { args: ['src/usage/protocol.test.ts'], environment: { USAGE_MODEL_RUNS: modelRuns } },
-  { args: ['--rerun-each', repeats, 'test/behaviour/usage.test.ts'], environment: {} },
+  { args: ['--rerun-each', repeats, 'test/behaviour/usage.test.ts', 'test/behaviour/money.test.ts'], environment: {} },
 ]) {
   const child = Bun.spawn([process.execPath, 'test', ...args], {
     env: { ...process.env, ...environment },

@@ -10,6 +10,6 @@ export const audit = policyKind({
   config: z.strictObject({ reason_code: reasonCode.default('policy.audit').describe('What the result says') }),
   compile: (config) => {
     const mark = { verdict: 'allow', reasonCode: config.reason_code, targets: [] } as const
-    return { form: 'whole', consider: () => mark }
+    return { form: 'whole', mark, consider: () => mark }
   },
 })

@@ -26,12 +26,16 @@ export const jsonSchema = policyKind({
     const validate = compiled(schema)
     return {
       form: 'whole',
-      consider({ body, texts }): Decision | null {
+      consider({ context, body, texts }): Decision | null {
+        // A provider's refusal is no answer that could have this form.
+        if (context.response !== null && context.response.status >= 400n) return null
         const values =
           appliesTo === 'body'
             ? [{ name: 'body', valid: validate(body) }]
             : texts
-                .filter(({ kind }) => kind === (appliesTo === 'text' ? 'content' : 'tool_arguments'))
+                .filter(({ kind, role }) =>
+                  appliesTo === 'text' ? kind === 'content' && role !== null : kind === appliesTo,
+                )
                 .map(({ member, text }) => ({ name: member, valid: isValid(validate, text) }))
         const targets = values.filter(({ valid }) => !valid).map(({ name }) => name)
         if (targets.length === 0) return null

@@ -70,6 +70,8 @@ export interface WholePolicy {
   readonly form: 'whole'
   /** What it says; null where it has nothing to say. Must not wait unless it needs to. */
   consider(subject: Subject, tools: PolicyTools): Decision | null | Promise<Decision | null>
+  /** What it says whatever it is shown, where that lets everything pass: nothing has to wait for it. */
+  readonly mark?: Decision & { verdict: 'allow' }
   /** Whether a fallback may be served by this model; absent: by any. */
   allowsModel?(model: { id: string; provider: string }): boolean
 }

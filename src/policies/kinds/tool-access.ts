@@ -4,8 +4,8 @@
  */
 import { z } from 'zod'
 import { globMatches } from '../../tokens/governed.ts'
-import { toolName } from '../context.ts'
-import { type Decision, everyStage, policyKind } from './kind.ts'
+import { namesOfTool, toolName } from '../context.ts'
+import { type Change, type Decision, everyStage, policyKind } from './kind.ts'
 
 const globs = z.array(z.string().min(1).max(200)).max(1000)
 
@@ -44,18 +44,35 @@ export const toolAccess = policyKind({
   },
 })
 
-/** The request without those tools; without any, `tool_choice` has nothing to choose from and goes too. */
-function without(body: Readonly<Record<string, unknown>> | null, isAllowed: (name: string) => boolean) {
-  const tools = Array.isArray(body?.tools) ? body.tools : []
-  const left = tools.filter((tool: unknown) => isAllowed(toolName(tool) ?? ''))
-  const chosen = chosenTool(body?.tool_choice)
-  const changes = [{ member: 'tools', value: left.length === 0 ? undefined : left }]
-  const choiceGone = body?.tool_choice !== undefined && (left.length === 0 || (chosen !== null && !isAllowed(chosen)))
-  return choiceGone ? [...changes, { member: 'tool_choice', value: undefined }] : changes
+/** The request without those tools; without any, the choice among them has nothing to choose from and goes too. */
+const without = (body: Readonly<Record<string, unknown>> | null, isAllowed: (name: string) => boolean): Change[] =>
+  (
+    [
+      ['tools', 'tool_choice'],
+      ['functions', 'function_call'],
+    ] as const
+  ).flatMap(([member, choice]) => withoutOf(body?.[member], { member, choice, chosen: body?.[choice] }, isAllowed))
+
+function withoutOf(
+  offered: unknown,
+  { member, choice, chosen }: { member: string; choice: string; chosen: unknown },
+  isAllowed: (name: string) => boolean,
+): Change[] {
+  if (!Array.isArray(offered)) return []
+  const left = offered.filter((tool: unknown) => namesOfTool(tool).every(isAllowed))
+  if (left.length === offered.length) return []
+  const name = chosenTool(chosen)
+  const choiceGone = chosen !== undefined && (left.length === 0 || (name !== null && !isAllowed(name)))
+  return [
+    { member, value: left.length === 0 ? undefined : left },
+    ...(choiceGone ? [{ member: choice, value: undefined }] : []),
+  ]
 }
 
 /** The one tool that the model was told to call; null where it may choose. */
 const chosenTool = (choice: unknown): string | null =>
-  typeof choice === 'object' && choice !== null && 'type' in choice && choice.type !== 'auto' && choice.type !== 'any'
+  typeof choice === 'object' &&
+  choice !== null &&
+  !('type' in choice && (choice.type === 'auto' || choice.type === 'any'))
     ? toolName(choice)
     : null

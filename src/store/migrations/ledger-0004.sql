@@ -11,9 +11,9 @@ create table usage_cells (
 );
 create index usage_cells_lane on usage_cells (lane);
 
--- The sum of an account's cells, and what has been said of it. `owner_id` is the token account's own id.
--- least that a request of it can cost: with less than that left the account is used up. `refused` is what lanes claimed
--- beyond what they had been granted.
+-- The sum of an account's cells, and what has been said of it. `owner_id` is the token account's own id. With less left
+-- than the least that a request of it can cost, the account is used up, for good. `refused` is what lanes claimed beyond
+-- what they had been granted.
 create table usage_accounts (
   account text primary key,
   owner_id text,
@@ -45,3 +45,21 @@ update tokens set account_id = (
   select id from former where rotated_from is null
 );
 create index tokens_account on tokens (account_id);
+
+-- The accounts that a clone draws on beside its own: those of its source, and of that one's. A rotation keeps them.
+create table source_accounts (
+  token_id text not null,
+  account_id text not null,
+  primary key (token_id, account_id)
+);
+create index source_accounts_account on source_accounts (account_id, token_id);
+insert into source_accounts
+with recursive lineage (token_id, former_id) as (
+  select id, coalesce(rotated_from, source_token_id) from tokens where coalesce(rotated_from, source_token_id) is not null
+  union
+  select l.token_id, coalesce(t.rotated_from, t.source_token_id) from lineage l join tokens t on t.id = l.former_id
+  where coalesce(t.rotated_from, t.source_token_id) is not null
+)
+select distinct l.token_id, former.account_id
+from lineage l join tokens t on t.id = l.token_id join tokens former on former.id = l.former_id
+where former.account_id <> t.account_id;

@@ -1,11 +1,11 @@
-/** What `provider`, `model` and `gateway` share: their calls, and the flags that become fields of a record. */
+/** What the commands about kinds of records share: their calls, and the flags that become fields of a record. */
 import { Failure } from '../src/failure.ts'
 import { command, type Leaf } from './command.ts'
-import { connect, pageFlags, pageSchema, recordFlags, recordSchema, showPage, showRecord } from './record.ts'
+import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from './record.ts'
 import type { Terminal } from './terminal.ts'
 import { readCount } from './token-scope.ts'
 
-export interface CatalogResource {
+export interface Resource {
   /** `provider` */
   one: string
   /** The field of a page: `providers`. */
@@ -21,30 +21,29 @@ export const clearFlag = {
   clear: { type: 'string', description: 'Take a field back to its default (repeatable)', valueHint: 'FIELD' },
 } as const
 
-export const recordPath = ({ path }: CatalogResource, id: string): string => `${path}/${encodeURIComponent(id)}`
+export const recordPath = ({ path }: Resource, id: string): string => `${path}/${encodeURIComponent(id)}`
 
-export const listOf = (resource: CatalogResource, terminal: Terminal): Leaf =>
+export const listOf = (resource: Resource, terminal: Terminal): Leaf =>
   command({
-    about: `List ${resource.of}`,
+    about: `List ${resource.of.replaceAll('_', ' ')}`,
     args: { ...pageFlags, ...recordFlags },
     async run(flags) {
-      const { limit, cursor, json } = flags
-      const page = await connect(flags, terminal).json({ path: resource.path, query: { limit, cursor } }, pageSchema)
-      await showPage(page, { of: resource.of, fields: resource.fields, json, terminal })
+      const { path, of, fields } = resource
+      const page = await connect(flags, terminal).json({ path, query: pageQuery(flags) }, pageSchema)
+      await showPage(page, { of, fields, json: flags.json, terminal })
     },
   })
 
-export const getOf = (resource: CatalogResource, terminal: Terminal): Leaf =>
+export const getOf = (resource: Resource, terminal: Terminal): Leaf =>
   command({
     about: `Show one ${resource.one}`,
     args: { ...idArgument, ...recordFlags },
     async run(flags) {
-      const found = await connect(flags, terminal).json({ path: recordPath(resource, flags.id) }, recordSchema)
-      await showRecord(found, flags.json, terminal)
+      await sendRecord({ path: recordPath(resource, flags.id) }, flags, terminal)
     },
   })
 
-export const deleteOf = (resource: CatalogResource, about: string, terminal: Terminal): Leaf =>
+export const deleteOf = (resource: Resource, about: string, terminal: Terminal): Leaf =>
   command({
     about,
     args: {
@@ -56,8 +55,7 @@ export const deleteOf = (resource: CatalogResource, about: string, terminal: Ter
       if (!flags.yes) {
         throw new Failure('usage', { message: 'Deleting cannot be undone: repeat the command with --yes' })
       }
-      const request = { method: 'DELETE', path: recordPath(resource, flags.id) } as const
-      await showRecord(await connect(flags, terminal).json(request, recordSchema), flags.json, terminal)
+      await sendRecord({ method: 'DELETE', path: recordPath(resource, flags.id) }, flags, terminal)
     },
   })
 

@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createRecorder } from '../events/change.ts'
+import { type Event, nobody } from '../events/event.ts'
+import { openTestDatabases, type TestDatabases, testEvent } from '../events/test-ledger.ts'
+import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { silentLog } from '../lib/log.ts'
+import { anonymous, type Principal } from '../tokens/principal.ts'
+import { arrivalStatements, type QueueDependencies, settleQueue } from './arrivals.ts'
+import { escalationRecord, listEscalations } from './escalation.ts'
+
+let databases: TestDatabases
+let deps: QueueDependencies
+
+beforeAll(async () => {
+  databases = await openTestDatabases()
+  const { state, ledger } = databases
+  const migration = new URL('../store/migrations/ledger-0005.sql', import.meta.url)
+  await ledger.client.executeMultiple(await Bun.file(migration).text())
+  await ledger.client.executeMultiple('create table if not exists tokens (id text primary key, name text)')
+  const recorder = createRecorder({ state, ledger, announce: () => undefined, clock: systemClock, log: silentLog })
+  deps = { ledger, recorder, clock: systemClock, newId, settings: { escalation_expiry_seconds: 60 } }
+})
+afterAll(() => databases.remove())
+
+const asking = (id: string, digest: string, details: object = {}): Event =>
+  testEvent({
+    event_type: 'decision',
+    verdict: 'approval_required',
+    reason_code: 'a.b',
+    event_attribution: { ...nobody, token_id: 'token-1' },
+    details: {
+      targets: ['messages: TERM'],
+      escalation: {
+        id,
+        policy_id: '0197a8b0-0000-7000-8000-000000000001',
+        policy_version: 1,
+        digest,
+        route: 'POST /v1/chat/completions',
+        family: 'chat',
+        model: 'm',
+        provider: 'p',
+      },
+      ...details,
+    },
+  })
+
+const arrive = (events: readonly Event[]) => databases.ledger.write(arrivalStatements(events, Date.now()))
+
+async function queue() {
+  await settleQueue(deps)
+  const owner: Principal = { ...anonymous, kind: 'session', roles: ['owner'] }
+  const filters = { status: undefined, since: null, before: null, limit: 100 }
+  const rows = await listEscalations(databases.ledger, owner, filters, Date.now())
+  return rows.map((row) => escalationRecord(row, Date.now()))
+}
+
+test('what a gateway says twice, or says wrongly, keeps nothing else waiting', async () => {
+  const [first, second] = [newId(), newId()]
+  await arrive([asking(first, 'd-1')])
+  expect(await queue()).toMatchObject([{ id: first, attempts: 1, request: { targets: ['messages: TERM'] } }])
+  await arrive([asking(first, 'd-2'), asking(second, 'd-3', { targets: { not: 'a list' } })])
+  expect(await queue()).toMatchObject([
+    { id: second, request: { digest: 'd-3', targets: [] } },
+    { id: first, attempts: 1 },
+  ])
+  expect(await databases.ledger.read('select * from escalation_arrivals')).toEqual([])
+})

@@ -1,0 +1,107 @@
+/**
+ * A streamed answer as it has come so far, for policies that look at the whole of it: each text as the provider sent it
+ * and as it leaves, texts that come in no pieces, and the tools that are called.
+ */
+import type { FrameText, StreamReader, TextKind, TextSlot } from '../dialects/dialect.ts'
+import { parseObject } from '../dialects/json-value.ts'
+import type { SseFrame } from '../lib/sse.ts'
+import { streamedTools } from './streamed-tools.ts'
+
+/** One text that comes in pieces. */
+interface Streamed {
+  readonly kind: TextKind
+  came: string
+  sent: string
+}
+
+export class CollectedAnswer {
+  readonly #texts = new Map<string, Streamed>()
+  /** Texts that came whole, by what they say: most are a channel's once more, some come in no other way. */
+  readonly #wholes = new Map<string, { member: string; kind: TextKind; sent: string }>()
+  readonly #tools = new Set<string>()
+
+  noteTools({ data }: SseFrame): void {
+    if (data !== null) for (const name of streamedTools(parseObject(data))) this.#tools.add(name)
+  }
+
+  tools(): string[] {
+    return [...this.#tools]
+  }
+
+  /** The reader, with every text noted as it came and as it leaves. */
+  reading(reader: StreamReader): Pick<StreamReader, 'open' | 'delta'> {
+    return {
+      open: (frame) => {
+        const opened = reader.open(frame)
+        return opened === null ? null : this.#watched(opened)
+      },
+      delta: (channel, text) => {
+        const known = this.#texts.get(channel)
+        if (known !== undefined) known.sent += text
+        return reader.delta(channel, text)
+      },
+    }
+  }
+
+  /**
+   * The texts that came, or those that leave: first what was streamed, then what stands nowhere among that. Beside a
+   * text nobody knows whose words they are.
+   */
+  slots(which: 'came' | 'sent'): TextSlot[] {
+    const streamed = [...this.#texts].map(([member, text]) =>
+      slotOf({ member, kind: text.kind, role: 'assistant', text: text[which] }),
+    )
+    const known = new Set([...this.#texts.values()].map(({ came }) => came))
+    const others = [...this.#wholes]
+      .filter(([text]) => !known.has(text))
+      .map(([came, { member, kind, sent }]) => {
+        const role = kind === 'content' ? null : 'assistant'
+        return slotOf({ member, kind, role, text: which === 'came' ? came : sent })
+      })
+    return [...streamed, ...others]
+  }
+
+  clear(): void {
+    this.#texts.clear()
+    this.#wholes.clear()
+    this.#tools.clear()
+  }
+
+  #watched(opened: FrameText): FrameText {
+    const sent = new Map<number, string>()
+    const pieces = opened.pieces.map((piece, index) => {
+      const { channel, kind, text, whole } = piece
+      if (!whole) this.#streamed(channel, kind).came += text
+      else this.#wholes.set(text, { member: channel, kind, sent: text })
+      const replace = (instead: string) => {
+        sent.set(index, instead)
+        piece.replace(instead)
+      }
+      return { channel, kind, text, whole, replace }
+    })
+    const bytes = () => {
+      for (const [index, { channel, kind, text, whole }] of pieces.entries()) {
+        const passed = sent.get(index) ?? text
+        const known = whole ? this.#wholes.get(text) : this.#streamed(channel, kind)
+        if (known !== undefined) known.sent = whole ? passed : known.sent + passed
+      }
+      return opened.bytes()
+    }
+    return { pieces, ends: opened.ends, bytes }
+  }
+
+  #streamed(channel: string, kind: TextKind): Streamed {
+    const known = this.#texts.get(channel)
+    if (known !== undefined) return known
+    const made: Streamed = { kind, came: '', sent: '' }
+    this.#texts.set(channel, made)
+    return made
+  }
+}
+
+const slotOf = (text: Omit<TextSlot, 'replace'>): TextSlot => ({
+  ...text,
+  replace() {
+    throw new Error('A streamed answer cannot be rewritten as a whole')
+  },
+})

@@ -1,0 +1,28 @@
+import { expect, test } from 'bun:test'
+import { settableClock } from '../members/test-installation.ts'
+import { LaneAccounts } from './lane-accounts.ts'
+
+const ledgerHasAll = { lastEvent: 0, acknowledged: 0, sent: 1 }
+
+test('an account that was refused is forgotten when the refusal is over', () => {
+  const clock = settableClock()
+  const accounts = new LaneAccounts(clock)
+  accounts.refuse(accounts.get('token/t/requests'), 1, null)
+  accounts.forget(ledgerHasAll)
+  expect(accounts.size).toBe(1)
+  clock.advance(60_000)
+  accounts.forget(ledgerHasAll)
+  expect(accounts.size).toBe(0)
+})
+
+test('what is held asks for a word with the control plane long before it lapses', () => {
+  const clock = settableClock()
+  const accounts = new LaneAccounts(clock)
+  accounts.contact(clock.monotonic())
+  clock.advance(6000)
+  expect(accounts.needsContact).toBe(false)
+  accounts.adopt({ account: 'token/t/requests', rounds: 0, granted: 3, returned: 0, settled: 0 }, 1)
+  expect(accounts.needsContact).toBe(true)
+  accounts.contact(clock.monotonic())
+  expect(accounts.needsContact).toBe(false)
+})

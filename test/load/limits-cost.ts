@@ -1,0 +1,71 @@
+/**
+ * What limits cost on the hot path: `bun test/load/limits-cost.ts [seconds a round] [rounds]`. The same requests by a
+ * token without limits, by ones with each kind of limit, and by one with all, in alternating rounds; printed are requests
+ * a second and their ratio to those without limits.
+ */
+import { join } from 'node:path'
+import { z } from 'zod'
+import { api, createToken, expectAnswer } from '../client.ts'
+import { eventually } from '../eventually.ts'
+import { collect, startGatehouse } from '../harness.ts'
+import { generator, saturate } from './saturation.ts'
+import { median, requestBody, requestHeaders, type Target } from './target.ts'
+
+const [seconds = '4', rounds = '5'] = process.argv.slice(2)
+const connections = 16
+
+const upstream = Bun.spawn([process.execPath, join(import.meta.dir, 'mock-upstream.ts')], { stdout: 'pipe' })
+const said = collect(upstream.stdout)
+const upstreamUrl = await eventually(() => String(JSON.parse(said()).url))
+await using gatehouse = await startGatehouse({ upstream: { baseUrl: `${upstreamUrl}/v1` } })
+
+const page = z.looseObject({ providers: z.array(z.looseObject({ id: z.uuid(), name: z.string() })) })
+const { providers } = expectAnswer(await api(gatehouse, '/v1/catalog/providers'), 200, page)
+const body = {
+  id: 'bench-model',
+  provider_id: providers.find(({ name }) => name === 'openai')?.id,
+  price: { input_per_million: 1, output_per_million: 1 },
+  max_output_tokens: 100,
+}
+expectAnswer(await api(gatehouse, '/v1/catalog/models', { body }), 201, z.looseObject({}))
+
+const kinds: Readonly<Record<string, object>> = {
+  'no limit': {},
+  requests: { max_requests: 1_000_000_000 },
+  money: { max_budget: 1_000_000 },
+  'a minute': { rate_limit_rpm: 100_000_000 },
+  all: { max_requests: 1_000_000_000, max_budget: 1_000_000, rate_limit_rpm: 100_000_000 },
+}
+const targets: Target[] = []
+for (const [name, limits] of Object.entries(kinds)) {
+  const { token_value: token } = await createToken(gatehouse, limits)
+  const target = { name, token, url: `${gatehouse.gatewayUrl}/v1/chat/completions` }
+  await eventually(async () => {
+    const answer = await fetch(target.url, {
+      method: 'POST',
+      headers: requestHeaders(target),
+      body: requestBody(false),
+    })
+    if (!answer.ok) throw new Error(`${name}: ${answer.status} ${await answer.text()}`)
+  })
+  await saturate(target, connections, 1)
+  targets.push(target)
+}
+
+const measured = new Map(targets.map(({ name }): [string, { rate: number; failed: number }[]] => [name, []]))
+for (let round = 0; round < Number(rounds); round++) {
+  // Each is the first of a round in its turn: a machine may slow down while it is busy.
+  for (const target of [...targets.slice(round % targets.length), ...targets.slice(0, round % targets.length)]) {
+    const { requestsPerSecond: rate, failed } = await saturate(target, connections, Number(seconds))
+    measured.get(target.name)?.push({ rate, failed })
+  }
+}
+upstream.kill()
+
+const rateOf = (name: string): number => median((measured.get(name) ?? []).map(({ rate }) => rate))
+console.log(`${rounds} rounds of ${seconds} s, ${connections} connections, by ${generator}`)
+for (const [name, results] of measured) {
+  const failed = results.reduce((sum, result) => sum + result.failed, 0)
+  const ratio = (rateOf(name) / rateOf('no limit')).toFixed(2)
+  console.log(`${name.padEnd(10)} ${rateOf(name).toFixed(0).padStart(7)} /s  ${ratio}  ${failed} failed`)
+}
