@@ -2,6 +2,7 @@
 import type { Event } from '../events/event.ts'
 import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
+import { plainName } from '../usage/lease.ts'
 import { settlementStatements } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { accountsChangedAt, offerChangedAt, sqlLimits } from '../usage/sql-limits.ts'
@@ -63,6 +64,9 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
     settled(events) {
       const accounts = new Set(settlementsOf(events).map(({ account }) => account))
       if (accounts.size > 0) news.used([...accounts]).catch(failed)
+      // Such accounts are closed: what lanes still have of them is called back.
+      const violated = settlementsOf(events.filter(({ details }) => details?.bound_violated === true))
+      authority.changed([...new Set(violated.map(({ account }) => plainName(account)))])
     },
     announced(version) {
       look(version).catch(failed)

@@ -113,7 +113,16 @@ export const eventsReplySchema = z.object({ seq: z.number().int(), digest: z.str
 
 const amount = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
 const accountName = z.string().max(128)
-const cellTotals = z.object({ account: accountName, granted: amount, returned: amount, settled: amount })
+const cellTotals = z.object({
+  account: accountName,
+  rounds: amount,
+  granted: amount,
+  returned: amount,
+  settled: amount,
+})
+
+/** Whatever is asked, it is answered by itself: one ask that nothing can answer must not fail the others. */
+const asked = z.number().min(0)
 
 /** usage/lease.ts says what these mean. */
 export const leasesRequestSchema = z.strictObject({
@@ -123,7 +132,7 @@ export const leasesRequestSchema = z.strictObject({
   number: amount,
   hello: z.strictObject({ through: amount, crashed: z.boolean() }).nullable(),
   asks: z.array(
-    z.strictObject({ account: accountName, want: amount, min: amount, waited: amount, tight: z.boolean() }),
+    z.strictObject({ account: z.string(), want: asked, min: asked, waited: z.number(), tight: z.boolean() }),
   ),
   cells: z.array(cellTotals.extend({ open: amount })),
 })
@@ -141,7 +150,7 @@ export const leasesReplySchema = z.object({
   ),
   denials: z.array(
     z.object({
-      account: accountName,
+      account: z.string(),
       reason: z.enum(['exhausted', 'held', 'unknown']),
       retry_after: z.number().nullable(),
     }),

@@ -38,7 +38,7 @@ async function start(
   })
   Object.assign(running.lane, { allowances })
   running.lane.catalog.push(...models)
-  const accounts = [{ id: 't', maxRequests: 5, maxBudget: 1, rateLimitRpm: null, rateLimitTpm: null }]
+  const accounts = [{ id: 't', maxRequests: 5, maxBudget: 10_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
   const secret = running.lane.addToken({ accounts, ...token })
   return (body: unknown = question, signal?: AbortSignal) =>
     running.chat(body, { secret, ...(signal ? { signal } : {}) })
@@ -90,6 +90,20 @@ describe('a request of a token with a budget', () => {
     expect(response.headers.get('x-service-max-output-tokens')).toBe(`${limit}`)
     expect(JSON.parse(running.seen[0]?.body ?? '')).toMatchObject({ max_tokens: limit })
     expect(lastOutcome()?.details).toMatchObject({ max_output_tokens: limit })
+  })
+
+  test('never asks for more of a limit than there can be, and is refused unasked where that is too little', async () => {
+    const allowances = new TestAllowances({})
+    const ask = await start(answered, { allowances, models: [testModel({ id: 'gpt-test', price })] })
+    expect((await ask({ ...question, max_tokens: 1e12 })).status).toBe(200)
+    const held = running.lane.journal.opened.values().next().value?.settlements
+    expect(held).toContainEqual({ account: 'token/t/money', amount: 10_000_000_000 })
+    const refused = await ask({ ...question, max_tokens: 1e12, n: 1e12 })
+    expect([refused.status, await refused.json()]).toMatchObject([
+      402,
+      { error: { code: 'usage_authorization_budget_exceeded' } },
+    ])
+    expect(allowances.reserved).toBe(1)
   })
 
   test('is bounded by what a policy made of it, not by what came', async () => {

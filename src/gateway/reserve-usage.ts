@@ -14,7 +14,16 @@ import { asFailure, Failure } from '../failure.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
 import { affordableOutput, boundedCost, boundOf, type CostBound } from '../usage/bound.ts'
-import { countsMoney, moneyAccounts, requestDemands, spendOwnerOf, usageFailure } from '../usage/demands.ts'
+import {
+  countsMoney,
+  type MoneyAccount,
+  moneyAccounts,
+  requestDemands,
+  spendOwnerOf,
+  usageFailure,
+} from '../usage/demands.ts'
+import { mostAsked } from '../usage/lease.ts'
+import { windowAt } from '../usage/window.ts'
 import { lookAtToken } from './authenticate.ts'
 import { editBody } from './body-edits.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
@@ -46,7 +55,7 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const accounts = moneyAccounts(token, view.limits, view.gateway.spendOwner)
   if (accounts.length === 0 && demands.length === 0) return
   const paths = accounts.length === 0 ? [] : boundPaths(exchange)
-  demands.push(...moneyDemands(exchange, accounts, paths))
+  demands.push(...moneyDemands(exchange, gateway, accounts, paths))
   return hold(exchange, gateway, demands, paths)
 }
 
@@ -72,12 +81,29 @@ function bodyToBound({ rewritten, body, members, edits }: Exchange): Uint8Array 
   return rewritten ? editBody(given(body), given(members), edits) : given(body)
 }
 
-function moneyDemands(exchange: Exchange, accounts: readonly string[], paths: readonly BoundedPath[]): Demand[] {
+/** Of no limit more is asked than it ever has; what even the whole of one could not pay is refused without asking. */
+function moneyDemands(
+  exchange: Exchange,
+  gateway: Gateway,
+  accounts: readonly MoneyAccount[],
+  paths: readonly BoundedPath[],
+): Demand[] {
   const [first] = paths
   if (first === undefined) return []
   const want = Math.max(...paths.map(({ bound }) => boundedCost(bound, bound.most)))
   const least = limitMembers(exchange).length === 0 ? first.bound.most : first.bound.least
-  return accounts.map((account) => ({ account, want, min: boundedCost(first.bound, least) }))
+  const min = boundedCost(first.bound, least)
+  const now = gateway.clock.now()
+  return accounts.map(({ account, limit, window }) => {
+    const most = Math.min(limit, mostAsked)
+    if (min > most) {
+      const end = windowAt(window, now)?.end ?? null
+      // As the control plane would say it.
+      const refused = new UsageRefused(account, 'exhausted', end === null ? null : Math.ceil((end - now) / 1000))
+      throw failureOf(refused, given(exchange.token), gateway)
+    }
+    return { account, want: Math.min(want, most), min }
+  })
 }
 
 function hold(

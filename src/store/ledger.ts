@@ -157,6 +157,7 @@ export const usageCells = sqliteTable(
     granted: integer('granted').notNull().default(0),
     returned: integer('returned').notNull().default(0),
     settled: integer('settled').notNull().default(0),
+    rounds: integer('rounds').notNull().default(0),
   },
   (table) => [primaryKey({ columns: [table.account, table.lane] })],
 )
@@ -179,6 +180,7 @@ export const usageAccounts = sqliteTable('usage_accounts', {
   refused: integer('refused').notNull().default(0),
   refusedTold: integer('refused_told').notNull().default(0),
   closedAt: integer('closed_at'),
+  excess: integer('excess').notNull().default(0),
 })
 
 export const secrets = sqliteTable('secrets', {

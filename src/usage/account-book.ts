@@ -1,6 +1,6 @@
 /** Cells of the ledger as one decision sees them: as read, and with what the decision raises. */
 import type { LedgerCell, Raise } from './cell-ledger.ts'
-import { outstanding } from './lease.ts'
+import { type CellTotals, inRound, outstanding, roundSize } from './lease.ts'
 
 export class AccountBook {
   readonly #accounts = new Map<string, Map<string, LedgerCell>>()
@@ -8,7 +8,7 @@ export class AccountBook {
   readonly #granted = new Set<string>()
 
   constructor(cells: readonly LedgerCell[]) {
-    for (const cell of cells) this.#lanes(cell.account).set(cell.lane, { ...cell })
+    for (const cell of cells) this.#lanes(cell.account).set(cell.lane, fromLatestRound({ ...cell }))
   }
 
   cell(account: string, lane: string): LedgerCell | null {
@@ -38,10 +38,13 @@ export class AccountBook {
   }
 
   /** Takes in what a lane says to have returned: never more than what is outstanding. */
-  returned(account: string, lane: string, total: number): void {
-    const cell = this.cell(account, lane)
-    if (cell === null || total <= cell.returned) return
+  returned(lane: string, told: CellTotals): void {
+    const cell = this.cell(told.account, lane)
+    if (cell === null) return
+    const total = inRound(told, cell.rounds).returned
+    if (total <= cell.returned) return
     cell.returned = Math.min(total, cell.returned + Math.max(0, outstanding(cell)))
+    fromLatestRound(cell)
     this.#raise(cell)
   }
 
@@ -54,14 +57,14 @@ export class AccountBook {
     return this.#granted
   }
 
-  #raise({ account, lane, granted, returned }: LedgerCell): void {
-    this.#raised.set(`${lane} ${account}`, { account, lane, granted, returned })
+  #raise({ account, lane, rounds, granted, returned }: LedgerCell): void {
+    this.#raised.set(`${lane} ${account}`, { account, lane, rounds, granted, returned })
   }
 
   #own(account: string, lane: string): LedgerCell {
     const known = this.cell(account, lane)
     if (known !== null) return known
-    const fresh = { account, lane, granted: 0, returned: 0, settled: 0 }
+    const fresh = { account, lane, rounds: 0, granted: 0, returned: 0, settled: 0 }
     this.#lanes(account).set(lane, fresh)
     return fresh
   }
@@ -73,4 +76,13 @@ export class AccountBook {
     this.#accounts.set(account, fresh)
     return fresh
   }
+}
+
+/** Takes whole rounds off what was granted and came back, so that both stay exact however often that happens. */
+function fromLatestRound(cell: LedgerCell): LedgerCell {
+  const ended = Math.floor(cell.returned / roundSize)
+  cell.rounds += ended
+  cell.granted -= ended * roundSize
+  cell.returned -= ended * roundSize
+  return cell
 }

@@ -1,6 +1,7 @@
 /** Grants to lanes from a real ledger: sizes, bindings, what is called back, and what a restored ledger is told. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
+import { leasesRequestSchema } from '../fleet/wire.ts'
 import { systemClock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log.ts'
 import { ledgerMigrations, migrate } from '../store/migrate.ts'
@@ -94,7 +95,7 @@ test('where little is left the others are asked first, and what they return is g
   expect(await send('two', { asks: [ask(4)] })).toMatchObject({ grants: [], later: [account] })
   expect(recalls).toContain('one')
   const waiting = send('two', { asks: [ask(4, true)] })
-  await send('one', { cells: [{ account, granted: 10, returned: 7, settled: 1, open: 2 }] })
+  await send('one', { cells: [{ account, rounds: 0, granted: 10, returned: 7, settled: 1, open: 2 }] })
   expect(await waiting).toMatchObject({ grants: [{ account, tight: true, partial: false }] })
   expect(await held()).toEqual([
     { lane: 'one', granted: 10, returned: 7 },
@@ -108,8 +109,25 @@ test('a limit that is used up is refused at once', async () => {
   await greet('two')
   await send('one', { asks: [ask(3)] })
   const waiting = send('two', { asks: [ask(1, true)] })
-  await send('one', { cells: [{ account, granted: 3, returned: 0, settled: 0, open: 3 }] })
+  await send('one', { cells: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0, open: 3 }] })
   expect(await waiting).toMatchObject({ denials: [{ account, reason: 'exhausted' }] })
+})
+
+test('an ask that no limit can answer is refused by itself, and the others of its message are granted', async () => {
+  await greet('one')
+  const asks = [
+    { ...ask(2 ** 60), account: 'token/large/requests' },
+    { ...ask(1e24), account: 'token/larger/requests', min: 1e24 },
+    { ...ask(1.5), account: 'token/part/requests' },
+    ask(1),
+  ]
+  limit = 9e15
+  const { grants, denials } = await send('one', { asks: leasesRequestSchema.shape.asks.parse(asks) })
+  expect(grants.map((grant) => grant.account)).toEqual(['token/large/requests', account])
+  expect(denials.map((denial) => [denial.account, denial.reason])).toEqual([
+    ['token/larger/requests', 'exhausted'],
+    ['token/part/requests', 'exhausted'],
+  ])
 })
 
 test('a message that comes twice grants once', async () => {
@@ -134,8 +152,8 @@ test('what is granted by a limit that is lowered at that moment is called back o
 })
 
 test('a restored ledger hears of grants that it has forgotten, up to the limit', async () => {
-  await greet('one', [{ account, granted: 60, returned: 10, settled: 0, open: 0 }])
-  await greet('two', [{ account, granted: 60, returned: 0, settled: 0, open: 0 }])
+  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
   expect(await held()).toEqual([{ lane: 'one', granted: 60, returned: 10 }])
 })
 
@@ -155,7 +173,7 @@ test('a lane that would have more than half does not get it past those who wait'
   await greet('one')
   await greet('two')
   await send('one', { asks: [ask(20, true)] })
-  const known = { account, granted: 20, returned: 0, settled: 0, open: 0 }
+  const known = { account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }
   const waiting = send('two', { asks: [{ ...ask(90, true), min: 90 }] })
   await Bun.sleep(20)
   expect(await send('one', { asks: [ask(40)], cells: [known] })).toMatchObject({ grants: [], later: [account] })
@@ -172,10 +190,11 @@ test('two lanes that want all share it, and one request that needs more than hal
     { lane: 'one', granted: 50, returned: 0 },
     { lane: 'two', granted: 50, returned: 0 },
   ])
-  const back = (lane: string) => send(lane, { cells: [{ account, granted: 50, returned: 50, settled: 0, open: 0 }] })
+  const back = (lane: string) =>
+    send(lane, { cells: [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }] })
   await Promise.all([back('one'), back('two')])
   const large = { ...ask(60, true), min: 60 }
-  const known = [{ account, granted: 50, returned: 50, settled: 0, open: 0 }]
+  const known = [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }]
   const first = send('one', { asks: [large], cells: known })
   void send('two', { asks: [large], cells: known }).catch(() => undefined)
   expect(await first).toMatchObject({ grants: [{ partial: false }] })

@@ -26,7 +26,8 @@ import {
   toReply,
   type Waiting,
 } from './grant-turn.ts'
-import { type LeaseReply, type LeaseRequest, outstanding, plainName, recallWaitMs } from './lease.ts'
+import { noCell } from './lane-cell.ts'
+import { grantedBeyond, type LeaseReply, type LeaseRequest, outstanding, plainName, recallWaitMs } from './lease.ts'
 import { MessageNumbers } from './message-numbers.ts'
 import { RecallAnswers } from './recall-answers.ts'
 
@@ -193,18 +194,20 @@ export class Authority {
    */
   async #remember({ caller, request }: Call): Promise<void> {
     const { ledger, limits } = this.#options
-    const told = request.cells.filter(({ granted }) => granted > 0)
+    const told = request.cells.filter(({ granted, rounds }) => granted > 0 || rounds > 0)
     if (told.length === 0) return
     const book = new AccountBook(await ledger.cells(told.map(({ account }) => account)))
-    const forgotten = told.filter(({ account, granted }) => granted > (book.cell(account, caller.lane)?.granted ?? 0))
+    const forgotten = told.filter(
+      (cell) => grantedBeyond(cell, book.cell(cell.account, caller.lane) ?? noCell(cell.account)) > 0,
+    )
     const known = await limits.limits(forgotten.map(({ account }) => plainName(account)))
-    for (const { account, granted, returned } of forgotten) {
+    for (const { account, rounds, granted, returned } of forgotten) {
       const limit = known.get(plainName(account))
       if (limit === undefined || (limit.gatewayId !== null && limit.gatewayId !== caller.gatewayId)) continue
       const { lane, streamId } = caller
       const raised = await ledger.raise({
         lanes: [{ lane, streamId }],
-        raises: [{ account, lane, granted, returned }],
+        raises: [{ account, lane, rounds, granted, returned }],
         limits: limit.limit === null ? [] : [{ account, limit: limit.limit }],
       })
       this.#options.log.warn({ lane, account, raised }, 'A lane holds more of a limit than the ledger knew')

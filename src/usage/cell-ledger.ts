@@ -14,6 +14,7 @@ export interface HeldLane {
 export interface Raise {
   account: string
   lane: string
+  rounds: number
   granted: number
   returned: number
 }
@@ -21,7 +22,7 @@ export interface Raise {
 export interface LedgerChange {
   /** They must still be held by these streams. */
   lanes: readonly HeldLane[]
-  /** Counters are raised to these totals, never lowered. */
+  /** Counters are raised to these totals, never lowered, and told from the later round. */
   raises: readonly Raise[]
   /** Of these accounts, the sum of what is granted and not returned must not be more than the limit afterwards. */
   limits: readonly { account: string; limit: number }[]

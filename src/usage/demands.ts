@@ -2,7 +2,7 @@
 import { Failure } from '../failure.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { AccountName, Demand, UsageRefused } from './allowance.ts'
-import type { Budget, LimitSet } from './limits.ts'
+import type { Budget, BudgetWindow, LimitSet } from './limits.ts'
 
 /** `user:<id>`, `team:<id>` or `organization`. */
 export type SpendOwner = string
@@ -29,11 +29,26 @@ export const requestDemands = ({ accounts }: Pick<GovernedToken, 'accounts'>): D
     maxRequests === null ? [] : [{ account: requestsAccount(id), want: 1, min: 1 }],
   )
 
+/** An account of money, and its whole limit: no request can ever have more of it. */
+export interface MoneyAccount {
+  account: AccountName
+  /** Nano-dollars. */
+  limit: number
+  /** After which the limit is there anew. */
+  window: BudgetWindow
+}
+
 /** The accounts of money that a token draws on: its own limits', and every budget that bounds its spend. */
-export function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): AccountName[] {
-  const own = token.accounts.flatMap(({ id, maxBudget }) => (maxBudget === null ? [] : [moneyAccount(id)]))
+export function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): MoneyAccount[] {
+  const own = token.accounts.flatMap(({ id, maxBudget: limit }) =>
+    limit === null ? [] : [{ account: moneyAccount(id), limit, window: 'total' as const }],
+  )
   if (limits.budgets.size === 0) return own
-  return [...own, ...[...budgetsOf(token, limits, gatewayOwner)].map(({ id }) => budgetAccount(id))]
+  const budgets = [...budgetsOf(token, limits, gatewayOwner)]
+  return [
+    ...own,
+    ...budgets.map(({ id, maxBudget, window }) => ({ account: budgetAccount(id), limit: maxBudget, window })),
+  ]
 }
 
 /**

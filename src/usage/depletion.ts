@@ -9,12 +9,15 @@
 import { fromNano } from '../lib/money.ts'
 import type { Database } from '../store/open.ts'
 import type { DepletionView, ExhaustedStatus, Standing, TokenDepletion, TokenLimits } from '../tokens/depletion.ts'
+import { mostHeld } from './lease.ts'
+import { spentOf } from './settlement.ts'
 
 interface Row {
   id: string
   /** Whether it is the token's own account, 1, or one of its sources'. */
   own: number
   kind: 'money' | 'requests'
+  /** With what was charged beyond all grants, which is as spent. */
   settled: number
   exhausted_at: number | null
   /** The strictest limit that a token of the account was given. */
@@ -26,7 +29,7 @@ const select = `with draws (id, account_id, own) as (
     union all
     select s.token_id, s.account_id, 0 from json_each(?1) asked join source_accounts s on s.token_id = asked.value
   )
-  select d.id, d.own, u.kind, u.settled, u.exhausted_at,
+  select d.id, d.own, u.kind, ${spentOf('u')} as settled, u.exhausted_at,
     (select min(iif(u.kind = 'money', a.max_budget, a.max_requests)) from tokens a where a.account_id = d.account_id)
       as allowed
   from draws d join usage_accounts u on u.owner_id = d.account_id`
@@ -82,13 +85,15 @@ function exhaustedCondition(status: ExhaustedStatus): string {
 function nearExhaustionCondition(kind: 'budget' | 'requests', share: number): string {
   const [limit, unit] = kind === 'budget' ? ['max_budget', 'money'] : ['max_requests', 'requests']
   return drawsOn(`select u.owner_id from usage_accounts u join tokens a on a.account_id = u.owner_id
-    where u.kind = '${unit}' and u.exhausted_at is null and 1.0 * u.settled / a.${limit} >= ${share}`)
+    where u.kind = '${unit}' and u.exhausted_at is null and 1.0 * ${spentOf('u')} / a.${limit} >= ${share}`)
 }
 
 async function readStandings(ledger: Database, accounts: readonly string[]): Promise<Map<string, Standing>> {
   const rows = await ledger.read<Standing & { account: string }>(
-    `select account, sum(settled) as used, sum(granted - returned - settled) as open from usage_cells
-     where account in (select value from json_each(?)) group by account`,
+    `select c.account, min(sum(c.settled) + coalesce(u.excess, 0), ${mostHeld}) as used,
+       sum(c.granted - c.returned - c.settled) as open
+     from usage_cells c left join usage_accounts u on u.account = c.account
+     where c.account in (select value from json_each(?)) group by c.account`,
     [JSON.stringify(accounts)],
   )
   const found = new Map(rows.map(({ account, used, open }) => [account, { used, open }]))

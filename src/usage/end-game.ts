@@ -3,7 +3,7 @@
  * less or is refused (protocols section 2, rules 10 and 11). Pure: what is known goes in, what each need gets comes out.
  */
 import type { LedgerCell } from './cell-ledger.ts'
-import { type CellReport, outstanding, recallWaitMs, usageWaitMs } from './lease.ts'
+import { type CellReport, inRound, outstanding, recallWaitMs, usageWaitMs } from './lease.ts'
 
 export interface Need {
   lane: string
@@ -16,13 +16,14 @@ export interface Need {
 }
 
 export interface Standings {
-  /** Null where the account has no limit any more. */
-  limit: number | null
+  limit: number
   /** The ledger's cells of the account, with what has been granted to earlier needs. */
   cells: readonly LedgerCell[]
   /** What each lane last said of its cell since the end game began. */
   reports: ReadonlyMap<string, CellReport>
   connected(lane: string): boolean
+  /** Connected, and heard of this account lately: only slow to say what of a new grant is open. */
+  inReach(lane: string): boolean
   /** Whether lanes beside the one that is decided on wait for some of it too. */
   othersAsk: boolean
   /** What running requests hold of this account may come back. */
@@ -41,15 +42,16 @@ export const silentHolders = (lane: string | null, { cells, reports }: Standings
 
 /** An answer that is older than a grant does not count, and neither does one that keeps what is not open. */
 function hasAnswered(cell: LedgerCell, report: CellReport | undefined): boolean {
-  if (report === undefined || report.granted !== cell.granted) return false
-  const returned = Math.max(cell.returned, report.returned)
-  return cell.granted - returned - Math.max(cell.settled, report.settled) - report.open <= 0
+  if (report === undefined) return false
+  const told = inRound(report, cell.rounds)
+  if (told.granted !== cell.granted) return false
+  const returned = Math.max(cell.returned, told.returned)
+  return cell.granted - returned - Math.max(cell.settled, told.settled) - told.open <= 0
 }
 
 /** In this order: all; what there is, if that is enough; wait for what may come back; refuse, saying why. */
 export function decide(need: Need, standings: Standings): Decision {
   const { limit, cells, reports, now } = standings
-  if (limit === null) return { kind: 'grant', amount: need.want, partial: false }
   const least = Math.max(1, need.min)
   const room = roomOf(need, limit, standings)
   if (room < least) return { kind: 'wait' }
@@ -63,7 +65,8 @@ export function decide(need: Need, standings: Standings): Decision {
   if (free >= least) return { kind: 'grant', amount: free, partial: true }
   const running = standings.mayComeBack && [...reports.values()].some(({ open }) => open > 0)
   if ((running || silent.length > 0) && waited + need.waited < usageWaitMs) return { kind: 'wait' }
-  return { kind: 'refuse', reason: silent.length > 0 ? 'unknown' : running ? 'held' : 'exhausted' }
+  if (silent.some(({ lane }) => !standings.inReach(lane))) return { kind: 'refuse', reason: 'unknown' }
+  return { kind: 'refuse', reason: running || silent.length > 0 ? 'held' : 'exhausted' }
 }
 
 /**
@@ -80,4 +83,4 @@ function roomOf({ lane, min, want, arrivedAt, waited }: Need, limit: number, { c
 
 /** Whether what is asked for would take a lane above half of an account. */
 export const aboveHalf = ({ lane, want }: Need, { limit, cells }: Standings): boolean =>
-  limit !== null && cells.reduce((sum, cell) => sum + (cell.lane === lane ? outstanding(cell) : 0), want) > limit / 2
+  cells.reduce((sum, cell) => sum + (cell.lane === lane ? outstanding(cell) : 0), want) > limit / 2

@@ -6,17 +6,22 @@ import type { Clock } from '../lib/clock.ts'
 import type { AccountBook } from './account-book.ts'
 import type { AccountLimit, HeldLane, LedgerChange } from './cell-ledger.ts'
 import { aboveHalf, type Decision, decide, type Need, type Standings, silentHolders } from './end-game.ts'
+import { noCell } from './lane-cell.ts'
 import {
   type Ask,
   type CellReport,
   type CellTotals,
   type Denial,
   type Grant,
+  grantedBeyond,
   type LeaseReply,
   type LeaseRequest,
   mayComeBack,
+  mostAsked,
+  mostHeld,
   outstanding,
   plainName,
+  recallWaitMs,
 } from './lease.ts'
 
 export interface TurnOptions {
@@ -52,6 +57,9 @@ export interface Waiting {
 export interface Game {
   account: string
   reports: Map<string, CellReport>
+  /** When it began, and when each lane last told of its cell; monotonic. */
+  since: number
+  heard: Map<string, number>
   recalledAt: number
 }
 
@@ -103,13 +111,15 @@ export class Turn {
     const { lane } = call.caller
     const reply = this.#replyTo(call)
     for (const report of call.request.cells) {
-      this.#book.returned(report.account, lane, report.returned)
-      this.#games.get(report.account)?.reports.set(lane, report)
+      this.#book.returned(lane, report)
+      this.#heard(this.#games.get(report.account), lane, report)
       const cell = this.#book.cell(report.account, lane)
-      if (cell !== null && cell.granted > report.granted) reply.cells.set(cell.account, cell)
+      if (cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
     }
     const together: Waiting = { call, asks: [] }
-    for (const ask of call.request.asks) this.#takeAsk(together, ask, reply)
+    for (const ask of call.request.asks) {
+      this.#takeAsk(together, { ...ask, want: Math.min(ask.want, mostAsked) }, reply)
+    }
     if (together.asks.length === 0) return
     this.#waiting.push(together)
     this.#countAsks(together, 1)
@@ -122,10 +132,14 @@ export class Turn {
       reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: retryAfterSeconds })
       return
     }
+    if (!Number.isSafeInteger(ask.want) || !Number.isSafeInteger(ask.min) || ask.min > mostAsked) {
+      reply.denials.push({ account: ask.account, reason: 'exhausted', retry_after: null })
+      return
+    }
     const { booked } = limit
     const report = request.cells.find(({ account }) => account === booked)
     const cell = this.#book.cell(booked, caller.lane)
-    if (cell !== null && outstanding(cell) > 0 && cell.granted > (report?.granted ?? 0)) {
+    if (cell !== null && outstanding(cell) > 0 && grantedBeyond(cell, report ?? noCell(booked)) > 0) {
       // An earlier grant did not arrive: the lane hears of it, and asks again if that is not enough.
       reply.cells.set(cell.account, cell)
       reply.grants.push({ account: ask.account, booked, until: limit.until, tight: ask.tight, partial: false })
@@ -133,7 +147,7 @@ export class Turn {
     }
     if (ask.tight) {
       const game = this.#game(booked)
-      if (report !== undefined) game.reports.set(caller.lane, report)
+      if (report !== undefined) this.#heard(game, caller.lane, report)
       together.asks.push({ ask, booked })
       return
     }
@@ -148,7 +162,7 @@ export class Turn {
   }
 
   #free({ limit, booked }: AccountLimit): number {
-    return limit === null ? Number.POSITIVE_INFINITY : limit - this.#book.held(booked)
+    return Math.min(limit ?? mostHeld, mostHeld) - this.#book.held(booked)
   }
 
   /** While much is free a lane gets more than it asked for; never so much that the others would lack it. */
@@ -156,7 +170,7 @@ export class Turn {
     const free = this.#free(limit)
     const lanes = Math.max(1, this.#connected.size)
     const tight = free <= tightFactor * ask.want * lanes
-    const spare = Number.isFinite(free) ? Math.floor((free - ask.want) / (2 * lanes)) : ask.want
+    const spare = Math.floor((free - ask.want) / (2 * lanes))
     const more = tight || ask.tight ? 0 : Math.min(2 * ask.want, spare)
     const cell = this.#book.grant(limit.booked, lane, amount + more)
     reply.cells.set(cell.account, cell)
@@ -167,9 +181,15 @@ export class Turn {
   #game(account: string): Game {
     const known = this.#games.get(account)
     if (known !== undefined) return known
-    const fresh = { account, reports: new Map(), recalledAt: Number.NEGATIVE_INFINITY }
+    const since = this.#options.clock.monotonic()
+    const fresh = { account, reports: new Map(), since, heard: new Map(), recalledAt: Number.NEGATIVE_INFINITY }
     this.#games.set(account, fresh)
     return fresh
+  }
+
+  #heard(game: Game | undefined, lane: string, report: CellReport): void {
+    game?.reports.set(lane, report)
+    game?.heard.set(lane, this.#options.clock.monotonic())
   }
 
   /** Decides on all who wait: in order of arrival, but those last who would have more than half of an account. */
@@ -235,15 +255,19 @@ export class Turn {
 
   #standings(booked: string, waiting: Waiting | null): Standings {
     const limit = this.#limits.get(plainName(booked))
+    const game = this.#games.get(booked)
+    const now = this.#options.clock.monotonic()
+    const lastHeard = (lane: string) => game?.heard.get(lane) ?? game?.since ?? now
     return {
       // Of a window that has ended nothing is granted any more.
-      limit: limit?.booked === booked ? limit.limit : 0,
+      limit: limit?.booked === booked ? Math.min(limit.limit ?? mostHeld, mostHeld) : 0,
       cells: this.#book.of(booked),
-      reports: this.#games.get(booked)?.reports ?? new Map(),
+      reports: game?.reports ?? new Map(),
       connected: (lane) => this.#connected.has(lane),
+      inReach: (lane) => this.#connected.has(lane) && now - lastHeard(lane) <= recallWaitMs,
       othersAsk: waiting !== null && this.#othersAsk(booked, waiting),
       mayComeBack: mayComeBack(plainName(booked)),
-      now: this.#options.clock.monotonic(),
+      now,
     }
   }
 
@@ -306,8 +330,9 @@ export const newReply = ({ request }: Call): Reply => ({
 
 export const toReply = ({ cells, ...rest }: Reply): LeaseReply => ({
   ...rest,
-  cells: [...cells.values()].map(({ account, granted, returned, settled }) => ({
+  cells: [...cells.values()].map(({ account, rounds, granted, returned, settled }) => ({
     account,
+    rounds,
     granted,
     returned,
     settled,

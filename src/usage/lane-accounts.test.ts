@@ -21,7 +21,7 @@ test('what is held asks for a word with the control plane long before it lapses'
   accounts.contact(clock.monotonic())
   clock.advance(6000)
   expect(accounts.needsContact).toBe(false)
-  accounts.adopt({ account: 'token/t/requests', granted: 3, returned: 0, settled: 0 }, 1)
+  accounts.adopt({ account: 'token/t/requests', rounds: 0, granted: 3, returned: 0, settled: 0 }, 1)
   expect(accounts.needsContact).toBe(true)
   accounts.contact(clock.monotonic())
   expect(accounts.needsContact).toBe(false)

@@ -15,6 +15,8 @@ export interface LaneAccount {
   asking: boolean
   /** Requests that wait for it. */
   waiting: number
+  /** When the control plane last said that too little is left for all; monotonic. */
+  shortAt: number
   /** What was answered: nothing left for whoever needs as much, until an instant (monotonic). */
   exhausted: { min: number; until: number; retryAfter: number | null } | null
 }
@@ -43,7 +45,8 @@ export class LaneAccounts {
   get(name: AccountName): LaneAccount {
     const known = this.#accounts.get(name)
     if (known !== undefined) return known
-    const fresh = { name, cell: null, until: null, tight: false, asking: false, waiting: 0, exhausted: null }
+    const told = { shortAt: Number.NEGATIVE_INFINITY, exhausted: null }
+    const fresh = { name, cell: null, until: null, tight: false, asking: false, waiting: 0, ...told }
     this.#accounts.set(name, fresh)
     return fresh
   }
@@ -127,8 +130,7 @@ export class LaneAccounts {
   adopt(totals: CellTotals, message: number): boolean {
     const known = this.#cells.get(totals.account)
     if (known !== undefined) {
-      if (totals.granted > known.granted) {
-        known.granted = totals.granted
+      if (known.adopt(totals)) {
         const account = this.#accounts.get(plainName(totals.account))
         if (account !== undefined) account.exhausted = null
       }
@@ -162,7 +164,7 @@ export class LaneAccounts {
   forget({ lastEvent, acknowledged, sent }: { lastEvent: number; acknowledged: number; sent: number }): void {
     const before = this.#clock.monotonic() - idleMs
     for (const cell of this.#cells.values()) {
-      const empty = cell.open === 0 && cell.balance === 0 && cell.heard === cell.returned
+      const empty = cell.open === 0 && cell.balance <= 0 && cell.heard === cell.returned
       const asking = this.#accounts.get(plainName(cell.account))?.asking ?? false
       if (!empty || asking || cell.usedAt > before) continue
       cell.settledBy ??= lastEvent

@@ -2,6 +2,7 @@
 import type { Held, Reservation } from './allowance.ts'
 import type { LaneCell } from './lane-cell.ts'
 import type { LaneUsage } from './lane-usage.ts'
+import { mostHeld } from './lease.ts'
 
 interface Share {
   cell: LaneCell
@@ -35,7 +36,7 @@ export class LaneReservation implements Reservation {
     if (this.#settled) return []
     this.#settled = true
     return this.#shares.map(({ cell, amount }) => {
-      const use = used.find(({ account }) => account === cell.account)?.amount ?? 0
+      const use = Math.min(used.find(({ account }) => account === cell.account)?.amount ?? 0, mostHeld)
       this.#usage.settle(cell, amount, use)
       return { account: cell.account, amount: use }
     })

@@ -34,6 +34,7 @@ import {
   type Denial,
   type LeaseReply,
   type LeaseRequest,
+  mostAsked,
   plainName,
   usageWaitMs,
 } from './lease.ts'
@@ -93,6 +94,8 @@ export class LaneUsage implements Allowances {
   #flushing = false
   #draining = false
   #stopped = false
+  /** The last message whose fate is known got no answer. */
+  #unanswered = false
 
   constructor(options: LaneUsageOptions) {
     this.#options = options
@@ -202,7 +205,13 @@ export class LaneUsage implements Allowances {
     signal.addEventListener('abort', leave, { once: true })
     after(waitMs, () => {
       if (!this.#waiting.remove(request)) return
-      request.reject(new UsageRefused(demands[0]?.account ?? '', 'unknown', retryAfterSeconds))
+      // It is waited for what others hold, and the answer is under way: nobody is out of reach.
+      const lately = request.since - usageWaitMs
+      const held = this.#unanswered
+        ? undefined
+        : demands.find((each) => this.#accounts.get(each.account).shortAt > lately)
+      const { account } = held ?? demands[0] ?? { account: '' }
+      request.reject(new UsageRefused(account, held === undefined ? 'unknown' : 'held', retryAfterSeconds))
     })
     this.#flushSoon()
     return promise
@@ -238,7 +247,13 @@ export class LaneUsage implements Allowances {
     for (const account of this.#ahead) {
       const { name, cell, tight, asking, waiting } = account
       if (cell !== null && !tight && !asking && waiting === 0) {
-        asks.set(name, { account: name, want: Math.max(1, cell.reserved), min: 0, waited: 0, tight: false })
+        asks.set(name, {
+          account: name,
+          want: Math.min(Math.max(1, cell.reserved), mostAsked),
+          min: 0,
+          waited: 0,
+          tight: false,
+        })
       }
     }
     this.#ahead.clear()
@@ -253,7 +268,7 @@ export class LaneUsage implements Allowances {
       const known = asks.get(name)
       const missing = known === undefined ? want - this.#accounts.balance(account) : want
       if (account.asking || missing <= 0) continue
-      const asked = { want: missing + (known?.want ?? 0), min: Math.min(min, known?.min ?? min) }
+      const asked = { want: Math.min(missing + (known?.want ?? 0), mostAsked), min: Math.min(min, known?.min ?? min) }
       asks.set(name, { account: name, ...asked, waited: this.#since(since), tight: false })
     }
   }
@@ -267,7 +282,7 @@ export class LaneUsage implements Allowances {
       if (account.asking) return
       if (!account.tight && this.#accounts.balance(account) >= want) continue
       account.tight = true
-      asks.push({ account: name, want, min, waited: this.#since(since), tight: true })
+      asks.push({ account: name, want: Math.min(want, mostAsked), min, waited: this.#since(since), tight: true })
       if (account.cell !== null) told.add(account.cell.account)
     }
     for (const booked of told) this.#report.delete(booked)
@@ -290,12 +305,14 @@ export class LaneUsage implements Allowances {
       const sentAt = this.#options.clock.monotonic()
       const { process, send } = this.#options
       const reply = await send({ process, number: message, hello: null, asks, cells })
+      this.#unanswered = false
       if (epoch !== this.#epoch) return this.#doubt(asks)
       this.#accounts.contact(sentAt)
       for (const { account } of asks) this.#accounts.get(account).asking = false
       this.#heard(reply, { asks, cells, upTo, message, sentAt })
     } catch {
       // Out of reach, or not ready for us: what waits is asked for again until its time is over, and says so then.
+      this.#unanswered = true
       this.#doubt(asks)
       if (epoch === this.#epoch) this.#failed(asks)
     } finally {
@@ -350,9 +367,9 @@ export class LaneUsage implements Allowances {
     sent: { asks: readonly Ask[]; cells: readonly CellReport[]; upTo: number; message: number; sentAt: number },
   ): void {
     if (reply.hello === 'needed') return void this.#greet()
-    for (const { account, returned } of sent.cells) {
-      const cell = this.#accounts.cell(account)
-      if (cell !== undefined) cell.heard = Math.max(cell.heard, returned)
+    for (const report of sent.cells) {
+      const { account } = report
+      this.#accounts.cell(account)?.hear(report)
       const doubt = this.#doubtful.get(account)
       if (doubt !== undefined && doubt < sent.sentAt) this.#doubtful.delete(account)
     }
@@ -368,9 +385,16 @@ export class LaneUsage implements Allowances {
       account.until = grant.until
       account.tight = grant.tight
       account.exhausted = null
-      if (grant.partial) partial.add(grant.account)
+      if (grant.partial) {
+        partial.add(grant.account)
+        account.shortAt = this.#options.clock.monotonic()
+      }
     }
-    for (const name of reply.later) this.#accounts.get(name).tight = true
+    for (const name of reply.later) {
+      const account = this.#accounts.get(name)
+      account.tight = true
+      account.shortAt = this.#options.clock.monotonic()
+    }
     this.#serve(partial)
     for (const denial of reply.denials) this.#deny(denial, sent)
     for (const { account } of [...reply.cells, ...sent.cells]) {
@@ -387,6 +411,7 @@ export class LaneUsage implements Allowances {
     const account = this.#accounts.get(name)
     account.tight = true
     const min = sent.asks.find((ask) => ask.account === name)?.min ?? 1
+    if (reason === 'held') account.shortAt = this.#options.clock.monotonic()
     if (reason === 'exhausted') this.#accounts.refuse(account, min, retryAfter)
     // Whoever came later than the oldest may still get what comes back.
     const cameBy = reason === 'exhausted' ? Number.POSITIVE_INFINITY : this.#options.clock.monotonic() - usageWaitMs

@@ -25,6 +25,11 @@
 export interface CellTotals {
   /** The account as it is booked: of a budget with windows, the start of the window stands behind an `@`. */
   account: string
+  /**
+   * `granted` and `returned` grow without end, and what matters is their difference. So for every `roundSize` that came
+   * back the control plane takes as much off both and counts a round: the true counters are more by `rounds` of them.
+   */
+  rounds: number
   granted: number
   returned: number
   settled: number
@@ -103,6 +108,24 @@ export const recallWaitMs = 1000
 
 /** When a lane gives a message up that is not answered: one that may be waited with takes longer. */
 export const answerWithinMs = ({ asks }: LeaseRequest): number => (asks.some(({ tight }) => tight) ? 3500 : 1000)
+
+export const roundSize = 2 ** 40
+/** The most of an account that is granted at a time, and of one ask: with a round beside it, still exact integers. */
+export const mostHeld = 9e15
+export const mostAsked = 2 ** 50
+
+/** The same counters told from another round. From a later one, those of an older message may be negative. */
+export function inRound<Cell extends CellTotals>(cell: Cell, rounds: number): Cell {
+  if (cell.rounds === rounds) return cell
+  const off = (rounds - cell.rounds) * roundSize
+  return { ...cell, rounds, granted: cell.granted - off, returned: cell.returned - off }
+}
+
+/** How much more was granted as one tells than as the other does, both told from the later round. */
+export function grantedBeyond(one: CellTotals, other: CellTotals): number {
+  const rounds = Math.max(one.rounds, other.rounds)
+  return inRound(one, rounds).granted - inRound(other, rounds).granted
+}
 
 /** What of a grant is neither returned nor settled. */
 export const outstanding = ({ granted, returned, settled }: CellTotals): number => granted - returned - settled

@@ -1,6 +1,7 @@
 /** The usage protocol, both sides of it, through whatever can happen to networks, processes, hosts and disks. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { mostAsked, roundSize } from './lease.ts'
 import { World, type WorldOptions } from './test-usage-model.ts'
 
 /** More of them by test/load/usage-repeat.ts. */
@@ -8,16 +9,18 @@ const runs = Number(process.env.USAGE_MODEL_RUNS ?? 150)
 
 const requestsOnly = fc
   .integer({ min: 1, max: 60 })
-  .map((limit) => ({ limits: { 'token/t/requests': limit }, largest: 1 }))
+  .map((limit) => ({ limits: { 'token/t/requests': limit }, largest: 1, unit: 1 }))
 const several = fc
   .record({
     requests: fc.integer({ min: 5, max: 120 }),
     money: fc.integer({ min: 20, max: 600 }),
     budget: fc.integer({ min: 20, max: 600 }),
+    unit: fc.constantFrom(1, roundSize / 8, roundSize * 8),
   })
-  .map(({ requests, money, budget }) => ({
-    limits: { 'token/t/requests': requests, 'token/t/money': money, 'budget/b': budget },
+  .map(({ requests, money, budget, unit }) => ({
+    limits: { 'token/t/requests': requests, 'token/t/money': money * unit, 'budget/b': budget * unit },
     largest: 25,
+    unit,
   }))
 
 const worlds: fc.Arbitrary<WorldOptions> = fc
@@ -39,11 +42,13 @@ const worlds: fc.Arbitrary<WorldOptions> = fc
   .map(([limits, rest]) => ({ ...limits, ...rest }))
 
 test('no limit is passed, every dispatched exchange is settled once, and nothing is stranded when all is at rest', async () => {
+  let rounds = 0
   await fc.assert(
     fc.asyncProperty(worlds, async (options) => {
       const world = new World(options)
       await world.run()
       expect(world.ledger.problems).toEqual([])
+      rounds += world.ledger.rounds
       for (const [account, limit] of Object.entries(options.limits)) {
         expect(world.spent.get(account) ?? 0).toBeLessThanOrEqual(limit)
       }
@@ -57,6 +62,7 @@ test('no limit is passed, every dispatched exchange is settled once, and nothing
     }),
     { numRuns: runs },
   )
+  expect(rounds).toBeGreaterThan(10 * runs)
 }, 600_000)
 
 test('what nobody holds can be had, whoever asks and whatever happened before', async () => {
@@ -66,6 +72,7 @@ test('what nobody holds can be had, whoever asks and whatever happened before', 
       await world.run()
       for (const account of Object.keys(options.limits).filter((name) => name.endsWith('/money'))) {
         const left = Math.min(
+          mostAsked,
           ...Object.entries(options.limits)
             .filter(([name]) => !name.endsWith('/requests'))
             .map(([name, limit]) => limit - world.ledger.settled(name)),
@@ -92,7 +99,15 @@ const quiet = {
 
 test('of many requests at once on several lanes exactly as many are served as the limit allows', async () => {
   for (let seed = 1; seed <= 20; seed++) {
-    const world = new World({ ...quiet, seed, lanes: 3, limits: { 'token/t/requests': 100 }, largest: 1, requests: 0 })
+    const world = new World({
+      ...quiet,
+      seed,
+      lanes: 3,
+      limits: { 'token/t/requests': 100 },
+      largest: 1,
+      unit: 1,
+      requests: 0,
+    })
     await world.scheduler.run(500)
     for (let request = 0; request < 500; request++) void world.request(request % 3)
     await world.scheduler.run(10_000)
@@ -103,5 +118,19 @@ test('of many requests at once on several lanes exactly as many are served as th
       held: 0,
       unknown: 0,
     })
+  }
+})
+
+test('while all lanes can be reached, whoever finds the rest held by requests that run is told so', async () => {
+  for (let seed = 1; seed <= 30; seed++) {
+    const limits = { 'token/t/money': 100 }
+    const slow = { lasting: 2000, slowest: 300 }
+    const world = new World({ ...quiet, ...slow, seed, lanes: 3, limits, largest: 1, unit: 1, requests: 0 })
+    await world.scheduler.run(500)
+    for (let request = 0; request < 300; request++) {
+      world.scheduler.after(world.random() * 400, () => void world.request(request % 3, 1))
+    }
+    await world.scheduler.run(10_000)
+    expect({ seed, unknown: world.refusals.unknown }).toEqual({ seed, unknown: 0 })
   }
 })

@@ -1,12 +1,13 @@
 /**
  * Books what outcomes say was used, in the transaction that appends them to the lane's chain: so each counts exactly
  * once, and there is no other report of use (protocols section 2, rule 5). A lane settles its own cells only, and never
- * more than it was granted: what it claims beyond is not booked but kept apart, closes the account to further grants, and
- * is told of in an event (rule 19). What a lane claims of an account that it never
- * held closes nothing, and neither does what one still ships that an operator released.
+ * more than it was granted: what it claims beyond is booked on the account as excess, which is as spent as what is
+ * settled, closes the account to further grants, and is told of in an event (rule 19). What a lane claims of an account
+ * that it never held is only told of, and so is what one still ships that an operator released.
  */
 import type { Statement } from '../store/open.ts'
 import { readAccountName } from './account-name.ts'
+import { mostHeld } from './lease.ts'
 
 export interface Settlement {
   account: string
@@ -26,8 +27,13 @@ export function sumByAccount(settlements: readonly Settlement[]): Map<string, nu
   for (const { account, amount } of settlements) {
     if (readAccountName(account) !== null) sums.set(account, (sums.get(account) ?? 0) + amount)
   }
+  // No limit is larger: what is beyond that changes nothing, and stays an exact integer.
+  for (const [account, amount] of sums) sums.set(account, Math.min(amount, mostHeld))
   return sums
 }
+
+/** An SQL expression: what is spent of an account, of a row of `usage_accounts` under this name. */
+export const spentOf = (table: string): string => `min(${table}.settled + ${table}.excess, ${mostHeld})`
 
 /** To run after the events are inserted; none where nothing was used. */
 export function settlementStatements({ lane, settlements, now }: SettledBatch): Statement[] {
@@ -41,8 +47,9 @@ export function settlementStatements({ lane, settlements, now }: SettledBatch): 
   const list = JSON.stringify(rows)
   return [
     {
-      sql: `insert into usage_accounts (account, owner_id, kind, settled, refused, closed_at)
-        select account, owner, kind, booked, amount - booked, iif(amount > booked and holds and not released, ?3, null) from (
+      sql: `insert into usage_accounts (account, owner_id, kind, settled, refused, excess, closed_at)
+        select account, owner, kind, booked, amount - booked, iif(holds and not released, amount - booked, 0),
+          iif(amount > booked and holds and not released, ?3, null) from (
           select value ->> 'account' as account, value ->> 'owner' as owner, value ->> 'kind' as kind,
             value ->> 'amount' as amount,
             coalesce((select min(value ->> 'amount', granted - returned - settled) from usage_cells
@@ -51,7 +58,8 @@ export function settlementStatements({ lane, settlements, now }: SettledBatch): 
             exists (select 1 from lanes where lane = ?2 and released_at is not null) as released
           from json_each(?1)
         ) where true
-        on conflict (account) do update set settled = settled + excluded.settled, refused = refused + excluded.refused,
+        on conflict (account) do update set settled = settled + excluded.settled,
+          refused = min(refused + excluded.refused, ${mostHeld}), excess = min(excess + excluded.excess, ${mostHeld}),
           closed_at = coalesce(closed_at, excluded.closed_at)`,
       args: [list, lane, now],
     },

@@ -1,12 +1,15 @@
 /** Cells, settlements and hellos in a real ledger. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
+import { systemClock } from '../lib/clock.ts'
 import { ledgerMigrations, migrate, migrateState } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { temporaryDirectory } from '../store/test-store.ts'
 import { readDepletion } from './depletion.ts'
+import { roundSize } from './lease.ts'
 import { settlementStatements } from './settlement.ts'
 import { sqlLedger } from './sql-ledger.ts'
+import { sqlLimits } from './sql-limits.ts'
 
 const lane = 'gateway/instance/0'
 const account = 'token/t/requests'
@@ -34,10 +37,16 @@ afterEach(() => {
 
 const cells = () => sqlLedger(ledger, (...loss) => lost.push(loss))
 const held = { lane, streamId: 'stream' }
-const grant = (granted: number, returned = 0, limit = 10) =>
-  cells().raise({ lanes: [held], raises: [{ account, lane, granted, returned }], limits: [{ account, limit }] })
+const grant = (granted: number, returned = 0, limit = 10, rounds = 0) =>
+  cells().raise({ lanes: [held], raises: [{ account, lane, rounds, granted, returned }], limits: [{ account, limit }] })
 const settle = (amount: number, name = account, by = lane) =>
   ledger.write(settlementStatements({ lane: by, settlements: [{ account: name, amount }], now: 5 }))
+const token = (id: string, accountId: string) => ({
+  sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
+    access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id, max_requests)
+    values (?, 'n', 'p', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', '{}', 'team', 't', 0, 1, ?, 10)`,
+  args: [id, accountId],
+})
 const cell = async () => (await cells().cells([account]))[0]
 const greet = (hello: Partial<{ through: number; crashed: boolean }> = {}, number = 1, process = 'process') =>
   cells().hello({ ...held, process, number }, { through: 0, crashed: false, ...hello }, [])
@@ -51,25 +60,43 @@ test('counters only grow, and never past the limit', async () => {
   expect(await grant(13)).toBe(true)
 })
 
+test('counters that are told from different rounds are compared as what they are', async () => {
+  await grant(roundSize + 8, roundSize + 3)
+  expect(await grant(9, 4, 10, 1)).toBe(true)
+  expect(await cell()).toMatchObject({ rounds: 1, granted: 9, returned: 4 })
+  expect(await grant(roundSize + 8, roundSize + 5)).toBe(true)
+  expect(await cell()).toMatchObject({ rounds: 1, granted: 9, returned: 5 })
+  const hello = { through: 0, crashed: false }
+  const told = (returned: number, number: number) =>
+    cells().hello({ ...held, process: 'p', number }, hello, [
+      { account, rounds: 0, granted: roundSize + 9, returned, settled: 0, open: 0 },
+    ])
+  expect(await told(roundSize + 4, 1)).toBe('rolled_back')
+  expect(await told(roundSize + 5, 2)).toBe('done')
+})
+
 test('nothing is granted to a lane that another stream holds', async () => {
   const change = {
     lanes: [{ lane, streamId: 'other' }],
-    raises: [{ account, lane, granted: 1, returned: 0 }],
+    raises: [{ account, lane, rounds: 0, granted: 1, returned: 0 }],
     limits: [],
   }
   expect(await cells().raise(change)).toBe(false)
   expect(await cell()).toBeUndefined()
 })
 
-test('a lane settles what it was granted, and what it claims beyond is kept apart and closes the account', async () => {
+test('a lane settles what it was granted, and what it claims beyond is excess and closes the account', async () => {
   await grant(4)
   await settle(3)
   expect(await cell()).toMatchObject({ settled: 3 })
   await settle(3)
   expect(await cell()).toMatchObject({ settled: 4 })
-  expect(await ledger.read('select settled, refused, closed_at from usage_accounts')).toEqual([
-    { settled: 4, refused: 2, closed_at: 5 },
+  expect(await ledger.read('select settled, refused, excess, closed_at from usage_accounts')).toEqual([
+    { settled: 4, refused: 2, excess: 2, closed_at: 5 },
   ])
+  await settle(Number.MAX_SAFE_INTEGER)
+  await settle(Number.MAX_SAFE_INTEGER)
+  expect(await ledger.read('select refused, excess from usage_accounts')).toEqual([{ refused: 9e15, excess: 9e15 }])
 })
 
 test('a lane cannot settle of the cell of another, nor of what is no account', async () => {
@@ -77,8 +104,8 @@ test('a lane cannot settle of the cell of another, nor of what is no account', a
   await settle(2, account, 'gateway/other/0')
   await settle(2, 'nonsense')
   expect(await cell()).toMatchObject({ settled: 0 })
-  expect(await ledger.read('select account, settled, refused, closed_at from usage_accounts')).toEqual([
-    { account, settled: 0, refused: 2, closed_at: null },
+  expect(await ledger.read('select account, settled, refused, excess, closed_at from usage_accounts')).toEqual([
+    { account, settled: 0, refused: 2, excess: 0, closed_at: null },
   ])
 })
 
@@ -124,23 +151,35 @@ test('a hello that was overtaken changes nothing', async () => {
 
 test('a lane that knows less than it once said, or was released, does not go on', async () => {
   await grant(9, 4)
-  const older = { account, granted: 9, returned: 1, settled: 0, open: 0 }
+  const older = { account, rounds: 0, granted: 9, returned: 1, settled: 0, open: 0 }
   const hello = { through: 0, crashed: false }
   expect(await cells().hello({ ...held, process: 'p', number: 1 }, hello, [older])).toBe('rolled_back')
   await ledger.write([{ sql: 'update lanes set released_at = 1', args: [] }])
   expect(await greet()).toBe('released')
 })
 
+test('excess is spent: a closed account that is opened again has only what then remains', async () => {
+  const state = await openDatabase(`${directory}/state.db`, directory)
+  await migrateState(state)
+  await state.write([
+    { sql: "insert into accounts (id, max_requests, max_budget, version) values ('t', 10, null, 1)", args: [] },
+  ])
+  const limit = async () => (await sqlLimits(state, ledger, systemClock).limits([account])).get(account)?.limit
+  await grant(4)
+  await settle(7)
+  expect(await limit()).toBe(0)
+  await ledger.write([{ sql: 'update usage_accounts set closed_at = null', args: [] }])
+  expect(await limit()).toBe(7)
+  state.close()
+  await ledger.write([token('t', 't')])
+  const found = await readDepletion(ledger, [{ id: 't', maxRequests: 10, maxBudget: null }])
+  expect(found.get('t')?.depletion).toMatchObject({ current_requests: 7, remaining_requests: 3 })
+})
+
 test('depletion is what is settled, by the account that a rotation keeps', async () => {
   const state = await openDatabase(`${directory}/state.db`, directory)
   await migrateState(state)
   state.close()
-  const token = (id: string, accountId: string) => ({
-    sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
-      access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id, max_requests)
-      values (?, 'n', 'p', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', '{}', 'team', 't', 0, 1, ?, 10)`,
-    args: [id, accountId],
-  })
   await ledger.write([token('t', 't'), token('rotated', 't'), token('other', 'other')])
   await grant(10)
   await settle(10)

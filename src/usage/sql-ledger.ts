@@ -5,7 +5,7 @@
 import { brokenConstraint } from '../events/append.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { CellLedger, HelloResult, LedgerCell, LedgerChange } from './cell-ledger.ts'
-import type { CellReport, Hello } from './lease.ts'
+import { type CellReport, type Hello, roundSize } from './lease.ts'
 
 /** Amounts that a lane's crash has cost: they stay spent. */
 export type Losses = readonly { account: string; amount: number }[]
@@ -14,7 +14,7 @@ export function sqlLedger(ledger: Database, onLost: (lane: string, losses: Losse
   return {
     cells: (accounts) =>
       ledger.read<LedgerCell>(
-        `select account, lane, granted, returned, settled from usage_cells
+        `select account, lane, rounds, granted, returned, settled from usage_cells
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
@@ -44,6 +44,11 @@ async function attempt(ledger: Database, statements: readonly Statement[]): Prom
   }
 }
 
+/** Of the row, and of what it is raised to: what stands in the round before the later of the two. */
+const offOld = `max(0, excluded.rounds - rounds) * ${roundSize}`
+const offNew = `max(0, rounds - excluded.rounds) * ${roundSize}`
+const mostGranted = `max(granted - ${offOld}, excluded.granted - ${offNew})`
+
 const raiseStatements = ({ lanes, raises, limits }: LedgerChange): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 from json_each(?) asked where not exists (
@@ -51,10 +56,11 @@ const raiseStatements = ({ lanes, raises, limits }: LedgerChange): Statement[] =
     args: [JSON.stringify(lanes)],
   },
   {
-    sql: `insert into usage_cells (account, lane, granted, returned)
-      select value ->> 'account', value ->> 'lane', value ->> 'granted', value ->> 'returned' from json_each(?) where true
-      on conflict (account, lane) do update set granted = max(granted, excluded.granted),
-        returned = max(returned, min(excluded.returned, max(granted, excluded.granted) - settled))`,
+    sql: `insert into usage_cells (account, lane, rounds, granted, returned)
+      select value ->> 'account', value ->> 'lane', value ->> 'rounds', value ->> 'granted', value ->> 'returned'
+      from json_each(?) where true
+      on conflict (account, lane) do update set rounds = max(rounds, excluded.rounds), granted = ${mostGranted},
+        returned = max(returned - ${offOld}, min(excluded.returned - ${offNew}, ${mostGranted} - settled))`,
     args: [JSON.stringify(raises)],
   },
   {
@@ -108,7 +114,8 @@ function helloStatements({ lane, streamId, process, number }: Greeting, hello: H
     },
     {
       sql: `insert into guards (holds) select 0 from usage_cells c join json_each(?) told on c.account = told.value ->> 'account'
-        where c.lane = ? and (c.returned > told.value ->> 'returned' or c.settled > told.value ->> 'settled')`,
+        where c.lane = ? and (c.returned - (told.value ->> 'returned')
+          > ((told.value ->> 'rounds') - c.rounds) * ${roundSize} or c.settled > told.value ->> 'settled')`,
       args: [told, lane],
     },
     ...(hello.crashed ? lost : [free]),

@@ -12,15 +12,21 @@ import { type Held, type Reservation, UsageRefused } from './allowance.ts'
 import { Authority } from './authority.ts'
 import type { CellLedger, HelloResult, LedgerCell, LedgerChange } from './cell-ledger.ts'
 import { LaneUsage, type UsageJournal } from './lane-usage.ts'
-import { answerWithinMs, type CellReport, type Hello, type LeaseReply, type LeaseRequest } from './lease.ts'
+import { answerWithinMs, type CellReport, type Hello, inRound, type LeaseReply, type LeaseRequest } from './lease.ts'
 
 export interface WorldOptions {
   seed: number
   lanes: number
-  /** By account; amounts of requests are 1, of money up to `largest`. */
+  /** By account; amounts of requests are 1, of money up to `largest`, both in units. */
   limits: Readonly<Record<string, number>>
   largest: number
+  /** So many nano-dollars are one unit: where there are many, counters pass whole rounds. */
+  unit: number
   requests: number
+  /** How long a provider takes, in milliseconds; something up to 1.5 s where it is not said. */
+  lasting?: number
+  /** How long a message takes at most, 900 ms where it is not said. */
+  slowest?: number
   /** Probabilities of a message being lost, and said twice. */
   loss: number
   repetition: number
@@ -182,6 +188,8 @@ class MemoryLedger implements CellLedger {
   readonly outcomes = new Map<string, number>()
   readonly holders = new Map<string, { streamId: string; process: string; hello: number }>()
   readonly problems: string[] = []
+  /** How many rounds have ended. */
+  rounds = 0
   readonly #limits: Readonly<Record<string, number>>
 
   constructor(limits: Readonly<Record<string, number>>) {
@@ -195,10 +203,14 @@ class MemoryLedger implements CellLedger {
   async raise({ lanes, raises, limits }: LedgerChange): Promise<boolean> {
     if (lanes.some(({ lane, streamId }) => this.holders.get(lane)?.streamId !== streamId)) return false
     const before = new Map([...this.rows].map(([key, row]) => [key, { ...row }]))
-    for (const { account, lane, granted, returned } of raises) {
-      const row = this.#row(account, lane)
-      row.granted = Math.max(row.granted, granted)
-      row.returned = Math.max(row.returned, Math.min(returned, row.granted - row.settled))
+    for (const raise of raises) {
+      const row = this.#row(raise.account, raise.lane)
+      const rounds = Math.max(row.rounds, raise.rounds)
+      const [old, { granted, returned }] = [inRound(row, rounds), inRound({ ...row, ...raise }, rounds)]
+      this.rounds += rounds - row.rounds
+      row.rounds = rounds
+      row.granted = Math.max(old.granted, granted)
+      row.returned = Math.max(old.returned, Math.min(returned, row.granted - row.settled))
     }
     if (limits.some(({ account, limit }) => this.held(account) > limit)) {
       this.rows.clear()
@@ -225,7 +237,7 @@ class MemoryLedger implements CellLedger {
       if (cell === undefined) {
         if (crashed) row.settled = row.granted - row.returned
         else row.returned = row.granted - row.settled
-      } else if (cell.returned < row.returned || cell.settled < row.settled) return 'rolled_back'
+      } else if (inRound(cell, row.rounds).returned < row.returned || cell.settled < row.settled) return 'rolled_back'
     }
     Object.assign(holder, { process, hello: number })
     this.#check()
@@ -262,12 +274,16 @@ class MemoryLedger implements CellLedger {
 
   #row(account: string, lane: string): LedgerCell {
     const key = `${account} ${lane}`
-    const row = this.rows.get(key) ?? { account, lane, granted: 0, returned: 0, settled: 0 }
+    const row = this.rows.get(key) ?? { account, lane, rounds: 0, granted: 0, returned: 0, settled: 0 }
     this.rows.set(key, row)
     return row
   }
 
   #check(): void {
+    for (const { account, granted, returned, settled } of this.rows.values()) {
+      const exact = [granted, returned, settled].every((counter) => Number.isSafeInteger(counter) && counter >= 0)
+      if (!exact) this.problems.push(`${account}: ${granted}, ${returned}, ${settled}`)
+    }
     for (const [account, limit] of Object.entries(this.#limits)) {
       if (this.held(account) > limit) this.problems.push(`granted ${this.held(account)} of ${account}`)
       if (this.settled(account) > limit) this.problems.push(`settled ${this.settled(account)} of ${account}`)
@@ -351,7 +367,7 @@ export class World {
     const exchange = `exchange-${this.#ids++}`
     const demands = Object.keys(this.#options.limits).flatMap((account) => {
       if (account.endsWith('/requests')) return amount === undefined ? [{ account, want: 1, min: 1 }] : []
-      const want = amount ?? 1 + Math.floor(this.random() * this.#options.largest)
+      const want = amount ?? this.#options.unit * (1 + Math.floor(this.random() * this.#options.largest))
       return [{ account, want, min: amount ?? (this.random() < 0.5 ? want : Math.ceil(want / 3)) }]
     })
     let reservation: Reservation
@@ -384,7 +400,7 @@ export class World {
       amount: account.endsWith('/requests') ? amount : Math.floor(this.random() * (amount + 1)),
     }))
     for (const { account, amount } of used) this.spent.set(account, (this.spent.get(account) ?? 0) + amount)
-    this.scheduler.after(this.random() * 1500, () => {
+    this.scheduler.after(this.#options.lasting ?? this.random() * 1500, () => {
       if (!lane.alive) return
       lane.journal.close({ exchange, settlements: reservation.settle(used) }).catch(() => undefined)
     })
@@ -439,7 +455,7 @@ export class World {
   #carry(index: number, deliver: () => void): void {
     const { loss, repetition } = this.#options
     if (this.#cut.has(index) || (!this.#calm && this.random() < loss)) return
-    this.scheduler.after(1 + this.random() * (this.random() < 0.1 ? 900 : 40), deliver)
+    this.scheduler.after(1 + this.random() * (this.random() < 0.1 ? (this.#options.slowest ?? 900) : 40), deliver)
     if (!this.#calm && this.random() < repetition) this.scheduler.after(1 + this.random() * 1500, deliver)
   }
 

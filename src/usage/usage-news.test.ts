@@ -1,10 +1,13 @@
-/** When a limit counts as used up, and that it is told once. */
+/** When a limit counts as used up, that it is told once, and whose events the news of limits are. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { eventSchema } from '../events/event.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { depletionView } from './depletion.ts'
+import { settlementStatements } from './settlement.ts'
 import { temporaryLimitApi } from './test-limit-api.ts'
 import { UsageNews } from './usage-news.ts'
 
+const lane = 'gateway/instance/0'
 let made: TemporaryInstallation
 let news: UsageNews
 let call: ReturnType<typeof temporaryLimitApi>
@@ -103,4 +106,58 @@ test('what a former process did not come to tell is told at the next start', asy
   await settled(account, 3, id)
   await news.lookForUsedUp()
   expect(await told()).toEqual([{ token: id }])
+})
+
+async function newsTold() {
+  const rows = await made.deps.ledger.read<{ body: string }>(
+    `select body from events where event_type in ('token.exhausted', 'usage.bound_violated', 'usage.lease_lost')
+     order by event_id`,
+  )
+  return rows.map(({ body }) => eventSchema.parse(JSON.parse(body)))
+}
+
+const granted = (account: string, amount: number) =>
+  made.deps.ledger.write([
+    { sql: 'insert into usage_cells (account, lane, granted) values (?, ?, ?)', args: [account, lane, amount] },
+  ])
+const claimed = (account: string, amount: number) =>
+  made.deps.ledger.write(settlementStatements({ lane, settlements: [{ account, amount }], now: 5 }))
+
+test('a limit that is used up, and one that was passed, are told as events of the token, caused by no call', async () => {
+  const { id, account } = await addToken({ max_requests: 2 })
+  const whose = { user_id: 'u', event_team_id: 'team of u', key_class: 'disposable' }
+  await made.deps.state.write([
+    {
+      sql: 'update tokens set user_id = ?, event_team_id = ?, key_class = ? where id = ?',
+      args: [...Object.values(whose), id],
+    },
+  ])
+  await granted(account, 1)
+  await claimed(account, 3)
+  await news.used([account])
+  const events = await newsTold()
+  const { event_attribution: attribution } = events[0] ?? {}
+  expect(attribution).toMatchObject({ token_id: id, team_id: 'team of u', user_id: 'u', key_class: 'disposable' })
+  expect(events).toMatchObject([
+    { event_type: 'token.exhausted', request_id: null, details: { used: 3, allowed: 2 } },
+    { event_type: 'usage.bound_violated', request_id: null, event_attribution: attribution, details: { amount: 2 } },
+  ])
+})
+
+test('what a lane lost is told as an event of its gateway', async () => {
+  await news.lost(lane, [{ account: 'token/t/requests', amount: 1 }])
+  expect(await newsTold()).toMatchObject([
+    { event_type: 'usage.lease_lost', request_id: null, event_attribution: { gateway_id: 'gateway' } },
+  ])
+})
+
+test('what was charged beyond all grants is spent: it is looked for, and a budget that it used up stays so', async () => {
+  const { id, account } = await addToken({ max_budget: 0.01 })
+  await granted(account, 1)
+  await claimed(account, 10_000_000)
+  await news.lookForUsedUp()
+  expect([await status(id, 10_000_000), await told()]).toEqual(['budget_exhausted', [{ token: id }]])
+  await addModel('another', 1)
+  await news.offerChanged()
+  expect(await status(id, 10_000_000)).toBe('budget_exhausted')
 })

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
-import type { EventType } from '../events/event.ts'
+import type { Attribution, EventType } from '../events/event.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -15,6 +15,7 @@ import { anonymous } from '../tokens/principal.ts'
 import { readAccountName } from './account-name.ts'
 import { type CatalogOffer, catalogOffer } from './catalog-offer.ts'
 import { cheapestRequest, type Spender } from './cheapest-request.ts'
+import { spentOf } from './settlement.ts'
 import type { Losses } from './sql-ledger.ts'
 
 export interface UsageNewsOptions {
@@ -30,7 +31,6 @@ interface LimitRow {
   id: string
   max_requests: number | null
   max_budget: number | null
-  event_team_id: string | null
   provider: string | null
   model_filter: string | null
   access_policy_ids: string | null
@@ -39,6 +39,7 @@ interface LimitRow {
 interface UsedAccount {
   account: string
   kind: 'money' | 'requests'
+  /** With what was charged beyond all grants, which is as spent. */
   settled: number
   allowed: number
   owner: LimitRow
@@ -47,7 +48,11 @@ interface UsedAccount {
 /** A lane that has not beaten for so long is given up. */
 const lostAfterMs = 86_400_000
 const accountsAtOnce = 500
-const requestId = 'usage'
+
+type About = Partial<Attribution>
+
+/** A lane is named after its gateway. */
+const ofLane = (lane: string): About => ({ gateway_id: lane.split('/')[0] ?? null })
 
 export class UsageNews {
   readonly #options: UsageNewsOptions
@@ -80,7 +85,7 @@ export class UsageNews {
   async #reopenPayable(after: string): Promise<string | null> {
     const { state, ledger } = this.#options
     const rows = await ledger.read<{ account: string; owner_id: string; settled: number }>(
-      `select account, owner_id, settled from usage_accounts
+      `select account, owner_id, ${spentOf('usage_accounts')} as settled from usage_accounts
        where account > ? and kind = 'money' and exhausted_at is not null order by account limit ?`,
       [after, accountsAtOnce],
     )
@@ -126,7 +131,8 @@ export class UsageNews {
       named.map(({ id }) => id),
     )
     const rows = await ledger.read<{ account: string; settled: number; exhausted_at: number | null }>(
-      'select account, settled, exhausted_at from usage_accounts where account in (select value from json_each(?))',
+      `select account, ${spentOf('usage_accounts')} as settled, exhausted_at from usage_accounts
+       where account in (select value from json_each(?))`,
       [JSON.stringify(accounts)],
     )
     const known = new Map(rows.map((row) => [row.account, row]))
@@ -144,7 +150,7 @@ export class UsageNews {
     if (this.#lookedForUsedUp) return
     const rows = await this.#options.ledger.read<{ account: string }>(
       `select distinct u.account from usage_accounts u join tokens t on t.account_id = u.owner_id
-       where u.exhausted_at is null and u.settled >= iif(u.kind = 'money', t.max_budget, t.max_requests)`,
+       where u.exhausted_at is null and ${spentOf('u')} >= iif(u.kind = 'money', t.max_budget, t.max_requests)`,
     )
     await this.used(rows.map(({ account }) => account))
     this.#lookedForUsedUp = true
@@ -152,7 +158,8 @@ export class UsageNews {
 
   /** A crash of a lane's host has cost these amounts. */
   lost(lane: string, losses: Losses): Promise<void> {
-    return this.#record('usage.lease_lost', 'usage.host_crashed', { lane, estimated: true, amounts: losses }, [])
+    const details = { lane, estimated: true, amounts: losses }
+    return this.#record('usage.lease_lost', 'usage.host_crashed', details, [], ofLane(lane))
   }
 
   /** Lanes that hold something and have been silent for a day: what they hold stays spent until it is released. */
@@ -167,10 +174,11 @@ export class UsageNews {
     )
     for (const { lane, amounts } of rows) {
       const details = { lane, estimated: true, amounts: JSON.parse(amounts) as unknown }
-      await this.#record('usage.lease_lost', 'usage.lane_silent', details, [
+      const marked = [
         guard('not exists (select 1 from lanes where lane = ? and lost_at is null)', [lane]),
         { sql: 'update lanes set lost_at = ? where lane = ?', args: [clock.now(), lane] },
-      ])
+      ]
+      await this.#record('usage.lease_lost', 'usage.lane_silent', details, marked, ofLane(lane))
     }
   }
 
@@ -189,7 +197,7 @@ export class UsageNews {
           args: [account, owner.id, kind, this.#options.clock.now()],
         },
       ],
-      { tokenId: owner.id, teamId: owner.event_team_id },
+      await this.#ofToken(account),
     )
   }
 
@@ -200,11 +208,25 @@ export class UsageNews {
       [list],
     )
     for (const { account, refused, refused_told: told } of rows) {
-      await this.#record('usage.bound_violated', 'usage.bound_violated', { account, amount: refused - told }, [
+      const details = { account, amount: refused - told }
+      const marked = [
         guard('not exists (select 1 from usage_accounts where account = ? and refused_told = ?)', [account, told]),
         { sql: 'update usage_accounts set refused_told = ? where account = ?', args: [refused, account] },
-      ])
+      ]
+      const about = await this.#ofToken(account)
+      await this.#record('usage.bound_violated', 'usage.bound_violated', details, marked, about)
     }
+  }
+
+  /** Whose event it is: the same as of the outcomes of the token whose limit this is. Of a budget it is nobody's. */
+  async #ofToken(account: string): Promise<About> {
+    const named = readAccountName(account)
+    if (named?.kind !== 'money' && named?.kind !== 'requests') return {}
+    const [token] = await this.#options.state.read<About>(
+      'select id as token_id, event_team_id as team_id, user_id, key_class from tokens where id = ?',
+      [named.id],
+    )
+    return token ?? { token_id: named.id }
   }
 
   /** Nothing where another has recorded it first. */
@@ -213,18 +235,20 @@ export class UsageNews {
     reason: string,
     details: Record<string, unknown>,
     ledger: readonly Statement[],
-    about: { tokenId?: string; teamId?: string | null } = {},
+    about: About,
   ): Promise<void> {
     const { state, clock, newId, recorder } = this.#options
     const [head] = await state.read<{ version: number }>('select version from state_head')
     const principal = { ...anonymous, name: 'usage' }
     const event = controlPlaneEvent({
-      ...{ type, reason, principal, requestId, details, clock, newId, ...about },
+      ...{ type, reason, principal, requestId: '', details, clock, newId },
       verdict: type === 'token.exhausted' ? 'deny' : 'error',
       configVersion: head?.version ?? 0,
     })
     try {
-      await recorder().change({ event, state: [], ledger })
+      // No call asked for it.
+      const attributed = { ...event, request_id: null, event_attribution: { ...event.event_attribution, ...about } }
+      await recorder().change({ event: attributed, state: [], ledger })
     } catch (error) {
       if (!(error instanceof Failure) || error.code !== 'conflict') throw error
     }
@@ -240,7 +264,7 @@ const guard = (broken: string, args: Statement['args']): Statement => ({
 async function readLimits(state: Database, ids: readonly string[]): Promise<Map<string, LimitRow>> {
   if (ids.length === 0) return new Map()
   const rows = await state.read<LimitRow>(
-    `select a.id, a.max_requests, a.max_budget, t.event_team_id, t.provider, t.model_filter, t.access_policy_ids
+    `select a.id, a.max_requests, a.max_budget, t.provider, t.model_filter, t.access_policy_ids
      from accounts a left join tokens t on t.id = a.id
      where a.deleted = 0 and a.id in (select value from json_each(?))`,
     [JSON.stringify([...new Set(ids)])],

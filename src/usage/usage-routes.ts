@@ -11,7 +11,7 @@ import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
-import { plainName } from './lease.ts'
+import { mostHeld, plainName } from './lease.ts'
 
 export interface UsageDependencies {
   state: Database
@@ -77,7 +77,7 @@ const listAccounts = ({ ledger }: UsageDependencies): AnyRoute =>
     async handle({ query: { limit, cursor, prefix } }) {
       const filters = { list: 'usage-accounts', prefix }
       const rows = await ledger.read<AccountRow>(
-        `select c.account, sum(c.settled) as settled, sum(c.granted - c.returned - c.settled) as held,
+        `select c.account, min(sum(c.settled) + coalesce(u.excess, 0), ${mostHeld}) as settled, sum(c.granted - c.returned - c.settled) as held,
            sum(c.granted - c.returned - c.settled > 0) as lanes, u.exhausted_at, u.closed_at
          from usage_cells c left join usage_accounts u on u.account = c.account
          where c.account > ? and substr(c.account, 1, length(?2)) = ?2 group by c.account order by c.account limit ?`,
@@ -180,7 +180,10 @@ const releaseLane = (dependencies: UsageDependencies): AnyRoute =>
     },
   })
 
-/** After a defect was looked into: a lane had settled more than it was granted, and nothing was granted since. */
+/**
+ * After a defect was looked into: a lane had settled more than it was granted, and nothing was granted since. What was
+ * spent beyond stays spent.
+ */
 const reopenAccount = ({ ledger, state, recorder, clock, newId, freed }: UsageDependencies): AnyRoute =>
   route({
     method: 'POST',
