@@ -76,6 +76,7 @@ test('a limit that is lowered holds from then on, on every gateway', async () =>
   const token = await createToken(gatehouse, { max_requests: 1000 })
   const account = `token/${token.id}/requests`
   expect(count(await sendMany(token.token_value, 30), 200)).toBe(30)
+  await until('all is recorded', () => sums(account).settled === 30)
   const lowered = await api(gatehouse, `/v1/tokens/${token.id}`, { method: 'PATCH', body: { max_requests: 40 } })
   expect(lowered.status).toBe(200)
   expect(lowered.body).toMatchObject({ usage: { requests: { used: 30, open: 0 }, budget: null } })
