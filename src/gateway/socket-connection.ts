@@ -100,7 +100,8 @@ export class SocketConnection {
     this.#onWritable?.()
     this.#onWritable = null
     this.#leaving?.abort()
-    // A stream that is cancelled tells its exchange at once; one that has not begun hears it from the signal.
+    // A stream that is cancelled tells its exchange at once; one that has not begun hears it from the signal. Nobody is
+    // left to be told that a stream which had broken already could not be cancelled.
     this.#reader?.cancel().catch(() => undefined)
     this.#options.onClosed(this)
   }

@@ -142,6 +142,7 @@ class Journal implements UsageJournal {
   }
 
   retry(): void {
+    // What fails again is owed again.
     for (const outcome of this.#owed.splice(0)) this.close(outcome).catch(() => undefined)
   }
 
@@ -158,6 +159,7 @@ class Journal implements UsageJournal {
   #append(apply: () => void, undo: () => void): Promise<void> {
     if (this.#batch === null) {
       const batch = Promise.withResolvers<void>()
+      // A batch that nobody waits for may fail: whoever waits holds the promise itself.
       batch.promise.catch(() => undefined)
       this.#batch = batch
       this.#world.scheduler.after(this.#world.random() * 2, () => this.#commit(batch))
@@ -402,6 +404,7 @@ export class World {
     for (const { account, amount } of used) this.spent.set(account, (this.spent.get(account) ?? 0) + amount)
     this.scheduler.after(this.#options.lasting ?? this.random() * 1500, () => {
       if (!lane.alive) return
+      // A close that fails is owed by the journal, which tries it again.
       lane.journal.close({ exchange, settlements: reservation.settle(used) }).catch(() => undefined)
     })
   }

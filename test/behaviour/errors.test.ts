@@ -1,7 +1,7 @@
 /**
  * Everything that can be refused or go wrong on the way of one chat request, as one table: what is sent or what the
  * provider does, and what must come back. One installation has a provider that takes any model; a second has none, so
- * that a model can be unknown.
+ * that a model can be unknown. Long because each row of the table stands here.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { errorAnswer } from '../answers.ts'
