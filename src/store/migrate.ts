@@ -13,7 +13,6 @@ import ledger0005 from './migrations/ledger-0005.sql' with { type: 'text' }
 import ledger0006 from './migrations/ledger-0006.sql' with { type: 'text' }
 import ledger0007 from './migrations/ledger-0007.sql' with { type: 'text' }
 import ledger0008 from './migrations/ledger-0008.sql' with { type: 'text' }
-import ledger0009 from './migrations/ledger-0009.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import state0003 from './migrations/state-0003.sql' with { type: 'text' }
@@ -42,7 +41,6 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0006', sql: ledger0006 },
   { name: 'ledger-0007', sql: ledger0007 },
   { name: 'ledger-0008', sql: ledger0008 },
-  { name: 'ledger-0009', sql: ledger0009 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */

@@ -46,7 +46,7 @@ export class SlotWorld {
   constructor(limits: ReadonlyMap<string, number>, fate: () => Fate) {
     this.#limits = limits
     this.#fate = fate
-    this.ledger.run(readFileSync(join(migrations, 'ledger-0008.sql'), 'utf8'))
+    this.ledger.run(readFileSync(join(migrations, 'ledger-0007.sql'), 'utf8'))
   }
 
   /** Starts a lane, or starts it again with nothing remembered. `offset` is how its clock differs. */

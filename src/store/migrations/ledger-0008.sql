@@ -1,25 +1,8 @@
--- What limits are called.
-create table limit_names (
-  id text primary key,
-  kind text not null,
-  name text not null,
-  created_at integer not null
-);
-create index limit_names_kind on limit_names (kind, id);
-create index limit_names_name on limit_names (kind, name);
+-- Usage: what was granted and came back is taken off both counters, a round of 2^40 at a time, so that they stay exact
+-- integers for ever; `rounds` says how often.
+alter table usage_cells add column rounds integer not null default 0;
+update usage_cells set rounds = returned / 1099511627776, granted = granted - returned / 1099511627776 * 1099511627776,
+  returned = returned % 1099511627776 where returned >= 1099511627776;
 
--- Requests or tokens a minute as slots (protocols section 2, rule 21): what each lane was granted and has returned of
--- each limit, in counters that only grow, when it last said so, and the last call for slots that it has followed. A lane
--- that is not heard of loses what it holds.
-create table rate_holdings (
-  account text not null,
-  lane text not null,
-  granted integer not null,
-  returned integer not null,
-  beat_at integer not null,
-  recalled_at integer not null default 0,
-  process text not null,
-  primary key (account, lane),
-  check (returned <= granted)
-);
-create index rate_holdings_beat_at on rate_holdings (beat_at);
+-- What a provider charged beyond all that a lane had been granted: no cell can settle it, but it is spent.
+alter table usage_accounts add column excess integer not null default 0;
