@@ -6,6 +6,7 @@ import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { generatedLength, readUsage } from './chat-answer.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
+import { endChannels } from './end-channels.ts'
 import { plainId, startedAt } from './facts.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { endingFrame, frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
@@ -108,13 +109,7 @@ class ChatReader implements StreamReader {
 
   /** Ends a choice's channels, or all; gives those that had not ended. */
   #end(choice: number | null): string[] {
-    const ended: string[] = []
-    for (const [name, channel] of this.#channels) {
-      if (channel.ended || (choice !== null && channel.choice !== choice)) continue
-      channel.ended = true
-      ended.push(name)
-    }
-    return ended
+    return endChannels(this.#channels, (channel) => choice === null || channel.choice === choice)
   }
 
   delta(channel: string, text: string): Uint8Array {

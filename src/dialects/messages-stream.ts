@@ -4,6 +4,7 @@
  */
 import type { SseFrame } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
+import { endChannels } from './end-channels.ts'
 import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { blockTexts, ownMessage, readUsage } from './messages-texts.ts'
@@ -175,13 +176,7 @@ class MessagesReader implements StreamReader {
 
   /** Ends a block's channels, or all; gives those that had not ended. */
   #end(block: Block | null): string[] {
-    const ended: string[] = []
-    for (const [name, channel] of this.#channels) {
-      if (channel.ended || (block !== null && channel.block !== block)) continue
-      channel.ended = true
-      ended.push(name)
-    }
-    return ended
+    return endChannels(this.#channels, (channel) => block === null || channel.block === block)
   }
 
   delta(channel: string, text: string): Uint8Array {

@@ -8,6 +8,7 @@
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
+import { endChannels } from './end-channels.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { frameBytes, kindOfStem, OpenFrame, plainFrame } from './open-frame.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
@@ -167,13 +168,7 @@ class ResponsesReader implements StreamReader {
 
   /** Ends the channels whose names begin so; gives those that had not ended. */
   #end(beginning: string): string[] {
-    const ended: string[] = []
-    for (const [name, channel] of this.#channels) {
-      if (channel.ended || !name.startsWith(beginning)) continue
-      channel.ended = true
-      ended.push(name)
-    }
-    return ended
+    return endChannels(this.#channels, (_, name) => name.startsWith(beginning))
   }
 
   /** Moves an event's number on by the frames that were put in before it. */
