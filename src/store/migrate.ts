@@ -13,11 +13,23 @@ import ledger0005 from './migrations/ledger-0005.sql' with { type: 'text' }
 import ledger0006 from './migrations/ledger-0006.sql' with { type: 'text' }
 import ledger0007 from './migrations/ledger-0007.sql' with { type: 'text' }
 import ledger0008 from './migrations/ledger-0008.sql' with { type: 'text' }
+import ledger0009 from './migrations/ledger-0009.sql' with { type: 'text' }
+import ledger0010 from './migrations/ledger-0010.sql' with { type: 'text' }
+import ledger0011 from './migrations/ledger-0011.sql' with { type: 'text' }
+import ledger0012 from './migrations/ledger-0012.sql' with { type: 'text' }
+import ledger0013 from './migrations/ledger-0013.sql' with { type: 'text' }
+import ledger0014 from './migrations/ledger-0014.sql' with { type: 'text' }
+import ledger0015 from './migrations/ledger-0015.sql' with { type: 'text' }
+import ledger0016 from './migrations/ledger-0016.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import state0003 from './migrations/state-0003.sql' with { type: 'text' }
 import state0004 from './migrations/state-0004.sql' with { type: 'text' }
 import state0005 from './migrations/state-0005.sql' with { type: 'text' }
+import state0006 from './migrations/state-0006.sql' with { type: 'text' }
+import state0007 from './migrations/state-0007.sql' with { type: 'text' }
+import state0008 from './migrations/state-0008.sql' with { type: 'text' }
+import state0009 from './migrations/state-0009.sql' with { type: 'text' }
 import type { Database } from './open.ts'
 
 export interface Migration {
@@ -31,6 +43,10 @@ export const stateMigrations: readonly Migration[] = [
   { name: 'state-0003', sql: state0003 },
   { name: 'state-0004', sql: state0004 },
   { name: 'state-0005', sql: state0005 },
+  { name: 'state-0006', sql: state0006 },
+  { name: 'state-0007', sql: state0007 },
+  { name: 'state-0008', sql: state0008 },
+  { name: 'state-0009', sql: state0009 },
 ]
 export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0001', sql: ledger0001 },
@@ -41,6 +57,14 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0006', sql: ledger0006 },
   { name: 'ledger-0007', sql: ledger0007 },
   { name: 'ledger-0008', sql: ledger0008 },
+  { name: 'ledger-0009', sql: ledger0009 },
+  { name: 'ledger-0010', sql: ledger0010 },
+  { name: 'ledger-0011', sql: ledger0011 },
+  { name: 'ledger-0012', sql: ledger0012 },
+  { name: 'ledger-0013', sql: ledger0013 },
+  { name: 'ledger-0014', sql: ledger0014 },
+  { name: 'ledger-0015', sql: ledger0015 },
+  { name: 'ledger-0016', sql: ledger0016 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */

@@ -1,0 +1,1 @@
+-- What usage keeps.

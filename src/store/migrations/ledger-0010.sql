@@ -1,0 +1,1 @@
+-- Exports made in the background.

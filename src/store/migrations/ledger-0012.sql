@@ -1,0 +1,1 @@
+-- Sums for charts, kept when events are written.

@@ -1,0 +1,1 @@
+-- Control planes that know of one another.

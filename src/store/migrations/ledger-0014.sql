@@ -1,0 +1,1 @@
+-- OAuth clients, grants, codes and refresh tokens.

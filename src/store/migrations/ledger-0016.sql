@@ -1,0 +1,1 @@
+-- What gateways are called.

@@ -1,0 +1,1 @@
+-- Signed heads of all chains, which every host thereby witnesses.

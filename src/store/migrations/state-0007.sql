@@ -1,0 +1,1 @@
+-- OAuth access tokens, by which gateways admit.

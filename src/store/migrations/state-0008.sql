@@ -1,0 +1,1 @@
+-- What sidecars go by.

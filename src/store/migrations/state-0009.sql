@@ -1,0 +1,1 @@
+-- What the token system decides by.
