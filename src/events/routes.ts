@@ -7,6 +7,7 @@ import type { Principal } from '../tokens/principal.ts'
 import { eventSchema, eventTypes, verdicts } from './event.ts'
 import { exportEvents, exportFormats } from './export.ts'
 import { readEventPage, teamsOfUser } from './query.ts'
+import { seriesRoute } from './series-route.ts'
 import { sinceInstant, sinceSchema } from './since.ts'
 import { type Visibility, visibilityOf } from './visibility.ts'
 
@@ -56,5 +57,6 @@ export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock 
         return await exportEvents(ledger, { since, format: query.format, visibility, signal })
       },
     }),
+    seriesRoute({ ledger, clock }, visible),
   ]
 }

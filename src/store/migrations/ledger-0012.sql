@@ -1,1 +1,18 @@
--- Sums for charts, kept when events are written.
+-- Sums for charts, kept when events are written: see events/rollup.ts for what kinds, scopes and keys there are. `at` is
+-- where the minute, hour or day begins; cost is in nano-dollars; latency and first_token are sketches, as JSON.
+create table event_rollups (
+  kind text not null,
+  step text not null,
+  scope text not null,
+  at integer not null,
+  key text not null,
+  verdict text not null,
+  requests integer not null,
+  input_tokens integer not null,
+  output_tokens integer not null,
+  cost integer not null,
+  latency text,
+  first_token text,
+  primary key (kind, step, scope, at, key, verdict)
+);
+create index event_rollups_at on event_rollups (step, at);
