@@ -5,9 +5,7 @@
  */
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
-import { fromNano } from '../lib/money.ts'
 import type { Database, Statement } from '../store/open.ts'
-import { type LatencySketch, mergeSketch, type Quantiles, quantilesOf } from './latency-sketch.ts'
 import {
   everyTeam,
   hasEveryTeam,
@@ -18,6 +16,7 @@ import {
   type Step,
   stepMilliseconds,
 } from './rollup.ts'
+import { type KeyedPoints, SeriesSums, type SumsRow } from './series-sums.ts'
 import type { Visibility } from './visibility.ts'
 
 export const seriesGroups = ['verdict', 'model', 'team', 'gateway', 'token', 'reason'] as const
@@ -36,23 +35,11 @@ export interface SeriesQuery {
   verdict?: string | undefined
 }
 
-/** `cost` in dollars; quantiles are null where nothing was measured, and for what is summed up under `other`. */
-export interface Measures {
-  requests: number
-  input_tokens: number
-  output_tokens: number
-  cost: number
-  latency_ms: Quantiles | null
-  first_token_ms: Quantiles | null
-}
-
-export interface Series {
+export interface Series extends KeyedPoints {
   since: string
   until: string
   step: Step
   by: SeriesGroup | null
-  series: { key: string | null; points: ({ at: string } & Measures)[] }[]
-  totals: ({ key: string | null } & Measures)[]
 }
 
 const pointsAtMost = 2000
@@ -126,7 +113,7 @@ const hours = 3_600_000
 
 /** Up to six hours minutes, up to fourteen days hours, else days; never what is not kept. */
 function finestStep({ since, until }: SeriesQuery, kind: RollupKind, now: number): Step {
-  const length = until - since
+  const length = until - 1 - since
   if (length <= 6 * hours && kind !== 'token' && since >= now - minutesKeptMilliseconds) return 'minute'
   return length <= 14 * 24 * hours ? 'hour' : 'day'
 }
@@ -191,17 +178,6 @@ async function keysAndPoints(ledger: Database, source: Source): Promise<{ keys: 
 const keysThatFit = (keys: number, points: number): number =>
   points <= pointsAtMost ? keys : Math.max(1, Math.floor((pointsAtMost * Math.min(keys, keysShown)) / points) - 1)
 
-interface SumsRow {
-  at: number
-  key: string
-  requests: number
-  input_tokens: number
-  output_tokens: number
-  cost: number
-  latency?: string | null
-  first_token?: string | null
-}
-
 /** Sums come as floating-point numbers, exact to 2^53: larger integers the driver refuses to give. */
 const realSums = ['requests', 'input_tokens', 'output_tokens', 'cost']
   .map((column) => `total(${column}) as ${column}`)
@@ -229,75 +205,3 @@ async function readOthers(ledger: Database, source: Source, shown: readonly stri
   sums.addKey(otherKey, otherKey)
   for (const row of rows) sums.add(otherKey, row)
 }
-
-interface Sums {
-  requests: number
-  input_tokens: number
-  output_tokens: number
-  cost: number
-  latency: LatencySketch
-  firstToken: LatencySketch
-  /** Quantiles of a part of what is summed up would be of something else. */
-  sketched: boolean
-}
-
-const nothing = (): Sums => ({
-  requests: 0,
-  input_tokens: 0,
-  output_tokens: 0,
-  cost: 0,
-  latency: {},
-  firstToken: {},
-  sketched: true,
-})
-
-/** Adds rows up by key and instant. */
-class SeriesSums {
-  readonly #keys = new Map<string, { shown: string | null; total: Sums; points: Map<number, Sums> }>()
-
-  addKey(key: string, shown: string | null): void {
-    if (!this.#keys.has(key)) this.#keys.set(key, { shown, total: nothing(), points: new Map() })
-  }
-
-  add(key: string, row: SumsRow): void {
-    const series = this.#keys.get(key)
-    if (series === undefined) return
-    let point = series.points.get(row.at)
-    if (point === undefined) {
-      point = nothing()
-      series.points.set(row.at, point)
-    }
-    addRow(point, row)
-    addRow(series.total, row)
-  }
-
-  result(): Pick<Series, 'series' | 'totals'> {
-    const all = [...this.#keys.values()]
-    return {
-      series: all.map(({ shown, points }) => ({
-        key: shown,
-        points: [...points].map(([at, sums]) => ({ at: timestamp(at), ...measuresOf(sums) })),
-      })),
-      totals: all.map(({ shown, total }) => ({ key: shown, ...measuresOf(total) })),
-    }
-  }
-}
-
-function addRow(sums: Sums, row: SumsRow): void {
-  sums.requests += row.requests
-  sums.input_tokens += row.input_tokens
-  sums.output_tokens += row.output_tokens
-  sums.cost += row.cost
-  if (row.latency === undefined) sums.sketched = false
-  if (row.latency) mergeSketch(sums.latency, JSON.parse(row.latency))
-  if (row.first_token) mergeSketch(sums.firstToken, JSON.parse(row.first_token))
-}
-
-const measuresOf = ({ latency, firstToken, sketched, cost, ...sums }: Sums): Measures => ({
-  requests: sums.requests,
-  input_tokens: sums.input_tokens,
-  output_tokens: sums.output_tokens,
-  cost: fromNano(cost),
-  latency_ms: sketched ? quantilesOf(latency) : null,
-  first_token_ms: sketched ? quantilesOf(firstToken) : null,
-})
