@@ -4,7 +4,8 @@ import { type AnyRoute, route } from '../api/route.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
-import { eventSchema, eventTypes, verdicts } from './event.ts'
+import { eventTypes, verdicts } from './event.ts'
+import { describedEventSchema } from './event-details.ts'
 import { exportEvents, exportFormats } from './export.ts'
 import { readEventPage, teamsOfUser } from './query.ts'
 import { seriesRoute } from './series-route.ts'
@@ -34,7 +35,7 @@ export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock 
         gateway_id: z.uuid().optional(),
         verdict: z.enum(verdicts).optional(),
       }),
-      reply: z.object({ events: z.array(eventSchema), next_cursor: z.string().nullable() }),
+      reply: z.object({ events: z.array(describedEventSchema), next_cursor: z.string().nullable() }),
       async handle({ principal, query }) {
         const { limit, cursor, ...filters } = query
         const since = sinceInstant(query.since, clock.now())
@@ -49,7 +50,7 @@ export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock 
       summary: 'All events from an instant to now, oldest first, in one answer: JSON as described, or CSV',
       access: 'events:export',
       query: z.strictObject({ since: sinceSchema, format: z.enum(exportFormats) }),
-      reply: z.object({ events: z.array(eventSchema) }),
+      reply: z.object({ events: z.array(describedEventSchema) }),
       alsoAnswers: ['text/csv'],
       async handle({ principal, query, signal }) {
         const since = sinceInstant(query.since, clock.now())
