@@ -4,12 +4,12 @@ import { type AnyRoute, route } from '../api/route.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
-import { eventTypes, verdicts } from './event.ts'
 import { describedEventSchema } from './event-details.ts'
 import { exportEvents, exportFormats } from './export.ts'
+import { eventFilters } from './filters.ts'
 import { readEventPage, teamsOfUser } from './query.ts'
 import { seriesRoute } from './series-route.ts'
-import { sinceInstant, sinceSchema } from './since.ts'
+import { requireUntilAfter, sinceInstant, sinceSchema } from './since.ts'
 import { type Visibility, visibilityOf } from './visibility.ts'
 
 export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock }): AnyRoute[] {
@@ -31,14 +31,13 @@ export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock 
           .max(2048)
           .optional()
           .describe('next_cursor of the page before, with the same filters'),
-        event_type: z.enum(eventTypes).optional(),
-        gateway_id: z.uuid().optional(),
-        verdict: z.enum(verdicts).optional(),
+        ...eventFilters,
       }),
       reply: z.object({ events: z.array(describedEventSchema), next_cursor: z.string().nullable() }),
       async handle({ principal, query }) {
         const { limit, cursor, ...filters } = query
         const since = sinceInstant(query.since, clock.now())
+        requireUntilAfter(since, query.until)
         const visibility = await visible(principal)
         return { reply: await readEventPage(ledger, { filters, since, limit, cursor, visibility }) }
       },
