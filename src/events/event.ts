@@ -59,6 +59,20 @@ export const eventTypes = [
   'auth.session_ended',
   'auth.code_exchanged',
   'auth.code_replayed',
+  'oauth.client_created',
+  'oauth.client_updated',
+  'oauth.client_deactivated',
+  'oauth.client_activated',
+  'oauth.authorized',
+  'oauth.denied',
+  'oauth.token_issued',
+  'oauth.token_refreshed',
+  'oauth.token_revoked',
+  'oauth.replay_detected',
+  'export.created',
+  'export.completed',
+  'export.failed',
+  'export.expired',
   'fleet.enrolled',
   'fleet.event_quarantined',
 ] as const
@@ -105,13 +119,16 @@ export const eventSchema = z.object({
     .uuid()
     .optional()
     .describe("The gateway's own id of the request; request_id is the caller's and may repeat"),
-  trace_id: z.string().optional(),
+  trace_id: z
+    .string()
+    .optional()
+    .describe("The trace of the caller's traceparent, or that the gateway began where it exports traces"),
   config_id: z.string().optional(),
   environment: z.string().optional(),
   details: z.record(z.string(), z.unknown()).optional(),
   metadata: z.record(z.string(), z.string()).optional(),
   prompt_redacted: z.string().optional(),
-  prompt_hash: z.string().optional(),
+  prompt_hash: z.string().optional().describe("A keyed hash of the request's bytes"),
   event_cost_attribution: costAttributionSchema.optional(),
   settlements: z
     .array(z.object({ account: z.string(), amount: z.number().int().min(0) }))

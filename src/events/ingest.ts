@@ -14,6 +14,7 @@ import { appendStatements, brokenConstraint, type Chained, type ChainHead, readC
 import { chainNext } from './chain.ts'
 import { type Event, eventSchema, isGatewayEventType } from './event.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
+import { rollupStatements } from './rollup.ts'
 
 /** One event as a lane ships it: its number, the chain's digest after it, its exact text. */
 export interface ShippedEvent {
@@ -60,7 +61,8 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
     try {
       const events = fresh.map(({ event }) => event)
       const append = appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt })
-      await ledger.write([...append, ...arrivalStatements(events, batch.receivedAt), ...batch.settle(events)])
+      const sums = rollupStatements(events, batch.receivedAt)
+      await ledger.write([...append, ...sums, ...arrivalStatements(events, batch.receivedAt), ...batch.settle(events)])
       batch.onSettled(events)
       reportQuarantined(batch, fresh)
       return { seq: last.n, digest: last.digest }

@@ -10,16 +10,9 @@ import { z } from 'zod'
 import { openCursor, sealCursor } from '../api/cursor.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { Event } from './event.ts'
+import { conditionsOf, type EventFilters, filterValues } from './filters.ts'
 import { quarantinedType } from './quarantine.ts'
 import type { Visibility } from './visibility.ts'
-
-export interface EventFilters {
-  /** As the caller wrote it; a cursor is bound to it. */
-  since: string
-  event_type?: string | undefined
-  gateway_id?: string | undefined
-  verdict?: string | undefined
-}
 
 export interface EventPage {
   events: Event[]
@@ -40,6 +33,7 @@ export const shownBody = `case event_type when '${quarantinedType}' then json_ob
   else body end as body`
 
 const clockDisagreementMilliseconds = 60_000
+const fewEvents = 5000
 
 const cursorSchema = z.strictObject({
   since: z.number().int(),
@@ -48,42 +42,47 @@ const cursorSchema = z.strictObject({
 })
 type Cursor = z.infer<typeof cursorSchema>
 
-/** One page, newest first. `since` is the instant of `filters.since`; a cursor's own takes its place. */
-export async function readEventPage(
-  ledger: Database,
-  options: { filters: EventFilters; since: number; limit: number; cursor: string | undefined; visibility: Visibility },
-): Promise<EventPage> {
-  const { filters, limit } = options
+export interface PageOptions {
+  /** `since` as the caller wrote it, too: a cursor is bound to all of them. */
+  filters: EventFilters & { since: string }
+  /** The instant of `filters.since`, milliseconds since the epoch; a cursor's own takes its place. */
+  since: number
+  limit: number
+  cursor: string | undefined
+  visibility: Visibility
+}
+
+/** One page, newest first. */
+export async function readEventPage(ledger: Database, options: PageOptions): Promise<EventPage> {
+  const { limit } = options
+  const query = [options.filters.since, ...filterValues(options.filters)]
   const cursor =
     options.cursor === undefined
       ? await firstCursor(ledger, options.since)
-      : openCursor(options.cursor, queryOf(filters), cursorSchema)
-  const { sql, args } = pageQuery(cursor, options)
+      : openCursor(options.cursor, query, cursorSchema)
+  const { sql, args } = await pageQuery(ledger, cursor, options)
   const rows = await ledger.read<{ position: number; body: string }>(sql, args)
   const page = rows.slice(0, limit)
   const last = page.at(-1)
   return {
     events: page.map(({ body }) => JSON.parse(body)),
-    next_cursor:
-      rows.length > limit && last ? sealCursor({ ...cursor, before: last.position }, queryOf(filters)) : null,
+    next_cursor: rows.length > limit && last ? sealCursor({ ...cursor, before: last.position }, query) : null,
   }
 }
 
-function pageQuery(
-  cursor: Cursor,
-  { filters, limit, visibility }: { filters: EventFilters; limit: number; visibility: Visibility },
-): Statement {
+async function pageQuery(
+  ledger: Database,
+  { since, floor, before }: Cursor,
+  { filters, limit, visibility }: PageOptions,
+): Promise<Statement> {
+  const until = filters.until === undefined ? null : Date.parse(filters.until)
+  const few = until !== null && (await areFew(ledger, since, until))
   const where: Statement[] = [
-    { sql: 'position < ?', args: [cursor.before] },
-    { sql: 'position >= ?', args: [cursor.floor] },
-    // The unary plus keeps the planner from sorting the whole window by the index on timestamp.
-    { sql: '+timestamp >= ?', args: [cursor.since] },
-    seenBy(visibility),
+    { sql: 'position < ?', args: [before] },
+    { sql: 'position >= ?', args: [floor] },
+    ...windowConditions(since, until, few),
+    ...conditionsOf(filters, seenBy(visibility), { indexed: !few }),
   ]
-  for (const name of ['event_type', 'gateway_id', 'verdict'] as const) {
-    const value = filters[name]
-    if (value !== undefined) where.push({ sql: `${name} = ?`, args: [value] })
-  }
   const conditions = where.map(({ sql }) => sql).join(' and ')
   return {
     sql: `select position, ${shownBody} from events where ${conditions} order by position desc limit ?`,
@@ -91,17 +90,26 @@ function pageQuery(
   }
 }
 
+/** The unary plus keeps the planner from sorting a whole window by the index on timestamp, which pays for few only. */
+function windowConditions(since: number, until: number | null, few: boolean): Statement[] {
+  if (until === null) return [{ sql: '+timestamp >= ?', args: [since] }]
+  const window = { sql: '+timestamp >= ? and +timestamp < ?', args: [since, until] }
+  if (!few) return [window]
+  return [{ ...window, sql: 'position in (select position from events where timestamp >= ? and timestamp < ?)' }]
+}
+
+/** Whether a window that ends before now holds so few events that finding them beats walking all that came after. */
+async function areFew(ledger: Database, since: number, until: number): Promise<boolean> {
+  const [{ events = 0 } = {}] = await ledger.read<{ events: number }>(
+    'select count(*) as events from (select 1 from events where timestamp >= ? and timestamp < ? limit ?)',
+    [since, until, fewEvents + 1],
+  )
+  return events <= fewEvents
+}
+
 async function firstCursor(ledger: Database, since: number): Promise<Cursor> {
   return { since, floor: await firstPositionSince(ledger, since), before: Number.MAX_SAFE_INTEGER }
 }
-
-/** The filters in a fixed order, whatever order they were asked in. */
-const queryOf = ({ since, event_type, gateway_id, verdict }: EventFilters): unknown[] => [
-  since,
-  event_type ?? null,
-  gateway_id ?? null,
-  verdict ?? null,
-]
 
 /** A condition on `team_id`. */
 export function seenBy({ teams, withoutTeam }: Visibility): Statement {

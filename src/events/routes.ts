@@ -4,10 +4,12 @@ import { type AnyRoute, route } from '../api/route.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
-import { eventSchema, eventTypes, verdicts } from './event.ts'
+import { describedEventSchema } from './event-details.ts'
 import { exportEvents, exportFormats } from './export.ts'
+import { eventFilters } from './filters.ts'
 import { readEventPage, teamsOfUser } from './query.ts'
-import { sinceInstant, sinceSchema } from './since.ts'
+import { seriesRoute } from './series-route.ts'
+import { requireUntilAfter, sinceInstant, sinceSchema } from './since.ts'
 import { type Visibility, visibilityOf } from './visibility.ts'
 
 export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock }): AnyRoute[] {
@@ -29,14 +31,13 @@ export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock 
           .max(2048)
           .optional()
           .describe('next_cursor of the page before, with the same filters'),
-        event_type: z.enum(eventTypes).optional(),
-        gateway_id: z.uuid().optional(),
-        verdict: z.enum(verdicts).optional(),
+        ...eventFilters,
       }),
-      reply: z.object({ events: z.array(eventSchema), next_cursor: z.string().nullable() }),
+      reply: z.object({ events: z.array(describedEventSchema), next_cursor: z.string().nullable() }),
       async handle({ principal, query }) {
         const { limit, cursor, ...filters } = query
         const since = sinceInstant(query.since, clock.now())
+        requireUntilAfter(since, query.until)
         const visibility = await visible(principal)
         return { reply: await readEventPage(ledger, { filters, since, limit, cursor, visibility }) }
       },
@@ -48,7 +49,7 @@ export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock 
       summary: 'All events from an instant to now, oldest first, in one answer: JSON as described, or CSV',
       access: 'events:export',
       query: z.strictObject({ since: sinceSchema, format: z.enum(exportFormats) }),
-      reply: z.object({ events: z.array(eventSchema) }),
+      reply: z.object({ events: z.array(describedEventSchema) }),
       alsoAnswers: ['text/csv'],
       async handle({ principal, query, signal }) {
         const since = sinceInstant(query.since, clock.now())
@@ -56,5 +57,6 @@ export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock 
         return await exportEvents(ledger, { since, format: query.format, visibility, signal })
       },
     }),
+    seriesRoute({ ledger, clock }, visible),
   ]
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Failure } from '../failure.ts'
 
 const unitMilliseconds: Readonly<Record<string, number>> = {
   m: 60_000,
@@ -23,4 +24,11 @@ export function sinceInstant(since: string, now: number): number {
   const length = unitMilliseconds[unit]
   if (count === undefined || length === undefined) return Date.parse(since)
   return Math.max(0, now - Number(count) * length)
+}
+
+/** Throws `invalid_parameter` where a window would end before it begins. */
+export function requireUntilAfter(since: number, until: string | undefined): void {
+  if (until !== undefined && Date.parse(until) <= since) {
+    throw new Failure('invalid_parameter', { param: 'until', message: 'until must be after since' })
+  }
 }

@@ -20,7 +20,9 @@ export async function openTestDatabases(): Promise<TestDatabases> {
   const state = await openDatabase(join(directory, 'state.db'), directory)
   const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
   await state.client.executeMultiple(await migration('state-0001.sql'))
-  await ledger.client.executeMultiple(await migration('ledger-0001.sql'))
+  for (const name of ['ledger-0001.sql', 'ledger-0010.sql', 'ledger-0012.sql']) {
+    await ledger.client.executeMultiple(await migration(name))
+  }
   await state.write([
     {
       sql: 'insert into state_head (id, version, nonce, history, reads_from, floor) values (1, 1, ?, ?, ?, 0)',
@@ -42,7 +44,7 @@ export async function openTestDatabases(): Promise<TestDatabases> {
 export async function emptyTestDatabases({ state, ledger }: TestDatabases): Promise<void> {
   const empty = (table: string) => ({ sql: `delete from ${table}`, args: [] })
   await state.write(['change_log', 'gateways'].map(empty))
-  await ledger.write(['pending_changes', 'events', 'chains', 'secrets', 'idempotency_keys'].map(empty))
+  await ledger.write(['pending_changes', 'events', 'event_rollups', 'chains', 'secrets', 'idempotency_keys'].map(empty))
 }
 
 /** An event as a gateway or the control plane might write it. */

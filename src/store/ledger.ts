@@ -313,3 +313,22 @@ export const escalationAttempts = sqliteTable('escalation_attempts', {
   id: text('id').primaryKey(),
   escalationId: text('escalation_id').notNull(),
 })
+
+export const eventRollups = sqliteTable(
+  'event_rollups',
+  {
+    kind: text('kind').notNull(),
+    step: text('step').notNull(),
+    scope: text('scope').notNull(),
+    at: integer('at').notNull(),
+    key: text('key').notNull(),
+    verdict: text('verdict').notNull(),
+    requests: integer('requests').notNull(),
+    inputTokens: integer('input_tokens').notNull(),
+    outputTokens: integer('output_tokens').notNull(),
+    cost: integer('cost').notNull(),
+    latency: text('latency'),
+    firstToken: text('first_token'),
+  },
+  (table) => [primaryKey({ columns: [table.kind, table.step, table.scope, table.at, table.key, table.verdict] })],
+)

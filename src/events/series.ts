@@ -1,0 +1,207 @@
+/**
+ * What charts show, read from the sums of rollup.ts: never from the events. Of model, gateway, token and reason one at a
+ * time is kept apart, as group or as filter, together with verdict and team; anything else is refused, naming what can
+ * be combined.
+ */
+import { Failure } from '../failure.ts'
+import { timestamp } from '../lib/clock.ts'
+import type { Database, Statement } from '../store/open.ts'
+import {
+  everyTeam,
+  hasEveryTeam,
+  minutesKeptMilliseconds,
+  noTeam,
+  otherKey,
+  type RollupKind,
+  type Step,
+  stepMilliseconds,
+} from './rollup.ts'
+import { type KeyedPoints, SeriesSums, type SumsRow } from './series-sums.ts'
+import type { Visibility } from './visibility.ts'
+
+export const seriesGroups = ['verdict', 'model', 'team', 'gateway', 'token', 'reason'] as const
+export type SeriesGroup = (typeof seriesGroups)[number]
+
+export interface SeriesQuery {
+  /** Milliseconds since the epoch; the first bucket is the one that holds `since`. */
+  since: number
+  until: number
+  step?: Step | undefined
+  by?: SeriesGroup | undefined
+  gateway_id?: string | undefined
+  team_id?: string | undefined
+  token_id?: string | undefined
+  model?: string | undefined
+  verdict?: string | undefined
+}
+
+export interface Series extends KeyedPoints {
+  since: string
+  until: string
+  step: Step
+  by: SeriesGroup | null
+}
+
+const pointsAtMost = 2000
+const keysShown = 50
+
+/** Reads the series. Throws `invalid_parameter` where a combination is not kept, or has too many points. */
+export async function readSeries(
+  ledger: Database,
+  { query, visibility, now }: { query: SeriesQuery; visibility: Visibility; now: number },
+): Promise<Series> {
+  if (query.until <= query.since) throw refusal('until', 'until must be after since')
+  const selected = select(query)
+  const step = query.step ?? finestStep(query, selected.kind, now)
+  requireKept(step, query, selected.kind, now)
+  const since = query.since - (query.since % stepMilliseconds[step])
+  const window = { ...query, step, since }
+  const scopes = await scopesOf(ledger, window, selected, visibility)
+  const source = { ...selected, where: whereOf(window, selected, scopes) }
+  const { keys, points } = await keysAndPoints(ledger, source)
+  if (points > pointsAtMost && step !== 'day') {
+    const coarser = step === 'minute' ? 'hour' : 'day'
+    if (query.step === undefined)
+      return await readSeries(ledger, { query: { ...query, step: coarser }, visibility, now })
+    throw refusal('step', `This has more than ${pointsAtMost} points: ask for step=${coarser}`)
+  }
+  const shown = keys.slice(0, step === 'day' ? Math.min(keysShown, keysThatFit(keys.length, points)) : keysShown)
+  const sums = new SeriesSums()
+  await readShown(ledger, source, shown, sums)
+  if (keys.length > shown.length) await readOthers(ledger, source, shown, sums)
+  return {
+    since: timestamp(since),
+    until: timestamp(query.until),
+    step,
+    by: query.by ?? null,
+    ...sums.result(),
+  }
+}
+
+interface Selected {
+  kind: RollupKind
+  /** The column by which rows are told apart; null where all are one series. */
+  column: 'key' | 'scope' | 'verdict' | null
+  /** The key that is asked for, where one is. */
+  key: string | undefined
+}
+
+/** Which rows answer: of the dimensions that are kept one at a time, the one that `by` or a filter names. */
+function select({ by, model, gateway_id, token_id }: SeriesQuery): Selected {
+  const filters = [
+    { kind: 'model', parameter: 'model', key: model },
+    { kind: 'gateway', parameter: 'gateway_id', key: gateway_id },
+    { kind: 'token', parameter: 'token_id', key: token_id },
+  ] as const
+  const given = filters.filter(({ key }) => key !== undefined)
+  const column = by === undefined ? null : by === 'verdict' ? 'verdict' : by === 'team' ? 'scope' : 'key'
+  const grouped = by === 'model' || by === 'gateway' || by === 'token' || by === 'reason' ? by : undefined
+  const other = given.find(({ kind }) => kind !== (grouped ?? given[0]?.kind))
+  if (other !== undefined) {
+    const taken = grouped === undefined ? given[0]?.parameter : `by=${grouped}`
+    throw refusal(
+      other.parameter,
+      `${other.parameter} cannot be combined with ${taken}: of model, gateway, token and reason one at a time is kept, as filter or by, with verdict and team`,
+    )
+  }
+  return { kind: grouped ?? given[0]?.kind ?? 'all', column, key: given[0]?.key }
+}
+
+const refusal = (param: string, message: string): Failure => new Failure('invalid_parameter', { param, message })
+
+const hours = 3_600_000
+
+/** Up to six hours minutes, up to fourteen days hours, else days; never what is not kept. */
+function finestStep({ since, until }: SeriesQuery, kind: RollupKind, now: number): Step {
+  const length = until - 1 - since
+  if (length <= 6 * hours && kind !== 'token' && since >= now - minutesKeptMilliseconds) return 'minute'
+  return length <= 14 * 24 * hours ? 'hour' : 'day'
+}
+
+function requireKept(step: Step, { since }: SeriesQuery, kind: RollupKind, now: number): void {
+  if (step !== 'minute') return
+  if (kind === 'token') throw refusal('step', 'Of tokens hours are kept: ask for step=hour')
+  if (since < now - minutesKeptMilliseconds) throw refusal('step', 'Minutes are kept for 48 hours: ask for step=hour')
+}
+
+type Window = Omit<SeriesQuery, 'step'> & { step: Step }
+
+async function scopesOf(
+  ledger: Database,
+  { team_id, since, until }: Window,
+  { kind, column }: Selected,
+  { teams, withoutTeam }: Visibility,
+): Promise<string[]> {
+  if (team_id !== undefined) return teams === 'every' || teams.includes(team_id) ? [team_id] : []
+  const none = withoutTeam ? [noTeam] : []
+  if (teams !== 'every') return [...teams, ...none]
+  if (column !== 'scope' && hasEveryTeam(kind)) return [everyTeam, ...none]
+  const day = stepMilliseconds.day
+  const rows = await ledger.read<{ scope: string }>(
+    `select distinct scope from event_rollups where step = 'day' and at >= ? and at < ? and kind = 'all'
+      and scope not in ('${everyTeam}', '${noTeam}')`,
+    [since - (since % day), until],
+  )
+  return [...rows.map(({ scope }) => scope), ...none]
+}
+
+function whereOf({ step, since, until, verdict }: Window, { kind, key }: Selected, scopes: string[]): Statement {
+  const conditions = ['kind = ?', 'step = ?', 'scope in (select value from json_each(?))', 'at >= ?', 'at < ?']
+  const args: Statement['args'] = [kind, step, JSON.stringify(scopes), since, until]
+  for (const [name, value] of Object.entries({ key, verdict })) {
+    if (value === undefined) continue
+    conditions.push(`${name} = ?`)
+    args.push(value)
+  }
+  return { sql: conditions.join(' and '), args }
+}
+
+interface Source extends Selected {
+  where: Statement
+}
+
+const groupOf = ({ column }: Selected): string => column ?? "''"
+
+/** The keys with most requests first, and how many points the shown ones have, counted a little beyond the most. */
+async function keysAndPoints(ledger: Database, source: Source): Promise<{ keys: string[]; points: number }> {
+  const rows = await ledger.read<{ key: string; points: number }>(
+    `select ${groupOf(source)} as key, count(distinct at) as points from event_rollups where ${source.where.sql}
+      group by 1 order by sum(requests) desc, 1 limit ${10 * keysShown}`,
+    source.where.args,
+  )
+  const points = rows.slice(0, keysShown).reduce((sum, row) => sum + row.points, 0)
+  const others = Math.max(0, ...rows.slice(keysShown).map((row) => row.points))
+  return { keys: source.column === null ? [''] : rows.map(({ key }) => key), points: points + others }
+}
+
+/** How many of the keys can be shown apart when each has as many points as they have on average. */
+const keysThatFit = (keys: number, points: number): number =>
+  points <= pointsAtMost ? keys : Math.max(1, Math.floor((pointsAtMost * Math.min(keys, keysShown)) / points) - 1)
+
+/** Sums come as floating-point numbers, exact to 2^53: larger integers the driver refuses to give. */
+const realSums = ['requests', 'input_tokens', 'output_tokens', 'cost']
+  .map((column) => `total(${column}) as ${column}`)
+  .join(', ')
+const realValues = ['requests', 'input_tokens', 'output_tokens', 'cost']
+  .map((column) => `cast(${column} as real) as ${column}`)
+  .join(', ')
+
+async function readShown(ledger: Database, source: Source, shown: readonly string[], sums: SeriesSums): Promise<void> {
+  const rows = await ledger.read<SumsRow>(
+    `select at, ${groupOf(source)} as key, ${realValues}, latency, first_token from event_rollups
+      where ${source.where.sql} and ${groupOf(source)} in (select value from json_each(?)) order by at`,
+    [...source.where.args, JSON.stringify(shown)],
+  )
+  for (const key of shown) sums.addKey(key, key === '' ? null : key)
+  for (const row of rows) sums.add(row.key, row)
+}
+
+async function readOthers(ledger: Database, source: Source, shown: readonly string[], sums: SeriesSums): Promise<void> {
+  const rows = await ledger.read<SumsRow>(
+    `select at, '' as key, ${realSums} from event_rollups
+      where ${source.where.sql} and ${groupOf(source)} not in (select value from json_each(?)) group by at order by at`,
+    [...source.where.args, JSON.stringify(shown)],
+  )
+  sums.addKey(otherKey, otherKey)
+  for (const row of rows) sums.add(otherKey, row)
+}
