@@ -3,6 +3,7 @@ import type { Event } from '../events/event.ts'
 import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
 import { plainName } from '../usage/lease.ts'
+import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
 import { settlementStatements } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { accountsChangedAt, offerChangedAt, sqlLimits } from '../usage/sql-limits.ts'
@@ -19,9 +20,11 @@ export interface UsageControl {
   settled(events: readonly Event[]): void
   /** The state is at this version: whoever is concerned by limits that it changed is told. */
   announced(version: number): void
+  /** What the other control planes say (usage/recall-peers.ts). */
+  readonly receiver: RecallReceiver
 }
 
-export function createUsage(options: FleetOptions, registry: LaneRegistry): UsageControl {
+export function createUsage(options: FleetOptions, registry: LaneRegistry, peers = noPeers): UsageControl {
   const { state, ledger, clock, log } = options
   const news = new UsageNews(options)
   const failed = (error: unknown) => {
@@ -38,6 +41,7 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
     limits: sqlLimits(state, ledger, clock),
     clock,
     log,
+    peers,
     after(milliseconds, work) {
       if (milliseconds === 0) setImmediate(work)
       else setTimeout(work, milliseconds).unref()
@@ -59,6 +63,12 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
   return {
     authority,
+    receiver: {
+      hear(signal) {
+        if (signal.kind === 'slots') recallSlots(registry, signal)
+        else authority.hear(signal)
+      },
+    },
     news,
     settle: (lane, events) => settlementStatements({ lane, settlements: settlementsOf(events), now: clock.now() }),
     settled(events) {
@@ -72,4 +82,12 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
       look(version).catch(failed)
     },
   }
+}
+
+/** Calls for slots from the lanes among these that are connected here. */
+export function recallSlots(
+  registry: LaneRegistry,
+  { account, want, lanes, at }: Extract<UsageSignal, { kind: 'slots' }>,
+): void {
+  for (const lane of lanes) registry.get(lane)?.stream?.send({ kind: 'slots', account, want, at })
 }

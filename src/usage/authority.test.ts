@@ -9,6 +9,7 @@ import { type Database, openDatabase } from '../store/open.ts'
 import { temporaryDirectory } from '../store/test-store.ts'
 import { Authority } from './authority.ts'
 import type { LeaseRequest } from './lease.ts'
+import { noPeers } from './recall-peers.ts'
 import { sqlLedger } from './sql-ledger.ts'
 
 const account = 'token/t/requests'
@@ -48,6 +49,7 @@ beforeEach(async () => {
     clock: systemClock,
     log: silentLog,
     after: (milliseconds, work) => void setTimeout(work, milliseconds),
+    peers: noPeers,
     lanes: { connected: () => ['one', 'two'], holds: () => true, recall: (lane) => recalls.push(lane) },
   })
 })

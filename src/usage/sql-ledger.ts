@@ -4,7 +4,7 @@
  */
 import { brokenConstraint } from '../events/append.ts'
 import type { Database, Statement } from '../store/open.ts'
-import type { CellLedger, HelloResult, LedgerCell, LedgerChange } from './cell-ledger.ts'
+import type { CellLedger, HelloResult, LaneAnswer, LedgerCell, LedgerChange } from './cell-ledger.ts'
 import { type CellReport, type Hello, roundSize } from './lease.ts'
 
 /** Amounts that a lane's crash has cost: they stay spent. */
@@ -18,9 +18,22 @@ export function sqlLedger(ledger: Database, onLost: (lane: string, losses: Losse
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
+    answers: (accounts) =>
+      ledger.read<LaneAnswer>(
+        `select account, lane, rounds, granted, returned, settled, open, told from usage_answers
+         where account in (select value from json_each(?))`,
+        [JSON.stringify(accounts)],
+      ),
+    async lanesSince(instant) {
+      const rows = await ledger.read<{ lane: string }>('select lane from lanes where last_beat_at >= ?', [instant])
+      return rows.map(({ lane }) => lane)
+    },
     async raise(change) {
-      if (change.raises.length === 0) return true
-      return (await attempt(ledger, raiseStatements(change))) === 'done'
+      const statements = [
+        ...(change.raises.length === 0 ? [] : raiseStatements(change)),
+        ...answerStatements(change.answers ?? []),
+      ]
+      return statements.length === 0 || (await attempt(ledger, statements)) === 'done'
     },
     async hello(lane, hello, cells) {
       const told = JSON.stringify(cells)
@@ -70,6 +83,21 @@ const raiseStatements = ({ lanes, raises, limits }: LedgerChange): Statement[] =
     args: [JSON.stringify(limits)],
   },
 ]
+
+const answerStatements = (answers: readonly LaneAnswer[]): Statement[] =>
+  answers.length === 0
+    ? []
+    : [
+        {
+          sql: `insert into usage_answers (account, lane, rounds, granted, returned, settled, open, told)
+            select value ->> 'account', value ->> 'lane', value ->> 'rounds', value ->> 'granted', value ->> 'returned',
+              value ->> 'settled', value ->> 'open', value ->> 'told' from json_each(?) where true
+            on conflict (account, lane) do update set rounds = excluded.rounds, granted = excluded.granted,
+              returned = excluded.returned, settled = excluded.settled, open = excluded.open,
+              told = max(told + 1, excluded.told)`,
+          args: [JSON.stringify(answers)],
+        },
+      ]
 
 const besideTold = `lane = ?1 and granted - returned - settled > 0
   and account not in (select value ->> 'account' from json_each(?2))`
