@@ -121,6 +121,9 @@ test('an ask that no limit can answer is refused by itself, and the others of it
     { ...ask(2 ** 60), account: 'token/large/requests' },
     { ...ask(1e24), account: 'token/larger/requests', min: 1e24 },
     { ...ask(1.5), account: 'token/part/requests' },
+    { ...ask(1), want: 'many', account: 'token/text/requests' },
+    { ...ask(1), account: 7 },
+    'nonsense',
     ask(1),
   ]
   limit = 9e15
@@ -129,6 +132,9 @@ test('an ask that no limit can answer is refused by itself, and the others of it
   expect(denials.map((denial) => [denial.account, denial.reason])).toEqual([
     ['token/larger/requests', 'exhausted'],
     ['token/part/requests', 'exhausted'],
+    ['token/text/requests', 'exhausted'],
+    ['', 'exhausted'],
+    ['', 'exhausted'],
   ])
 })
 
