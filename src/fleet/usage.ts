@@ -4,6 +4,7 @@ import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
 import { plainName } from '../usage/lease.ts'
 import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
+import { lacksChanges } from '../usage/restored-ledger.ts'
 import { settlementStatements } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { accountsChangedAt, offerChangedAt, sqlLimits } from '../usage/sql-limits.ts'
@@ -20,6 +21,8 @@ export interface UsageControl {
   settled(events: readonly Event[]): void
   /** The state is at this version: whoever is concerned by limits that it changed is told. */
   announced(version: number): void
+  /** To be done before anything is served: an older copy of the ledger grants nothing before it knows what lanes hold. */
+  lookForRestored(): Promise<void>
   /** What the other control planes say (usage/recall-peers.ts). */
   readonly receiver: RecallReceiver
 }
@@ -35,7 +38,7 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
     await news.lost(lane, losses)
     await news.used(losses.map(({ account }) => account))
   }
-  const cells = sqlLedger(ledger, (lane, losses) => void lost(lane, losses).catch(failed))
+  const cells = sqlLedger(ledger, clock, (lane, losses) => void lost(lane, losses).catch(failed))
   const authority = new Authority({
     ledger: cells,
     limits: sqlLimits(state, ledger, clock),
@@ -60,9 +63,18 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
     await news.used([...new Set([...limits, ...narrowed])])
     if (await offerChangedAt(state, version)) await news.offerChanged()
   }
+  let lookedForRestored = false
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
   return {
     authority,
+    async lookForRestored() {
+      if (lookedForRestored) return
+      if (await lacksChanges(state, ledger, clock.now())) {
+        log.error({}, 'The ledger was restored: nothing is granted until its gateways have said what they hold')
+        await cells.restored(clock.now())
+      }
+      lookedForRestored = true
+    },
     receiver: {
       hear(signal) {
         if (signal.kind === 'slots') recallSlots(registry, signal)

@@ -17,22 +17,15 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../lib/log.ts'
 import { AccountBook } from './account-book.ts'
 import type { AccountLimits, CellLedger, HeldLane } from './cell-ledger.ts'
-import {
-  type Call,
-  type Caller,
-  type Game,
-  newReply,
-  Turn,
-  type TurnOptions,
-  toReply,
-  type Waiting,
-} from './grant-turn.ts'
+import { Turn, type TurnOptions } from './grant-turn.ts'
 import { noCell } from './lane-cell.ts'
 import { LanesElsewhere } from './lanes-elsewhere.ts'
 import { grantedBeyond, type LeaseReply, type LeaseRequest, outstanding, plainName, recallWaitMs } from './lease.ts'
 import { MessageNumbers } from './message-numbers.ts'
 import { RecallAnswers } from './recall-answers.ts'
 import type { RecallReceiver, UsageSignal } from './recall-peers.ts'
+import { type Call, type Caller, type Game, newReply, toReply, type Waiting } from './turn-matter.ts'
+import { endedLongAgo } from './window.ts'
 
 export interface AuthorityOptions extends TurnOptions {
   ledger: CellLedger
@@ -54,6 +47,7 @@ export class Authority implements RecallReceiver {
   #waiting: Waiting[] = []
   readonly #answers = new RecallAnswers()
   readonly #elsewhere: LanesElsewhere
+  readonly #startedAt: number
   readonly #processes = new Map<string, MessageNumbers>()
   #turning = false
   /** Accounts whose limits were changed while a turn was on. */
@@ -63,6 +57,7 @@ export class Authority implements RecallReceiver {
 
   constructor(options: AuthorityOptions) {
     this.#options = options
+    this.#startedAt = options.clock.now()
     this.#elsewhere = new LanesElsewhere(options)
   }
 
@@ -216,16 +211,22 @@ export class Authority implements RecallReceiver {
 
   /**
    * A ledger that was restored from an older copy has forgotten grants. What lanes hold counts again, as far as it keeps
-   * within the limit.
+   * within the limit, and nothing is granted before all have told (restored-ledger.ts).
    */
   async #remember({ caller, request }: Call): Promise<void> {
     const { ledger, limits } = this.#options
-    const told = request.cells.filter(({ granted, rounds }) => granted > 0 || rounds > 0)
+    this.#elsewhere.forget()
+    const now = this.#options.clock.now()
+    const told = request.cells.filter(
+      ({ account, granted, rounds }) => (granted > 0 || rounds > 0) && !endedLongAgo(account, now),
+    )
     if (told.length === 0) return
     const book = new AccountBook(await ledger.cells(told.map(({ account }) => account)))
     const forgotten = told.filter(
       (cell) => grantedBeyond(cell, book.cell(cell.account, caller.lane) ?? noCell(cell.account)) > 0,
     )
+    if (forgotten.length === 0) return
+    await ledger.restored(this.#startedAt)
     const known = await limits.limits(forgotten.map(({ account }) => plainName(account)))
     for (const { account, rounds, granted, returned } of forgotten) {
       const limit = known.get(plainName(account))

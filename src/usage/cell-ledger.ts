@@ -45,8 +45,13 @@ export type HelloResult = 'done' | 'behind' | 'overtaken' | 'rolled_back' | 'rel
 export interface CellLedger {
   cells(accounts: readonly string[]): Promise<LedgerCell[]>
   answers(accounts: readonly string[]): Promise<LaneAnswer[]>
-  /** Lanes that beat since an instant, milliseconds since the epoch, whichever control plane they are connected to. */
-  lanesSince(instant: number): Promise<string[]>
+  /**
+   * Lanes that beat since an instant, milliseconds since the epoch, whichever control plane they are connected to; and
+   * whether hellos of lanes are waited for before anything is granted (restored-ledger.ts).
+   */
+  lanesSince(instant: number): Promise<{ lanes: string[]; awaited: boolean }>
+  /** Noticed to be an older copy: hellos are waited for of lanes that have said none since an instant. */
+  restored(since: number): Promise<void>
   /** Applies a change in one transaction. False where something it rests on no longer holds: then nothing is changed. */
   raise(change: LedgerChange): Promise<boolean>
   /**

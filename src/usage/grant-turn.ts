@@ -5,18 +5,13 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AccountBook } from './account-book.ts'
 import type { AccountLimit, HeldLane, LaneAnswer, LedgerChange } from './cell-ledger.ts'
-import { aboveHalf, type Decision, decide, type Need, type Standings, silentHolders } from './end-game.ts'
+import { aboveHalf, type Decision, decide, type Standings, silentHolders } from './end-game.ts'
 import { noCell } from './lane-cell.ts'
 import type { Elsewhere } from './lanes-elsewhere.ts'
 import {
   type Ask,
   type CellReport,
-  type CellTotals,
-  type Denial,
-  type Grant,
   grantedBeyond,
-  type LeaseReply,
-  type LeaseRequest,
   mayComeBack,
   mostAsked,
   mostHeld,
@@ -25,6 +20,16 @@ import {
   recallWaitMs,
 } from './lease.ts'
 import type { RecallPeers } from './recall-peers.ts'
+import {
+  type Call,
+  type Game,
+  needOf,
+  newReply,
+  type Reply,
+  type TurnMatter,
+  toReply,
+  type Waiting,
+} from './turn-matter.ts'
 
 export interface TurnOptions {
   clock: Clock
@@ -36,58 +41,11 @@ export interface TurnOptions {
   peers: RecallPeers
 }
 
-export interface Caller extends HeldLane {
-  gatewayId: string
-  /** Aborted when the caller has gone: it gets nothing that it would not hear of. */
-  signal: AbortSignal
-}
-
-export interface Call {
-  caller: Caller
-  request: LeaseRequest
-  arrivedAt: number
-  resolve(reply: LeaseReply): void
-  reject(error: unknown): void
-}
-
-/** Asks of one message that are granted together or not at all. */
-export interface Waiting {
-  call: Call
-  asks: { ask: Ask; booked: string }[]
-}
-
-/** The end game of one account. */
-export interface Game {
-  account: string
-  reports: Map<string, CellReport>
-  /** When it began, and when each lane last told of its cell; monotonic. */
-  since: number
-  heard: Map<string, number>
-  recalledAt: number
-  /** By lane, the last answer in the ledger that is known: what was told before the end game began is no answer. */
-  told: Map<string, number>
-}
-
-/** What a turn decides on. */
-export interface TurnMatter {
-  games: Map<string, Game>
-  waiting: readonly Waiting[]
-  book: AccountBook
-  limits: ReadonlyMap<string, AccountLimit>
-  elsewhere: Elsewhere
-}
-
-interface Reply {
-  hello: LeaseReply['hello']
-  cells: Map<string, CellTotals>
-  grants: Grant[]
-  denials: Denial[]
-  later: string[]
-}
-
 /** How often recalls are said again. */
 const recallAgainMs = 250
 const retryAfterSeconds = 1
+const suspendedRetrySeconds = 5
+const suspended: Decision = { kind: 'refuse', reason: 'unknown' }
 /** Above so many times of what is asked, for each lane, an account is no longer tight. */
 const tightFactor = 4
 
@@ -161,6 +119,10 @@ export class Turn {
     }
     if (!Number.isSafeInteger(ask.want) || !Number.isSafeInteger(ask.min) || ask.min > mostAsked) {
       reply.denials.push({ account: ask.account, reason: 'exhausted', retry_after: null })
+      return
+    }
+    if (this.#elsewhere.suspended) {
+      reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: suspendedRetrySeconds })
       return
     }
     const { booked } = limit
@@ -238,7 +200,7 @@ export class Turn {
     const { call } = waiting
     const decisions = waiting.asks.map(({ ask, booked }) => ({
       ask,
-      decision: decide(needOf(waiting, ask), this.#standings(booked, waiting)),
+      decision: this.#elsewhere.suspended ? suspended : decide(needOf(waiting, ask), this.#standings(booked, waiting)),
     }))
     const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
     if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) return
@@ -344,30 +306,3 @@ export class Turn {
     return fresh
   }
 }
-
-const needOf = ({ call: { caller, arrivedAt } }: Waiting, { want, min, waited }: Ask): Need => ({
-  lane: caller.lane,
-  arrivedAt,
-  want,
-  min,
-  waited,
-})
-
-export const newReply = ({ request }: Call): Reply => ({
-  hello: request.hello === null ? null : 'done',
-  cells: new Map(),
-  grants: [],
-  denials: [],
-  later: [],
-})
-
-export const toReply = ({ cells, ...rest }: Reply): LeaseReply => ({
-  ...rest,
-  cells: [...cells.values()].map(({ account, rounds, granted, returned, settled }) => ({
-    account,
-    rounds,
-    granted,
-    returned,
-    settled,
-  })),
-})

@@ -11,6 +11,8 @@ import type { RecallPeers } from './recall-peers.ts'
 export interface Elsewhere {
   readonly lanes: ReadonlySet<string>
   readonly answers: readonly LaneAnswer[]
+  /** The ledger was restored, and nothing is granted yet. */
+  readonly suspended: boolean
   /** Whether another control plane may still wait for answers of this account; and whether it has just called again. */
   called(account: string): boolean
   asking(account: string): boolean
@@ -34,7 +36,7 @@ const lookMs = 100
 
 export class LanesElsewhere {
   readonly #options: LanesElsewhereOptions
-  #lately: readonly string[] = []
+  #lately: Awaited<ReturnType<CellLedger['lanesSince']>> = { lanes: [], awaited: false }
   #readAt = Number.NEGATIVE_INFINITY
   /** When an account was last called back; monotonic. */
   readonly #calls = new Map<string, number>()
@@ -50,6 +52,11 @@ export class LanesElsewhere {
     for (const account of accounts) this.#calls.set(account, now)
   }
 
+  /** The next look reads the ledger. */
+  forget(): void {
+    this.#readAt = Number.NEGATIVE_INFINITY
+  }
+
   /** With nobody elsewhere nothing but the beats is read, once a second. */
   async look(accounts: readonly string[]): Promise<Elsewhere> {
     const lanes = await this.#lanes()
@@ -59,6 +66,7 @@ export class LanesElsewhere {
     return {
       lanes,
       answers,
+      suspended: this.#lately.awaited,
       called: (account) => this.#calls.has(account) && within(account, calledForMs),
       asking: (account) => this.#calls.has(account) && within(account, askingForMs),
     }
@@ -91,10 +99,10 @@ export class LanesElsewhere {
   async #lanes(): Promise<ReadonlySet<string>> {
     const { ledger, clock, lanes } = this.#options
     const now = clock.monotonic()
-    if (now - this.#readAt >= readAgainMs) {
+    if (this.#lately.awaited || now - this.#readAt >= readAgainMs) {
       this.#lately = await ledger.lanesSince(clock.now() - silentMs)
       this.#readAt = now
     }
-    return new Set(this.#lately).difference(new Set(lanes.connected()))
+    return new Set(this.#lately.lanes).difference(new Set(lanes.connected()))
   }
 }

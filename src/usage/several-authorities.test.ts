@@ -33,7 +33,7 @@ async function start(lane: string): Promise<void> {
     },
   ])
   const authority = new Authority({
-    ledger: sqlLedger(ledger, () => undefined),
+    ledger: sqlLedger(ledger, systemClock, () => undefined),
     limits: {
       limits: async (names) =>
         new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: null }])),

@@ -3,14 +3,20 @@
  * account is over its limit, that a lane's events are there before what its former process held is free.
  */
 import { brokenConstraint } from '../events/append.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { CellLedger, HelloResult, LaneAnswer, LedgerCell, LedgerChange } from './cell-ledger.ts'
 import { type CellReport, type Hello, roundSize } from './lease.ts'
+import { awaitLanes } from './restored-ledger.ts'
 
 /** Amounts that a lane's crash has cost: they stay spent. */
 export type Losses = readonly { account: string; amount: number }[]
 
-export function sqlLedger(ledger: Database, onLost: (lane: string, losses: Losses) => void): CellLedger {
+export function sqlLedger(
+  ledger: Database,
+  clock: Pick<Clock, 'now'>,
+  onLost: (lane: string, losses: Losses) => void,
+): CellLedger {
   return {
     cells: (accounts) =>
       ledger.read<LedgerCell>(
@@ -25,9 +31,14 @@ export function sqlLedger(ledger: Database, onLost: (lane: string, losses: Losse
         [JSON.stringify(accounts)],
       ),
     async lanesSince(instant) {
-      const rows = await ledger.read<{ lane: string }>('select lane from lanes where last_beat_at >= ?', [instant])
-      return rows.map(({ lane }) => lane)
+      const rows = await ledger.read<{ lane: string; last_beat_at: number; awaited: number }>(
+        'select lane, last_beat_at, awaited from lanes where last_beat_at >= ? or awaited = 1',
+        [instant],
+      )
+      const lately = rows.filter(({ last_beat_at: at }) => at >= instant)
+      return { lanes: lately.map(({ lane }) => lane), awaited: rows.some(({ awaited }) => awaited === 1) }
     },
+    restored: (since) => ledger.write([awaitLanes(since)]),
     async raise(change) {
       const statements = [
         ...(change.raises.length === 0 ? [] : raiseStatements(change)),
@@ -38,7 +49,7 @@ export function sqlLedger(ledger: Database, onLost: (lane: string, losses: Losse
     async hello(lane, hello, cells) {
       const told = JSON.stringify(cells)
       const losses = hello.crashed ? await outstandingBeside(ledger, lane.lane, told) : []
-      if ((await attempt(ledger, helloStatements(lane, hello, told))) === 'refused') {
+      if ((await attempt(ledger, helloStatements(lane, hello, told, clock.now()))) === 'refused') {
         return await whyRefused(ledger, lane, hello, cells)
       }
       if (losses.length > 0) onLost(lane.lane, losses)
@@ -119,7 +130,12 @@ const kindOf = `case when c.account like 'token/%/money' then 'money' when c.acc
 
 type Greeting = { lane: string; streamId: string; process: string; number: number }
 
-function helloStatements({ lane, streamId, process, number }: Greeting, hello: Hello, told: string): Statement[] {
+function helloStatements(
+  { lane, streamId, process, number }: Greeting,
+  hello: Hello,
+  told: string,
+  now: number,
+): Statement[] {
   const free = { sql: `update usage_cells set returned = granted - settled where ${besideTold}`, args: [lane, told] }
   const lost = [
     {
@@ -147,7 +163,10 @@ function helloStatements({ lane, streamId, process, number }: Greeting, hello: H
       args: [told, lane],
     },
     ...(hello.crashed ? lost : [free]),
-    { sql: 'update lanes set process = ?, hello = ?, lost_at = null where lane = ?', args: [process, number, lane] },
+    {
+      sql: 'update lanes set process = ?, hello = ?, lost_at = null, greeted_at = ?, awaited = 0 where lane = ?',
+      args: [process, number, now, lane],
+    },
   ]
 }
 

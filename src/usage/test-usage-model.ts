@@ -212,8 +212,14 @@ class MemoryLedger implements CellLedger {
     return [...this.told.values()].filter(({ account }) => accounts.includes(account))
   }
 
-  async lanesSince(instant: number): Promise<string[]> {
-    return [...this.beats].filter(([, at]) => at >= instant).map(([lane]) => lane)
+  async lanesSince(instant: number): Promise<{ lanes: string[]; awaited: boolean }> {
+    const lanes = [...this.beats].filter(([, at]) => at >= instant).map(([lane]) => lane)
+    return { lanes, awaited: false }
+  }
+
+  /** No ledger of these worlds is ever restored. */
+  async restored(): Promise<void> {
+    this.problems.push('a ledger that was not restored was taken for one')
   }
 
   async raise({ lanes, raises, limits, answers = [] }: LedgerChange): Promise<boolean> {
@@ -459,6 +465,7 @@ export class World {
         cells: (accounts) => later(() => this.ledger.cells(accounts)),
         answers: (accounts) => later(() => this.ledger.answers(accounts)),
         lanesSince: (instant) => later(() => this.ledger.lanesSince(instant)),
+        restored: () => later(() => this.ledger.restored()),
         raise: (change) => later(() => this.ledger.raise(change)),
         hello: (lane, hello, cells) => later(() => this.ledger.hello(lane, hello, cells)),
       },
