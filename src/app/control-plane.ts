@@ -243,6 +243,7 @@ async function openStore(directory: string) {
 async function housekeep({ shared, lanes, lastUse, settings }: Parts, log: Log): Promise<void> {
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
+    ['restored ledger', () => lanes.usage.lookForRestored()],
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['lost lanes', () => lanes.usage.news.lookForLost()],

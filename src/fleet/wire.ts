@@ -121,8 +121,14 @@ const cellTotals = z.object({
   settled: amount,
 })
 
-/** Whatever is asked, it is answered by itself: one ask that nothing can answer must not fail the others. */
 const asked = z.number().min(0)
+/** Whatever is asked, it is answered by itself: one of a wrong form is one that nothing can answer. */
+const ask = z
+  .strictObject({ account: z.string(), want: asked, min: asked, waited: z.number(), tight: z.boolean() })
+  .catch(({ input }) => {
+    const account = z.looseObject({ account: accountName }).safeParse(input).data?.account ?? ''
+    return { account, want: Number.POSITIVE_INFINITY, min: Number.POSITIVE_INFINITY, waited: 0, tight: false }
+  })
 
 /** usage/lease.ts says what these mean. */
 export const leasesRequestSchema = z.strictObject({
@@ -131,9 +137,7 @@ export const leasesRequestSchema = z.strictObject({
   process: z.uuid(),
   number: amount,
   hello: z.strictObject({ through: amount, crashed: z.boolean() }).nullable(),
-  asks: z.array(
-    z.strictObject({ account: z.string(), want: asked, min: asked, waited: z.number(), tight: z.boolean() }),
-  ),
+  asks: z.array(ask),
   cells: z.array(cellTotals.extend({ open: amount })),
 })
 export const leasesReplySchema = z.object({

@@ -147,7 +147,24 @@ export const lanes = sqliteTable('lanes', {
   hello: integer('hello').notNull().default(0),
   lostAt: integer('lost_at'),
   releasedAt: integer('released_at'),
+  greetedAt: integer('greeted_at').notNull().default(0),
+  awaited: integer('awaited').notNull().default(0),
 })
+
+export const usageAnswers = sqliteTable(
+  'usage_answers',
+  {
+    account: text('account').notNull(),
+    lane: text('lane').notNull(),
+    rounds: integer('rounds').notNull(),
+    granted: integer('granted').notNull(),
+    returned: integer('returned').notNull(),
+    settled: integer('settled').notNull(),
+    open: integer('open').notNull(),
+    told: integer('told').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.account, table.lane] })],
+)
 
 export const usageCells = sqliteTable(
   'usage_cells',
@@ -265,6 +282,7 @@ export const rateHoldings = sqliteTable(
     beatAt: integer('beat_at').notNull(),
     recalledAt: integer('recalled_at').notNull().default(0),
     process: text('process').notNull(),
+    cooling: text('cooling').notNull().default('[]'),
   },
   (table) => [primaryKey({ columns: [table.account, table.lane] })],
 )
