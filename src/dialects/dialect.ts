@@ -77,8 +77,11 @@ export interface TextSlot {
   replace(text: string): void
 }
 
-/** `tool_arguments` are JSON text (all others are plain): what replaces them must still parse. */
-export type TextKind = 'content' | 'reasoning' | 'refusal' | 'tool_arguments' | 'tool_result'
+/**
+ * `tool_arguments` are JSON text (all others are plain): what replaces them must still parse. A `name` is that of a tool
+ * that is called, of its server, or of who speaks.
+ */
+export type TextKind = 'content' | 'reasoning' | 'refusal' | 'tool_arguments' | 'tool_result' | 'name'
 
 /** What one SSE frame means to the gateway. */
 export interface FrameFacts {
