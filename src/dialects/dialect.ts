@@ -186,6 +186,11 @@ export interface Dialect {
   /** The texts of a request's parsed body, in order. */
   requestText(body: Record<string, unknown>): readonly TextSlot[]
   /**
+   * The member that holds text only in numbers, as tokens of a model's vocabulary, which no policy can read; null where
+   * none does. Absent where the family takes none.
+   */
+  tokenInput?(body: Readonly<Record<string, unknown>>): string | null
+  /**
    * Types of whole answers that are no JSON, as the beginning of a Content-Type: audio, subtitles. They are passed on in
    * pieces, unread. Absent where every whole answer is JSON.
    */
