@@ -21,7 +21,7 @@ export interface RetentionOptions {
   settings: { event_retention_days: number }
   /** What else is kept as long as events are; told the instant before which it goes, at the end of each round. */
   alsoRemove?(before: number): Promise<void>
-  /** How long one round works; the next goes on where it ended. Default: two seconds. */
+  /** How long one round works; the next goes on where it ended. Default: one second. */
   roundMs?: number
 }
 
@@ -30,24 +30,24 @@ const mostRows = 200
 const fewestRows = 10
 const batchMs = 5
 
-/** One round; gives the number of events that were removed. */
-export async function removeOldEvents(options: RetentionOptions): Promise<number> {
+/** One round; gives how many events were removed, and whether all that are old enough were. */
+export async function removeOldEvents(options: RetentionOptions): Promise<{ removed: number; finished: boolean }> {
   const { ledger, clock, settings } = options
   const before = clock.now() - settings.event_retention_days * dayMs
-  const ends = clock.monotonic() + (options.roundMs ?? 2000)
+  const ends = clock.monotonic() + (options.roundMs ?? 1000)
   const pace = { rows: mostRows / 2 }
   let removed = 0
   for (const { chain } of await ledger.read<{ chain: string }>('select chain from chains order by chain')) {
     let count = 0
     do {
-      if (clock.monotonic() >= ends) return removed
+      if (clock.monotonic() >= ends) return { removed, finished: false }
       count = await removeBatch(options, { chain, before, pace })
       removed += count
       await turn()
     } while (count > 0)
   }
   await options.alsoRemove?.(before)
-  return removed
+  return { removed, finished: true }
 }
 
 interface Removal {
