@@ -54,6 +54,12 @@ export const settingsSchema = z.strictObject({
     .string()
     .optional()
     .describe('32 bytes in base64 that seal provider keys (a secret); default: a file in data'),
+  checkpoint_key_file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('The private key, in PEM, that signs where events stand; default: a file in data, made at first start'),
+  event_retention_days: whole(1, 36_500).default(90).describe('How long events are kept'),
   session_idle_seconds: whole(60, 30 * 86_400)
     .default(12 * 3600)
     .describe("How long a person's session lives unused"),

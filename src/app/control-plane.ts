@@ -11,6 +11,7 @@ import type { Settings } from '../config.ts'
 import { settleQueue } from '../escalations/arrivals.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { createRecorder } from '../events/change.ts'
+import { createProof } from '../events/proof.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { createFleet } from '../fleet/control.ts'
@@ -131,7 +132,12 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     alerts: alertThresholds(settings),
   }
   const installation = await firstStart(shared)
-  return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger), settings }
+  const proof = await createProof({
+    ...{ state, ledger, clock, log, settings },
+    dataDirectory: directory,
+    announce: (head) => lanes.fleet.announce(head, [], []),
+  })
+  return { shared, lanes, addresses, installation, proof, lastUse: createLastUse(ledger), settings }
 }
 
 type Parts = Awaited<ReturnType<typeof wire>>
@@ -140,7 +146,7 @@ function serve(
   { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
   parts: Parts,
 ): { drain(): Promise<void> } {
-  const { shared, lanes, addresses, lastUse } = parts
+  const { shared, lanes, addresses, lastUse, proof } = parts
   const { state, ledger } = shared
   const metrics = createControlPlaneMetrics()
   const callers = new WeakMap<Request, string>()
@@ -174,6 +180,7 @@ function serve(
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
       ...priceRoutes(shared),
       ...eventRoutes({ ledger, clock }),
+      ...proof.routes,
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
       ...usageRoutes({ ...shared, freed: (accounts) => lanes.usage.authority.changed(accounts) }),
@@ -240,7 +247,7 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lanes, lastUse, settings }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lanes, lastUse, proof, settings }: Parts, log: Log): Promise<void> {
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
     ['restored ledger', () => lanes.usage.lookForRestored()],
@@ -248,6 +255,8 @@ async function housekeep({ shared, lanes, lastUse, settings }: Parts, log: Log):
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
+    ['checkpoint', () => proof.checkpoint()],
+    ['retention', () => proof.retain()],
   ] as const) {
     try {
       await work()

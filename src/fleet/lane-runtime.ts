@@ -27,6 +27,7 @@ import { Outbox, type Recovered } from './outbox.ts'
 import { systemWrite } from './outbox-segment.ts'
 import { FileStateView } from './state-view.ts'
 import { type BootstrapReply, staleAfterMs } from './wire.ts'
+import { Witness } from './witness.ts'
 
 const lane = 0
 const keepFreshEveryMs = 5000
@@ -91,6 +92,7 @@ class RunningLane implements LaneRuntime {
   readonly #files: LaneFiles
   readonly #freshness: Freshness
   readonly #session: LaneSession
+  readonly #witness: Witness
   readonly #release: () => void
   readonly #usageTimer: Timer
   /** Until the first hello: as many events as the last process, or a crash of the host, has left. */
@@ -134,6 +136,15 @@ class RunningLane implements LaneRuntime {
     this.view = new FileStateView(options.stateFile)
     for (const { position, hashes } of this.journal.denials) this.view.deny(position, hashes)
     this.#freshness = new Freshness(clock, this.#files.freshAt())
+    this.#witness = new Witness({
+      ...{ stateFile: options.stateFile, keptFile: join(directory, 'checkpoint.json'), newId: options.newId, log },
+      clock: { now: () => this.now() },
+      gatewayId: () => this.standing.gatewayId,
+      record: (event) =>
+        void this.journal.refuse([event]).catch((error: unknown) => {
+          log.error({ error: String(error) }, 'A checkpoint that went back could not be recorded')
+        }),
+    })
     this.standing = this.#makeStanding()
     this.counters = this.#makeCounters()
     this.#session = new LaneSession({
@@ -209,6 +220,7 @@ class RunningLane implements LaneRuntime {
     clearInterval(this.#usageTimer)
     clearInterval(this.#rateTimer)
     await this.#session.stop(shipAtEndMs)
+    this.#witness.stop()
     await this.journal.end()
     this.#keepFresh(0)
     this.view.close()
@@ -275,6 +287,7 @@ class RunningLane implements LaneRuntime {
 
   #makeCounters(): LaneCounters {
     const { view, journal } = this
+    const witness = this.#witness
     const freshness = this.#freshness
     const connected = () => (this.#session.connected ? 1 : 0)
     return {
@@ -301,6 +314,9 @@ class RunningLane implements LaneRuntime {
       },
       get tokensInMemory() {
         return view.cached
+      },
+      get checkpointRegressions() {
+        return witness.regressions
       },
     }
   }

@@ -113,6 +113,8 @@ export interface LaneCounters {
   readonly denials: number
   /** Token records held in memory. */
   readonly tokensInMemory: number
+  /** How often the state's checkpoint went behind one that was seen before. */
+  readonly checkpointRegressions: number
 }
 
 /** One worker of a gateway, as the rest of the gateway holds it; made by `startLane`. */

@@ -23,6 +23,7 @@ const laneGauges: readonly [keyof LaneCounters, string, string][] = [
   ['outboxUnshipped', 'gatehouse_outbox_unshipped_events', 'Events that the control plane has not acknowledged'],
   ['openExchanges', 'gatehouse_open_exchanges', 'Exchanges opened and not yet closed'],
   ['denials', 'gatehouse_denials', 'Tokens denied ahead of the state'],
+  ['checkpointRegressions', 'gatehouse_checkpoint_regressions', 'Checkpoints of the state that went back'],
   ['tokensInMemory', 'gatehouse_tokens_in_memory', 'Token records held in memory'],
 ]
 

@@ -133,6 +133,7 @@ export function createTestLane(): TestLane {
       openExchanges: 0,
       denials: 0,
       tokensInMemory: 0,
+      checkpointRegressions: 0,
     },
     standing: {
       gatewayId: testGatewayId,

@@ -121,6 +121,28 @@ export const chains = sqliteTable('chains', {
   updatedAt: integer('updated_at').notNull(),
 })
 
+export const checkpointKeys = sqliteTable('checkpoint_keys', {
+  id: text('id').primaryKey(),
+  publicKey: text('public_key').notNull(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const checkpoints = sqliteTable('checkpoints', {
+  number: integer('number').primaryKey(),
+  at: integer('at').notNull(),
+  keyId: text('key_id').notNull(),
+  signature: text('signature').notNull(),
+  body: text('body').notNull(),
+})
+
+export const chainFloors = sqliteTable('chain_floors', {
+  chain: text('chain').primaryKey(),
+  seq: integer('seq').notNull(),
+  keyId: text('key_id').notNull(),
+  signature: text('signature').notNull(),
+  body: text('body').notNull(),
+})
+
 export const guards = sqliteTable('guards', {
   holds: integer('holds').notNull(),
 })

@@ -22,6 +22,16 @@ export const changeLog = sqliteTable('change_log', {
   guard: integer('guard').notNull(),
 })
 
+export const checkpoints = sqliteTable('checkpoints', {
+  id: integer('id').primaryKey(),
+  number: integer('number').notNull(),
+  keyId: text('key_id').notNull(),
+  signature: text('signature').notNull(),
+  body: text('body').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
 export const tokens = sqliteTable('tokens', {
   id: text('id').primaryKey(),
   hash: text('hash').notNull().unique(),
