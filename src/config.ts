@@ -26,6 +26,14 @@ const origin = httpUrl
   .refine((text) => !/[?#]/.test(text), 'An origin has no query or fragment')
   .transform((text) => parseUrl(text)?.origin ?? text)
 
+const databaseUrl = z
+  .string()
+  .refine((text) => /^(libsql|https?):$/.test(parseUrl(text)?.protocol ?? ''), {
+    error: 'Write an address that begins with libsql://, https:// or http://',
+    abort: true,
+  })
+  .refine((text) => !/[?#@]/.test(text), 'Leave credentials and parameters out: the token is a setting of its own')
+
 /** A whole number, as a file writes it or as text; what JavaScript would make of other values is not accepted. */
 const whole = (minimum: number, maximum: number) => {
   const error = `Write a whole number from ${minimum} to ${maximum}`
@@ -60,6 +68,24 @@ export const settingsSchema = z.strictObject({
     .optional()
     .describe('The private key, in PEM, that signs where events stand; default: a file in data, made at first start'),
   event_retention_days: whole(1, 36_500).default(90).describe('How long events are kept'),
+  state_url: databaseUrl
+    .optional()
+    .describe('The state database of a libSQL server; default: a file in data. It goes with ledger_url and master_key'),
+  state_token: z.string().optional().describe('What the control plane writes the state with (a secret)'),
+  ledger_url: databaseUrl.optional().describe('The ledger database of a libSQL server'),
+  ledger_token: z.string().optional().describe('What the control plane writes the ledger with (a secret)'),
+  state_signing_key_file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Ed25519 private key (PEM) that the state's server trusts: signs gateways' read-only credentials"),
+  state_read_token: z
+    .string()
+    .optional()
+    .describe('Without that key: what every gateway reads the state with (a secret)'),
+  peer_url: origin
+    .optional()
+    .describe('Where other control planes reach this one; default: base_url if set, else where it listens'),
   session_idle_seconds: whole(60, 30 * 86_400)
     .default(12 * 3600)
     .describe("How long a person's session lives unused"),
@@ -135,7 +161,13 @@ export type SettingName = keyof Settings
 export type SettingOrigin = 'default' | 'file' | 'environment' | 'flag'
 
 /** Settings whose value is never shown, not even by `config explain`. */
-export const secretSettings: ReadonlySet<SettingName> = new Set<SettingName>(['api_token', 'master_key'])
+export const secretSettings: ReadonlySet<SettingName> = new Set<SettingName>([
+  'api_token',
+  'master_key',
+  'state_token',
+  'ledger_token',
+  'state_read_token',
+])
 
 export const isSettingName = (name: string): name is SettingName => Object.hasOwn(settingsSchema.shape, name)
 

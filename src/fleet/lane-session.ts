@@ -191,14 +191,14 @@ export class LaneSession {
   }
 
   /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
-  async #change({ head, deny: hashes, cut }: Extract<StreamMessage, { kind: 'change' }>): Promise<void> {
+  async #change({ head, since, deny: hashes, cut }: Extract<StreamMessage, { kind: 'change' }>): Promise<void> {
     const { outbox, view } = this.#options
     const position = positionOf(head)
     view.deny(position, hashes)
     if (hashes.length > 0) this.#options.onDenied(hashes)
     if (cut.length > 0) this.#options.onCut(cut)
     const before = this.#promised
-    const follows = before?.history === position.history && before.version + 1 === position.version
+    const follows = before?.history === position.history && before.version >= since && before.version < position.version
     if (follows) {
       this.#promised = position
       this.#promisedHead = head
