@@ -133,6 +133,8 @@ export function createTestLane(): TestLane {
       openExchanges: 0,
       denials: 0,
       tokensInMemory: 0,
+      replicatorRestarts: 0,
+      replicatedBytes: 0,
     },
     standing: {
       gatewayId: testGatewayId,
