@@ -139,6 +139,7 @@ export const failures = {
   chain_fork: row(409, 'invalid_request_error', 'An event with this number is already recorded with another content'),
   chain_gap: row(409, 'invalid_request_error', 'Events before these are missing: send from the announced head'),
   events_tampered: row(409, 'invalid_request_error', 'Events are not as they were written'),
+  state_replaced: row(409, 'invalid_request_error', 'The primary has another history than this gateway has followed'),
   chain_lost: row(409, 'invalid_request_error', 'Events before these are no longer kept on this gateway'),
   session_expired: row(401, 'authentication_error', 'The session credential has expired: bootstrap again'),
 

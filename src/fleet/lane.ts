@@ -95,6 +95,16 @@ export interface Standing {
   promptHash(body: Uint8Array): string
 }
 
+export interface Readiness {
+  ok: boolean
+  /** In words, where not. */
+  reason?: string
+  /** In words, where requests are decided by a state without fresh news. */
+  warning?: string
+  /** Since the last fresh news of the primary; absent before the first. */
+  staleness_seconds?: number
+}
+
 /** One number each for the gateway's `/metrics`; all are cheap to read. */
 export interface LaneCounters {
   /** Version of the state that decisions are made by. */
@@ -115,6 +125,10 @@ export interface LaneCounters {
   readonly tokensInMemory: number
   /** How often the state's checkpoint went behind one that was seen before. */
   readonly checkpointRegressions: number
+  /** Starts of the replicator that were not the first; 0 where another process of this host keeps the state. */
+  readonly replicatorRestarts: number
+  /** Bytes of the state that came from the primary since the start. */
+  readonly replicatedBytes: number
 }
 
 /** One worker of a gateway, as the rest of the gateway holds it; made by `startLane`. */
@@ -127,8 +141,8 @@ export interface LaneRuntime {
   readonly counters: LaneCounters
   /** The gateway's own time: monotonic between hellos, each of which brings the control plane's. */
   now(): number
-  /** Whether requests can be decided; `reason` in words where not. */
-  ready(): { ok: boolean; reason?: string }
+  /** Whether requests can be decided, and by how old a state. */
+  ready(): Readiness
   /** Calls the listener in the tick in which denials of these token hashes arrive. */
   onDenied(listener: (hashes: readonly string[]) => void): void
   /** Calls the listener, in the same tick, with those of them whose running requests must end. */

@@ -1,11 +1,12 @@
 /** What a gateway's process answers about itself: alive, ready, measured, described. None of it is governed. */
 import { chat } from '../dialects/chat.ts'
 import { asFailure } from '../failure.ts'
+import type { Readiness } from '../fleet/lane.ts'
 import { version } from '../version.ts'
 import { failureAnswer } from './refuse.ts'
 
 export interface AboutItself {
-  ready(): { ok: boolean; reason?: string }
+  ready(): Readiness
   metrics(): string
   /** The public description; rejects with a Failure where it cannot be had. */
   openapi(): Promise<unknown>

@@ -25,6 +25,8 @@ const laneGauges: readonly [keyof LaneCounters, string, string][] = [
   ['denials', 'gatehouse_denials', 'Tokens denied ahead of the state'],
   ['checkpointRegressions', 'gatehouse_checkpoint_regressions', 'Checkpoints of the state that went back'],
   ['tokensInMemory', 'gatehouse_tokens_in_memory', 'Token records held in memory'],
+  ['replicatorRestarts', 'gatehouse_replicator_restarts', 'Starts of the replicator that were not the first'],
+  ['replicatedBytes', 'gatehouse_replicated_bytes', 'Bytes of the state that came from the primary'],
 ]
 
 interface Histogram {

@@ -8,7 +8,7 @@ import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
 import { Failure } from '../failure.ts'
-import type { Journal, LaneCounters, Standing, StateView } from '../fleet/lane.ts'
+import type { Journal, LaneCounters, Readiness, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -37,7 +37,7 @@ export interface GatewayLane {
   readonly standing: Standing
   readonly allowances: Allowances
   readonly rates: Rates
-  ready(): { ok: boolean; reason?: string }
+  ready(): Readiness
   /** Gauges for `/metrics`, read when it is asked for. */
   readonly counters: LaneCounters
 }

@@ -134,6 +134,8 @@ export function createTestLane(): TestLane {
       denials: 0,
       tokensInMemory: 0,
       checkpointRegressions: 0,
+      replicatorRestarts: 0,
+      replicatedBytes: 0,
     },
     standing: {
       gatewayId: testGatewayId,

@@ -65,7 +65,7 @@ const toLibsql = ({ sql, args }: Statement): { sql: string; args: InArgs } => ({
 
 let addonPlaced = false
 
-function placeAddon(dataDirectory: string): void {
+export function placeAddon(dataDirectory: string): void {
   if (addonPlaced || embeddedAddon === null) return
   const directory = join(dataDirectory, 'native')
   mkdirSync(directory, { recursive: true, mode: 0o700 })
