@@ -25,6 +25,7 @@ import { ownOrigins } from '../members/browser.ts'
 import { firstStart } from '../members/first-start.ts'
 import { memberRoutes } from '../members/routes.ts'
 import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
+import { oauthRoutes } from '../oauth/routes.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
@@ -157,6 +158,11 @@ function serve(
   const origins = () => ownOrigins(addresses.base, addresses.console)
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins })
   const byToken = createAuthenticator({ state, ledger, clock, lastUse })
+  const urls = {
+    baseUrl: () => addresses.base,
+    gatewayUrl: () => addresses.gateway,
+    consoleUrl: () => addresses.console,
+  }
   let draining = false
   const api = mount({
     routes: [
@@ -164,11 +170,11 @@ function serve(
       ...memberRoutes({
         ...shared,
         fleet: lanes.fleet,
+        ...urls,
         settings,
-        baseUrl: () => addresses.base,
-        consoleUrl: () => addresses.console,
         addressOf: (request) => callers.get(request) ?? 'unknown',
       }),
+      ...oauthRoutes({ ...shared, ...urls, fleet: lanes.fleet, settings, log }),
       ...limitRoutes(shared),
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
       ...priceRoutes(shared),

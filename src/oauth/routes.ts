@@ -1,0 +1,10 @@
+/** All routes of the OAuth server (contract section 5). */
+import type { AnyRoute } from '../api/route.ts'
+import { authorizeRoutes } from './authorize-routes.ts'
+import { clientRoutes } from './client-routes.ts'
+import type { OAuthDependencies } from './dependencies.ts'
+
+export const oauthRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
+  ...clientRoutes(dependencies),
+  ...authorizeRoutes(dependencies),
+]
