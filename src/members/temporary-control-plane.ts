@@ -57,6 +57,7 @@ export async function temporaryControlPlane(
     baseUrl: () => baseUrl,
     consoleUrl: () => `${baseUrl}/console`,
     addressOf: (request) => addresses.get(request) ?? '192.0.2.1',
+    delegations: { mark: () => ({ sql: 'select 1', args: [] }), follow: async () => undefined },
   }
   const server = mountAll(installation, dependencies, baseUrl, moreRoutes(dependencies))
 
@@ -127,7 +128,7 @@ function mountAll(
   const { state, ledger } = deps
   const origins = () => ownOrigins(dependencies.baseUrl(), dependencies.consoleUrl())
   const bySession = createSessionAuthenticator({ ledger, clock, settings: dependencies.settings, origins })
-  const byToken = createAuthenticator({ state, ledger, clock })
+  const byToken = createAuthenticator({ state, ledger, clock, baseUrl: dependencies.baseUrl })
   return mount({
     routes: [
       ...memberRoutes(dependencies),

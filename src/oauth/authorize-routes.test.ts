@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type TemporaryOAuth, type TestPerson, temporaryOAuth, testOrigin, testRedirect } from './test-oauth.ts'
+import { testOrigin } from '../members/temporary-control-plane.ts'
+import { type TemporaryOAuth, type TestPerson, temporaryOAuth, testRedirect } from './test-oauth.ts'
 
 let oauth: TemporaryOAuth
 let ada: TestPerson
@@ -13,12 +14,15 @@ beforeAll(async () => {
 afterAll(() => oauth.remove())
 
 const preview = (fields: Record<string, unknown> = {}, person = ada) =>
-  oauth.call('POST', '/v1/oauth/authorize/preview', { ...person.asPage, body: oauth.query(clientId, fields) })
+  oauth.call('POST', '/v1/oauth/authorize/preview', {
+    ...person.asPage,
+    body: oauth.query(clientId, { scope: 'gateway:invoke', ...fields }),
+  })
 
 const decide = (approve: boolean, fields: Record<string, unknown> = {}) =>
   oauth.call('POST', '/v1/oauth/authorize/decision', {
     ...ada.asPage,
-    body: { ...oauth.query(clientId, fields), approve },
+    body: { ...oauth.query(clientId, { scope: 'gateway:invoke', ...fields }), approve },
   })
 
 describe('the preview', () => {
@@ -99,7 +103,7 @@ describe('the decision', () => {
   })
 
   test('leaves an event that names person and application, and no code', async () => {
-    const { json } = await decide(true)
+    const { json } = await decide(true, { scope: 'gateway:invoke' })
     const code = new URL(json.redirect_to).searchParams.get('code') ?? ''
     const [row] = await oauth.store.ledger.read<{ body: string }>(
       "select body from events where event_type = 'oauth.authorized' order by position desc limit 1",

@@ -19,6 +19,8 @@ export interface Refusal {
   error: OAuthErrorCode
   /** For the developer of the application; holds nothing that was sent. */
   description: string
+  /** A secret that works once was presented again: all that came of it must end. */
+  replay?: true
 }
 
 export interface Check<Facts> {

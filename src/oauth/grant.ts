@@ -83,7 +83,59 @@ export async function grantOfCode(ledger: Database, code: string): Promise<Grant
   return row === undefined ? null : openGrant(row)
 }
 
-export async function findGrant(ledger: Database, id: string): Promise<Grant | null> {
-  const [row] = await ledger.read<GrantRow>('select * from oauth_grants where id = ?', [id])
-  return row === undefined ? null : openGrant(row)
+/** A refresh token with the grant it belongs to, or null. */
+export async function findRefreshToken(
+  ledger: Database,
+  secret: string,
+): Promise<{ grant: Grant; refresh: { expiresAt: number; usedAt: number | null } } | null> {
+  const [row] = await ledger.read<GrantRow & { idle_at: number; used_at: number | null }>(
+    `select g.*, r.expires_at as idle_at, r.used_at from oauth_refresh_tokens r join oauth_grants g on g.id = r.grant_id
+     where r.hash = ?`,
+    [hashSecret(secret)],
+  )
+  if (row === undefined) return null
+  return { grant: openGrant(row), refresh: { expiresAt: row.idle_at, usedAt: row.used_at } }
 }
+
+/** Whether the grant is still one that tokens may be given for. */
+export async function isRevoked(ledger: Database, id: string): Promise<boolean> {
+  const [row] = await ledger.read('select 1 from oauth_grants where id = ? and revoked_at is null', [id])
+  return row === undefined
+}
+
+export interface Use {
+  /** What is used up: a code or a refresh token. */
+  secret: string
+  grantId: string
+  now: number
+  /** What comes in its place. */
+  next: { secret: string; expiresAt: number }
+}
+
+/** Uses a code up for its first refresh token, in one transaction that fails where it has been used or revoked. */
+export const useCode = ({ secret, grantId, now, next }: Use): Statement[] => [
+  {
+    sql: `insert into guards (holds) select 0 where not exists
+      (select 1 from oauth_grants where id = ? and code_hash = ? and code_used_at is null and revoked_at is null)`,
+    args: [grantId, hashSecret(secret)],
+  },
+  { sql: 'update oauth_grants set code_used_at = ? where id = ?', args: [now, grantId] },
+  insertRefresh(next, grantId),
+]
+
+/** Uses a refresh token up for the next one, likewise (RFC 9700 section 4.14.2). */
+export const rotateRefreshToken = ({ secret, grantId, now, next }: Use): Statement[] => [
+  {
+    sql: `insert into guards (holds) select 0 where not exists
+      (select 1 from oauth_refresh_tokens r join oauth_grants g on g.id = r.grant_id
+       where r.hash = ? and r.used_at is null and g.revoked_at is null)`,
+    args: [hashSecret(secret)],
+  },
+  { sql: 'update oauth_refresh_tokens set used_at = ? where hash = ?', args: [now, hashSecret(secret)] },
+  insertRefresh(next, grantId),
+]
+
+const insertRefresh = ({ secret, expiresAt }: Use['next'], grantId: string): Statement => ({
+  sql: 'insert into oauth_refresh_tokens (hash, grant_id, expires_at) values (?, ?, ?)',
+  args: [hashSecret(secret), grantId, expiresAt],
+})

@@ -3,8 +3,12 @@ import type { AnyRoute } from '../api/route.ts'
 import { authorizeRoutes } from './authorize-routes.ts'
 import { clientRoutes } from './client-routes.ts'
 import type { OAuthDependencies } from './dependencies.ts'
+import { metadataRoutes } from './metadata.ts'
+import { tokenRoutes } from './token-routes.ts'
 
 export const oauthRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
   ...clientRoutes(dependencies),
   ...authorizeRoutes(dependencies),
+  ...tokenRoutes(dependencies),
+  ...metadataRoutes(dependencies),
 ]
