@@ -46,6 +46,17 @@ const whole = (minimum: number, maximum: number) => {
     .refine((value) => Number.isInteger(value) && value >= minimum && value <= maximum, error)
 }
 
+/** What a person may delegate to an application (contract section 5). */
+export const delegableScopes = [
+  'gateway:invoke',
+  'mcp:invoke',
+  'tokens:read',
+  'events:read',
+  'events:export',
+  'escalations:read',
+] as const
+const isDelegable = (text: string): boolean => delegableScopes.some((scope) => scope === text)
+
 const mebibyte = 1024 * 1024
 
 /** One entry a setting; `z.infer` of it is what the rest of the product sees. */
@@ -92,6 +103,19 @@ export const settingsSchema = z.strictObject({
   session_lifetime_seconds: whole(60, 365 * 86_400)
     .default(7 * 86_400)
     .describe("How long a person's session lives at most"),
+  oauth_scopes: z
+    .string()
+    .refine((text) => text.split(' ').every(isDelegable), `Name scopes of ${delegableScopes.join(', ')}`)
+    .default(delegableScopes.join(' '))
+    .describe('The OAuth scopes that are active, separated by spaces; applications are given no other'),
+  oauth_code_seconds: whole(10, 600).default(60).describe('How long an authorization code may be exchanged'),
+  oauth_access_seconds: whole(60, 86_400).default(3600).describe('How long an OAuth access token lives'),
+  oauth_refresh_idle_seconds: whole(60, 365 * 86_400)
+    .default(30 * 86_400)
+    .describe('How long an OAuth refresh token lives unused'),
+  oauth_refresh_lifetime_seconds: whole(60, 3650 * 86_400)
+    .default(90 * 86_400)
+    .describe('How long what a person approved can be refreshed in all'),
   drain_seconds: whole(0, 3600).default(30).describe('How long running requests may finish after SIGTERM'),
   max_staleness_seconds: whole(0, 86_400)
     .default(300)

@@ -57,6 +57,7 @@ export const failures = {
   sign_in_throttled: row(429, 'rate_limit_exceeded', 'Too many attempts to sign in: wait and try again'),
   csrf_refused: row(403, 'access_denied', "Send the session's x-csrf-token, from a page of the console's own origin"),
   permission_denied: row(403, 'access_denied', 'The token lacks a permission that this needs'),
+  insufficient_scope: row(403, 'access_denied', 'The access token was not given the scope that this needs'),
   access_denied: row(403, 'access_denied', 'The token may not do this'),
   'tokens.gateway_not_allowed': row(403, 'access_denied', 'The token is bound to another gateway'),
   'tokens.provider_not_allowed': row(403, 'access_denied', 'The token may not use the provider of this model'),

@@ -26,6 +26,9 @@ import { ownOrigins } from '../members/browser.ts'
 import { firstStart } from '../members/first-start.ts'
 import { memberRoutes } from '../members/routes.ts'
 import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
+import type { OAuthDependencies } from '../oauth/dependencies.ts'
+import { delegationsOf, settleOAuth } from '../oauth/follow-person.ts'
+import { oauthRoutes } from '../oauth/routes.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
@@ -131,13 +134,20 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     depletion: depletionView(ledger, (accounts) => lanes.usage.authority.callBack(accounts)),
     alerts: alertThresholds(settings),
   }
+  const oauth: OAuthDependencies = {
+    ...{ state, ledger, recorder, clock, newId, randomBytes, log, settings },
+    fleet: lanes.fleet,
+    baseUrl: () => addresses.base,
+    gatewayUrl: () => addresses.gateway,
+    consoleUrl: () => addresses.console,
+  }
   const installation = await firstStart(shared)
   const proof = await createProof({
     ...{ state, ledger, clock, log, settings },
     dataDirectory: directory,
     announce: (head) => lanes.fleet.announce(head, [], []),
   })
-  return { shared, lanes, addresses, installation, proof, lastUse: createLastUse(ledger), settings }
+  return { shared, lanes, addresses, oauth, installation, proof, lastUse: createLastUse(ledger), settings }
 }
 
 type Parts = Awaited<ReturnType<typeof wire>>
@@ -146,7 +156,7 @@ function serve(
   { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
   parts: Parts,
 ): { drain(): Promise<void> } {
-  const { shared, lanes, addresses, lastUse, proof } = parts
+  const { shared, lanes, addresses, oauth, lastUse, proof } = parts
   const { state, ledger } = shared
   const metrics = createControlPlaneMetrics()
   const callers = new WeakMap<Request, string>()
@@ -163,7 +173,7 @@ function serve(
   addresses.console ||= `${addresses.base}/console`
   const origins = () => ownOrigins(addresses.base, addresses.console)
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins })
-  const byToken = createAuthenticator({ state, ledger, clock, lastUse })
+  const byToken = createAuthenticator({ state, ledger, clock, lastUse, baseUrl: oauth.baseUrl })
   let draining = false
   const api = mount({
     routes: [
@@ -172,10 +182,12 @@ function serve(
         ...shared,
         fleet: lanes.fleet,
         settings,
-        baseUrl: () => addresses.base,
-        consoleUrl: () => addresses.console,
+        baseUrl: oauth.baseUrl,
+        consoleUrl: oauth.consoleUrl,
+        delegations: delegationsOf(oauth),
         addressOf: (request) => callers.get(request) ?? 'unknown',
       }),
+      ...oauthRoutes(oauth),
       ...limitRoutes(shared),
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
       ...priceRoutes(shared),
@@ -247,12 +259,13 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lanes, lastUse, proof, settings }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lanes, oauth, lastUse, proof, settings }: Parts, log: Log): Promise<void> {
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
     ['restored ledger', () => lanes.usage.lookForRestored()],
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
+    ['oauth', () => settleOAuth(oauth)],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
     ['checkpoint', () => proof.checkpoint()],

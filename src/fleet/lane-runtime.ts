@@ -269,6 +269,7 @@ class RunningLane implements LaneRuntime {
     const gatewayId = () => this.#kept?.gateway.id ?? ''
     const organizationId = () => this.#kept?.organization_id ?? ''
     const gatewayUrl = () => this.#kept?.gateway_url ?? ''
+    const baseUrl = () => this.#kept?.base_url ?? ''
     const promptKeyId = () => this.#kept?.prompt_hash_key.id ?? ''
     const promptKey = () => this.#promptKey
     const obstacle = () => this.#obstacle()
@@ -281,6 +282,9 @@ class RunningLane implements LaneRuntime {
       },
       get gatewayUrl() {
         return gatewayUrl()
+      },
+      get baseUrl() {
+        return baseUrl()
       },
       assertCurrent() {
         const failure = obstacle()

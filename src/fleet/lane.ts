@@ -87,6 +87,8 @@ export interface Standing {
   /** Empty until the first bootstrap has told it. */
   readonly gatewayId: string
   readonly gatewayUrl: string
+  /** The control plane as others see it. */
+  readonly baseUrl: string
   /** Names the token's resource in what a caller is told: `vrn:gatehouse:<organization id>:token/<id>`. */
   readonly organizationId: string
   /** Throws `not_ready` before the first state is loaded, `token_state_stale` past `max_staleness`. */

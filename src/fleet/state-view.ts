@@ -19,6 +19,7 @@ import type { GovernedToken } from '../tokens/governed.ts'
 import { type LimitSet, noLimits } from '../usage/limits.ts'
 import { version as productVersion } from '../version.ts'
 import { type Catalog, type DataKeys, emptyCatalog, readCatalog } from './catalog-view.ts'
+import { compileDelegated, delegatedColumns } from './delegated-row.ts'
 import { compileToken, tokenColumns } from './governed-row.ts'
 import type { CatalogModel, GatewayRecord, Grant, StateView } from './lane.ts'
 import { readLimits } from './limits-view.ts'
@@ -39,6 +40,7 @@ interface Opened {
   database: Database
   inode: string
   token: ReturnType<Database['query']>
+  delegated: ReturnType<Database['query']>
 }
 
 export class FileStateView implements StateView {
@@ -93,11 +95,9 @@ export class FileStateView implements StateView {
   token(hash: string): GovernedToken | null {
     const known = this.#tokens.get(hash)
     if (known !== undefined) return known
-    return this.#reading(({ token }) => {
-      const row = token.get(hash)
-      if (row === null) return null
-      const compiled = compileToken(row)
-      this.#tokens.set(hash, compiled)
+    return this.#reading((opened) => {
+      const compiled = readToken(opened, hash)
+      if (compiled !== null) this.#tokens.set(hash, compiled)
       return compiled
     })
   }
@@ -213,7 +213,8 @@ export class FileStateView implements StateView {
       const next = rows.length < pageRows || last === undefined ? null : { version: last.version, id: last.id }
       if (next === null) this.#readCatalog(database)
       const limited = next === null ? readLimited(database, this.version) : []
-      return { head, changed: rows.map(({ hash }) => hash), limited, next }
+      const delegated = next === null ? readDelegated(database, this.version) : []
+      return { head, changed: [...rows.map(({ hash }) => hash), ...delegated], limited, next }
     })()
   }
 
@@ -288,6 +289,20 @@ const readLimited = (database: Database, since: number): string[] =>
     .all(since)
     .map(({ id }) => id)
 
+/** OAuth access tokens that have changed since. */
+const readDelegated = (database: Database, since: number): string[] =>
+  database
+    .query<{ hash: string }, [number]>('select hash from oauth_tokens where version > ?')
+    .all(since)
+    .map(({ hash }) => hash)
+
+function readToken({ token, delegated }: Opened, hash: string): GovernedToken | null {
+  const row = token.get(hash)
+  if (row !== null) return compileToken(row)
+  const delegatedRow = delegated.get(hash)
+  return delegatedRow === null ? null : compileDelegated(delegatedRow)
+}
+
 /** By its real path: what leads to the file may lead to another one before SQLite opens the log beside it. */
 function openReadOnly(named: string): Opened {
   const file = realpathSync(named)
@@ -295,7 +310,8 @@ function openReadOnly(named: string): Opened {
   const database = new Database(file, { readonly: true })
   database.run('pragma busy_timeout = 50')
   const token = database.query(`select ${tokenColumns} from tokens where hash = ? and deleted = 0`)
-  return { database, inode, token }
+  const delegated = database.query(`select ${delegatedColumns} from oauth_tokens where hash = ? and deleted = 0`)
+  return { database, inode, token, delegated }
 }
 
 const inodeOf = (file: string): string => {

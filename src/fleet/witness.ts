@@ -5,7 +5,7 @@
  * for each such checkpoint.
  */
 import { Database } from 'bun:sqlite'
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { parseCheckpoint, signedSchema } from '../events/checkpoint.ts'
 import { type Event, nobody } from '../events/event.ts'
@@ -78,7 +78,7 @@ export class Witness {
   /** The row of the state; before the first checkpoint its number is 0. */
   #read(): z.infer<typeof signedSchema> | null {
     if (!existsSync(this.#options.stateFile)) return null
-    using state = new Database(this.#options.stateFile, { readonly: true })
+    using state = new Database(realpathSync(this.#options.stateFile), { readonly: true })
     const row = state.query('select number, body, key_id, signature from checkpoints').get()
     const parsed = signedSchema.extend({ number: z.number() }).safeParse(row)
     if (!parsed.success || (parsed.data.number === 0 && this.#kept === null)) return null

@@ -12,6 +12,7 @@ import type { Journal, LaneCounters, Readiness, Standing, StateView } from '../f
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { gatewayResources } from '../oauth/protected-resource.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { simulator } from '../providers/simulator.ts'
@@ -113,6 +114,11 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : lane.ready()),
     metrics,
     openapi: () => documents.openapi(),
+    resources() {
+      const { gatewayUrl, baseUrl } = lane.standing
+      if (baseUrl === '') throw new Failure('not_ready')
+      return gatewayResources(gatewayUrl, baseUrl)
+    },
   }
 
   return {

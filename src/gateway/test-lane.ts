@@ -140,6 +140,7 @@ export function createTestLane(): TestLane {
     standing: {
       gatewayId: testGatewayId,
       gatewayUrl: 'http://127.0.0.1:7080',
+      baseUrl: 'http://127.0.0.1:7070',
       organizationId: '01990000-0000-7000-8000-0000000000ff',
       assertCurrent() {
         if (lane.stale !== null) throw new Failure(lane.stale)

@@ -1,6 +1,7 @@
 /** A control plane for tests: real files, the routes of people and tokens behind `mount`, no port. */
 import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
+import type { AnyRoute } from '../api/route.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { catalogRoutes } from '../providers/routes.ts'
@@ -44,7 +45,10 @@ export interface Browser {
   userId: string
 }
 
-export async function temporaryControlPlane(baseUrl = testOrigin) {
+export async function temporaryControlPlane(
+  baseUrl = testOrigin,
+  moreRoutes: (dependencies: MemberDependencies) => AnyRoute[] = () => [],
+) {
   const installation = await temporaryInstallation()
   const addresses = new WeakMap<Request, string>()
   const dependencies: MemberDependencies = {
@@ -53,8 +57,9 @@ export async function temporaryControlPlane(baseUrl = testOrigin) {
     baseUrl: () => baseUrl,
     consoleUrl: () => `${baseUrl}/console`,
     addressOf: (request) => addresses.get(request) ?? '192.0.2.1',
+    delegations: { mark: () => ({ sql: 'select 1', args: [] }), follow: async () => undefined },
   }
-  const server = mountAll(installation, dependencies, baseUrl)
+  const server = mountAll(installation, dependencies, baseUrl, moreRoutes(dependencies))
 
   async function call(method: string, path: string, sent: Sent = {}): Promise<Received> {
     const headers = new Headers(sent.headers)
@@ -114,16 +119,22 @@ export type TemporaryControlPlane = Awaited<ReturnType<typeof temporaryControlPl
 /** Hashing is slow by design: the tests share one. */
 let testHash: Promise<string> | undefined
 
-function mountAll({ deps, clock, options }: TemporaryInstallation, dependencies: MemberDependencies, baseUrl: string) {
+function mountAll(
+  { deps, clock, options }: TemporaryInstallation,
+  dependencies: MemberDependencies,
+  baseUrl: string,
+  moreRoutes: AnyRoute[],
+) {
   const { state, ledger } = deps
   const origins = () => ownOrigins(dependencies.baseUrl(), dependencies.consoleUrl())
   const bySession = createSessionAuthenticator({ ledger, clock, settings: dependencies.settings, origins })
-  const byToken = createAuthenticator({ state, ledger, clock })
+  const byToken = createAuthenticator({ state, ledger, clock, baseUrl: dependencies.baseUrl })
   return mount({
     routes: [
       ...memberRoutes(dependencies),
       ...tokenRoutes(deps),
       ...catalogRoutes({ ...options, plainHttp: 'loopback' }),
+      ...moreRoutes,
     ],
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
     answers: createAnswerStore({ ledger, clock, key: new Uint8Array(32) }),

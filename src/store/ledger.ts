@@ -1,6 +1,7 @@
 /**
  * The `ledger` database as code sees it: people, records, sessions, events; never replicated. The migrations make the
  * tables; a test holds these definitions against them. Times are milliseconds since the epoch, money integer nano-units.
+ * Longer than most, because it lists every table.
  */
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
@@ -372,3 +373,44 @@ export const eventRollups = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.kind, table.step, table.scope, table.at, table.key, table.verdict] })],
 )
+
+export const oauthClients = sqliteTable('oauth_clients', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  redirectUris: text('redirect_uris').notNull(),
+  scope: text('scope').notNull(),
+  createdAt: integer('created_at').notNull(),
+  createdBy: text('created_by').notNull(),
+  deactivatedAt: integer('deactivated_at'),
+  version: integer('version').notNull().default(1),
+})
+
+export const oauthGrants = sqliteTable('oauth_grants', {
+  id: text('id').primaryKey(),
+  clientId: text('client_id').notNull(),
+  userId: text('user_id').notNull(),
+  scope: text('scope').notNull(),
+  resources: text('resources').notNull(),
+  codeHash: text('code_hash').notNull().unique(),
+  redirectUri: text('redirect_uri').notNull(),
+  codeChallenge: text('code_challenge').notNull(),
+  codeExpiresAt: integer('code_expires_at').notNull(),
+  codeUsedAt: integer('code_used_at'),
+  createdAt: integer('created_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  revokedAt: integer('revoked_at'),
+  endedAt: integer('ended_at'),
+})
+
+export const oauthRefreshTokens = sqliteTable('oauth_refresh_tokens', {
+  hash: text('hash').primaryKey(),
+  grantId: text('grant_id').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  usedAt: integer('used_at'),
+})
+
+export const oauthFollowups = sqliteTable('oauth_followups', {
+  userId: text('user_id').primaryKey(),
+  marks: integer('marks').notNull().default(1),
+  markedAt: integer('marked_at').notNull(),
+})

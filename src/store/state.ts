@@ -162,3 +162,19 @@ export const accounts = sqliteTable('accounts', {
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
 })
+
+export const oauthTokens = sqliteTable('oauth_tokens', {
+  id: text('id').primaryKey(),
+  hash: text('hash').notNull().unique(),
+  grantId: text('grant_id').notNull(),
+  clientId: text('client_id').notNull(),
+  userId: text('user_id').notNull(),
+  scope: text('scope').notNull(),
+  permissions: text('permissions').notNull(),
+  teamIds: text('team_ids').notNull(),
+  resources: text('resources').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  revokedAt: integer('revoked_at'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
