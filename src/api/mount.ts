@@ -108,7 +108,12 @@ interface PathMethods {
 }
 
 const pathForm = (path: string): RegExp =>
-  new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
+  new RegExp(
+    `^${path
+      .replaceAll('.', '\\.')
+      .replaceAll(/\{\w+\}/g, '[^/]+')
+      .replace(/\*$/, '.*')}$`,
+  )
 
 function notServed(
   paths: ReadonlyMap<string, PathMethods>,

@@ -1,1 +1,2 @@
 -- Signed heads of all chains, which every host thereby witnesses.
+select 1;

@@ -1,1 +1,2 @@
 -- OAuth access tokens, by which gateways admit.
+select 1;

@@ -1,1 +1,2 @@
 -- What sidecars go by.
+select 1;

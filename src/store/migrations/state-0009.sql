@@ -1,1 +1,2 @@
 -- What the token system decides by.
+select 1;
