@@ -19,7 +19,16 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   policies: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'dialects', 'inspection'],
   escalations: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens'],
   usage: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
-  providers: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens/principal.ts', 'dialects/json-value.ts'],
+  providers: [
+    'store',
+    'failure.ts',
+    'lib',
+    'api',
+    'events',
+    'tokens/principal.ts',
+    'tokens/free-text.ts',
+    'dialects/json-value.ts',
+  ],
   api: ['failure.ts', 'version.ts', 'lib', 'tokens/permissions.ts', 'tokens/principal.ts', 'tokens/secret.ts', 'store'],
   events: [
     'store',

@@ -34,7 +34,7 @@ export interface MountOptions {
   gatewayRoutes: readonly GatewayRouteDescription[]
   ready(): { ok: boolean; reason?: string }
   metrics(): Promise<string>
-  /** Told of a change that its caller lacks the permission for. Where this fails, the caller is refused all the same. */
+  /** Told of a change that its caller lacks the permission for, or asks for more than the permission gives. Where this fails, the caller is refused all the same. */
   refused?(refusal: Refusal): Promise<void>
   /** Told of every answer; `path` is the route's pattern, or null where there is no such route. */
   answered?(answer: { method: string; path: string | null; status: number; seconds: number }): void
@@ -153,7 +153,15 @@ function callOf(options: MountOptions, route: AnyRoute): Handle {
       requestId,
       signal: request.signal,
     }
-    const handle = () => route.handle(call, rawBody === undefined ? request : withBytes(request, bytes))
+    const handle = async () => {
+      try {
+        return await route.handle(call, rawBody === undefined ? request : withBytes(request, bytes))
+      } catch (error) {
+        const refused = error instanceof Failure && error.code === 'permission_denied'
+        if (refused && !route.recordsRefusals) await tellOfRefusal(options, route, principal, requestId)
+        throw error
+      }
+    }
     const key = request.headers.get('idempotency-key')
     const repeatable = key !== null && route.method === 'POST' && route.access !== 'public' && !route.internal
     if (!repeatable) return reply(route, await handle())

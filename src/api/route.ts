@@ -47,6 +47,8 @@ export interface Route<Params = unknown, Query = unknown, Body = unknown, Reply 
   status?: 200 | 201 | 202
   /** Left out of `/v1/openapi.json`: between our own processes only. */
   internal?: true
+  /** It leaves events of its own where what its caller asks for goes beyond what the caller may do. */
+  recordsRefusals?: true
   handle(
     call: Call<Params, Query, Body>,
     request: Request,

@@ -31,6 +31,7 @@ import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
 import { priceRoutes } from '../providers/price-routes.ts'
 import { catalogRoutes } from '../providers/routes.ts'
+import { moveNames } from '../store/gateway-name.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { openDatabase } from '../store/open.ts'
@@ -231,6 +232,7 @@ async function openStore(directory: string) {
   const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
   await migrateState(state)
   await migrateLedger(ledger)
+  await moveNames({ state, ledger })
   return {
     directory,
     stateFile,

@@ -250,6 +250,11 @@ export const limitNames = sqliteTable('limit_names', {
   createdAt: integer('created_at').notNull(),
 })
 
+export const gatewayNames = sqliteTable('gateway_names', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+})
+
 export const rateHoldings = sqliteTable(
   'rate_holdings',
   {
