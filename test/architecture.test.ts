@@ -69,7 +69,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'telemetry',
   ],
   telemetry: ['events', 'lib'],
-  cli: ['config.ts', 'failure.ts', 'version.ts', 'lib'],
+  console: ['failure.ts', 'api'],
+  cli: ['config.ts', 'failure.ts', 'version.ts', 'lib', 'console/bundle.ts'],
 }
 
 /** The command line may reach them, and only when it runs. */

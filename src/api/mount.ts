@@ -110,7 +110,12 @@ interface PathMethods {
 }
 
 const pathForm = (path: string): RegExp =>
-  new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
+  new RegExp(
+    `^${path
+      .replaceAll('.', '\\.')
+      .replaceAll(/\{\w+\}/g, '[^/]+')
+      .replace(/\*$/, '.*')}$`,
+  )
 
 function notServed(paths: ReadonlyMap<string, PathMethods>, request: Request, context: AnswerContext): Response {
   const allow = methodsOf(paths, new URL(request.url).pathname)

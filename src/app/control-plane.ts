@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path'
 import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
 import type { Settings } from '../config.ts'
+import { consoleRoutes } from '../console/routes.ts'
 import { settleQueue } from '../escalations/arrivals.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { createRecorder } from '../events/change.ts'
@@ -197,6 +198,11 @@ function serve(
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
       ...usageRoutes({ ...shared, freed: (accounts) => lanes.usage.authority.changed(accounts) }),
       ...lanes.routes,
+      ...consoleRoutes({
+        baseUrl: () => addresses.base,
+        gatewayUrl: () => addresses.gateway,
+        consoleUrl: () => addresses.console,
+      }),
     ],
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
     answers: createAnswerStore({ ledger, clock, key: shared.masterKey }),
