@@ -332,7 +332,7 @@ test('what would be found at the cut of a captured text is left out with what wa
   const addresses = `x@${'a'.repeat(33)}.com `.repeat(60)
   await gateway.chat({
     model: 'gpt-test',
-    messages: [{ role: 'user', content: `${addresses}${'y'.repeat(600)} ann@example.com` }],
+    messages: [{ role: 'user', content: `${addresses}${'y'.repeat(608)} ann@example.com` }],
   })
   const [outcome] = gateway.lane.journal.outcomes()
   expect(outcome?.prompt_redacted).toContain('[EMAIL]')

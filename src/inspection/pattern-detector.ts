@@ -217,8 +217,10 @@ class PatternScanner implements Scanner {
     const place = this.#states.classOf(character)
     let step = state.steps[place]
     if (step === undefined) {
-      this.#learned++
+      // To learn a step costs several times what it takes, all the more where very much is under way.
+      this.#learned += 1 + state.threads.length / manyThreads
       step = this.#states.learn(state, character, place)
+      if (this.#learned > trialSteps) this.#steps = trialSteps
     }
     this.#before = character
     this.#moves += step.resolving
@@ -320,8 +322,9 @@ class PatternScanner implements Scanner {
 }
 
 /** After how many steps it is decided anew whether learning pays, and how long it rests where it does not. */
-const trialSteps = 1024
+const trialSteps = 256
 const restSteps = 16_384
+const manyThreads = 8
 
 /** What patterns read of a text. */
 export function foldedText(text: string): string {

@@ -106,7 +106,7 @@ const character = fc.constantFrom(
 const texts = fc.oneof(
   fc.array(character, { maxLength: 60 }).map((all) => all.join('')),
   fc
-    .tuple(fc.array(character, { minLength: 1, maxLength: 6 }), fc.integer({ min: 1, max: 400 }))
+    .tuple(fc.array(character, { minLength: 1, maxLength: 6 }), fc.integer({ min: 1, max: 60 }))
     .map(([unit, times]) => unit.join('').repeat(times)),
 )
 const places = fc.array(fc.nat(3000), { maxLength: 8 })
