@@ -87,6 +87,7 @@ const replaySchema = z.looseObject({
   examined: z.number(),
   matched: z.number(),
   undecided: z.number(),
+  unreplayed: z.record(z.string(), z.number()),
   verdicts: z.record(z.string(), z.number()),
   complete: z.boolean(),
 })
@@ -104,7 +105,7 @@ const replay = (terminal: Terminal): Leaf =>
       const call = { method: 'POST', path, body: { since: flags.since } } as const
       const replayed = await connect(flags, terminal).json(call, replaySchema)
       if (flags.json) return await terminal.write(`${JSON.stringify(replayed)}\n`)
-      const { examined, matched, undecided, verdicts, complete } = replayed
+      const { examined, matched, undecided, unreplayed, verdicts, complete } = replayed
       const rows = Object.entries(verdicts).map(([verdict, count]) => [verdict, String(count)])
       await terminal.write(
         columns([
@@ -114,7 +115,7 @@ const replay = (terminal: Terminal): Leaf =>
           ['undecided', String(undecided)],
         ]),
       )
-      if (undecided > 0) terminal.note('Undecided: only the text could tell, and it was not recorded')
+      for (const [reason, count] of Object.entries(unreplayed)) terminal.note(`Not replayed: ${count} ${reason}`)
       if (!complete) terminal.note('There are older requests in the window that were not looked at')
     },
   })

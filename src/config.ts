@@ -151,6 +151,9 @@ export const settingsSchema = z.strictObject({
   stream_hold_bytes: whole(4096, 64 * mebibyte)
     .default(4 * mebibyte)
     .describe('The most of a streamed answer that is held back until a policy has seen the whole of it'),
+  capture_prompt_bytes: whole(0, 64 * 1024)
+    .default(0)
+    .describe('How much text of a request its record keeps, without personal data and secrets; 0 keeps none'),
   webhook_addresses: z
     .enum(['outside', 'any'])
     .default('outside')

@@ -59,10 +59,17 @@ test('what a gateway says twice, or says wrongly, keeps nothing else waiting', a
   const [first, second] = [newId(), newId()]
   await arrive([asking(first, 'd-1')])
   expect(await queue()).toMatchObject([{ id: first, attempts: 1, request: { targets: ['messages: TERM'] } }])
+  expect((await queue())[0]?.request.prompt_redacted).toBeNull()
   await arrive([asking(first, 'd-2'), asking(second, 'd-3', { targets: { not: 'a list' } })])
   expect(await queue()).toMatchObject([
     { id: second, request: { digest: 'd-3', targets: [] } },
     { id: first, attempts: 1 },
   ])
   expect(await databases.ledger.read('select * from escalation_arrivals')).toEqual([])
+})
+
+test('the text that a gateway captured is before the reviewer', async () => {
+  const id = newId()
+  await arrive([{ ...asking(id, 'd-4'), prompt_redacted: 'user: write to [EMAIL]' }])
+  expect((await queue())[0]).toMatchObject({ id, request: { prompt_redacted: 'user: write to [EMAIL]' } })
 })

@@ -123,7 +123,10 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
     policyId,
     reasonCode: event.reason_code,
     digest,
-    request: JSON.stringify({ route, family, model, provider, targets, request_id: event.request_id }),
+    request: JSON.stringify({
+      ...{ route, family, model, provider, targets },
+      ...{ request_id: event.request_id, prompt_redacted: event.prompt_redacted ?? null },
+    }),
     attempts: 1,
     queuedAt,
     expiresAt,

@@ -34,6 +34,11 @@ export const escalationSchema = z.object({
     model: z.string().nullable(),
     provider: z.string().nullable(),
     targets: z.array(z.string()).describe('Where something was found, without the text itself'),
+    prompt_redacted: z
+      .string()
+      .nullable()
+      .default(null)
+      .describe('Its text without personal data and secrets, where the gateway captures it'),
     digest: z.string().describe('The same for the same request'),
   }),
   attempts: z.number().int().describe('How often the same request came while it waited'),

@@ -295,3 +295,46 @@ test('text in tokens, which no policy can read, is refused where one reads text,
   ])
   expect((await ask('embeddings', { input: [1, 2] }))[0]).toBe(200)
 })
+
+test('the text of a request is on record where that is asked for, bounded, without personal data and secrets', async () => {
+  const escalating = policy({
+    id: 'a',
+    kind: 'escalate',
+    when: 'request.model == "gpt-test"',
+    config: { reason_code: 'a.b' },
+  })
+  const content = `Write to ann@example.com about 4111 1111 1111 1111: ${'é'.repeat(400)} bob@example.com`
+  const ask = async (settings: object) => {
+    const gateway = await start([escalating], undefined, settings)
+    await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content }] })
+    const events = [...gateway.lane.journal.refused].flat()
+    await running?.stop()
+    return events
+  }
+  const without = await ask({})
+  expect(without.length).toBeGreaterThan(1)
+  for (const event of without) expect(event.prompt_redacted).toBeUndefined()
+  const cut = await ask({ capture_prompt_bytes: 100 })
+  const kept = cut.flatMap(({ event_type, prompt_redacted }) =>
+    prompt_redacted === undefined ? [] : [[event_type, prompt_redacted]],
+  )
+  const shortened = expect.stringMatching(/^user: Write to \[EMAIL\] about \[CARD\]: é+$/)
+  expect(kept).toEqual([
+    ['decision', shortened],
+    ['gateway.request.outcome', shortened],
+  ])
+  expect(Buffer.byteLength(String(kept[0]?.[1]))).toBeLessThanOrEqual(100)
+  expect(JSON.stringify(await ask({ capture_prompt_bytes: 10_000 }))).toMatch(/é \[EMAIL\]"/)
+})
+
+test('what would be found at the cut of a captured text is left out with what was cut', async () => {
+  const gateway = await start([], undefined, { capture_prompt_bytes: 2000 })
+  const addresses = `x@${'a'.repeat(33)}.com `.repeat(60)
+  await gateway.chat({
+    model: 'gpt-test',
+    messages: [{ role: 'user', content: `${addresses}${'y'.repeat(608)} ann@example.com` }],
+  })
+  const [outcome] = gateway.lane.journal.outcomes()
+  expect(outcome?.prompt_redacted).toContain('[EMAIL]')
+  expect(outcome?.prompt_redacted).not.toMatch(/ann|example/)
+})

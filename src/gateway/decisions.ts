@@ -68,6 +68,7 @@ export function decisionEvents(exchange: Exchange, { newId }: Pick<Gateway, 'new
     const asked = result.verdict === 'escalate' && result.mode === 'enforce'
     const event = frame(newId(), asked ? 'approval_required' : result.verdict, result.reason_code)
     event.details = { ...result, ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}) }
+    if (escalated && exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
     return event
   })
 }

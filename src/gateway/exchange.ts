@@ -132,6 +132,8 @@ export interface Exchange {
   readonly notes: string[]
   facts: RequestFacts | null
   promptHash: string | null
+  /** The request's text as its record keeps it; null where it keeps none. */
+  promptRedacted: string | null
   /** The path that is or will be tried; the first of `paths` until one fails. */
   model: ResolvedModel | null
   /** The models that may answer, the one that was asked for first, then its fallbacks (contract section 6, Paths). */
@@ -253,6 +255,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   notes: [],
   facts: null,
   promptHash: null,
+  promptRedacted: null,
   model: null,
   paths: [],
   chain: null,

@@ -5,6 +5,7 @@
  */
 import { type Attribution, type Event, nobody, type Verdict } from '../events/event.ts'
 import { timestamp } from '../lib/clock.ts'
+import { capturePrompt } from './capture-prompt.ts'
 import { decisionEvents, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
@@ -16,6 +17,7 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   // What policies decide of an answer is not what became of the call that brought it.
   endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
   exchange.waitingSince = null
+  exchange.promptRedacted = capturePrompt(exchange, gateway)
   const events: Event[] = []
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
   const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
@@ -81,6 +83,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     ...(exchange.maxOutputTokens === null ? {} : { max_output_tokens: exchange.maxOutputTokens }),
   }
   if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
+  if (exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
   return event
 }
 

@@ -77,17 +77,25 @@ const ibanLengths: Readonly<Record<string, number>> = {
   UA: 29,
 }
 
-/** ISO 13616: the rearranged number leaves 1 when divided by 97. */
+/** ISO 13616: the rearranged number leaves 1 when divided by 97. Made of digits, capital letters and spaces. */
 export function isIban(text: string): boolean {
-  const iban = text.replaceAll(' ', '')
-  const length = ibanLengths[iban.slice(0, 2)]
-  if (length === undefined ? iban.length < 15 || iban.length > 34 : iban.length !== length) return false
+  let characters = 0
+  for (let index = 0; index < text.length; index++) if (text.charCodeAt(index) !== space) characters++
+  if (characters < 15 || characters > 34) return false
+  const length = ibanLengths[text.slice(0, 2)]
+  if (length !== undefined && characters !== length) return false
   let remainder = 0
-  for (const character of iban.slice(4) + iban.slice(0, 4)) {
-    const value = Number.parseInt(character, 36)
-    remainder = (value > 9 ? remainder * 100 + value : remainder * 10 + value) % 97
-  }
+  for (let index = 4; index < text.length; index++) remainder = appended(remainder, text.charCodeAt(index))
+  for (let index = 0; index < 4; index++) remainder = appended(remainder, text.charCodeAt(index))
   return remainder === 1
+}
+
+const space = 0x20
+
+/** A number, modulo 97, with what a character stands for written behind it: `A` is 10. */
+function appended(number: number, unit: number): number {
+  if (unit === space) return number
+  return unit < 0x40 ? (number * 10 + unit - 0x30) % 97 : (number * 100 + unit - 0x37) % 97
 }
 
 /** Area, group and serial are never all zeros, and areas 666 and from 900 on are not given out. */

@@ -7,6 +7,7 @@ import { isIgnorable } from './fold.ts'
 import { type Found, matcherOf, type TextFollower, type TextMatcher } from './follower.ts'
 import { injectionSignals } from './injection-signals.ts'
 import { patternDetector } from './pattern-detector.ts'
+import type { Work } from './work.ts'
 
 export interface InjectionReport {
   /** Between 0 and 1. */
@@ -38,8 +39,8 @@ export function injectionMatcher(threshold: number): InjectionMatcher {
     const sources = patterns.map((pattern) => ({ label, pattern, entry: name, caseInsensitive: true }))
     return { name, matcher: matcherOf(patternDetector(sources, { streaming: false, paramOf: () => 'config' })) }
   })
-  const places = (text: string): Found[] => {
-    const found = signals.flatMap(({ matcher }) => matcher.matches(text))
+  const places = (text: string, work?: Work): Found[] => {
+    const found = signals.flatMap(({ matcher }) => matcher.follow(work).push(text, true).matches)
     return [...found, ...repeatedWords(text), ...hiddenWriting(text)]
   }
   const report = (found: readonly Found[]): InjectionReport => {
@@ -52,11 +53,15 @@ export function injectionMatcher(threshold: number): InjectionMatcher {
       signals: names,
     }
   }
-  const matches = (text: string): readonly Found[] => {
-    const found = places(text)
+  const matches = (text: string, work?: Work): readonly Found[] => {
+    const found = places(text, work)
     return report(found).score < threshold - 1e-9 ? [] : disjoint(found)
   }
-  return { matches, report: (text) => report(places(text)), follow: () => new WholeFollower(matches) }
+  return {
+    matches,
+    report: (text) => report(places(text)),
+    follow: (work) => new WholeFollower((text) => matches(text, work)),
+  }
 }
 
 class WholeFollower implements TextFollower {

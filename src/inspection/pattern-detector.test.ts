@@ -109,3 +109,10 @@ test('a policy may make only so much work of its texts, however they are cut, an
   matcherOf(all).follow(everyday).push(prose, true)
   expect(everyday.moves).toBeLessThan(prose.length * 32)
 })
+
+test('a repetition that may read nothing ends, and matches', () => {
+  for (const pattern of ['1(?:\\ba?)+', '1(?:(?<=1)a?)*\\b', '(?:^(?:a)?)+1']) {
+    const matcher = matcherOf(patternDetector([{ label: 'X', pattern }], { streaming: false, paramOf: String }))
+    expect(matcher.matches('1')).toMatchObject([{ start: 0, end: 1 }])
+  }
+})

@@ -1,30 +1,22 @@
 /**
  * Finds patterns by following all that their automaton can be in at once, character by character: linear in the text,
- * whatever the pattern, and the same for any split of it.
+ * whatever the pattern, and the same for any split of it. Steps that were taken once are looked up (`pattern-states.ts`).
  *
  * What counts is every match, not the leftmost or the longest: together they cover all that a pattern could mean. So for
  * each state the earliest start is enough. Only patterns with a check (a checksum) keep their starts apart, because one
  * start may fail the check where a later one passes.
  *
- * Longer than most: the sets of states, the starts they come from and the work they cost are one scan's state.
+ * Longer than most: where a scan stands, by learned steps or by its own walk, and the work it costs are one state.
  */
 import { Failure } from '../failure.ts'
-import { contains, words } from './character-set.ts'
 import { type Detector, type Match, maxLiveUnits, maxMatchLength, type Scanner } from './detector.ts'
 import { foldForPattern } from './fold.ts'
 import type { HeldText } from './held-text.ts'
-import {
-  answersKept,
-  type CompiledPattern,
-  compileProgram,
-  holds,
-  type Leaf,
-  type Node,
-  type Program,
-  reads,
-} from './pattern-program.ts'
-import { type Assertion, readPattern } from './pattern-syntax.ts'
-import { remembering } from './remembering.ts'
+import { type CompiledPattern, compileProgram, type Program } from './pattern-program.ts'
+import { StartTable } from './pattern-starts.ts'
+import { type PatternState, PatternStates } from './pattern-states.ts'
+import { readPattern } from './pattern-syntax.ts'
+import { type Ending, PatternWalk } from './pattern-walk.ts'
 import { Work } from './work.ts'
 
 export interface PatternSource {
@@ -37,7 +29,7 @@ export interface PatternSource {
   /** Whether what matched is really one, by its folded text without ignorable characters. */
   readonly check?: (text: string) => boolean
   /** It describes what is not of this label, though parts of it look so. */
-  readonly excludes?: true
+  readonly excludes?: boolean
 }
 
 export interface PatternOptions {
@@ -45,13 +37,18 @@ export interface PatternOptions {
   readonly streaming: boolean
   /** The field that a pattern stands in, for failures. */
   readonly paramOf: (index: number) => string
+  /** How much is kept of what was learned about texts; 0 learns nothing, which is slower and the same. */
+  readonly stepsKept?: number
 }
 
 /**
  * Compiles patterns into one detector. Throws `invalid_parameter` for one that cannot be read, and `pattern_unbounded`
  * for one that may match more than 512 characters where texts are streams.
  */
-export function patternDetector(sources: readonly PatternSource[], { streaming, paramOf }: PatternOptions): Detector {
+export function patternDetector(
+  sources: readonly PatternSource[],
+  { streaming, paramOf, stepsKept }: PatternOptions,
+): Detector {
   const patterns = sources.map(
     ({ label, pattern, entry, caseInsensitive, check, excludes }, index): CompiledPattern => ({
       label,
@@ -71,140 +68,80 @@ export function patternDetector(sources: readonly PatternSource[], { streaming, 
       param: paramOf(unbounded),
     })
   }
-  const starts = new StartTable(program)
+  const startTable = new StartTable(program)
+  const shared = { program, startTable, states: new PatternStates(program, startTable, stepsKept) }
   return {
     bounded: program.bounded,
-    scanner: (text, work) => new PatternScanner(program, starts, text, work ?? new Work()),
+    scanner: (text, work) => new PatternScanner(shared, text, work ?? new Work()),
   }
 }
 
-/**
- * Where patterns that begin with a character stand after reading it. What precedes it matters only so far as assertions
- * at the beginnings of patterns look at it, so answers are kept by what those say of it.
- */
-class StartTable {
-  readonly #starts: Node
-  readonly #ascii: (readonly Node[] | undefined)[] = new Array(129 * 128)
-  /** For each way in which what precedes can matter, the answers about characters beyond ASCII. */
-  readonly #others = new Map<string, (codePoint: number) => readonly Node[]>()
-  readonly #waysOf: (before: number) => string
-  /** Whether a pattern can begin with a character beyond ASCII. */
-  readonly #beyondAscii: boolean
-
-  constructor({ starts }: Program) {
-    this.#starts = starts
-    const looks: Assertion[] = []
-    let beyond = false
-    const visit = (leaves: readonly Leaf[]) => {
-      for (const leaf of leaves) {
-        if (leaf.type === 'read') beyond ||= leaf.set.others !== null
-        else if (leaf.type === 'assert') {
-          looks.push(leaf.assertion)
-          visit(leaf.next.leaves)
-        }
-      }
-    }
-    visit(starts.leaves)
-    this.#beyondAscii = beyond
-    const asked = looks.filter(({ at }) => at === 'after')
-    const ways = (before: number) => asked.map((look) => (holds(look, before, null) ? '1' : '0')).join('')
-    this.#waysOf = remembering(ways, answersKept)
-  }
-
-  /** `before` is null at the text's beginning. */
-  after(before: number | null, codePoint: number): readonly Node[] {
-    if (codePoint < 128 && (before === null || before < 128)) {
-      const place = (before === null ? 128 : before) * 128 + codePoint
-      let found = this.#ascii[place]
-      if (found === undefined) {
-        found = this.#find(before, codePoint)
-        this.#ascii[place] = found
-      }
-      return found
-    }
-    if (codePoint >= 128 && !this.#beyondAscii) return noNodes
-    const isWord = before !== null && before < 128 && contains(words, before)
-    const way = before === null ? 'start' : `${isWord ? 'w' : 'n'}${this.#waysOf(before)}`
-    let known = this.#others.get(way)
-    if (known === undefined) {
-      known = remembering((asked) => this.#find(before, asked), answersKept)
-      if (this.#others.size >= waysKept) this.#others.clear()
-      this.#others.set(way, known)
-    }
-    return known(codePoint)
-  }
-
-  #find(before: number | null, codePoint: number): readonly Node[] {
-    const nodes = new Set<Node>()
-    const visit = (leaves: readonly Leaf[]) => {
-      for (const leaf of leaves) {
-        if (leaf.type === 'read' && reads(leaf.set, codePoint)) nodes.add(leaf.next)
-        else if (leaf.type === 'assert' && holds(leaf.assertion, before, codePoint)) visit(leaf.next.leaves)
-      }
-    }
-    visit(this.#starts.leaves)
-    return [...nodes]
-  }
+/** What all scans of a program have in common. */
+interface Shared {
+  readonly program: Program
+  readonly startTable: StartTable
+  readonly states: PatternStates
 }
-
-/** Few patterns look at more than two kinds of characters before them. */
-const waysKept = 64
-const noNodes: readonly Node[] = []
 
 class PatternScanner implements Scanner {
   overflowAt: number | null = null
   readonly #program: Program
   readonly #startTable: StartTable
+  readonly #states: PatternStates
   readonly #text: HeldText
   readonly #work: Work
   #position: number
-  /** The end of the last character that counts. */
+  /** The end of the last character that counts, and that character. */
   #lastEnd: number
+  #before: number | null = null
   /** How far the text has been read, one more where its end is known. */
   #readTo = 0
-  #before: number | null = null
-  /** Instructions that wait to read, with the start of what each has read. */
-  #threads: (Leaf & { type: 'read' })[] = []
+  /** Where it stands; null while a walk of its own does, or nothing is under way. */
+  #state: PatternState | null = null
+  /** What its ranks are; the earliest first. */
   #starts: number[] = []
-  #nextThreads: (Leaf & { type: 'read' })[] = []
   #nextStarts: number[] = []
-  /** Assertions that wait to see what follows. */
-  #waiting: (Leaf & { type: 'assert' })[] = []
-  #waitingStarts: number[] = []
-  /** Where an instruction stands among the next threads, where the round is this one. */
-  readonly #places: Int32Array
-  readonly #rounds: Int32Array
-  #round = 0
+  /** What takes the steps that are not worth learning. */
+  #walk: PatternWalk | null = null
+  #walking = false
+  /** Steps since it last was decided whether to learn, and how many of these had to be learned. */
+  #steps = 0
+  #learned = 0
   /** How often threads moved on, and how far the text had been read, since it was last counted. */
   #moves = 0
   #counted = 0
-  /** For each next thread, the one before it that waits at the same instruction for another start. */
-  readonly #earlier: number[] = []
 
-  constructor(program: Program, startTable: StartTable, text: HeldText, work: Work) {
+  constructor({ program, startTable, states }: Shared, text: HeldText, work: Work) {
     this.#work = work
     this.#program = program
     this.#startTable = startTable
+    this.#states = states
     this.#text = text
     this.#position = text.end
     this.#counted = text.end
     this.#lastEnd = text.end
-    this.#places = new Int32Array(program.size)
-    this.#rounds = new Int32Array(program.size)
+    this.#walking = !states.learns
   }
 
   get liveFrom(): number {
+    if (!this.#walking) return this.#starts[0] ?? this.#position
     let live = this.#position
-    for (const start of this.#starts) if (start < live) live = start
-    for (const start of this.#waitingStarts) if (start < live) live = start
+    const { starts = [], waitingStarts = [] } = this.#walk ?? {}
+    for (const start of starts) if (start < live) live = start
+    for (const start of waitingStarts) if (start < live) live = start
     return live
+  }
+
+  get #isIdle(): boolean {
+    if (!this.#walking) return this.#state === null
+    return this.#walk === null || (this.#walk.threads.length === 0 && this.#walk.waiting.length === 0)
   }
 
   advance(ended: boolean, found: Match[]): void {
     const text = this.#text
     const end = text.end
     while (this.#position < end && this.overflowAt === null) {
-      if (this.#threads.length === 0 && this.#waiting.length === 0) this.#readIdle(end)
+      if (this.#isIdle) this.#readIdle(end)
       if (this.#position >= end) break
       const at = this.#position
       const unit = text.unitAt(at)
@@ -219,15 +156,14 @@ class PatternScanner implements Scanner {
       }
       this.#position = at + (codePoint > 0xffff ? 2 : 1)
       if (codePoint >= 0x20 && codePoint < 0x7f) this.#read(codePoint, at, found)
-      else {
-        const folded = foldForPattern(codePoint)
-        if (folded.length === 0) this.#skip()
-        else for (const character of folded) this.#read(character, at, found)
-      }
+      else this.#readFolded(foldForPattern(codePoint), at, found)
     }
     if (ended && this.overflowAt === null) {
       this.#readTo = end + 1
-      this.#resolve(null, found)
+      if (this.#isIdle) return
+      const walk = this.#asWalk()
+      walk.end()
+      this.#tell(walk.endings, null, found)
     }
   }
 
@@ -247,6 +183,20 @@ class PatternScanner implements Scanner {
     this.#lastEnd = position
   }
 
+  /** Several characters of one stand at the same place, which ranks cannot say. */
+  #readFolded(folded: readonly number[], at: number, found: Match[]): void {
+    const [only] = folded
+    if (only === undefined || folded.length === 1) {
+      if (only === undefined) this.#skip()
+      else this.#read(only, at, found)
+      return
+    }
+    const wasWalking = this.#walking
+    this.#asWalk()
+    for (const character of folded) this.#step(character, at, found)
+    if (!wasWalking) this.#asState()
+  }
+
   #skip(): void {
     if (!this.#program.bounded) return
     const live = this.liveFrom
@@ -254,26 +204,66 @@ class PatternScanner implements Scanner {
   }
 
   #read(character: number, at: number, found: Match[]): void {
+    if (this.#walking) this.#step(character, at, found)
+    else this.#follow(character, at, found)
+    this.#steps++
+    if (this.#steps >= trialSteps) this.#decideWhetherToLearn()
+  }
+
+  /** Takes a learned step. */
+  #follow(character: number, at: number, found: Match[]): void {
     this.#readTo = this.#position
-    if (this.#waiting.length > 0) this.#resolve(character, found)
-    const starting = this.#startTable.after(this.#before, character)
-    this.#before = character
-    this.#lastEnd = this.#position
-    if (this.#threads.length === 0 && starting.length === 0) return
-    this.#count()
-    this.#begin()
-    const threads = this.#threads
-    this.#moves += threads.length
-    const starts = this.#starts
-    for (let index = 0; index < threads.length; index++) {
-      const thread = threads[index]
-      if (thread !== undefined && reads(thread.set, character)) this.#enter(thread.next, starts[index] ?? 0, found)
+    const state = this.#state ?? this.#idleState()
+    const place = this.#states.classOf(character)
+    let step = state.steps[place]
+    if (step === undefined) {
+      // To learn a step costs several times what it takes, all the more where very much is under way.
+      this.#learned += 1 + state.threads.length / manyThreads
+      step = this.#states.learn(state, character, place)
+      if (this.#learned > trialSteps) this.#steps = trialSteps
     }
-    for (const node of starting) this.#enter(node, at, found)
-    this.#threads = this.#nextThreads
-    this.#starts = this.#nextStarts
-    this.#nextThreads = threads
+    this.#before = character
+    this.#moves += step.resolving
+    if (!step.idle) {
+      this.#count()
+      this.#moves += step.moves
+    }
+    const starts = this.#starts
+    if (step.endings.length > 0) {
+      starts[state.starts] = at
+      this.#tell(step.endings, starts, found)
+      starts.length = state.starts
+    }
+    this.#lastEnd = this.#position
+    this.#state = step.next.threads.length === 0 && step.next.waiting.length === 0 ? null : step.next
+    if (!step.same) this.#takeStarts(step.sources, state.starts, at)
+  }
+
+  #takeStarts(sources: readonly number[], fresh: number, at: number): void {
+    const starts = this.#starts
+    const next = this.#nextStarts
+    next.length = sources.length
+    for (let rank = 0; rank < sources.length; rank++) {
+      const source = sources[rank] ?? 0
+      next[rank] = source === fresh ? at : (starts[source] ?? 0)
+    }
+    this.#starts = next
     this.#nextStarts = starts
+  }
+
+  /** Takes a step that is not learned. */
+  #step(character: number, at: number, found: Match[]): void {
+    this.#readTo = this.#position
+    const walk = this.#asWalk()
+    const isIdle = !walk.step(character, at)
+    this.#before = character
+    this.#moves += walk.resolving
+    if (!isIdle) {
+      this.#count()
+      this.#moves += walk.moves
+    }
+    this.#tell(walk.endings, null, found)
+    this.#lastEnd = this.#position
   }
 
   #count(): void {
@@ -282,84 +272,59 @@ class PatternScanner implements Scanner {
     this.#counted = this.#position
   }
 
-  #begin(): void {
-    this.#round++
-    this.#nextThreads.length = 0
-    this.#nextStarts.length = 0
+  /** Text that leads on and on to what was never seen is not worth learning, for a while. */
+  #decideWhetherToLearn(): void {
+    const { learns } = this.#states
+    if (this.#walking) {
+      if (learns && this.#steps >= restSteps) this.#asState()
+      else return
+    } else if (this.#learned * 4 > this.#steps) this.#asWalk()
+    this.#steps = 0
+    this.#learned = 0
   }
 
-  /** Assertions that waited for this character, null for the text's end; those that hold go on from before it. */
-  #resolve(after: number | null, found: Match[]): void {
-    const waiting = this.#waiting
-    const starts = this.#waitingStarts
-    this.#waiting = []
-    this.#waitingStarts = []
-    // What they lead to waits to read this character, together with those that already do.
-    this.#nextThreads = this.#threads
-    this.#nextStarts = this.#starts
-    const visit = (leaf: Leaf, start: number): void => {
-      if (leaf.type !== 'assert') this.#arrive(leaf, start, found)
-      else if (holds(leaf.assertion, this.#before, after)) for (const next of leaf.next.leaves) visit(next, start)
+  #idleState(): PatternState {
+    return this.#states.idle(this.#before)
+  }
+
+  #asWalk(): PatternWalk {
+    this.#walk ??= new PatternWalk(this.#program, this.#startTable)
+    if (this.#walking) {
+      // While nothing is under way it is the scanner that reads.
+      this.#walk.before = this.#before
+      return this.#walk
     }
-    for (const [index, leaf] of waiting.entries()) visit(leaf, starts[index] ?? 0)
-    this.#threads = this.#nextThreads
-    this.#starts = this.#nextStarts
-    this.#nextThreads = []
-    this.#nextStarts = []
+    this.#walking = true
+    this.#states.load(this.#walk, this.#state ?? this.#idleState(), this.#starts, this.#before)
+    return this.#walk
   }
 
-  #enter(node: Node, start: number, found: Match[]): void {
-    const { leaves } = node
-    for (let index = 0; index < leaves.length; index++) {
-      const leaf = leaves[index]
-      if (leaf === undefined) continue
-      if (leaf.type === 'assert') this.#wait(leaf, start, found)
-      else this.#arrive(leaf, start, found)
+  #asState(): void {
+    if (this.#walk === null) return
+    this.#walking = false
+    const { state, starts } = this.#states.stateOf(this.#walk)
+    this.#state = starts.length === 0 ? null : state
+    this.#starts = starts
+  }
+
+  /** Tells what ended; `starts` are those of the ranks, null where the endings have them. */
+  #tell(endings: readonly Ending[], starts: readonly number[] | null, found: Match[]): void {
+    for (const { pattern: index, start: told, before } of endings) {
+      const pattern = this.#program.patterns[index]
+      if (pattern === undefined) continue
+      const start = starts === null ? told : (starts[told] ?? 0)
+      const end = before ? this.#lastEnd : this.#position
+      if (pattern.check !== null && !pattern.check(foldedText(this.#text.slice(start, end)))) continue
+      const match = { start, end, label: pattern.label, entry: pattern.entry, decidedAt: this.#readTo }
+      found.push(pattern.excludes ? { ...match, excludes: true } : match)
     }
-  }
-
-  #wait(leaf: Leaf & { type: 'assert' }, start: number, found: Match[]): void {
-    if (leaf.assertion.at !== 'after' && leaf.assertion.at !== 'start') {
-      this.#waiting.push(leaf)
-      this.#waitingStarts.push(start)
-    } else if (holds(leaf.assertion, this.#before, null)) this.#enter(leaf.next, start, found)
-  }
-
-  #arrive(leaf: Leaf & { type: 'read' | 'end' }, start: number, found: Match[]): void {
-    this.#moves++
-    if (leaf.type === 'end') {
-      this.#tell(leaf.pattern, start, found)
-      return
-    }
-    const { id } = leaf
-    if (this.#rounds[id] === this.#round) {
-      const place = this.#places[id] ?? 0
-      const known = this.#nextStarts[place] ?? 0
-      if (this.#program.patterns[leaf.pattern]?.check === null) {
-        if (start < known) this.#nextStarts[place] = start
-        return
-      }
-      for (let index = place; index >= 0; index = this.#earlier[index] ?? -1) {
-        this.#moves++
-        if (this.#nextStarts[index] === start) return
-      }
-      this.#earlier[this.#nextThreads.length] = place
-    } else this.#earlier[this.#nextThreads.length] = -1
-    this.#rounds[id] = this.#round
-    this.#places[id] = this.#nextThreads.length
-    this.#nextThreads.push(leaf)
-    this.#nextStarts.push(start)
-  }
-
-  #tell(index: number, start: number, found: Match[]): void {
-    const pattern = this.#program.patterns[index]
-    if (pattern === undefined) return
-    const end = this.#lastEnd
-    if (pattern.check !== null && !pattern.check(foldedText(this.#text.slice(start, end)))) return
-    const match = { start, end, label: pattern.label, entry: pattern.entry, decidedAt: this.#readTo }
-    found.push(pattern.excludes ? { ...match, excludes: true } : match)
   }
 }
+
+/** After how many steps it is decided anew whether learning pays, and how long it rests where it does not. */
+const trialSteps = 256
+const restSteps = 16_384
+const manyThreads = 8
 
 /** What patterns read of a text. */
 export function foldedText(text: string): string {

@@ -15,7 +15,7 @@ const secret = (label: string, pattern: string, check?: (text: string) => boolea
   ...(check === undefined ? {} : { check }),
 })
 
-const patterns: readonly PatternSource[] = [
+export const secretSources: readonly PatternSource[] = [
   secret('ANTHROPIC_KEY', String.raw`${start}sk-ant-[a-z]{2,10}\d{2}-[A-Za-z0-9_\-]{20,200}`),
   secret('OPENAI_KEY', String.raw`${start}sk-(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_\-]{20,250}`),
   secret('AWS_KEY', `${start}(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}${end}`),
@@ -45,7 +45,7 @@ const letters = [range(0x30, 0x39), range(0x41, 0x5a), range(0x61, 0x7a)].reduce
 /** All kinds of secrets; private keys and signed tokens have no bounded length and are followed as runs. */
 export const secretDetector = (): Detector =>
   combinedDetector([
-    patternDetector(patterns, { streaming: true, paramOf: () => 'config' }),
+    patternDetector(secretSources, { streaming: true, paramOf: () => 'config' }),
     runDetector({
       opening: secret('PRIVATE_KEY', '-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----'),
       over: [letters, exactly('+/=-:,. \t\r\n')].reduce(union),

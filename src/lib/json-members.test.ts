@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { editMembers, jsonMembers } from './json-members.ts'
+import { editMembers, isRepetitive, jsonMembers } from './json-members.ts'
 
 test('jsonMembers finds each outermost value where JSON.parse finds it', () => {
   fc.assert(
@@ -92,4 +92,16 @@ test('editMembers gives the edited object, and what it keeps stands there as it 
       if (edits.size === 0) expect(result).toBe(text)
     }),
   )
+})
+
+test('isRepetitive tells a member given twice at any depth, whatever colons its texts have', () => {
+  for (const [text, repetitive] of [
+    ['{"a":1,"b":{"c":[{"d":2}]}}', false],
+    ['{"a":"x:y::", "b":":"}', false],
+    ['{"a":1,"a":2}', true],
+    ['{"a":":","b":{"c":1,"c":"x"}}', true],
+    ['{"b":[{"c":"::::"},{"c":1 , "c" : 2}]}', true],
+  ] as const) {
+    expect([text, isRepetitive(text, JSON.parse(text))]).toEqual([text, repetitive])
+  }
 })

@@ -70,8 +70,17 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
 }
 
 /** Whether an object in a JSON text names a member twice, at whatever depth; `parsed` is what the text was parsed to. */
-export const isRepetitive = (text: string, parsed: unknown): boolean =>
-  jsonMembers(text, Number.POSITIVE_INFINITY).count !== memberCount(parsed)
+export function isRepetitive(text: string, parsed: unknown): boolean {
+  const count = memberCount(parsed)
+  // Each member has a colon and strings may have more, so as many colons as members leave nothing to look for.
+  return colonsIn(text) !== count && jsonMembers(text, Number.POSITIVE_INFINITY).count !== count
+}
+
+function colonsIn(text: string): number {
+  let count = 0
+  for (let at = text.indexOf(':'); at >= 0; at = text.indexOf(':', at + 1)) count += 1
+  return count
+}
 
 /** How many members a parsed value has, at every depth. */
 export function memberCount(value: unknown): number {
@@ -79,7 +88,10 @@ export function memberCount(value: unknown): number {
   let count = 0
   if (Array.isArray(value)) for (const element of value) count += memberCount(element)
   else {
-    for (const inner of Object.values(value)) count += 1 + memberCount(inner)
+    for (const inner of Object.values(value)) {
+      count += 1
+      if (typeof inner === 'object') count += memberCount(inner)
+    }
   }
   return count
 }

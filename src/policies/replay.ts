@@ -1,8 +1,8 @@
 /**
  * What a policy would have said to requests that were recorded. An event holds who asked, for which model, in which
- * family; it holds the text only where capture was on, and then redacted. A policy that asks for a text which was not
- * recorded is counted as undecided for that request: nothing is guessed. The answer's stages are not replayed, because
- * answers are not recorded.
+ * family; it holds the text only where capture was on, and then redacted and perhaps cut. A policy that asks for what was
+ * not recorded is counted as undecided for that request, with the reason: nothing is guessed. The answer's stages are not
+ * replayed, because answers are not recorded.
  *
  * Events are read newest first and in pages, with a pause between them, up to a bound.
  */
@@ -37,6 +37,8 @@ export interface Replayed {
   matched: number
   verdicts: Record<string, number>
   undecided: number
+  /** How many could not be decided, or not be replayed at all, for each reason. */
+  unreplayed: Record<string, number>
   complete: boolean
   results: {
     event_id: string
@@ -51,6 +53,16 @@ export interface Replayed {
 /** What a condition may name and an event does not hold. */
 const asksUnrecorded = /\b(token\.(roles|purpose|metadata)|request\.(headers|tools))\b/
 
+/** Why a recorded request cannot be replayed: what of it is not there, or that the policy failed on it. */
+const unreplayedReasons = [
+  'no_model',
+  'answer_not_recorded',
+  'text_not_recorded',
+  'details_not_recorded',
+  'broken',
+] as const
+export type Unreplayed = (typeof unreplayedReasons)[number]
+
 /** Something was asked for that the event does not hold. */
 class Unrecorded extends Error {
   override readonly name = 'Unrecorded'
@@ -61,7 +73,15 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
   const active = compilePolicy(replay.policy)
   const seen = seenBy(visibility)
   const floor = await firstPositionSince(ledger, since)
-  const found: Replayed = { examined: 0, matched: 0, verdicts: {}, undecided: 0, complete: true, results: [] }
+  const found: Replayed = {
+    examined: 0,
+    matched: 0,
+    verdicts: {},
+    undecided: 0,
+    unreplayed: {},
+    complete: true,
+    results: [],
+  }
   let before = Number.MAX_SAFE_INTEGER
   for (;;) {
     const rows = await ledger.read<{ position: number; body: string }>(
@@ -80,16 +100,21 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
 
 async function replayEvent(replay: Replay, active: ActivePolicy, event: Event, found: Replayed): Promise<void> {
   found.examined += 1
+  const unreplayed = (why: Unreplayed) => {
+    found.unreplayed[why] = (found.unreplayed[why] ?? 0) + 1
+  }
   const request = recordedRequest(event)
-  if (request === null || !replay.policy.stages.includes('pre_request')) return
+  if (request === null) return unreplayed('no_model')
+  if (!replay.policy.stages.includes('pre_request')) return unreplayed('answer_not_recorded')
   const { family, model } = request
   const { token_id, team_id, gateway_id } = event.event_attribution
   const subject = { organizationId: '', gatewayId: gateway_id ?? '', tokenId: token_id ?? '', teamId: team_id }
   if (!matches(replay.policy, { ...subject, policyIds: [], model, family })) return
   const said = await ask(replay, active, event, request)
-  if (said === 'undecided') {
+  if (typeof said === 'string') {
     found.matched += 1
     found.undecided += 1
+    unreplayed(said)
   } else if (said !== null) {
     const { verdict, reasonCode: reason_code } = said
     found.matched += 1
@@ -122,15 +147,16 @@ async function ask(
   active: ActivePolicy,
   event: Event,
   recorded: Recorded,
-): Promise<{ verdict: Verdict; reasonCode: string } | 'undecided' | null> {
+): Promise<{ verdict: Verdict; reasonCode: string } | Unreplayed | null> {
   const { family, model, stream, provider } = recorded
-  let unrecorded = active.when !== null && asksUnrecorded.test(active.when)
-  const missing = (): never => {
-    unrecorded = true
+  let unrecorded: Unreplayed | null =
+    active.when !== null && asksUnrecorded.test(active.when) ? 'details_not_recorded' : null
+  const missing = (what: Unreplayed = 'details_not_recorded'): never => {
+    unrecorded ??= what
     throw new Unrecorded('The event does not hold this')
   }
   const texts = (): readonly TextSlot[] => {
-    if (event.prompt_redacted === undefined) return missing()
+    if (event.prompt_redacted === undefined) return missing('text_not_recorded')
     return [{ member: 'prompt', kind: 'content', role: null, text: event.prompt_redacted, replace: () => undefined }]
   }
   const sessionId = event.event_attribution.session_id
@@ -162,10 +188,10 @@ async function ask(
     now: () => clock.monotonic(),
     broken: () => undefined,
   })
-  if (unrecorded) return 'undecided'
+  if (unrecorded !== null) return unrecorded
   const [said] = outcome.said
   if (said === undefined) return null
-  if (said.decision.reasonCode === brokenReason) return 'undecided'
+  if (said.decision.reasonCode === brokenReason) return 'broken'
   return said.decision
 }
 

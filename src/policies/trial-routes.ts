@@ -182,7 +182,12 @@ const replayReply = z.object({
   examined: z.number().int().describe('How many recorded requests were looked at, the newest first'),
   matched: z.number().int().describe('Those that the policy is for and whose condition held'),
   verdicts: z.record(z.string(), z.number().int()).describe('How often it would have come to each verdict'),
-  undecided: z.number().int().describe('Those about which only their text could decide, which was not recorded'),
+  undecided: z.number().int().describe('Those about which only what was not recorded could decide'),
+  unreplayed: z
+    .record(z.string(), z.number().int())
+    .describe(
+      'How many, for each reason: text_not_recorded, details_not_recorded, answer_not_recorded, no_model, broken',
+    ),
   complete: z.boolean().describe('False where there are older ones in the window that were not looked at'),
   results: z
     .array(

@@ -199,6 +199,7 @@ test('a policy is replayed over what was recorded, and says where only the text 
     undecided: 0,
   })
   expect((await replay(byText.id)).body).toMatchObject({ examined: 1, matched: 1, verdicts: {}, undecided: 1 })
+  expect((await replay(byText.id)).body).toMatchObject({ unreplayed: { text_not_recorded: 1 } })
 })
 
 test('a file of policies is applied: what would change is shown, then changed, then nothing is left to do', async () => {

@@ -18,6 +18,7 @@ import { z } from 'zod'
 import type { PolicyStage, RequestFacts, TextKind, TextSlot } from '../../dialects/dialect.ts'
 import type { Verdict } from '../../events/event.ts'
 import { Failure } from '../../failure.ts'
+import type { Work } from '../../inspection/work.ts'
 import type { PolicyContext } from '../context.ts'
 
 /** A stretch of a text that a policy found; offsets in UTF-16 code units, `end` exclusive. */
@@ -37,7 +38,7 @@ export interface TextMatcher {
   /** All matches of a whole text, by their start, none overlapping another. */
   matches(text: string): readonly Match[]
   /** Follows one text that comes in pieces; what it finds in all is what `matches` finds in the whole, for any split. */
-  follow(): TextFollower
+  follow(work?: Work): TextFollower
 }
 
 /** One text as it comes in. */
