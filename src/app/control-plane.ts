@@ -245,6 +245,7 @@ async function housekeep({ shared, lanes, lastUse, settings }: Parts, log: Log):
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
+    ['cells of limits', () => lanes.usage.compact()],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
   ] as const) {
     try {

@@ -5,7 +5,8 @@
  * in use is confirmed before it lapses. So a lane that is alone with a limit waits once, for the first request.
  */
 import type { Clock } from '../lib/clock.ts'
-import { type Cooling, coldAt, Slots, type SlotUse, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type Cooling, coldAt, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type RateTicket, SlotTicket } from './rate-ticket.ts'
 import type { SlotCell, SlotsReply } from './rate-wire.ts'
 
 export interface RateDemand {
@@ -29,14 +30,6 @@ export class RateRefused extends Error {
     this.reason = reason
     this.retryAfter = retryAfter
   }
-}
-
-/** What a request took. */
-export interface RateTicket {
-  /** Says how many slots of an account the request needed in the end. */
-  correct(account: string, slots: number): void
-  /** Gives all back: the request was refused and counts for nothing. */
-  release(): void
 }
 
 export interface Rates {
@@ -198,7 +191,7 @@ export class LaneRates implements Rates {
       const found = this.#account(account, now).slots
       return { account, slots: found, use: found.use(Math.min(slots, limit), now) }
     })
-    return new Ticket(uses, this.#clock)
+    return new SlotTicket(uses, this.#clock)
   }
 
   #refusal(short: RateDemand, reason: RateRefused['reason'], now: number): RateRefused {
@@ -301,35 +294,5 @@ export class LaneRates implements Rates {
         account.cooling = cooling.map(([after, slots]) => [answeredAt + after, slots])
       account.dirty = account.slots.returned !== Math.max(sent.get(name)?.returned ?? 0, returned)
     }
-  }
-}
-
-interface TicketUse {
-  account: string
-  slots: Slots
-  use: SlotUse
-}
-
-class Ticket implements RateTicket {
-  readonly #uses: readonly TicketUse[]
-  readonly #clock: LaneRatesOptions['clock']
-
-  constructor(uses: readonly TicketUse[], clock: LaneRatesOptions['clock']) {
-    this.#uses = uses
-    this.#clock = clock
-  }
-
-  correct(account: string, needed: number): void {
-    const now = this.#clock.monotonic()
-    for (const { account: name, slots, use } of this.#uses) {
-      if (name !== account) continue
-      if (needed < use.count) slots.unuse(use, use.count - needed, now)
-      else if (needed > use.count) slots.use(needed - use.count, now)
-    }
-  }
-
-  release(): void {
-    const now = this.#clock.monotonic()
-    for (const { slots, use } of this.#uses) slots.unuse(use, use.count, now)
   }
 }

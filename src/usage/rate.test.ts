@@ -1,7 +1,9 @@
+/** Limits a minute on several lanes, both sides of the protocol in simulated time: never more than there are, never fewer. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { slotMinuteMs } from './rate.ts'
-import { LaneRates, type RateDemand, RateRefused, type RateTicket } from './rate-lane.ts'
+import { LaneRates, type RateDemand, RateRefused } from './rate-lane.ts'
+import type { RateTicket } from './rate-ticket.ts'
 import { type Fate, promptly, SlotWorld } from './test-slots.ts'
 
 const account = 'group/g/requests'
