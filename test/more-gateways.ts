@@ -9,8 +9,11 @@ import { environmentOf, isAlive, signal } from './processes.ts'
 export interface MoreGateway extends AsyncDisposable {
   url: string
   pid(): number
+  /** Where it keeps what it must not lose. */
+  directory: string
+  ready(): Promise<void>
   /** Kills it, and starts another on the same directory and port. */
-  restart(): Promise<void>
+  restart(between?: () => void): Promise<void>
 }
 
 /** Starts one under a name of its own, with what `up` gave its own gateway, and waits until it is ready. */
@@ -35,11 +38,17 @@ export async function startMoreGateway(gatehouse: Gatehouse, name: string): Prom
     })
     collect(started.stdout)
     collect(started.stderr)
+    // As a supervisor does: one that ends by itself is started again.
+    started.exited.then(() => {
+      if (!stopping) child = start()
+    })
     return started
   }
+  let stopping = false
   let child = start()
   const ready = () => until(`${name} is ready`, async () => (await fetch(`${url}/readyz`)).ok, { withinMs: 20_000 })
   const stop = async () => {
+    stopping = true
     signal(child.pid, 'SIGKILL')
     await child.exited
     await until(`${name} has ended`, () => !isAlive(child.pid))
@@ -51,8 +60,12 @@ export async function startMoreGateway(gatehouse: Gatehouse, name: string): Prom
   return {
     url,
     pid: () => child.pid,
-    async restart() {
+    directory: join(gatehouse.dataDirectory, name),
+    ready,
+    async restart(between) {
       await stop()
+      between?.()
+      stopping = false
       child = start()
       await ready()
     },

@@ -273,6 +273,7 @@ async function housekeep({ shared, lanes, oauth, lastUse, proof, settings }: Par
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['oauth', () => settleOAuth(oauth)],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
+    ['cells of limits', () => lanes.usage.compact()],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
     ['checkpoint', () => proof.checkpoint()],
     ['retention', () => proof.retain()],

@@ -197,6 +197,7 @@ class RunningLane implements LaneRuntime {
       trustedEvents: () => this.#trustedEvents ?? this.journal.lastEvent,
       onRecalled: (accounts) => this.allowances.recall(accounts),
       onFenced: () => options.onFenced(),
+      onForked: () => this.allowances.giveUp(),
       onRetired: (failure) => this.#retire(failure),
     })
     this.rates = new LaneRates({ clock, process: options.newId(), post: (cells) => this.#session.slots(cells) })

@@ -60,6 +60,8 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onRecalled(accounts: readonly string[]): void
   /** Another process holds the lane: this one must end. */
   onFenced(): void
+  /** The ledger has events that this lane has lost: what it held of limits is said to be so too, before it ends. */
+  onForked(): Promise<void>
   /** This instance's chain cannot go on: another instance must begin. */
   onRetired(failure: Failure): void
 }
@@ -207,7 +209,9 @@ export class LaneSession {
 
   #hello({ stream_id: streamId, head, events, now }: Extract<StreamMessage, { kind: 'hello' }>): void {
     if (events.seq > this.#options.trustedEvents()) {
-      this.#retired(new Failure('chain_fork', { message: 'The ledger has more events of this chain than this lane' }))
+      const forked = new Failure('chain_fork', { message: 'The ledger has more events of this chain than this lane' })
+      this.#streamId = streamId
+      void this.#options.onForked().then(() => this.#retired(forked))
       return
     }
     this.#streamId = streamId

@@ -2,11 +2,19 @@
 import { type AnyRoute, route } from '../api/route.ts'
 import { answerSlots } from '../usage/rate-ledger.ts'
 import { slotsReplySchema, slotsRequestSchema } from '../usage/rate-wire.ts'
+import { noPeers, type RecallPeers } from '../usage/recall-peers.ts'
 import { heldLane } from './beat-route.ts'
 import type { FleetOptions } from './control.ts'
 import type { LaneRegistry } from './lane-registry.ts'
+import { recallSlots } from './usage.ts'
 
-export function slotsRoute({ options, registry }: { options: FleetOptions; registry: LaneRegistry }): AnyRoute {
+export interface SlotsDependencies {
+  options: FleetOptions
+  registry: LaneRegistry
+  peers?: RecallPeers
+}
+
+export function slotsRoute({ options, registry, peers = noPeers }: SlotsDependencies): AnyRoute {
   const { state, ledger, clock, newId } = options
   const sides = {
     state,
@@ -15,7 +23,10 @@ export function slotsRoute({ options, registry }: { options: FleetOptions; regis
     newId,
     sleep: (milliseconds: number) => Bun.sleep(milliseconds),
     recall(account: string, want: number, lanes: readonly string[], at: number) {
-      for (const lane of lanes) registry.get(lane)?.stream?.send({ kind: 'slots', account, want, at })
+      const connected = (lane: string) => (registry.get(lane)?.stream ?? null) !== null
+      const [here, elsewhere] = [lanes.filter(connected), lanes.filter((lane) => !connected(lane))]
+      recallSlots(registry, { kind: 'slots', account, want, lanes: here, at })
+      if (elsewhere.length > 0) peers.tell({ kind: 'slots', account, want, lanes: elsewhere, at })
     },
   }
   return route({

@@ -2,6 +2,7 @@
 import type { Event } from '../events/event.ts'
 import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
+import { Compaction } from '../usage/compaction.ts'
 import { plainName } from '../usage/lease.ts'
 import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
 import { lacksChanges } from '../usage/restored-ledger.ts'
@@ -23,6 +24,8 @@ export interface UsageControl {
   announced(version: number): void
   /** To be done before anything is served: an older copy of the ledger grants nothing before it knows what lanes hold. */
   lookForRestored(): Promise<void>
+  /** To be called now and then. */
+  compact(): Promise<void>
   /** What the other control planes say (usage/recall-peers.ts). */
   readonly receiver: RecallReceiver
 }
@@ -63,10 +66,12 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
     await news.used([...new Set([...limits, ...narrowed])])
     if (await offerChangedAt(state, version)) await news.offerChanged()
   }
+  const compaction = new Compaction(ledger, clock)
   let lookedForRestored = false
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
   return {
     authority,
+    compact: () => compaction.run(),
     async lookForRestored() {
       if (lookedForRestored) return
       if (await lacksChanges(state, ledger, clock.now())) {

@@ -38,6 +38,7 @@ async function start(limits: Partial<LimitSet>, token: Partial<GovernedToken>, s
     account,
     granted: Math.min(slots, granted + want),
     returned,
+    cooling: [],
   })
   const rates = new LaneRates({
     clock: { monotonic: () => performance.now() },

@@ -5,7 +5,8 @@
  */
 import { asFailure } from '../failure.ts'
 import { countsTokens, rateDemands, rateFailure } from '../usage/rate-demands.ts'
-import { type RateDemand, RateRefused, type RateTicket } from '../usage/rate-lane.ts'
+import { type RateDemand, RateRefused } from '../usage/rate-lane.ts'
+import type { RateTicket } from '../usage/rate-ticket.ts'
 import { lookAtToken } from './authenticate.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { resourceName } from './resource-name.ts'

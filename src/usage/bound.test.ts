@@ -74,6 +74,15 @@ test('what has no bound is refused with the member named', () => {
   expect(refusal(() => bound(hello, {}, { price: null }))).toEqual({ code: 'tokens.model_unpriced', param: 'model' })
 })
 
+test('output is bounded by the least of what the caller, the catalog and the window say', () => {
+  const most = (outputLimit: number | null, maxOutputTokens: number | null, contextWindow: number | null) =>
+    bound(hello, { outputLimit }, { maxOutputTokens, contextWindow }).most
+  expect([most(null, 40, 1000), most(30, 40, 1000), most(90, 40, null), most(null, null, 1000)]).toEqual([
+    40, 30, 40, 1000,
+  ])
+  expect(refusal(() => most(null, null, null))).toEqual({ code: 'tokens.cost_unbounded', param: 'max_tokens' })
+})
+
 test('the dearest tier that the input can reach prices all of it', () => {
   const price = compilePrice(
     {

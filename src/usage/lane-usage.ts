@@ -153,6 +153,22 @@ export class LaneUsage implements Allowances {
     this.#epoch++
   }
 
+  /**
+   * The lane's memory is an older copy, and nobody can say what its former process spent of what it held: all of that
+   * counts as spent (protocols section 2, rule 14). Resolves when the control plane knows, or cannot be told.
+   */
+  async giveUp(): Promise<void> {
+    this.#stopped = true
+    this.#epoch++
+    const { process, send } = this.#options
+    const hello = { through: 0, crashed: true }
+    try {
+      await send({ process, number: ++this.#sent, hello, asks: [], cells: [] })
+    } catch {
+      // Then it stays spent until it is found out that the lane does not come back.
+    }
+  }
+
   /** Opens an amount; asks ahead where the balance would not last for as much again. */
   #open(account: LaneAccount, amount: number): LaneCell {
     const cell = this.#accounts.open(account, amount)

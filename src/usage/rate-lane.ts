@@ -5,7 +5,8 @@
  * in use is confirmed before it lapses. So a lane that is alone with a limit waits once, for the first request.
  */
 import type { Clock } from '../lib/clock.ts'
-import { Slots, type SlotUse, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type Cooling, coldAt, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type RateTicket, SlotTicket } from './rate-ticket.ts'
 import type { SlotCell, SlotsReply } from './rate-wire.ts'
 
 export interface RateDemand {
@@ -31,14 +32,6 @@ export class RateRefused extends Error {
   }
 }
 
-/** What a request took. */
-export interface RateTicket {
-  /** Says how many slots of an account the request needed in the end. */
-  correct(account: string, slots: number): void
-  /** Gives all back: the request was refused and counts for nothing. */
-  release(): void
-}
-
 export interface Rates {
   /** Takes slots of all limits or of none, at once where the lane has them. Throws or rejects with `RateRefused`. */
   take(demands: readonly RateDemand[], signal: AbortSignal): RateTicket | Promise<RateTicket>
@@ -62,8 +55,10 @@ interface Account {
   name: string
   slots: Slots
   asking: boolean
-  /** Until when a refusal of the ledger is taken for the answer. */
-  deniedUntil: number
+  /** Until when a refusal of the ledger is taken for the answer by whoever lacks as many slots, or more. */
+  denied: { until: number; shortage: number }
+  /** As the ledger last said: when slots can be had, monotonic. */
+  cooling: readonly Cooling[]
   /** The totals last confirmed differ from those here. */
   dirty: boolean
   /** The last call for slots that was followed. */
@@ -95,7 +90,8 @@ export class LaneRates implements Rates {
     const short = this.#firstShort(demands, now)
     if (short === null) return this.#use(demands, now)
     const account = this.#account(short.account, now)
-    if (now < account.deniedUntil) throw this.#refusal(short, 'used', now)
+    const { until, shortage } = account.denied
+    if (now < until && this.#shortage(short, now) >= shortage) throw this.#refusal(short, 'used', now)
     return this.#wait(demands, signal)
   }
 
@@ -115,7 +111,7 @@ export class LaneRates implements Rates {
 
   /** Says that the call was heard; where the answer tells of slots that were not known yet, follows it once more. */
   async #follow(account: Account, want: number, at: number): Promise<void> {
-    const cell = this.#cell(account, 0)
+    const cell = this.#toldCell(account, 0)
     await this.#sendUnwatched([cell])
     if (account.slots.granted > cell.granted) this.recall(account.name, want, at)
   }
@@ -153,7 +149,12 @@ export class LaneRates implements Rates {
 
   #cell({ name, slots, recalledAt }: Account, want: number): SlotCell {
     const { granted, returned } = slots
-    return { account: name, granted, returned, want, recalled_at: recalledAt, process: this.#process }
+    return { account: name, granted, returned, want, recalled_at: recalledAt, cooling: null, process: this.#process }
+  }
+
+  /** A cell with when its slots in use are cold. */
+  #toldCell(account: Account, want: number): SlotCell {
+    return { ...this.#cell(account, want), cooling: account.slots.cooling(this.#clock.monotonic()) }
   }
 
   #account(name: string, now: number): Account {
@@ -163,7 +164,8 @@ export class LaneRates implements Rates {
       name,
       slots: new Slots(now),
       asking: false,
-      deniedUntil: Number.NEGATIVE_INFINITY,
+      denied: { until: Number.NEGATIVE_INFINITY, shortage: 0 },
+      cooling: [],
       dirty: false,
       recalledAt: 0,
       confirmedAt: Number.NEGATIVE_INFINITY,
@@ -189,13 +191,18 @@ export class LaneRates implements Rates {
       const found = this.#account(account, now).slots
       return { account, slots: found, use: found.use(Math.min(slots, limit), now) }
     })
-    return new Ticket(uses, this.#clock)
+    return new SlotTicket(uses, this.#clock)
   }
 
   #refusal(short: RateDemand, reason: RateRefused['reason'], now: number): RateRefused {
-    const { slots } = this.#account(short.account, now)
-    const wait = reason === 'used' ? slots.coldIn(this.#shortage(short, now), now) : null
-    return new RateRefused(short.account, reason, Math.max(1, Math.ceil((wait ?? deniedForMs) / 1000)))
+    const wait = reason === 'used' ? this.#usableIn(short, now) : deniedForMs
+    return new RateRefused(short.account, reason, Math.max(1, Math.ceil(wait / 1000)))
+  }
+
+  /** In how many milliseconds as many slots can be had as it lacks, here or elsewhere; a minute where nobody knows. */
+  #usableIn(short: RateDemand, now: number): number {
+    const at = coldAt(this.#account(short.account, now).cooling, this.#shortage(short, now))
+    return at === null ? slotMinuteMs : Math.max(0, at - now)
   }
 
   #wait(demands: readonly RateDemand[], signal: AbortSignal): Promise<RateTicket> {
@@ -238,7 +245,7 @@ export class LaneRates implements Rates {
     const { granted } = account.slots
     let refused: RateRefused['reason'] = 'used'
     try {
-      await this.#send([this.#cell(account, lacking)])
+      await this.#send([this.#toldCell(account, lacking)])
       // All that was asked for is no refusal: who still lacks slots lost them to others meanwhile, and is asked for anew.
       if (account.slots.granted - granted >= lacking) asked.clear()
     } catch {
@@ -258,53 +265,34 @@ export class LaneRates implements Rates {
       this.#waiting.delete(waiting)
       if (short === null) waiting.resolve(this.#use(waiting.demands, now))
       else {
-        if (reason === 'used') account.deniedUntil = now + deniedForMs
+        if (reason === 'used') this.#deny(account, short, now)
         waiting.reject(this.#refusal(short, reason, now))
       }
     }
     this.#askForShort()
   }
 
+  /** Not for longer than until slots can be had, by whoever lacks them. */
+  #deny(account: Account, short: RateDemand, now: number): void {
+    const shortage = this.#shortage(short, now)
+    const until = now + Math.min(deniedForMs, this.#usableIn(short, now))
+    const less = now < account.denied.until ? Math.min(shortage, account.denied.shortage) : shortage
+    account.denied = { until, shortage: less }
+  }
+
   async #send(cells: readonly SlotCell[]): Promise<void> {
     const sentAt = this.#clock.monotonic()
     const { cells: answered } = await this.#post(cells)
     const sent = new Map(cells.map((cell) => [cell.account, cell]))
-    for (const { account: name, granted, returned } of answered) {
+    const answeredAt = this.#clock.monotonic()
+    for (const { account: name, granted, returned, cooling } of answered) {
       const account = this.#accounts.get(name)
       if (account === undefined) continue
       account.slots.answered(granted, returned, sentAt)
       account.confirmedAt = sentAt
+      if ((sent.get(name)?.want ?? 0) > 0)
+        account.cooling = cooling.map(([after, slots]) => [answeredAt + after, slots])
       account.dirty = account.slots.returned !== Math.max(sent.get(name)?.returned ?? 0, returned)
     }
-  }
-}
-
-interface TicketUse {
-  account: string
-  slots: Slots
-  use: SlotUse
-}
-
-class Ticket implements RateTicket {
-  readonly #uses: readonly TicketUse[]
-  readonly #clock: LaneRatesOptions['clock']
-
-  constructor(uses: readonly TicketUse[], clock: LaneRatesOptions['clock']) {
-    this.#uses = uses
-    this.#clock = clock
-  }
-
-  correct(account: string, needed: number): void {
-    const now = this.#clock.monotonic()
-    for (const { account: name, slots, use } of this.#uses) {
-      if (name !== account) continue
-      if (needed < use.count) slots.unuse(use, use.count - needed, now)
-      else if (needed > use.count) slots.use(needed - use.count, now)
-    }
-  }
-
-  release(): void {
-    const now = this.#clock.monotonic()
-    for (const { slots, use } of this.#uses) slots.unuse(use, use.count, now)
   }
 }

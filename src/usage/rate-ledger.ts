@@ -8,13 +8,18 @@
  * 3. Free slots are granted: all of them to a lane that is alone with the limit, else what is wanted, and half of the
  *    rest while more than half of the limit is free. Where too few are, the other holders are called on to return what is
  *    cold, and waited for until each has answered, for 2 s at most: so nobody is refused while a slot lies cold elsewhere.
+ *    A lane that is granted some while another waits is called on too.
+ * 4. With less than was wanted goes when more can be had: every holder says when its slots in use are cold.
  */
+import { z } from 'zod'
 import type { Database, Statement } from '../store/open.ts'
-import { slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type Cooling, slotMinuteMs, slotTtlMs } from './rate.ts'
 import type { SlotCell, SlotsReply } from './rate-wire.ts'
 
 /** By when the slots of a lane that was last heard of are cold; one percent is for clocks that run apart. */
 export const lostAfterMs = Math.ceil((slotTtlMs + slotMinuteMs) * 1.01)
+const callAgainMs = 100
+const coolingSchema = z.array(z.tuple([z.number(), z.number()]))
 /** When it is looked again whether the other holders have answered, milliseconds after each other: 2 s in all. */
 const recallWaits = [5, 10, 20, 40, 80, 160, 320, 640, 725]
 
@@ -46,19 +51,85 @@ async function answerCell(
   await options.ledger.write([...takeIn(options, lane, cell), ...grant(lane, cell, limit)])
   let held = await holding(options, lane, cell)
   if (limit === 0 || held.granted - cell.granted >= cell.want) return held
-  const at = nameOfCall(options.now())
-  const holders = await silentHolders(options, lane, cell, at)
-  if (holders.length === 0) return held
-  options.recall(cell.account, cell.want, holders, at)
+  let call = await newCall(options, lane, cell)
+  let silent = await callOn(options, lane, cell, call)
   for (const wait of recallWaits) {
+    if (silent.length === 0) break
     await options.sleep(wait)
     // In this order: what was returned by the time that all were heard is granted.
-    const complete = (await silentHolders(options, lane, cell, at)).length === 0
-    await options.ledger.write(grant(lane, cell, limit))
+    silent = await callOn(options, lane, cell, call)
+    await options.ledger.write(grant(lane, { ...cell, want: cell.want - (held.granted - cell.granted) }, limit))
     held = await holding(options, lane, cell)
-    if (complete || held.granted - cell.granted >= cell.want) break
+    if (held.granted - cell.granted >= cell.want) return held
+    if (silent.length > 0) continue
+    // Others took what was returned to this call: whoever returned it may have more.
+    const next = await newCall(options, lane, cell)
+    if (next.grantedToOthers === call.grantedToOthers) break
+    call = next
+    silent = await callOn(options, lane, cell, call)
   }
-  return held
+  return { ...held, cooling: await coolingOf(options, lane, cell, limit, call.at) }
+}
+
+interface SlotCall {
+  /** Its name. */
+  at: number
+  grantedToOthers: number
+  /** When each holder was called on. */
+  said: Map<string, number>
+}
+
+async function newCall({ ledger, now }: RateLedgerOptions, lane: string, { account }: SlotCell): Promise<SlotCall> {
+  const [row] = await ledger.read<{ granted: number }>(
+    'select coalesce(sum(granted), 0) as granted from rate_holdings where account = ? and lane <> ?',
+    [account, lane],
+  )
+  return { at: nameOfCall(now()), grantedToOthers: row?.granted ?? 0, said: new Map() }
+}
+
+/** Calls on holders that have not followed, each again after a while: a message may be lost. Gives who they are. */
+async function callOn(
+  options: RateLedgerOptions,
+  lane: string,
+  cell: SlotCell,
+  { at, said }: SlotCall,
+): Promise<string[]> {
+  const silent = await silentHolders(options, lane, cell, at)
+  const now = options.now()
+  const due = silent.filter((holder) => now - (said.get(holder) ?? Number.NEGATIVE_INFINITY) >= callAgainMs)
+  for (const holder of due) said.set(holder, now)
+  if (due.length > 0) options.recall(cell.account, cell.want, due, at)
+  return silent
+}
+
+/**
+ * When more slots can be had than now, in milliseconds from now: those in use when they are cold; all of a lane that has
+ * not followed the call, and of those put aside, when it is lost. What is held beyond a limit that was lowered is not.
+ */
+async function coolingOf(
+  { ledger, now }: RateLedgerOptions,
+  lane: string,
+  { account }: SlotCell,
+  limit: number,
+  at: number,
+): Promise<Cooling[]> {
+  const rows = await ledger.read<{ held: number; beat_at: number; told: number; cooling: string }>(
+    `select granted - returned as held, beat_at, (lane = ? or recalled_at >= ?) and lane not like '%#%' as told,
+       cooling
+     from rate_holdings where account = ? and granted > returned`,
+    [lane, at, account],
+  )
+  const instants = rows.flatMap(({ held, beat_at: beatAt, told, cooling }): Cooling[] =>
+    told === 1 ? coolingSchema.parse(JSON.parse(cooling)) : [[beatAt + lostAfterMs, held]],
+  )
+  let beyond = rows.reduce((sum, { held }) => sum + held, -limit)
+  return instants
+    .sort(([first], [second]) => first - second)
+    .flatMap(([instant, slots]): Cooling[] => {
+      const kept = Math.min(slots, Math.max(0, beyond))
+      beyond -= kept
+      return slots > kept ? [[Math.max(0, Math.ceil(instant - now())), slots - kept]] : []
+    })
 }
 
 let calls = 0
@@ -74,7 +145,8 @@ async function holding({ ledger }: RateLedgerOptions, lane: string, { account }:
     'select granted, returned from rate_holdings where account = ? and lane = ?',
     [account, lane],
   )
-  return { account, granted: row?.granted ?? 0, returned: row?.returned ?? 0 }
+  const cooling: Cooling[] = []
+  return { account, granted: row?.granted ?? 0, returned: row?.returned ?? 0, cooling }
 }
 
 /**
@@ -91,8 +163,9 @@ async function silentHolders({ ledger }: RateLedgerOptions, lane: string, { acco
 }
 
 function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell): Statement[] {
-  const { account, granted, returned, process } = cell
+  const { account, granted, returned, process, cooling } = cell
   const at = now()
+  const instants = cooling?.map(([after, slots]) => [at + after, slots])
   const free: Statement = {
     sql: 'update rate_holdings set returned = granted where account = ? and beat_at < ? and returned < granted',
     args: [account, at - lostAfterMs],
@@ -115,19 +188,25 @@ function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell)
     },
   ]
   const heard: Statement = {
-    sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, recalled_at, process)
-      values (?, ?, ?, ?, ?, ?, ?)
+    sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, recalled_at, process, cooling)
+      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce(?8, '[]'))
       on conflict (account, lane) do update set
         recalled_at = iif(excluded.granted >= granted, max(recalled_at, excluded.recalled_at), recalled_at),
         granted = max(granted, excluded.granted),
         returned = min(max(granted, excluded.granted), max(returned, excluded.returned)),
-        beat_at = max(beat_at, excluded.beat_at), process = excluded.process`,
-    args: [account, lane, granted, Math.min(granted, returned), at, cell.recalled_at, process],
+        beat_at = max(beat_at, excluded.beat_at), process = excluded.process, cooling = coalesce(?8, cooling)`,
+    args: [
+      ...[account, lane, granted, Math.min(granted, returned), at, cell.recalled_at, process],
+      instants === undefined ? null : JSON.stringify(instants),
+    ],
   }
   return [free, dropped, ...setAside, heard]
 }
 
-/** Raises what the lane was granted by what is free, in whole slots: numbers are bound as reals, and halves are no count. */
+/**
+ * Raises what the lane was granted by what is free, in whole slots: numbers are bound as reals, and halves are no count.
+ * Of what it got now it has not told anybody what it needs: it has followed no call.
+ */
 const grant = (lane: string, { account, want }: SlotCell, limit: number): Statement[] =>
   want === 0
     ? []
@@ -137,15 +216,15 @@ const grant = (lane: string, { account, want }: SlotCell, limit: number): Statem
               select coalesce(sum(granted - returned), 0) as slots,
                 coalesce(max(lane <> ?2 and granted > returned), 0) as shared
               from rate_holdings where account = ?1
-            ), free as (select ?3 - slots as slots, shared from held)
-            update rate_holdings set granted = cast(granted + (
-              select case
-                when slots < 1 then 0
+            ), free as (select ?3 - slots as slots, shared from held), more as (
+              select cast(case
                 when shared = 0 then slots
                 when slots - ?4 < ?3 / 2 then min(slots, ?4)
                 else ?4 + (slots - ?4) / 2
-              end from free
-            ) as integer) where account = ?1 and lane = ?2`,
+              end as integer) as slots from free where slots >= 1
+            )
+            update rate_holdings set granted = granted + more.slots, recalled_at = 0
+              from more where account = ?1 and lane = ?2 and more.slots > 0`,
           args: [account, lane, limit, want],
         },
       ]

@@ -5,6 +5,9 @@
 import { z } from 'zod'
 
 const total = z.number().int().min(0)
+/** A minute in steps of a second. */
+const coolingSteps = 64
+const cooling = z.array(z.tuple([z.number().int().min(0), total])).max(coolingSteps)
 
 export const slotCellSchema = z.strictObject({
   account: z.string().max(120),
@@ -14,6 +17,7 @@ export const slotCellSchema = z.strictObject({
   recalled_at: total.describe(
     'The last call for slots of this account that the lane has followed; 0 where there was none',
   ),
+  cooling: cooling.nullable().describe('In how many milliseconds how many slots in use are cold; null where not told'),
   process: z.string().max(64).describe('Names the process of the lane: another one does not know when slots were used'),
 })
 export type SlotCell = z.infer<typeof slotCellSchema>
@@ -25,6 +29,17 @@ export const slotsRequestSchema = z.strictObject({
 })
 
 export const slotsReplySchema = z.object({
-  cells: z.array(z.object({ account: z.string(), granted: total, returned: total })),
+  cells: z.array(
+    z.object({
+      account: z.string(),
+      granted: total,
+      returned: total,
+      cooling: z
+        .array(z.tuple([z.number().int().min(0), total]))
+        .describe(
+          'Where less was granted than wanted: in how many milliseconds how many slots more can be had, of all lanes',
+        ),
+    }),
+  ),
 })
 export type SlotsReply = z.infer<typeof slotsReplySchema>

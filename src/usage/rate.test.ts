@@ -1,7 +1,9 @@
+/** Limits a minute on several lanes, both sides of the protocol in simulated time: never more than there are, never fewer. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { slotMinuteMs } from './rate.ts'
-import { LaneRates, type RateDemand, RateRefused, type RateTicket } from './rate-lane.ts'
+import { LaneRates, type RateDemand, RateRefused } from './rate-lane.ts'
+import type { RateTicket } from './rate-ticket.ts'
 import { type Fate, promptly, SlotWorld } from './test-slots.ts'
 
 const account = 'group/g/requests'
@@ -105,7 +107,7 @@ test('a request whose slots were taken by another while they were asked for is a
     post: async ([cell]) => {
       await new Promise((resolve) => setImmediate(resolve))
       granted = granted === 0 ? 15 : granted + (cell?.want ?? 0)
-      return { cells: [{ account, granted, returned: 0 }] }
+      return { cells: [{ account, granted, returned: 0, cooling: [] }] }
     },
   })
   const want = { account, slots: 11, limit: 100 }
@@ -292,8 +294,7 @@ test('on a network that loses nothing exactly as many pass as the limit allows, 
   )
 }, 60_000)
 
-/** Of requests that come at once on several lanes one may be refused all the same, where calls for slots cross. */
-test('on a network that loses nothing a request that comes alone and asks for no more than is left is never refused', async () => {
+test('on a network that loses nothing no request is refused of several that together ask for no more than is left', async () => {
   const bursts = fc.array(
     fc.record({
       wait: fc.integer({ min: 0, max: 1500 }),
@@ -301,15 +302,16 @@ test('on a network that loses nothing a request that comes alone and asks for no
         fc.record({ lane: fc.constantFrom(...lanes), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
         {
           minLength: 1,
-          maxLength: 1,
+          maxLength: 6,
         },
       ),
     }),
     { minLength: 1, maxLength: 8 },
   )
   const delays = fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 30 })
+  const limits = fc.oneof(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, max: 5000 }))
   await fc.assert(
-    fc.asyncProperty(bursts, delays, fc.integer({ min: 1, max: 5000 }), async (list, late, limit) => {
+    fc.asyncProperty(bursts, delays, limits, async (list, late, limit) => {
       let messages = 0
       const next = () => late[messages++ % late.length] ?? 0
       const inside = world(limit, () => ({ ...promptly, there: next(), back: next() }))
@@ -329,5 +331,40 @@ test('on a network that loses nothing a request that comes alone and asks for no
       }
     }),
     { numRuns: 60 },
+  )
+}, 60_000)
+
+test('whoever is refused may come back when it is told to, on any lane, and would be refused two seconds before', async () => {
+  const uses = fc.array(
+    fc.record({ wait: fc.integer({ min: 0, max: 9000 }), lane: fc.constantFrom(...lanes), slots: fc.nat(20) }),
+    { minLength: 1, maxLength: 12 },
+  )
+  await fc.assert(
+    fc.asyncProperty(uses, fc.constantFrom(...lanes), fc.integer({ min: 1, max: 60 }), async (list, asker, limit) => {
+      const again = async (early: number) => {
+        const inside = world(limit)
+        for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
+        let rest = limit
+        for (const { wait, lane, slots } of list) {
+          await inside.until(inside.now + wait)
+          const taken = Math.min(rest, slots + 1)
+          rest -= taken
+          if (taken > 0) attempt(inside, lane, [{ account, slots: taken, limit }], [])
+        }
+        await inside.until(inside.now + 2500)
+        const want = [{ account, slots: Math.min(limit, rest + 1), limit }]
+        const first = attempt(inside, asker, want, [])
+        await inside.until(inside.now + 2500)
+        const told = first.refused?.retryAfter ?? null
+        if (told === null || told < early + 3) return null
+        await inside.until(inside.now - 2500 + 1000 * (told - early))
+        const second = attempt(inside, asker, want, [])
+        await inside.until(inside.now + 2500)
+        return second.refused?.reason ?? 'taken'
+      }
+      expect([null, 'taken']).toContain(await again(0))
+      if (list.length > 0) expect([null, 'used']).toContain(await again(2))
+    }),
+    { numRuns: 40 },
   )
 }, 60_000)

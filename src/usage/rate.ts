@@ -15,6 +15,19 @@ export const slotTtlMs = 30_000
 /** Uses are remembered in steps of this many milliseconds, each counted from its end: never too short. */
 const stepMs = 100
 
+/** So many milliseconds from when it was said, or an instant, and how many slots can be used again then. */
+export type Cooling = [at: number, slots: number]
+
+/** When as many slots can be used, of a list in order of time; null where there will not be as many. */
+export function coldAt(cooling: readonly Cooling[], slots: number): number | null {
+  let cold = 0
+  for (const [at, count] of cooling) {
+    cold += count
+    if (cold >= slots) return at
+  }
+  return null
+}
+
 /** Some slots used in one step of time. */
 export interface SlotUse {
   readonly step: { readonly until: number; count: number }
@@ -83,17 +96,20 @@ export class Slots {
     this.#validUntil = Math.max(this.#validUntil, sentAt + slotTtlMs)
   }
 
-  /** Milliseconds until so many slots more are cold again, or all that are in use; null where none is. */
-  coldIn(count: number, now: number): number | null {
+  /** When slots in use are cold again, in order; those of one second together, at the end of the last of them. */
+  cooling(now: number): Cooling[] {
     this.#cool(now)
-    let cold = 0
-    let until: number | null = null
-    for (const step of this.#steps) {
-      if (cold >= count) break
-      cold += step.count
-      if (step.count > 0) until = step.until
+    const cooling: Cooling[] = []
+    for (const { until, count } of this.#steps) {
+      if (count <= 0) continue
+      const last = cooling.at(-1)
+      const after = Math.ceil(until - now)
+      if (last !== undefined && Math.floor(last[0] / 1000) === Math.floor(after / 1000)) {
+        last[0] = after
+        last[1] += count
+      } else cooling.push([after, count])
     }
-    return until === null ? null : until - now
+    return cooling
   }
 
   #cool(now: number): void {

@@ -5,7 +5,7 @@
 import { brokenConstraint } from '../events/append.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database, Statement } from '../store/open.ts'
-import type { CellLedger, HelloResult, LaneAnswer, LedgerCell, LedgerChange } from './cell-ledger.ts'
+import type { CellLedger, HeldLane, HelloResult, LaneAnswer, LedgerCell, LedgerChange } from './cell-ledger.ts'
 import { type CellReport, type Hello, roundSize } from './lease.ts'
 import { awaitLanes } from './restored-ledger.ts'
 
@@ -17,6 +17,12 @@ export function sqlLedger(
   clock: Pick<Clock, 'now'>,
   onLost: (lane: string, losses: Losses) => void,
 ): CellLedger {
+  /** Nobody can say what a lane spent whose memory is an older copy. */
+  const close = async ({ lane, streamId }: HeldLane): Promise<void> => {
+    const losses = await outstandingBeside(ledger, lane, nothing)
+    const done = await attempt(ledger, [heldGuard(lane, streamId), ...lostStatements(lane, nothing)])
+    if (done === 'done' && losses.length > 0) onLost(lane, losses)
+  }
   return {
     cells: (accounts) =>
       ledger.read<LedgerCell>(
@@ -50,7 +56,9 @@ export function sqlLedger(
       const told = JSON.stringify(cells)
       const losses = hello.crashed ? await outstandingBeside(ledger, lane.lane, told) : []
       if ((await attempt(ledger, helloStatements(lane, hello, told, clock.now()))) === 'refused') {
-        return await whyRefused(ledger, lane, hello, cells)
+        const why = await whyRefused(ledger, lane, hello, cells)
+        if (why === 'rolled_back') await close(lane)
+        return why
       }
       if (losses.length > 0) onLost(lane.lane, losses)
       return 'done'
@@ -128,6 +136,24 @@ const ownerOf = "iif(c.account like 'token/%', substr(c.account, 7, instr(substr
 const kindOf = `case when c.account like 'token/%/money' then 'money' when c.account like 'token/%/requests' then 'requests'
   when c.account like 'grant/%' then 'grant' else 'budget' end`
 
+const nothing = '[]'
+
+const heldGuard = (lane: string, streamId: string): Statement => ({
+  sql: 'insert into guards (holds) select 0 where not exists (select 1 from lanes where lane = ? and stream_id = ?)',
+  args: [lane, streamId],
+})
+
+/** What a lane holds beside what it tells of counts as settled. */
+const lostStatements = (lane: string, told: string): Statement[] => [
+  {
+    sql: `insert into usage_accounts (account, owner_id, kind, settled)
+      select c.account, ${ownerOf}, ${kindOf}, granted - returned - settled from usage_cells c where ${besideTold}
+      on conflict (account) do update set settled = settled + excluded.settled`,
+    args: [lane, told],
+  },
+  { sql: `update usage_cells set settled = granted - returned where ${besideTold}`, args: [lane, told] },
+]
+
 type Greeting = { lane: string; streamId: string; process: string; number: number }
 
 function helloStatements(
@@ -137,15 +163,6 @@ function helloStatements(
   now: number,
 ): Statement[] {
   const free = { sql: `update usage_cells set returned = granted - settled where ${besideTold}`, args: [lane, told] }
-  const lost = [
-    {
-      sql: `insert into usage_accounts (account, owner_id, kind, settled)
-        select c.account, ${ownerOf}, ${kindOf}, granted - returned - settled from usage_cells c where ${besideTold}
-        on conflict (account) do update set settled = settled + excluded.settled`,
-      args: [lane, told],
-    },
-    { sql: `update usage_cells set settled = granted - returned where ${besideTold}`, args: [lane, told] },
-  ]
   return [
     {
       sql: `insert into guards (holds) select 0 where not exists (
@@ -162,7 +179,7 @@ function helloStatements(
           > ((told.value ->> 'rounds') - c.rounds) * ${roundSize} or c.settled > told.value ->> 'settled')`,
       args: [told, lane],
     },
-    ...(hello.crashed ? lost : [free]),
+    ...(hello.crashed ? lostStatements(lane, told) : [free]),
     {
       sql: 'update lanes set process = ?, hello = ?, lost_at = null, greeted_at = ?, awaited = 0 where lane = ?',
       args: [process, number, now, lane],

@@ -47,6 +47,7 @@ export class SlotWorld {
     this.#limits = limits
     this.#fate = fate
     this.ledger.run(readFileSync(join(migrations, 'ledger-0007.sql'), 'utf8'))
+    this.ledger.run("alter table rate_holdings add column cooling text not null default '[]'")
   }
 
   /** Starts a lane, or starts it again with nothing remembered. `offset` is how its clock differs. */
