@@ -1,3 +1,4 @@
+/** What the token and revocation endpoints do with codes, tokens, clients and people, over the routes themselves. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { testOrigin } from '../members/temporary-control-plane.ts'
 import {
