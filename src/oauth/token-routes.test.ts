@@ -93,6 +93,12 @@ describe('a code', () => {
     expect((await oauth.token({ ...request, redirect_uri: `${testRedirect}/` })).json.error).toBe('invalid_grant')
   })
 
+  test('that is exchanged for a resource nobody approved is an invalid target', async () => {
+    const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada, { resource: testOrigin }))
+    const { json } = await oauth.token({ ...request, resource: testGatewayUrl })
+    expect(json.error).toBe('invalid_target')
+  })
+
   test('of a person who was disabled meanwhile gives nothing', async () => {
     const gone = await oauth.person('gone@example.com')
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, gone))
@@ -232,6 +238,16 @@ describe('revocation', () => {
     expect(await oauth.works(first.access_token)).toBe(true)
   })
 
+  test('with a parameter twice is an invalid request', async () => {
+    const body = new URLSearchParams([
+      ['client_id', clientId],
+      ['token', 'x'],
+      ['token', 'y'],
+    ])
+    const answer = await oauth.fetch(new Request(`${testOrigin}/v1/oauth/revoke`, { method: 'POST', body }))
+    expect(await answer.json()).toMatchObject({ error: 'invalid_request' })
+  })
+
   test('without a client or a token says what is missing', async () => {
     expect((await revoke({ token: 'x' })).json.error).toBe('invalid_request')
     expect((await revoke({ client_id: clientId })).json.error).toBe('invalid_request')
@@ -250,6 +266,8 @@ describe('what is wrong with a request', () => {
       [{ grant_type: 'refresh_token', client_id: clientId }, 'invalid_request'],
       [{ grant_type: 'refresh_token', client_id: clientId, refresh_token: 'x' }, 'invalid_grant'],
       [oauth.codeRequest(clientId, 'x'), 'invalid_grant'],
+      [{ ...oauth.codeRequest(clientId, 'x'), redirect_uri: '' }, 'invalid_request'],
+      [{ ...oauth.codeRequest(clientId, 'x'), code_verifier: '' }, 'invalid_request'],
     ]
     for (const [form, error] of wrong) {
       const { status, json, headers } = await oauth.token(form)
