@@ -133,7 +133,7 @@ async function give<Facts extends GrantFacts>(
   const { ledger, clock, randomBytes, settings } = dependencies
   const { grant } = facts
   const refusal = firstRefusal(checks, facts)
-  if (refusal?.replay === true && grant !== null) await endReplayed(dependencies, grant, cause, requestId)
+  if (refusal?.replay === true && grant?.revokedAt === null) await endReplayed(dependencies, grant, cause, requestId)
   if (refusal !== null || grant === null) return refusal ?? refuse('invalid_grant', 'There is no such approval')
   const now = clock.now()
   const idle = now + settings.oauth_refresh_idle_seconds * 1000
@@ -161,18 +161,17 @@ async function give<Facts extends GrantFacts>(
   }
 }
 
-const endReplayed = (
+/** Ends the family and waits until gateways know: from the answer on, nothing of it works. */
+async function endReplayed(
   dependencies: OAuthDependencies,
   grant: Grant,
   cause: 'code_replay' | 'refresh_replay',
   requestId: string,
-): Promise<number> =>
-  endGrant(dependencies, grant, {
-    type: 'oauth.replay_detected',
-    cause,
-    principal: clientPrincipal(grant.clientId),
-    requestId,
-  })
+): Promise<void> {
+  const principal = clientPrincipal(grant.clientId)
+  const ending = { type: 'oauth.replay_detected', cause, principal, requestId } as const
+  await dependencies.fleet.propagation(await endGrant(dependencies, grant, ending))
+}
 
 interface Issue {
   type: Gift['type']

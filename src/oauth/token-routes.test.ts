@@ -57,6 +57,7 @@ describe('a code', () => {
     const again = await oauth.token(request)
     expect([again.status, again.json.error]).toEqual([400, 'invalid_grant'])
     expect(await oauth.works(given.access_token)).toBe(false)
+    expect(oauth.announced.at(-1)?.deny).toHaveLength(1)
     expect((await oauth.refresh(clientId, given.refresh_token)).json.error).toBe('invalid_grant')
     expect((await eventsOf('oauth.replay_detected')).at(-1)).toMatchObject({
       verdict: 'deny',
@@ -325,6 +326,9 @@ describe('an access token', () => {
     expect(write.headers.get('www-authenticate')).toBe(
       `Bearer error="insufficient_scope", scope="tokens:write", resource_metadata="${testOrigin}/.well-known/oauth-protected-resource"`,
     )
+    expect((await eventsOf('auth.refused')).at(-1)).toMatchObject({
+      event_attribution: { user_id: owner.id, oauth_client_id: clientId },
+    })
     const session = await oauth.call('GET', '/v1/auth/session', { token: access_token })
     expect([session.status, session.headers.get('www-authenticate')]).toEqual([403, null])
   })
