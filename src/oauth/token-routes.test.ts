@@ -1,6 +1,7 @@
 /** What the token and revocation endpoints do with codes, tokens, clients and people, over the routes themselves. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { testOrigin } from '../members/temporary-control-plane.ts'
+import { hashSecret } from '../tokens/secret.ts'
 import {
   type TemporaryOAuth,
   type TestPerson,
@@ -253,6 +254,60 @@ describe('revocation', () => {
     expect((await revoke({ token: 'x' })).json.error).toBe('invalid_request')
     expect((await revoke({ client_id: clientId })).json.error).toBe('invalid_request')
     expect((await revoke({ client_id: crypto.randomUUID(), token: 'x' })).json.error).toBe('invalid_client')
+  })
+})
+
+describe('a server that fails', () => {
+  /** Runs while no change can be recorded: `change` does what happens instead. */
+  async function failing(change: () => Promise<never>, run: () => Promise<void>): Promise<void> {
+    const { recorder } = oauth.server
+    oauth.server.recorder = { ...recorder, change }
+    try {
+      await run()
+    } finally {
+      oauth.server.recorder = recorder
+    }
+  }
+  const outage = Object.assign(new Error('SQLITE_BUSY'), { name: 'LibsqlError' })
+  const issued = async () => (await oauth.store.state.read('select 1 from oauth_tokens')).length
+
+  test('says so in the form of RFC 6749, and costs nobody an approval', async () => {
+    const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
+    for (const [error, status, code] of [
+      [outage, 503, 'temporarily_unavailable'],
+      [new Error('a defect'), 500, 'server_error'],
+    ] as const) {
+      await failing(
+        () => Promise.reject(error),
+        async () => {
+          const answer = await oauth.token(request)
+          expect([answer.status, answer.json]).toEqual([status, { error: code, error_description: expect.any(String) }])
+          expect(answer.headers.get('cache-control')).toBe('no-store')
+        },
+      )
+    }
+    const { status, json } = await oauth.token(request)
+    expect(status).toBe(200)
+    await failing(
+      () => Promise.reject(outage),
+      async () => expect((await oauth.refresh(clientId, json.refresh_token)).status).toBe(503),
+    )
+    expect((await oauth.refresh(clientId, json.refresh_token)).status).toBe(200)
+  })
+
+  test('by dying between using a code up and giving a token has given nothing, and the code is gone', async () => {
+    const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
+    const before = await issued()
+    await failing(
+      () => new Promise(() => undefined),
+      async () => {
+        void oauth.token(request)
+        const used = 'select 1 from oauth_grants where code_used_at is not null and code_hash = ?'
+        while ((await oauth.store.ledger.read(used, [hashSecret(request.code)])).length === 0) await Bun.sleep(1)
+      },
+    )
+    expect((await oauth.token(request)).json.error).toBe('invalid_grant')
+    expect(await issued()).toBe(before)
   })
 })
 

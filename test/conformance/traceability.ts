@@ -329,5 +329,11 @@ export const traceability: readonly Traced[] = [
     attacks,
     'kill -9 between the steps of redemptions leaves no token that nobody was given',
   ),
+  row(
+    'an outage costs nobody an approval',
+    'contract §2',
+    token,
+    'says so in the form of RFC 6749, and costs nobody an approval',
+  ),
   row('no secret is kept or logged', 'contract §3', attacks, 'no secret of the flow is in any file or in the log'),
 ]
