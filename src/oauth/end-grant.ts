@@ -66,14 +66,15 @@ async function revokeIssued(dependencies: OAuthDependencies, grant: Ended, endin
   return head.version
 }
 
-/** Grants that are revoked and have not ended, or of one person all that are in force. */
-export const unfinishedEndings = (ledger: Database, olderThan: number): Promise<Ended[]> =>
+/** Grants that were revoked and have not ended since. */
+const unfinishedEndings = (ledger: Database, olderThan: number): Promise<Ended[]> =>
   ledger.read<Ended>(
     `select id, client_id as "clientId", user_id as "userId" from oauth_grants
      where revoked_at is not null and ended_at is null and revoked_at <= ?`,
     [olderThan],
   )
 
+/** All that a person approved and that has not been revoked. */
 export const grantsInForce = (ledger: Database, userId: string): Promise<Ended[]> =>
   ledger.read<Ended>(
     `select id, client_id as "clientId", user_id as "userId" from oauth_grants
