@@ -467,6 +467,18 @@ describe('a person', () => {
     expect((await oauth.refresh(clientId, given.refresh_token)).json.error).toBe('invalid_grant')
   })
 
+  test('who was disabled and enabled again by a process that died does not get approvals back', async () => {
+    const back = await oauth.person('back@example.com')
+    const given = await oauth.tokens(clientId, back)
+    const { delegations } = oauth.dependencies
+    const ledger = delegations.mark(back.id, oauth.clock.now(), true)
+    await oauth.store.ledger.write(ledger)
+    expect((await oauth.refresh(clientId, given.refresh_token)).json.error).toBe('invalid_grant')
+    oauth.clock.advance(6000)
+    await oauth.settle()
+    expect(await oauth.works(given.access_token)).toBe(false)
+  })
+
   test('whose change was interrupted is followed later', async () => {
     const late = await oauth.person('late@example.com', 'operator')
     await oauth.tokens(clientId, late)
