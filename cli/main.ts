@@ -20,6 +20,7 @@ export const commands = (terminal: Terminal): Group => ({
     apply: async () => (await import('./apply.ts')).applyCommand(terminal),
     team: async () => (await import('./team.ts')).team(terminal),
     user: async () => (await import('./user.ts')).user(terminal),
+    'oauth-client': async () => (await import('./oauth-client.ts')).oauthClientCommands(terminal),
     budget: async () => (await import('./budget.ts')).budget(terminal),
     'consumer-group': async () => (await import('./consumer-group.ts')).consumerGroup(terminal),
     'access-policy': async () => (await import('./access-policy.ts')).accessPolicy(terminal),

@@ -99,10 +99,16 @@ function operationOf(route: AnyRoute, schemas: JsonObject): JsonObject {
     ],
     ...(route.form === undefined
       ? requestBodyOf(route.body && refusingUnknown(route.body), route.rawBody, schemas)
-      : requestBodyOf(route.form, undefined, schemas, 'application/x-www-form-urlencoded')),
+      : requestBodyOf(route.form.body, undefined, schemas, 'application/x-www-form-urlencoded')),
     responses: {
       [route.status ?? 200]: answer('OK', answerContent(route, schemas)),
-      ...failures(open ? [422] : [401, 403, 422]),
+      ...(route.form === undefined
+        ? failures(open ? [422] : [401, 403, 422])
+        : {
+            400: answer('Refused', {
+              'application/json': { schema: schemaOf(route.form.refusal, 'output', schemas) },
+            }),
+          }),
     },
   }
 }

@@ -41,8 +41,8 @@ export interface Route<Params = unknown, Query = unknown, Body = unknown, Reply 
   body?: z.ZodType<Body>
   /** Bodies that are not one JSON object are left to the handler: it reads `request`. */
   rawBody?: string
-  /** A form, in the public description only: the handler reads `request` and judges it by other rules than ours. */
-  form?: z.ZodType
+  /** A form and the answer of 400, for the description only: the handler reads `request` and judges it by other rules. */
+  form?: { body: z.ZodType; refusal: z.ZodType }
   reply: z.ZodType<Reply>
   /** Content types beside JSON in which it answers, such as `text/csv`; a `Response` carries them. */
   alsoAnswers?: readonly string[]

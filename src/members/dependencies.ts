@@ -15,8 +15,8 @@ export interface MemberDependencies extends TokenDependencies {
 
 /** The access tokens by which applications act for people, and which must follow what those may do. */
 export interface Delegations {
-  /** Goes into the transaction that changes a person's role, standing or teams. */
-  mark(userId: string, now: number): Statement
+  /** Go into the transaction that changes a person's role, standing or teams; who is disabled loses all approvals. */
+  mark(userId: string, now: number, disabled?: boolean): Statement[]
   /** Follows what was marked, and waits until gateways know. */
   follow(actor: Actor, userId: string): Promise<void>
 }

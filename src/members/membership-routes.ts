@@ -92,7 +92,7 @@ const addMember = (dependencies: MemberDependencies): AnyRoute =>
         args: [id, userId, dependencies.clock.now()],
       }
       const { delegations, clock } = dependencies
-      const ledger = [insert, delegations.mark(userId, clock.now())]
+      const ledger = [insert, ...delegations.mark(userId, clock.now())]
       await recordChange(dependencies.recorder, { event, ledger }, alreadyMember)
       await delegations.follow({ principal, requestId }, userId)
       return { reply: await requireMember(dependencies.ledger, id, userId) }
@@ -133,7 +133,7 @@ const removeMember = (dependencies: MemberDependencies): AnyRoute =>
         args: [id, userId],
       }
       const remove = { sql: 'delete from memberships where team_id = ? and user_id = ?', args: [id, userId] }
-      const ledger = [guard, remove, delegations.mark(userId, clock.now())]
+      const ledger = [guard, remove, ...delegations.mark(userId, clock.now())]
       await recordChange(dependencies.recorder, { event, ledger })
       await revoke()
       return { reply: member }

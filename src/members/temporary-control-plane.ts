@@ -57,7 +57,7 @@ export async function temporaryControlPlane(
     baseUrl: () => baseUrl,
     consoleUrl: () => `${baseUrl}/console`,
     addressOf: (request) => addresses.get(request) ?? '192.0.2.1',
-    delegations: { mark: () => ({ sql: 'select 1', args: [] }), follow: async () => undefined },
+    delegations: { mark: () => [], follow: async () => undefined },
   }
   const server = mountAll(installation, dependencies, baseUrl, moreRoutes(dependencies))
 

@@ -147,8 +147,8 @@ const updateUser = (dependencies: MemberDependencies): AnyRoute =>
           requestId,
           details: { user_id: id, changes: newPassword ? { ...changes, password: 'replaced' } : changes },
         })
-        const mark = dependencies.delegations.mark(id, dependencies.clock.now())
-        const ledger = [...updateStatements(before, after, newPassword), mark]
+        const marks = dependencies.delegations.mark(id, dependencies.clock.now(), after.status === 'disabled')
+        const ledger = [...updateStatements(before, after, newPassword), ...marks]
         await recordChange(dependencies.recorder, { event, ledger })
       }
       const actor = { principal, requestId }

@@ -9,7 +9,7 @@
  * the state before step 2, or its issuer, who looks at the grant after writing it, finds step 1 done.
  */
 import type { EventType } from '../events/event.ts'
-import type { Database } from '../store/open.ts'
+import type { Database, Statement } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { liveAccessTokens, revokeAccessTokens } from './access-token.ts'
 import type { OAuthDependencies } from './dependencies.ts'
@@ -66,20 +66,27 @@ async function revokeIssued(dependencies: OAuthDependencies, grant: Ended, endin
   return head.version
 }
 
-/** Grants that are revoked and have not ended, or of one person all that are in force. */
-export const unfinishedEndings = (ledger: Database, olderThan: number): Promise<Ended[]> =>
+/** Grants that were revoked and have not ended since. */
+const unfinishedEndings = (ledger: Database, olderThan: number): Promise<Ended[]> =>
   ledger.read<Ended>(
     `select id, client_id as "clientId", user_id as "userId" from oauth_grants
      where revoked_at is not null and ended_at is null and revoked_at <= ?`,
     [olderThan],
   )
 
-export const grantsInForce = (ledger: Database, userId: string): Promise<Ended[]> =>
+/** All that a person approved and that has not ended. */
+export const unendedGrants = (ledger: Database, userId: string): Promise<Ended[]> =>
   ledger.read<Ended>(
     `select id, client_id as "clientId", user_id as "userId" from oauth_grants
-     where user_id = ? and revoked_at is null`,
+     where user_id = ? and ended_at is null`,
     [userId],
   )
+
+/** The first step for all grants of a person; `endGrant` or `settleEndings` does the second. */
+export const revokeGrantsOf = (userId: string, now: number): Statement => ({
+  sql: 'update oauth_grants set revoked_at = ? where user_id = ? and revoked_at is null',
+  args: [now, userId],
+})
 
 /** Finishes what a process that died had begun. */
 export async function settleEndings(dependencies: OAuthDependencies, ending: Ending, olderThan: number): Promise<void> {

@@ -1,7 +1,8 @@
 /**
  * Keeps access tokens at what their person may do (contract section 11). A change of a person's role, standing or teams
  * is one of the ledger; with it, in the same transaction, goes a mark that the tokens in the state must follow. They do
- * so right after, and where the process died before that, `settleFollowing` finds the mark.
+ * so right after, and where the process died before that, `settleOAuth` finds the mark.
+ * Who is disabled loses all approvals in that transaction, so that none comes back with them.
  *
  * Whoever writes the tokens reads the person again afterwards and goes on until both agree: of several that do this at
  * once the last one to write has then read what is true. The control plane itself looks at the person on each call and
@@ -16,7 +17,7 @@ import type { Actor } from '../tokens/minting.ts'
 import { anonymous } from '../tokens/principal.ts'
 import { type AccessToken, liveAccessTokens } from './access-token.ts'
 import type { OAuthDependencies } from './dependencies.ts'
-import { endGrant, grantsInForce, settleEndings } from './end-grant.ts'
+import { endGrant, revokeGrantsOf, settleEndings, unendedGrants } from './end-grant.ts'
 import { permissionsWithin, type Standing, standingOf } from './standing.ts'
 
 /** Goes into the transaction that changes a person. Nothing where no application acts for them. */
@@ -29,7 +30,10 @@ export const markPerson = (userId: string, now: number): Statement => ({
 
 /** As the routes of people see it. */
 export const delegationsOf = (dependencies: OAuthDependencies): Delegations => ({
-  mark: markPerson,
+  mark: (userId, now, disabled = false) => [
+    markPerson(userId, now),
+    ...(disabled ? [revokeGrantsOf(userId, now)] : []),
+  ],
   follow: (actor, userId) => followPerson(dependencies, actor, userId),
 })
 
@@ -64,7 +68,7 @@ async function bringUpToDate(dependencies: OAuthDependencies, actor: Actor, user
 
 async function endAll(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<number | null> {
   let version: number | null = null
-  for (const grant of await grantsInForce(dependencies.ledger, userId)) {
+  for (const grant of await unendedGrants(dependencies.ledger, userId)) {
     version = await endGrant(dependencies, grant, { type: 'oauth.token_revoked', cause: 'user_disabled', ...actor })
   }
   return version

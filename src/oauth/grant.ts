@@ -135,6 +135,22 @@ export const rotateRefreshToken = ({ secret, grantId, now, next }: Use): Stateme
   insertRefresh(next, grantId),
 ]
 
+/** Takes a use back that gave nothing: the code, or the refresh token, is good again. */
+export const unuseCode = ({ grantId, next }: Use): Statement[] => [
+  { sql: 'update oauth_grants set code_used_at = null where id = ?', args: [grantId] },
+  deleteRefresh(next),
+]
+
+export const unuseRefreshToken = ({ secret, next }: Use): Statement[] => [
+  { sql: 'update oauth_refresh_tokens set used_at = null where hash = ?', args: [hashSecret(secret)] },
+  deleteRefresh(next),
+]
+
+const deleteRefresh = ({ secret }: Use['next']): Statement => ({
+  sql: 'delete from oauth_refresh_tokens where hash = ?',
+  args: [hashSecret(secret)],
+})
+
 const insertRefresh = ({ secret, expiresAt }: Use['next'], grantId: string): Statement => ({
   sql: 'insert into oauth_refresh_tokens (hash, grant_id, expires_at) values (?, ?, ?)',
   args: [hashSecret(secret), grantId, expiresAt],

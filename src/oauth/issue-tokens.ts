@@ -7,8 +7,9 @@
  *   3. state    the access token, with its event
  *   4. the grant and the person are looked at again: what was revoked meanwhile ends before anybody has the secret
  *
- * A process that dies after 2 has given nothing: the code is gone, or the next use of the refresh token counts as a
- * replay, and the person is asked again. Nothing is issued twice.
+ * Where 3 or 4 fails, the use is taken back, so that an outage costs nobody an approval. A process that dies after 2 has
+ * given nothing: the next use of the code or refresh token counts as a replay, and the person is asked again. Nothing is
+ * issued twice.
  */
 import { brokenConstraint } from '../events/append.ts'
 import type { Statement } from '../store/open.ts'
@@ -19,7 +20,17 @@ import { findClient } from './client.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { endGrant } from './end-grant.ts'
 import { followPerson, markPerson } from './follow-person.ts'
-import { findRefreshToken, type Grant, grantOfCode, isRevoked, rotateRefreshToken, type Use, useCode } from './grant.ts'
+import {
+  findRefreshToken,
+  type Grant,
+  grantOfCode,
+  isRevoked,
+  rotateRefreshToken,
+  type Use,
+  unuseCode,
+  unuseRefreshToken,
+  useCode,
+} from './grant.ts'
 import { clientPrincipal, oauthEvent } from './oauth-event.ts'
 import { type Parameters, single } from './parameters.ts'
 import { knownResources } from './resource.ts'
@@ -74,7 +85,9 @@ async function redeem(
   return await give(dependencies, given, {
     type: 'oauth.token_issued',
     scope: grant?.scope ?? [],
-    use: (use) => useCode({ ...use, secret: code }),
+    secret: code,
+    use: useCode,
+    unuse: unuseCode,
     again: () => redeem(dependencies, request, requestId),
   })
 }
@@ -95,7 +108,9 @@ async function refresh(
   return await give(dependencies, given, {
     type: 'oauth.token_refreshed',
     scope: scopeOfRefresh(facts) ?? [],
-    use: (use) => rotateRefreshToken({ ...use, secret }),
+    secret,
+    use: rotateRefreshToken,
+    unuse: unuseRefreshToken,
     again: () => refresh(dependencies, request, requestId),
   })
 }
@@ -120,7 +135,10 @@ interface Presented<Facts extends GrantFacts> {
 interface Gift {
   type: 'oauth.token_issued' | 'oauth.token_refreshed'
   scope: readonly string[]
-  use(use: Omit<Use, 'secret'>): Statement[]
+  /** What is presented, and works once. */
+  secret: string
+  use(use: Use): Statement[]
+  unuse(use: Use): Statement[]
   /** Looks at the same request anew, which finds that somebody else was first. */
   again(): Promise<TokenAnswer | Refusal>
 }
@@ -133,23 +151,23 @@ async function give<Facts extends GrantFacts>(
   const { ledger, clock, randomBytes, settings } = dependencies
   const { grant } = facts
   const refusal = firstRefusal(checks, facts)
-  if (refusal?.replay === true && grant !== null) await endReplayed(dependencies, grant, cause, requestId)
+  if (refusal?.replay === true && grant?.revokedAt === null) await endReplayed(dependencies, grant, cause, requestId)
   if (refusal !== null || grant === null) return refusal ?? refuse('invalid_grant', 'There is no such approval')
   const now = clock.now()
   const idle = now + settings.oauth_refresh_idle_seconds * 1000
   const next = { secret: makeSecret('oauthRefresh', randomBytes), expiresAt: Math.min(idle, grant.expiresAt) }
+  const use: Use = { secret: gift.secret, grantId: grant.id, now, next }
   try {
-    await ledger.write(gift.use({ grantId: grant.id, now, next }))
+    await ledger.write(gift.use(use))
   } catch (error) {
     if (brokenConstraint(error) !== 'check') throw error
     return await gift.again()
   }
-  const resources = resourcesOfToken(facts)
-  const access = await issueAccessToken(dependencies, grant, {
-    type: gift.type,
-    scope: gift.scope,
-    resources,
-    requestId,
+  const issue: Issue = { type: gift.type, scope: gift.scope, resources: resourcesOfToken(facts), requestId }
+  const access = await issueAccessToken(dependencies, grant, issue).catch(async (error: unknown) => {
+    // Where not even this works, the next use counts as a replay.
+    await ledger.write(gift.unuse(use)).catch(() => undefined)
+    throw error
   })
   if (access === null) return refuse('invalid_grant', 'What the person approved has ended')
   return {
@@ -161,18 +179,17 @@ async function give<Facts extends GrantFacts>(
   }
 }
 
-const endReplayed = (
+/** Ends the family and waits until gateways know: from the answer on, nothing of it works. */
+async function endReplayed(
   dependencies: OAuthDependencies,
   grant: Grant,
   cause: 'code_replay' | 'refresh_replay',
   requestId: string,
-): Promise<number> =>
-  endGrant(dependencies, grant, {
-    type: 'oauth.replay_detected',
-    cause,
-    principal: clientPrincipal(grant.clientId),
-    requestId,
-  })
+): Promise<void> {
+  const principal = clientPrincipal(grant.clientId)
+  const ending = { type: 'oauth.replay_detected', cause, principal, requestId } as const
+  await dependencies.fleet.propagation(await endGrant(dependencies, grant, ending))
+}
 
 interface Issue {
   type: Gift['type']

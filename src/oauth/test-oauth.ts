@@ -35,6 +35,8 @@ export async function temporaryOAuth(settings: Partial<Settings> = {}) {
     return oauthRoutes(dependencies)
   })
   const { call, adminToken } = plane
+  const { dependencies: server } = made
+  if (server === undefined) throw new Error('The routes were not made')
 
   async function register(fields: Fields = {}): Promise<string> {
     const scope = 'gateway:invoke events:read tokens:read'
@@ -94,11 +96,9 @@ export async function temporaryOAuth(settings: Partial<Settings> = {}) {
   const works = async (accessToken: string): Promise<boolean> =>
     (await call('GET', '/v1/tokens', { token: accessToken })).status === 200
 
-  const settle = async (): Promise<void> => {
-    if (made.dependencies !== undefined) await settleOAuth(made.dependencies)
-  }
+  const settle = (): Promise<void> => settleOAuth(server)
 
-  return { ...plane, register, person, query, approve, token, codeRequest, tokens, refresh, works, settle }
+  return { ...plane, server, register, person, query, approve, token, codeRequest, tokens, refresh, works, settle }
 }
 
 export type TemporaryOAuth = Awaited<ReturnType<typeof temporaryOAuth>>

@@ -1,5 +1,7 @@
+/** What the token and revocation endpoints do with codes, tokens, clients and people, over the routes themselves. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { testOrigin } from '../members/temporary-control-plane.ts'
+import { hashSecret } from '../tokens/secret.ts'
 import {
   type TemporaryOAuth,
   type TestPerson,
@@ -56,6 +58,7 @@ describe('a code', () => {
     const again = await oauth.token(request)
     expect([again.status, again.json.error]).toEqual([400, 'invalid_grant'])
     expect(await oauth.works(given.access_token)).toBe(false)
+    expect(oauth.announced.at(-1)?.deny).toHaveLength(1)
     expect((await oauth.refresh(clientId, given.refresh_token)).json.error).toBe('invalid_grant')
     expect((await eventsOf('oauth.replay_detected')).at(-1)).toMatchObject({
       verdict: 'deny',
@@ -90,6 +93,12 @@ describe('a code', () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     expect((await oauth.token({ ...request, client_id: other })).json.error).toBe('invalid_grant')
     expect((await oauth.token({ ...request, redirect_uri: `${testRedirect}/` })).json.error).toBe('invalid_grant')
+  })
+
+  test('that is exchanged for a resource nobody approved is an invalid target', async () => {
+    const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada, { resource: testOrigin }))
+    const { json } = await oauth.token({ ...request, resource: testGatewayUrl })
+    expect(json.error).toBe('invalid_target')
   })
 
   test('of a person who was disabled meanwhile gives nothing', async () => {
@@ -231,10 +240,74 @@ describe('revocation', () => {
     expect(await oauth.works(first.access_token)).toBe(true)
   })
 
+  test('with a parameter twice is an invalid request', async () => {
+    const body = new URLSearchParams([
+      ['client_id', clientId],
+      ['token', 'x'],
+      ['token', 'y'],
+    ])
+    const answer = await oauth.fetch(new Request(`${testOrigin}/v1/oauth/revoke`, { method: 'POST', body }))
+    expect(await answer.json()).toMatchObject({ error: 'invalid_request' })
+  })
+
   test('without a client or a token says what is missing', async () => {
     expect((await revoke({ token: 'x' })).json.error).toBe('invalid_request')
     expect((await revoke({ client_id: clientId })).json.error).toBe('invalid_request')
     expect((await revoke({ client_id: crypto.randomUUID(), token: 'x' })).json.error).toBe('invalid_client')
+  })
+})
+
+describe('a server that fails', () => {
+  /** Runs while no change can be recorded: `change` does what happens instead. */
+  async function failing(change: () => Promise<never>, run: () => Promise<void>): Promise<void> {
+    const { recorder } = oauth.server
+    oauth.server.recorder = { ...recorder, change }
+    try {
+      await run()
+    } finally {
+      oauth.server.recorder = recorder
+    }
+  }
+  const outage = Object.assign(new Error('SQLITE_BUSY'), { name: 'LibsqlError' })
+  const issued = async () => (await oauth.store.state.read('select 1 from oauth_tokens')).length
+
+  test('says so in the form of RFC 6749, and costs nobody an approval', async () => {
+    const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
+    for (const [error, status, code] of [
+      [outage, 503, 'temporarily_unavailable'],
+      [new Error('a defect'), 500, 'server_error'],
+    ] as const) {
+      await failing(
+        () => Promise.reject(error),
+        async () => {
+          const answer = await oauth.token(request)
+          expect([answer.status, answer.json]).toEqual([status, { error: code, error_description: expect.any(String) }])
+          expect(answer.headers.get('cache-control')).toBe('no-store')
+        },
+      )
+    }
+    const { status, json } = await oauth.token(request)
+    expect(status).toBe(200)
+    await failing(
+      () => Promise.reject(outage),
+      async () => expect((await oauth.refresh(clientId, json.refresh_token)).status).toBe(503),
+    )
+    expect((await oauth.refresh(clientId, json.refresh_token)).status).toBe(200)
+  })
+
+  test('by dying between using a code up and giving a token has given nothing, and the code is gone', async () => {
+    const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
+    const before = await issued()
+    await failing(
+      () => new Promise(() => undefined),
+      async () => {
+        void oauth.token(request)
+        const used = 'select 1 from oauth_grants where code_used_at is not null and code_hash = ?'
+        while ((await oauth.store.ledger.read(used, [hashSecret(request.code)])).length === 0) await Bun.sleep(1)
+      },
+    )
+    expect((await oauth.token(request)).json.error).toBe('invalid_grant')
+    expect(await issued()).toBe(before)
   })
 })
 
@@ -249,6 +322,8 @@ describe('what is wrong with a request', () => {
       [{ grant_type: 'refresh_token', client_id: clientId }, 'invalid_request'],
       [{ grant_type: 'refresh_token', client_id: clientId, refresh_token: 'x' }, 'invalid_grant'],
       [oauth.codeRequest(clientId, 'x'), 'invalid_grant'],
+      [{ ...oauth.codeRequest(clientId, 'x'), redirect_uri: '' }, 'invalid_request'],
+      [{ ...oauth.codeRequest(clientId, 'x'), code_verifier: '' }, 'invalid_request'],
     ]
     for (const [form, error] of wrong) {
       const { status, json, headers } = await oauth.token(form)
@@ -306,6 +381,9 @@ describe('an access token', () => {
     expect(write.headers.get('www-authenticate')).toBe(
       `Bearer error="insufficient_scope", scope="tokens:write", resource_metadata="${testOrigin}/.well-known/oauth-protected-resource"`,
     )
+    expect((await eventsOf('auth.refused')).at(-1)).toMatchObject({
+      event_attribution: { user_id: owner.id, oauth_client_id: clientId },
+    })
     const session = await oauth.call('GET', '/v1/auth/session', { token: access_token })
     expect([session.status, session.headers.get('www-authenticate')]).toEqual([403, null])
   })
@@ -387,6 +465,18 @@ describe('a person', () => {
     expect(await oauth.works(given.access_token)).toBe(false)
     await change(leaver, { status: 'active' })
     expect((await oauth.refresh(clientId, given.refresh_token)).json.error).toBe('invalid_grant')
+  })
+
+  test('who was disabled and enabled again by a process that died does not get approvals back', async () => {
+    const back = await oauth.person('back@example.com')
+    const given = await oauth.tokens(clientId, back)
+    const { delegations } = oauth.dependencies
+    const ledger = delegations.mark(back.id, oauth.clock.now(), true)
+    await oauth.store.ledger.write(ledger)
+    expect((await oauth.refresh(clientId, given.refresh_token)).json.error).toBe('invalid_grant')
+    oauth.clock.advance(6000)
+    await oauth.settle()
+    expect(await oauth.works(given.access_token)).toBe(false)
   })
 
   test('whose change was interrupted is followed later', async () => {

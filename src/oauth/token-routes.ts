@@ -22,6 +22,12 @@ const tag = 'OAuth'
 const formType = 'application/x-www-form-urlencoded'
 const bodyLimitBytes = 64 * 1024
 
+/** A form, and the refusal of RFC 6749 section 5.2. */
+const described = (body: Record<string, z.ZodType>) => ({
+  body: z.object(body),
+  refusal: z.object({ error: z.string(), error_description: z.string() }),
+})
+
 const tokenRoute = (dependencies: OAuthDependencies): AnyRoute =>
   route({
     method: 'POST',
@@ -29,7 +35,7 @@ const tokenRoute = (dependencies: OAuthDependencies): AnyRoute =>
     tag,
     access: 'public',
     summary: 'Gives tokens for an authorization code or a refresh token (RFC 6749); JSON is taken too',
-    form: z.object({
+    form: described({
       grant_type: z.enum(['authorization_code', 'refresh_token']),
       client_id: z.string(),
       code: z.string().optional(),
@@ -57,7 +63,7 @@ const revocationRoute = (dependencies: OAuthDependencies): AnyRoute =>
     tag,
     access: 'public',
     summary: 'Revokes an access or refresh token (RFC 7009); JSON is taken too',
-    form: z.object({
+    form: described({
       client_id: z.string(),
       token: z.string(),
       token_type_hint: z.string().optional(),

@@ -1,0 +1,339 @@
+/**
+ * Each rule of the OAuth server, where it comes from, and the test that shows it. The rules of the tables of checks stand
+ * here under their own names; `traceability.test.ts` holds this list against the tables and the tests against this list.
+ */
+
+export interface Traced {
+  /** The table of the check and its name, or for what no table holds, what holds. */
+  rule: string
+  source: string
+  file: string
+  /** The name of the test in that file. */
+  test: string
+}
+
+const authorize = 'src/oauth/authorize.test.ts'
+const preview = 'src/oauth/authorize-routes.test.ts'
+const token = 'src/oauth/token-routes.test.ts'
+const clients = 'src/oauth/client-routes.test.ts'
+const redirects = 'src/oauth/redirect-uri.test.ts'
+const gateway = 'src/gateway/delegated.test.ts'
+const state = 'src/fleet/delegated-row.test.ts'
+const attacks = 'test/conformance/attacks.test.ts'
+const libraries = 'test/conformance/libraries.test.ts'
+
+const row = (rule: string, source: string, file: string, test: string): Traced => ({ rule, source, file, test })
+
+const inForm = 'is said in the form of RFC 6749, never 422'
+const rotation = 'that comes a second time ends the family'
+const expiry = 'ends codes, access tokens, idle refresh tokens and whole families'
+const lookedAt = 'without a client or a token says what is missing'
+
+export const traceability: readonly Traced[] = [
+  row('page: one client_id', 'RFC 6749 §4.1.1', authorize, 'a request with no client_id, an empty one or two'),
+  row('page: known client', 'RFC 6749 §4.1.2.1', authorize, 'a client that is not registered'),
+  row('page: one redirect_uri', 'contract §5', authorize, 'a request with no redirect_uri, an empty one or two'),
+  row(
+    'page: registered redirect_uri, compared as a string',
+    'RFC 6749 §3.1.2.3, RFC 9700 §4.1.3',
+    authorize,
+    'a redirect_uri that differs in anything from the registered one',
+  ),
+  row('authorize: no parameter twice', 'RFC 6749 §3.1', authorize, 'a parameter that comes twice'),
+  row(
+    'authorize: state that can be given back',
+    'RFC 6749 §4.1.2',
+    authorize,
+    'a state that cannot be given back as it came',
+  ),
+  row('authorize: client in service', 'RFC 6749 §4.1.2.1', authorize, 'a deactivated client'),
+  row('authorize: response_type given', 'RFC 6749 §3.1.1', authorize, 'no response_type'),
+  row(
+    'authorize: response_type code',
+    'RFC 6749 §3.1.1, RFC 9700 §2.1.2',
+    authorize,
+    'another response_type than code',
+  ),
+  row(
+    'authorize: code_challenge given, in its form',
+    'RFC 7636 §4.2, §4.4.1',
+    authorize,
+    'no code_challenge, or one of another form',
+  ),
+  row(
+    'authorize: code_challenge_method S256',
+    'RFC 7636 §4.3, §4.4.1',
+    authorize,
+    'a code_challenge_method that is not S256, or none',
+  ),
+  row('authorize: scope in its form', 'RFC 6749 §3.3', authorize, 'a scope of another form'),
+  row(
+    'authorize: registered scope',
+    'service.md OAuth client, RFC 6749 §3.3',
+    authorize,
+    'a scope that the client is not registered for',
+  ),
+  row('authorize: active scope', 'contract §5', authorize, 'a scope that is not active'),
+  row('authorize: known resource', 'RFC 8707 §2', authorize, 'a resource that is none of ours'),
+
+  row(
+    'token: no parameter twice',
+    'RFC 6749 §3.2',
+    token,
+    'is a parameter that comes twice, but not one that nobody knows',
+  ),
+  row('token: grant_type given', 'RFC 6749 §4.1.3, §6', token, inForm),
+  row('token: known grant_type', 'RFC 6749 §5.2', token, inForm),
+  row('token: client_id given', 'RFC 6749 §3.2.1', token, inForm),
+  row('token: known client', 'RFC 6749 §5.2', token, inForm),
+  row('code: code given', 'RFC 6749 §4.1.3', token, inForm),
+  row('code: redirect_uri given', 'contract §5', token, inForm),
+  row('code: code_verifier given', 'RFC 7636 §4.5', token, inForm),
+  row('code: code_verifier in its form', 'RFC 7636 §4.1', token, 'with a verifier that is none is an invalid request'),
+  row('code: known code', 'RFC 6749 §5.2', token, inForm),
+  row(
+    'code: first use of the code',
+    'RFC 6749 §4.1.2, §10.5',
+    attacks,
+    'a code that is replayed gives nothing and ends what it gave, on both listeners',
+  ),
+  row('code: code of this client', 'RFC 6749 §4.1.3', token, 'is for its own client and redirect'),
+  row('code: code in time', 'RFC 6749 §4.1.2', token, expiry),
+  row('code: same redirect_uri', 'RFC 6749 §4.1.3', token, 'is for its own client and redirect'),
+  row(
+    'code: verifier of the challenge',
+    'RFC 7636 §4.6',
+    attacks,
+    'a code that is injected into another run fails at its verifier',
+  ),
+  row('code: approval in force', 'RFC 6749 §5.2', token, 'of a person who was disabled meanwhile gives nothing'),
+  row(
+    'code: client in service',
+    'service.md OAuth states, RFC 6749 §5.2',
+    token,
+    'gets neither consent nor tokens, keeps its access tokens, and may revoke them',
+  ),
+  row(
+    'code: resource within what was approved',
+    'RFC 8707 §2.2',
+    token,
+    'that is exchanged for a resource nobody approved is an invalid target',
+  ),
+  row('refresh: refresh_token given', 'RFC 6749 §6', token, inForm),
+  row('refresh: known refresh token', 'RFC 6749 §5.2', token, inForm),
+  row('refresh: first use of the refresh token', 'RFC 9700 §4.14.2', token, rotation),
+  row(
+    'refresh: refresh token of this client',
+    'RFC 6749 §6, §10.4',
+    token,
+    'of another client is refused and stays good for its own',
+  ),
+  row('refresh: refresh token in time', 'contract §5', token, expiry),
+  row(
+    'refresh: approval in force',
+    'RFC 6749 §5.2',
+    token,
+    'who is disabled ends all that applications do in their name',
+  ),
+  row(
+    'refresh: client in service',
+    'service.md OAuth states, RFC 6749 §5.2',
+    token,
+    'gets neither consent nor tokens, keeps its access tokens, and may revoke them',
+  ),
+  row(
+    'refresh: scope within what was approved',
+    'RFC 6749 §6',
+    token,
+    'narrows the scope of the access token and never widens it',
+  ),
+  row(
+    'refresh: scope still registered and active',
+    'contract §5',
+    token,
+    'of a scope that the client lost is refused until less is asked for',
+  ),
+  row(
+    'refresh: resource within what was approved',
+    'RFC 8707 §2.2',
+    token,
+    'works only for the resources it was given for',
+  ),
+  row('revoke: no parameter twice', 'RFC 6749 §3.2', token, 'with a parameter twice is an invalid request'),
+  row('revoke: client_id given', 'RFC 7009 §2.1, RFC 6749 §3.2.1', token, lookedAt),
+  row('revoke: known client', 'RFC 7009 §2.1', token, lookedAt),
+  row('revoke: token given', 'RFC 7009 §2.1', token, lookedAt),
+
+  row(
+    'redirect URIs are HTTPS, or HTTP on loopback, without user information or fragment',
+    'service.md Authentication 10, RFC 6749 §3.1.2',
+    redirects,
+    'what could be read in two ways, or leads elsewhere, cannot be registered',
+  ),
+  row(
+    'clients are described by the names of RFC 7591, without a secret',
+    'RFC 7591 §2',
+    clients,
+    'a registration answers with the names of RFC 7591 and no secret',
+  ),
+  row(
+    'unrecognised parameters are ignored',
+    'RFC 6749 §3.1',
+    authorize,
+    'what nobody knows is ignored, however often it comes',
+  ),
+  row('state comes back exactly', 'RFC 6749 §4.1.2', authorize, 'state is optional and comes back byte for byte'),
+  row(
+    'without a scope the registered ones',
+    'RFC 6749 §3.3',
+    authorize,
+    'without a scope the active ones that are registered are asked for',
+  ),
+  row(
+    'code and state come back with the issuer',
+    'RFC 9207 §2',
+    preview,
+    'of a yes redirects with code, state and issuer',
+  ),
+  row(
+    'a denial is access_denied',
+    'RFC 6749 §4.1.2.1',
+    preview,
+    'of a no redirects with access_denied, state and issuer',
+  ),
+  row(
+    'a mix-up is noticed',
+    'RFC 9207 §2.4, RFC 9700 §4.4',
+    attacks,
+    'a mix-up of servers is seen by the issuer on every redirect',
+  ),
+  row('the decision cannot be forged', 'RFC 6749 §10.12, RFC 9700 §4.7', attacks, 'of a forged request is refused'),
+  row('the decision cannot be framed', 'RFC 6749 §10.13, RFC 9700 §4.16', attacks, 'cannot be framed'),
+  row('the retired route is gone', 'service.md Versioning 5', preview, 'the retired route is gone'),
+  row(
+    'PKCE cannot be left out or weakened',
+    'RFC 9700 §2.1.1, §4.8',
+    attacks,
+    'a code cannot be had or redeemed without PKCE, nor with plain',
+  ),
+  row(
+    'the token answer has its form',
+    'RFC 6749 §5.1',
+    token,
+    'gives an access and a refresh token, which no cache may keep',
+  ),
+  row('errors have their form, 400 and no-store', 'RFC 6749 §5.2', token, inForm),
+  row(
+    'parameters in the address do not count',
+    'RFC 6749 §2.3.1',
+    token,
+    'is not mended by the address: parameters there are not looked at',
+  ),
+  row(
+    'one of two redemptions at once',
+    'RFC 6749 §4.1.2',
+    attacks,
+    'of many redemptions at once one gets through at most, and then nobody has a token',
+  ),
+  row(
+    'one of two refreshes at once',
+    'RFC 9700 §4.14.2',
+    attacks,
+    'of many refreshes at once one gets through at most, and then the family is dead',
+  ),
+  row(
+    'unknown tokens are revoked with success',
+    'RFC 7009 §2.2',
+    token,
+    'of what is no token, or has ended, is answered like success',
+  ),
+  row('the hint is a hint', 'RFC 7009 §2.1', token, 'of an access token ends it alone, and tells gateways'),
+  row(
+    'a refresh token ends its grant',
+    'RFC 7009 §2.1',
+    token,
+    'of a refresh token ends all that came of the approval',
+  ),
+  row(
+    "nobody revokes another's token",
+    'RFC 7009 §2.1',
+    attacks,
+    'another client can neither use nor revoke what is not its own',
+  ),
+  row('access tokens last their time', 'RFC 6749 §5.1', token, expiry),
+  row(
+    'the server describes itself',
+    'RFC 8414 §2',
+    clients,
+    'the metadata of the server lists what it does, and only active scopes',
+  ),
+  row(
+    'resources describe themselves',
+    'RFC 9728 §2',
+    gateway,
+    'the gateway says of itself and its MCP surface what they are',
+  ),
+  row(
+    'a library finds the server from the resource',
+    'RFC 9728 §5',
+    libraries,
+    'oauth4webapi finds the server from the gateway and gets a token for the gateway alone',
+  ),
+  row(
+    'a library runs the flow by the metadata',
+    'RFC 8414 §3',
+    libraries,
+    'openid-client discovers the server, gets tokens, calls, refreshes and revokes',
+  ),
+  row(
+    'challenges on both listeners',
+    'RFC 6750 §3, RFC 9728 §5.1',
+    libraries,
+    'oauth4webapi reads the challenges of both listeners',
+  ),
+  row(
+    'a missing scope is named',
+    'RFC 6750 §3.1',
+    gateway,
+    'a scope that is missing is named, and no other 403 carries a challenge',
+  ),
+  row(
+    'tokens count in the header alone',
+    'RFC 6750 §2, RFC 9700 §4.3.2',
+    attacks,
+    'in an address or a body are not looked at',
+  ),
+  row('a token opens its resource alone', 'RFC 8707 §2', attacks, 'of one resource do not open another'),
+  row(
+    'a token acts as its person, through the application',
+    'contract §5',
+    gateway,
+    'a request belongs to the person, through the application',
+  ),
+  row(
+    'tokens follow their person',
+    'contract §11',
+    token,
+    'whose role changes changes what their tokens permit, both ways',
+  ),
+  row(
+    'gateways find tokens in the state',
+    'contract §11',
+    state,
+    'a token is seen as soon as it is committed, as that of its person',
+  ),
+  row('revoked tokens open nothing', 'contract §11', attacks, 'that were revoked open nothing from the answer on'),
+  row(
+    'a crash issues nothing twice',
+    'protocols §6',
+    attacks,
+    'kill -9 between the steps of redemptions leaves no token that nobody was given',
+  ),
+  row(
+    'an outage costs nobody an approval',
+    'contract §2',
+    token,
+    'says so in the form of RFC 6749, and costs nobody an approval',
+  ),
+  row('no secret is kept or logged', 'contract §3', attacks, 'no secret of the flow is in any file or in the log'),
+]
