@@ -18,7 +18,7 @@ const shortDate = new Intl.DateTimeFormat(language, {
   hour: '2-digit',
   minute: '2-digit',
 })
-const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'long' })
+const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' })
 
 export const number = (value: number | null | undefined): string => (value == null ? '–' : whole.format(value))
 
