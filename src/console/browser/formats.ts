@@ -34,7 +34,7 @@ export const percent = (share: number): string => `${Math.round(share * 100)} %`
 
 export function milliseconds(value: number | null | undefined): string {
   if (value == null) return '–'
-  if (value < 1) return `${value.toFixed(2)} ms`
+  if (value > 0 && value < 1) return `${value.toFixed(2)} ms`
   return value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(value < 10_000 ? 2 : 1)} s`
 }
 
@@ -58,9 +58,22 @@ export function ago(at: string | number, now = Date.now()): string {
   return relative.format(Math.round(seconds / found[1]), found[0])
 }
 
+const abbreviations: Readonly<Record<string, string>> = {
+  pii: 'PII',
+  json: 'JSON',
+  ssn: 'SSN',
+  iban: 'IBAN',
+  ip: 'IP',
+  id: 'id',
+}
+
 /** `gateway_runtime` as people write it: `Gateway runtime`. */
 export function words(name: string): string {
-  const text = name.replaceAll(/[_.-]+/g, ' ').trim()
+  const text = name
+    .split(/[_.\s-]+/)
+    .map((word) => abbreviations[word] ?? word)
+    .join(' ')
+    .trim()
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 

@@ -87,7 +87,7 @@ function Question({ question, asked }: { question: ConsentQuestion; asked: Asked
         {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It
         asks to:
       </p>
-      <ul class="stack close">
+      <ul class="points">
         {scopes.map(({ scope, sentence, held }) => (
           <li key={scope}>
             {sentence} <code class="quiet">{scope}</code>

@@ -64,6 +64,7 @@ export function Escalations() {
           {
             name: 'status',
             label: 'Status',
+            usual: 'queued',
             options: ['queued', 'claimed', 'resolved', 'expired', ['every', 'Every']],
           },
         ]}

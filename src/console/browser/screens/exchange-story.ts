@@ -65,10 +65,10 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /** The first line of an exchange's story. */
-export function verdictSentence(event: Event): string {
+export function verdictSentence(event: Event, nameOf: (policyId: string) => string | null): string {
   const { verdict, reason_code: reason } = event
   const decided = policyResults(event).findLast((result) => result.verdict === verdict && result.mode === 'enforce')
-  const why = decided === undefined ? because(reason) : policySentence(decided)
+  const why = decided === undefined ? because(reason) : policySentence(decided, nameOf(decided.policy_id))
   if (verdict === 'allow') return 'This request was allowed: no policy and no limit stood in its way.'
   if (verdict === 'redact') return `This request went through with something taken out: ${why}.`
   if (verdict === 'rewrite') return `This request went through changed: ${why}.`
@@ -87,10 +87,11 @@ const stages: Readonly<Record<string, string>> = {
   pre_response: 'in the answer',
 }
 
-function policySentence({ kind, stage, reason_code, targets }: PolicyResult): string {
+function policySentence({ kind, stage, reason_code, targets }: PolicyResult, name: string | null): string {
   const where = stages[stage] ?? stage
-  const found = targets.length === 0 ? `decided ${where}` : `found ${targets.join(', ')} ${where}`
-  return `the ${words(kind).toLowerCase()} policy ${found} (${reason_code})`
+  const policy = name === null ? `a policy of the kind ${kind}` : `the policy “${name}”`
+  const found = targets.length === 0 ? `applies ${where}` : `found what it looks for ${where} (${targets.join('; ')})`
+  return `${policy} ${found}, ${reason_code}`
 }
 
 /** What an event is about, in few words, for lists. */

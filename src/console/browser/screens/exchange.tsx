@@ -7,7 +7,9 @@ import { Show, useLoaded } from '../parts/loaded.tsx'
 import { CopyButton, Facts, Id } from '../parts/small.tsx'
 import { Empty } from '../parts/table.tsx'
 import { VerdictBadge } from '../parts/verdict.tsx'
+import { may } from '../session.ts'
 import { detail, eventTitle, numberDetail, policyResults, verdictSentence } from './exchange-story.ts'
+import { readChain } from './policies.tsx'
 
 const everything = '3650d'
 
@@ -52,6 +54,7 @@ export function Exchange({ id }: { id: string }) {
 }
 
 function Story({ events, outcome }: { events: readonly Event[]; outcome: Event | undefined }) {
+  const nameOf = usePolicyNames()
   return (
     <div class="stack">
       {outcome !== undefined && (
@@ -60,14 +63,14 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
             <VerdictBadge verdict={outcome.verdict} />
             <span class="quiet">{fullTime(outcome.timestamp)}</span>
           </div>
-          <p class="lead">{verdictSentence(outcome)}</p>
+          <p class="lead">{verdictSentence(outcome, nameOf)}</p>
         </section>
       )}
       <div class="sides">
         {outcome !== undefined && (
           <section class="card stack">
             <h2>What happened</h2>
-            <Steps outcome={outcome} events={events} />
+            <Steps outcome={outcome} events={events} nameOf={nameOf} />
           </section>
         )}
         <section class="card stack">
@@ -81,7 +84,14 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
   )
 }
 
-function Steps({ outcome, events }: { outcome: Event; events: readonly Event[] }) {
+type NameOf = (policyId: string) => string | null
+
+function usePolicyNames(): NameOf {
+  const found = useLoaded('policy names', (signal) => (may('policies:read') ? readChain(signal) : Promise.resolve([])))
+  return (id) => found.value?.find((policy) => policy.id === id)?.name ?? null
+}
+
+function Steps({ outcome, events, nameOf }: { outcome: Event; events: readonly Event[]; nameOf: NameOf }) {
   const attempts = events.filter(({ event_type }) => event_type === 'gateway.provider.attempt')
   return (
     <ol class="story">
@@ -90,7 +100,7 @@ function Steps({ outcome, events }: { outcome: Event; events: readonly Event[] }
         <li key={`${result.policy_id} ${result.stage}`} data-verdict={result.verdict}>
           <div>
             <div class="row between">
-              <a href={href(`/policies/${result.policy_id}`)}>{words(result.kind)}</a>
+              <a href={href(`/policies/${result.policy_id}`)}>{nameOf(result.policy_id) ?? words(result.kind)}</a>
               <span class="small quiet number">
                 {words(result.stage)} · {milliseconds(result.latency_ms)}
               </span>

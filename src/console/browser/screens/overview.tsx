@@ -45,12 +45,12 @@ const total = (series: Series | undefined) => series?.totals[0]
 
 function Figures({ all, byVerdict }: { all: Series | undefined; byVerdict: Series | undefined }) {
   const sums = total(all)
-  const refused = (byVerdict?.totals ?? [])
-    .filter(({ key }) => key === 'block' || key === 'deny' || key === 'rate_limit')
-    .reduce((sum, { requests }) => sum + requests, 0)
+  const ended = (verdict: Verdict) =>
+    byVerdict && number(byVerdict.totals.find(({ key }) => key === verdict)?.requests ?? 0)
   const figures = [
     ['Requests', all && number(sums?.requests ?? 0), '/traffic', {}],
-    ['Refused', byVerdict && number(refused), '/traffic', { verdict: 'deny' }],
+    ['Denied', ended('deny'), '/traffic', { verdict: 'deny' }],
+    ['Blocked', ended('block'), '/traffic', { verdict: 'block' }],
     ['Spent', all && money(sums?.cost ?? 0), '/spend', {}],
     ['95 of 100 answer within', all && milliseconds(sums?.latency_ms?.p95), '/traffic', {}],
   ] as const

@@ -119,7 +119,9 @@ function Chain({ chain, move }: { chain: readonly PolicyRecord[]; move: Move | n
       <table>
         <thead>
           <tr>
-            <th scope="col">Order</th>
+            <th scope="col" class="narrow">
+              Order
+            </th>
             <th scope="col">Name</th>
             <th scope="col" class="wide">
               Kind

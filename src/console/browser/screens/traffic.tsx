@@ -61,7 +61,7 @@ export function Traffic() {
           { name: 'reason_code', label: 'Reason' },
           { name: 'token_id', label: 'Token id' },
           { name: 'request_id', label: 'Request id' },
-          { name: 'event_type', label: 'Events', options: typeOptions },
+          { name: 'event_type', label: 'Events', usual: exchanges, options: typeOptions },
         ]}
       />
       {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
@@ -85,6 +85,7 @@ function resume(live: boolean, setPaused: (paused: boolean) => void): void {
 }
 
 const typeOptions = [
+  [exchanges, 'Requests'],
   ['all', 'All events'],
   ['decision', 'Decisions'],
   ['gateway.provider.attempt', 'Provider attempts'],
