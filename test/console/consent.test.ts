@@ -41,7 +41,7 @@ test('the page names the application, the host and each scope; an approval gives
   expect(await page.locator('main li').count()).toBe(1)
   expect(await page.getByRole('link').count()).toBe(0)
   await page.getByRole('button', { name: 'Approve' }).click()
-  await page.waitForURL(/callback/)
+  await page.waitForURL(/^http:[^?]*\/callback/)
   const answered = new URL(page.url()).searchParams
   expect([answered.get('kept'), answered.get('state'), answered.get('iss')]).toEqual([
     '1',
@@ -64,7 +64,7 @@ test('a denial goes back as access_denied, with the state as it came', async () 
   const { page } = opened
   await opened.to(asked())
   await page.getByRole('button', { name: 'Deny' }).click()
-  await page.waitForURL(/callback/)
+  await page.waitForURL(/^http:[^?]*\/callback/)
   const answered = new URL(page.url()).searchParams
   expect([answered.get('error'), answered.get('state')]).toEqual(['access_denied', 'a state & <more>'])
 })

@@ -52,7 +52,7 @@ test('a policy is made from its schema, tried before it is saved, edited, and mo
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/policies/new')
-  await page.getByLabel('Term filter').check()
+  await page.getByRole('link', { name: 'Term filter' }).click()
   await page.getByLabel('Name').fill('project names')
   await page.getByLabel('Terms').fill('bluebird\nredbird')
   await page.getByLabel('Action').selectOption('block')

@@ -40,7 +40,7 @@ test('a person who signs in on the page lets a program in; its code is good for 
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByText(`127.0.0.1:${listener.port}`).waitFor()
   await page.getByRole('button', { name: 'Approve' }).click()
-  await page.waitForURL(/callback/)
+  await page.waitForURL(/^http:[^?]*\/callback/)
   const answered = new URL(page.url()).searchParams
   expect(answered.get('state')).toBe('a state & <more>')
   expect((await exchange(answered.get('code') ?? '')).user.email).toBe(owner.email)
@@ -51,7 +51,7 @@ test('a denial is told to the program, which gets nothing', async () => {
   const { page } = opened
   await opened.to(asked())
   await page.getByRole('button', { name: 'Deny' }).click()
-  await page.waitForURL(/callback/)
+  await page.waitForURL(/^http:[^?]*\/callback/)
   const answered = Object.fromEntries(new URL(page.url()).searchParams)
   expect(answered).toEqual({ error: 'access_denied', state: 'a state & <more>' })
 })

@@ -1,6 +1,6 @@
 /** One policy: a form made from its kind's schema, and beside it what it would say. */
 import { useState } from 'preact/hooks'
-import { go, href, queryValue, setQuery } from '../address.ts'
+import { go, href, queryValue } from '../address.ts'
 import { bodySchema, type JsonSchema } from '../api/description.ts'
 import { request } from '../api/request.ts'
 import { api, type PolicyRecord } from '../api/routes.ts'
@@ -59,17 +59,16 @@ export function NewPolicy() {
 }
 
 const ChooseKind = ({ kinds }: Pick<Forms, 'kinds'>) => (
-  <section class="card form">
-    <RadioField
-      label="What should it do?"
-      value=""
-      set={(kind) => setQuery({ kind })}
-      options={[...kinds].map(([value, { description }]) => ({
-        value,
-        label: words(value),
-        ...(description === undefined ? {} : { hint: description }),
-      }))}
-    />
+  <section class="card stack" aria-label="What should it do?">
+    <h2>What should it do?</h2>
+    <ul class="cards">
+      {[...kinds].map(([kind, { description }]) => (
+        <li key={kind}>
+          <a href={href('/policies/new', { kind })}>{words(kind)}</a>
+          <p class="small quiet">{description}</p>
+        </li>
+      ))}
+    </ul>
   </section>
 )
 
