@@ -2,6 +2,7 @@
 import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { chat, createToken } from '../client.ts'
+import { until } from '../eventually.ts'
 import { make, type OpenPage, openConsole, picture, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
@@ -50,7 +51,7 @@ beforeAll(async () => {
 async function look({ page, to }: OpenPage, path: string, heading: string): Promise<void> {
   await to(path)
   await page.locator('h1', { hasText: heading }).waitFor()
-  await page.locator('.skeleton').waitFor({ state: 'detached' })
+  await until(`all of ${path} is there`, async () => (await page.locator('.skeleton').count()) === 0)
 }
 
 const fileName = (path: string): string => path.replace(/[^a-z]+/g, '-').replace(/^-|-$/g, '') || 'overview'
