@@ -75,6 +75,10 @@ const abbreviations: Readonly<Record<string, string>> = {
   iban: 'IBAN',
   ip: 'IP',
   id: 'id',
+  url: 'URL',
+  urls: 'URLs',
+  uris: 'URIs',
+  api: 'API',
 }
 
 /** `gateway_runtime` as people write it: `Gateway runtime`. */

@@ -23,7 +23,7 @@ export function Overview() {
       <Head title="Overview" />
       <Figures all={all.value} byVerdict={byVerdict.value} />
       <NeedsSomebody />
-      <div class="cards">
+      <div class="charts">
         <ChartPanel title="Requests" of={byVerdict} draw={drawVerdicts} format={shortNumber} stacked empty={nothing} />
         <ChartPanel title="Time to answer" of={all} draw={drawTimes} format={milliseconds} empty={nothing} />
         <ChartPanel title="Spend by model" of={byModel} draw={drawSpend} format={money} stacked empty={nothing} />
