@@ -1,6 +1,16 @@
 /** How values are written: in the reader's language, with figures that line up. */
 
-const language = navigator.language
+/** Browsers may name a language in a form that is none (`en-US@posix`): then it is written as English is. */
+const language = navigator.languages.find(isLanguage) ?? 'en'
+
+function isLanguage(name: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(name).length > 0
+  } catch {
+    // A `RangeError`, by which it says no.
+    return false
+  }
+}
 
 const whole = new Intl.NumberFormat(language)
 const compact = new Intl.NumberFormat(language, { notation: 'compact', maximumFractionDigits: 1 })
@@ -18,7 +28,7 @@ const shortDate = new Intl.DateTimeFormat(language, {
   hour: '2-digit',
   minute: '2-digit',
 })
-const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'long' })
+const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' })
 
 export const number = (value: number | null | undefined): string => (value == null ? '–' : whole.format(value))
 
@@ -34,7 +44,7 @@ export const percent = (share: number): string => `${Math.round(share * 100)} %`
 
 export function milliseconds(value: number | null | undefined): string {
   if (value == null) return '–'
-  if (value < 1) return `${value.toFixed(2)} ms`
+  if (value > 0 && value < 1) return `${value.toFixed(2)} ms`
   return value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(value < 10_000 ? 2 : 1)} s`
 }
 
@@ -58,9 +68,26 @@ export function ago(at: string | number, now = Date.now()): string {
   return relative.format(Math.round(seconds / found[1]), found[0])
 }
 
+const abbreviations: Readonly<Record<string, string>> = {
+  pii: 'PII',
+  json: 'JSON',
+  ssn: 'SSN',
+  iban: 'IBAN',
+  ip: 'IP',
+  id: 'id',
+  url: 'URL',
+  urls: 'URLs',
+  uris: 'URIs',
+  api: 'API',
+}
+
 /** `gateway_runtime` as people write it: `Gateway runtime`. */
 export function words(name: string): string {
-  const text = name.replaceAll(/[_.-]+/g, ' ').trim()
+  const text = name
+    .split(/[_.\s-]+/)
+    .map((word) => abbreviations[word] ?? word)
+    .join(' ')
+    .trim()
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 

@@ -12,6 +12,7 @@ import { asRefusal, Fault, useLoaded } from './parts/loaded.tsx'
 import { Empty } from './parts/table.tsx'
 import { applyTheme } from './preferences.ts'
 import { AuthorizeProgram } from './screens/authorize-program.tsx'
+import { Consent } from './screens/consent.tsx'
 import { Setup } from './screens/setup.tsx'
 import { SignIn } from './screens/sign-in.tsx'
 import { screenAt } from './screens.tsx'
@@ -20,6 +21,7 @@ import { caller, may } from './session.ts'
 /** Pages that stand alone, with nothing around them that leads away. */
 const alone: Readonly<Record<string, () => preact.JSX.Element>> = {
   '/authorize-program': AuthorizeProgram,
+  '/oauth/authorize': Consent,
 }
 
 function Console() {

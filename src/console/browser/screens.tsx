@@ -1,14 +1,25 @@
 /**
  * Every screen, one line each: where it is, what it is called, what one must be allowed to see it. To add one, write its
- * file in `screens/` and its line here.
+ * file in `screens/` and its line here. The menu is those with a drawing and a key, in this order.
  */
 import type { ComponentChild } from 'preact'
 import type { Permission } from '../../tokens/permissions.ts'
 import type { IconName } from './parts/icon.tsx'
+import { Applications } from './screens/applications.tsx'
+import { Catalog } from './screens/catalog.tsx'
+import { Escalations } from './screens/escalations.tsx'
+import { Exchange } from './screens/exchange.tsx'
 import { NewToken } from './screens/new-token.tsx'
+import { Overview } from './screens/overview.tsx'
+import { People } from './screens/people.tsx'
+import { Policies } from './screens/policies.tsx'
+import { NewPolicy, PolicyScreen } from './screens/policy.tsx'
+import { Search } from './screens/search.tsx'
 import { Settings } from './screens/settings.tsx'
+import { Spend } from './screens/spend.tsx'
 import { TokenScreen } from './screens/token.tsx'
 import { Tokens } from './screens/tokens.tsx'
+import { Traffic } from './screens/traffic.tsx'
 
 export interface Screen {
   /** Below the console's address; `{id}` stands for one part. */
@@ -16,29 +27,43 @@ export interface Screen {
   title: string
   /** Null: everybody who is signed in. */
   permission: Permission | null
+  show(part: { id: string }): ComponentChild
   /** Where it is in the menu: its drawing, and the key that follows `g`. */
   menu?: { icon: IconName; key: string }
-  show(part: { id: string }): ComponentChild
 }
 
-export const screens: readonly Screen[] = [
-  {
-    path: '/tokens',
-    title: 'Tokens',
-    permission: 'tokens:read',
-    menu: { icon: 'tokens', key: 'k' },
-    show: () => <Tokens />,
-  },
-  { path: '/tokens/new', title: 'New token', permission: 'tokens:write', show: () => <NewToken /> },
-  { path: '/tokens/{id}', title: 'Token', permission: 'tokens:read', show: ({ id }) => <TokenScreen id={id} /> },
-  {
-    path: '/settings',
-    title: 'Settings',
-    permission: null,
-    menu: { icon: 'settings', key: 's' },
-    show: () => <Settings />,
-  },
+type Line = readonly [
+  path: string,
+  title: string,
+  permission: Permission | null,
+  show: Screen['show'],
+  icon?: IconName,
+  key?: string,
 ]
+
+const lines: readonly Line[] = [
+  ['/', 'Overview', 'events:read', () => <Overview />, 'overview', 'o'],
+  ['/traffic', 'Traffic', 'events:read', () => <Traffic />, 'traffic', 't'],
+  ['/traffic/{id}', 'Exchange', 'events:read', ({ id }) => <Exchange id={id} />],
+  ['/tokens', 'Tokens', 'tokens:read', () => <Tokens />, 'tokens', 'k'],
+  ['/tokens/new', 'New token', 'tokens:write', () => <NewToken />],
+  ['/tokens/{id}', 'Token', 'tokens:read', ({ id }) => <TokenScreen id={id} />],
+  ['/escalations', 'Escalations', 'escalations:read', () => <Escalations />, 'escalations', 'e'],
+  ['/policies', 'Policies', 'policies:read', () => <Policies />, 'policies', 'p'],
+  ['/policies/new', 'New policy', 'policies:write', () => <NewPolicy />],
+  ['/policies/{id}', 'Policy', 'policies:read', ({ id }) => <PolicyScreen id={id} />],
+  ['/spend', 'Spend', 'events:read', () => <Spend />, 'spend', 's'],
+  ['/catalog', 'Catalog', 'catalog:read', () => <Catalog />, 'catalog', 'c'],
+  ['/applications', 'Applications', 'oauth-clients:read', () => <Applications />, 'applications', 'a'],
+  ['/people', 'People', 'members:read', () => <People />, 'people', 'm'],
+  ['/settings', 'Settings', null, () => <Settings />, 'settings', ','],
+  ['/search', 'Search', null, () => <Search />],
+]
+
+export const screens: readonly Screen[] = lines.map(([path, title, permission, show, icon, key]) => ({
+  ...{ path, title, permission, show },
+  ...(icon === undefined || key === undefined ? {} : { menu: { icon, key } }),
+}))
 
 /** The screen at a path, and the part of the path that it is about. Exact paths go before those with a part. */
 export function screenAt(path: string): { screen: Screen; id: string } | null {

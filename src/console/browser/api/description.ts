@@ -46,22 +46,30 @@ export function description(): Promise<Description> {
   return read
 }
 
-/** What the body of a route may hold: `POST /v1/policies`. Shared parts are put in where they are pointed at. */
+/**
+ * What the body of a route may hold: `POST /v1/policies`. Shared parts are put in where they are pointed at; one within
+ * itself stands for anything, which a form asks for as JSON.
+ */
 export async function bodySchema(route: string): Promise<JsonSchema> {
   const [method = '', path = ''] = route.split(' ')
   const { paths, components } = await description()
   const schema = paths[path]?.[method.toLowerCase()]?.requestBody?.content['application/json']?.schema
   if (schema === undefined) throw new Error(`The description has no body for ${route}`)
-  return resolved(schema, components.schemas)
+  return resolved(schema, components.schemas, [])
 }
 
-function resolved(schema: JsonSchema, shared: Readonly<Record<string, JsonSchema>>): JsonSchema {
+function resolved(
+  schema: JsonSchema,
+  shared: Readonly<Record<string, JsonSchema>>,
+  within: readonly string[],
+): JsonSchema {
   if (schema.$ref !== undefined) {
     const { $ref, ...rest } = schema
     const found = shared[$ref.replace('#/components/schemas/', '')]
-    return found === undefined ? rest : { ...resolved(found, shared), ...rest }
+    if (found === undefined || within.includes($ref)) return rest
+    return { ...resolved(found, shared, [...within, $ref]), ...rest }
   }
-  const inner = (part: JsonSchema) => resolved(part, shared)
+  const inner = (part: JsonSchema) => resolved(part, shared, within)
   const { properties, items, anyOf, oneOf, additionalProperties } = schema
   return {
     ...schema,

@@ -109,6 +109,48 @@ export interface TrialBody {
   family?: string
 }
 
+export type SeriesBy = 'verdict' | 'model' | 'team' | 'gateway' | 'token' | 'reason'
+
+interface Quantiles {
+  p50: number
+  p95: number
+  p99: number
+}
+
+interface Measures {
+  requests: number
+  input_tokens: number
+  output_tokens: number
+  cost: number
+  latency_ms: Quantiles | null
+  first_token_ms: Quantiles | null
+}
+
+export type SeriesPoint = Measures & { at: string }
+
+export interface Series {
+  since: string
+  until: string
+  step: 'minute' | 'hour' | 'day'
+  by: SeriesBy | null
+  series: { key: string | null; points: SeriesPoint[] }[]
+  totals: (Measures & { key: string | null })[]
+}
+
+/** What an authorization request leads to: a question, a page that says no, or a redirect that the API built. */
+export interface ConsentQuestion {
+  error_page?: undefined
+  redirect_to?: undefined
+  client: { client_id: string; client_name: string; created_by: { name: string } | null }
+  redirect_host: string
+  scopes: { scope: string; sentence: string; held: boolean }[]
+  resources: string[]
+}
+export type ConsentAnswer =
+  | ConsentQuestion
+  | { error_page: { error: string; message: string }; redirect_to?: undefined }
+  | { error_page?: undefined; redirect_to: string }
+
 /** `METHOD /path` → what it takes and what it answers. */
 interface Routes {
   'GET /v1/auth/session': { reply: Caller }
@@ -120,6 +162,8 @@ interface Routes {
   'POST /v1/auth/password': { body: { current_password: string; new_password: string }; reply: User }
   'POST /v1/auth/programs/preview': { body: Record<string, string>; reply: ProgramPreview }
   'POST /v1/auth/programs/decision': { body: Record<string, string | boolean>; reply: ProgramDecision }
+  'POST /v1/oauth/authorize/preview': { body: Record<string, string | string[]>; reply: ConsentAnswer }
+  'POST /v1/oauth/authorize/decision': { body: Record<string, string | string[] | boolean>; reply: ConsentAnswer }
   'GET /v1/tokens': {
     query: Paged & Record<string, string | number | null | undefined>
     reply: Page<'tokens', TokenRecord>
@@ -143,6 +187,10 @@ interface Routes {
   'GET /v1/events': {
     query: Paged & { since: string } & Record<string, string | number | null | undefined>
     reply: Page<'events', Event>
+  }
+  'GET /v1/events/series': {
+    query: { since: string } & Record<string, string | number | null | undefined>
+    reply: Series
   }
   'GET /v1/escalations': {
     query: Paged & { status?: string | null; since?: string }

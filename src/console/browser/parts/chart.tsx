@@ -101,7 +101,15 @@ function optionsOf({
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
-    axes: [axis, { ...axis, size: 56, values: (_plot, values) => values.map(format) }],
+    axes: [
+      axis,
+      {
+        ...axis,
+        // As wide as its longest label: amounts of money can be long.
+        size: (_plot, labels) => 16 + 7 * Math.max(4, ...(labels ?? []).map(({ length }) => length)),
+        values: (_plot, values) => values.map(format),
+      },
+    ],
     series: [
       {},
       ...series.map(({ name, colour }) => {
@@ -110,7 +118,8 @@ function optionsOf({
           label: name,
           stroke,
           width: 1.5,
-          points: { show: false },
+          // A value with none beside it makes no line, so that it needs a point to be seen.
+          points: { size: 4, fill: stroke, show: !stacked },
           ...(stacked ? { fill: stroke.replace('rgb(', 'rgba(').replace(')', ', 0.35)') } : {}),
         }
       }),

@@ -58,11 +58,13 @@ interface ConfirmProps {
   ready?: boolean
   close(): void
   work(): Promise<void>
+  /** Instead of closing, once the work is done. */
+  done?(): void
 }
 
-export function Confirm({ title, children, name, action, ready = true, close, work }: ConfirmProps) {
+export function Confirm({ title, children, name, action, ready = true, close, work, done = close }: ConfirmProps) {
   const [typed, setTyped] = useState('')
-  const { run, busy, refusal } = useAction(work, close)
+  const { run, busy, refusal } = useAction(work, done)
   const id = useId()
   const sure = ready && (name === undefined || typed.trim() === name)
   return (

@@ -174,6 +174,7 @@ export function RadioField({ label, hint, value, set, options }: RadioProps) {
   return (
     <fieldset class="field">
       <legend>{label}</legend>
+      {hint !== undefined && <div class="hint">{hint}</div>}
       {options.map((option) => (
         <label class="choice" key={option.value}>
           <input type="radio" name={name} checked={option.value === value} onChange={() => set(option.value)} />
@@ -183,7 +184,6 @@ export function RadioField({ label, hint, value, set, options }: RadioProps) {
           </span>
         </label>
       ))}
-      {hint !== undefined && <div class="hint">{hint}</div>}
     </fieldset>
   )
 }

@@ -9,6 +9,8 @@ export interface Filter {
   label: string
   /** What can be chosen; absent: text to type. */
   options?: readonly (string | readonly [value: string, label: string])[]
+  /** What holds where the address says nothing, instead of any. */
+  usual?: string
 }
 
 export const Filters = ({ filters }: { filters: readonly Filter[] }) => (
@@ -20,7 +22,7 @@ export const Filters = ({ filters }: { filters: readonly Filter[] }) => (
   </div>
 )
 
-function Chip({ name, label, options }: Filter) {
+function Chip({ name, label, options, usual }: Filter) {
   const value = queryValue(name) ?? ''
   const id = `filter-${name}`
   const take = (event: { currentTarget: HTMLSelectElement | HTMLInputElement }) =>
@@ -31,8 +33,8 @@ function Chip({ name, label, options }: Filter) {
       {options === undefined ? (
         <input id={id} value={value} placeholder="any" onChange={take} />
       ) : (
-        <select id={id} value={value} onChange={take}>
-          <option value="">any</option>
+        <select id={id} value={value === '' ? (usual ?? '') : value} onChange={take}>
+          {usual === undefined && <option value="">any</option>}
           {options.map((option) => {
             const [key, text] = typeof option === 'string' ? [option, words(option)] : option
             return (

@@ -17,13 +17,20 @@ const menuOpen = signal(false)
 
 const inMenu = screens.filter((screen) => screen.menu !== undefined)
 
-export const Brand = () => (
-  <a class="brand" href={href('/')}>
+const Mark = () => (
+  <>
     <svg width="20" height="20" viewBox="0 0 32 32" aria-hidden="true">
       <path d="M7 26V12l9-6 9 6v14h-6v-7a3 3 0 0 0-6 0v7z" fill="currentColor" />
     </svg>
     Gatehouse
-  </a>
+  </>
+)
+
+/** On pages that stand alone it leads nowhere. */
+export const Brand = () => (
+  <div class="brand">
+    <Mark />
+  </div>
 )
 
 export function Frame({ children }: { children: ComponentChildren }) {
@@ -49,7 +56,9 @@ export function Frame({ children }: { children: ComponentChildren }) {
   return (
     <div class={`frame ${menuOpen.value ? 'open' : ''}`}>
       <nav aria-label="Screens">
-        <Brand />
+        <a class="brand" href={href('/')}>
+          <Mark />
+        </a>
         <ul>
           {inMenu
             .filter(({ permission }) => permission === null || may(permission))

@@ -8,6 +8,9 @@ import { CheckField, SelectField, TextArea } from '../parts/field.tsx'
 import { Fault } from '../parts/loaded.tsx'
 import { TokenSecret } from '../parts/secret.tsx'
 
+/** What was done is shown in place of the question. */
+const showDone = (): void => undefined
+
 interface Props {
   token: TokenRecord
   close(): void
@@ -68,7 +71,8 @@ export function RevokeDialog({ token, close }: Props) {
       title="Revoke this token"
       name={token.name}
       action="Revoke"
-      close={() => reached === null && close()}
+      close={close}
+      done={showDone}
       work={async () => setReached((await api('DELETE /v1/tokens/{id}', { params: { id: token.id } })).propagation)}
     >
       <p>
@@ -103,7 +107,8 @@ export function EmergencyDialog({ token, close }: Props) {
       name={token.name}
       action="Revoke now"
       ready={explanation.trim() !== ''}
-      close={() => done === null && close()}
+      close={close}
+      done={showDone}
       work={async () =>
         setDone(
           await api('POST /v1/tokens/{id}/emergency-revoke', {

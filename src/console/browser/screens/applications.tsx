@@ -1,0 +1,84 @@
+/** Applications of others that may ask people to be let in: OAuth clients, public, by code and PKCE only. */
+import { request } from '../api/request.ts'
+import { installation } from '../installation.ts'
+import { Head } from '../parts/frame.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { isObject, type JsonObject } from '../parts/schema-form.tsx'
+import { Id, Time } from '../parts/small.tsx'
+import { say } from '../parts/toast.tsx'
+import { may } from '../session.ts'
+import { type Listed, type RecordKind, Records, text } from './records.tsx'
+
+const isActive = ({ status }: Listed): boolean => status === 'active'
+
+function Switch({ client, again }: { client: Listed; again(): void }) {
+  const active = isActive(client)
+  const change = async () => {
+    await request('POST', `/v1/oauth/clients/${client.id}/${active ? 'deactivate' : 'activate'}`, { body: {} })
+    say(
+      active
+        ? 'Deactivated: no new authorizations and no refreshes. Access tokens already given live to their end.'
+        : 'Active again',
+    )
+    again()
+  }
+  return (
+    <button type="button" class={active ? 'danger' : ''} onClick={() => void change()}>
+      {active ? 'Deactivate' : 'Activate'}
+    </button>
+  )
+}
+
+const clients: RecordKind = {
+  name: 'clients',
+  title: 'Applications',
+  one: 'application',
+  path: '/v1/oauth/clients',
+  plural: 'clients',
+  idName: 'client_id',
+  write: 'oauth-clients:write',
+  nameOf: (record) => text(record, 'client_name'),
+  about: `They send people to ${installation.base_url}${installation.path}/oauth/authorize, where each decides.`,
+  command:
+    'gatehouse oauth-client create --name "Notebook" --redirect-uri https://notebook.example.com/callback --scope gateway:invoke',
+  choices: async () => {
+    const { scopes } = await request<JsonObject>('GET', '/v1/oauth/scopes')
+    const names = (Array.isArray(scopes) ? scopes : []).filter(isObject).map(({ scope }) => String(scope))
+    return { scope: [[names.join(' '), `All: ${names.join(' ')}`], ...names.map((name) => [name, name] as const)] }
+  },
+  action: (record, again) => (may('oauth-clients:write') ? <Switch client={record} again={again} /> : null),
+  columns: [
+    { title: 'Name', cell: (record) => text(record, 'client_name') },
+    {
+      title: 'State',
+      nowrap: true,
+      cell: (record) => (
+        <span class="badge" data-verdict={isActive(record) ? 'allow' : 'error'}>
+          <Icon name={isActive(record) ? 'allow' : 'block'} />
+          {isActive(record) ? 'Active' : 'Deactivated'}
+        </span>
+      ),
+    },
+    { title: 'Scopes', cell: (record) => <code>{text(record, 'scope')}</code>, from: 'wide' },
+    {
+      title: 'Sends people back to',
+      cell: ({ redirect_uris: uris }) => (Array.isArray(uris) ? uris.join(', ') : '–'),
+      from: 'wider',
+    },
+    { title: 'Client id', cell: ({ id }) => <Id id={id} what="Client id" short />, from: 'wide' },
+    {
+      title: 'Registered',
+      from: 'wider',
+      cell: ({ client_id_issued_at: at }) => (
+        <Time at={typeof at === 'number' ? new Date(at * 1000).toISOString() : null} />
+      ),
+    },
+  ],
+}
+
+export const Applications = () => (
+  <>
+    <Head title="Applications" />
+    <Records kind={clients} />
+  </>
+)

@@ -1,0 +1,119 @@
+/**
+ * Where an application's authorization request brings a person (RFC 6749 section 4.1.1): who asks, where they will be
+ * sent back, what for. Nothing else is on the page, and neither answer is easier to reach than the other. The query is
+ * handed to the API as it came; what is wrong with it, and where the browser may go, is decided there.
+ */
+import { useEffect } from 'preact/hooks'
+import { address } from '../address.ts'
+import { api, type ConsentAnswer, type ConsentQuestion } from '../api/routes.ts'
+import { useAction } from '../parts/dialog.tsx'
+import { Alone, Brand } from '../parts/frame.tsx'
+import { Fault, Show, useLoaded } from '../parts/loaded.tsx'
+import { leaveFor, SignedInAs } from './signed-in-as.tsx'
+
+type Asked = Record<string, string | string[]>
+
+/** Every parameter of the query; one that came several times as a list, which the API refuses. */
+function askedOf(query: URLSearchParams): Asked {
+  return Object.fromEntries(
+    [...new Set(query.keys())].map((name) => {
+      const values = query.getAll(name)
+      return [name, values.length === 1 ? (values[0] ?? '') : values]
+    }),
+  )
+}
+
+export function Consent() {
+  const asked = askedOf(address.value.query)
+  const found = useLoaded(address.value.query.toString(), (signal) =>
+    api('POST /v1/oauth/authorize/preview', { body: asked, signal }),
+  )
+  useEffect(() => {
+    document.title = 'Authorize an application · Gatehouse'
+  }, [])
+  const redirectTo = found.value?.redirect_to
+  useEffect(() => {
+    if (redirectTo !== undefined) leaveFor(redirectTo)
+  }, [redirectTo])
+  return (
+    <Alone>
+      <Brand />
+      <div class="card stack">
+        <Show of={found} rows={6}>
+          {(answer) => <Answer answer={answer} asked={asked} />}
+        </Show>
+      </div>
+      <SignedInAs />
+    </Alone>
+  )
+}
+
+function Answer({ answer, asked }: { answer: ConsentAnswer; asked: Asked }) {
+  if (answer.error_page !== undefined) return <Refused error={answer.error_page} />
+  if (answer.redirect_to !== undefined) return <p>You are being sent back to the application…</p>
+  return <Question question={answer} asked={asked} />
+}
+
+const Refused = ({ error: { error, message } }: { error: { error: string; message: string } }) => (
+  <>
+    <h1>This request cannot be answered</h1>
+    <p>{message}</p>
+    <p>
+      Nothing was given to anybody, and you are not sent back: the address to send you to could not be trusted. Tell
+      whoever runs the application.
+    </p>
+    <p class="small quiet">
+      <code>{error}</code>
+    </p>
+  </>
+)
+
+function Question({ question, asked }: { question: ConsentQuestion; asked: Asked }) {
+  const decide = (approve: boolean) => () => api('POST /v1/oauth/authorize/decision', { body: { ...asked, approve } })
+  const done = (answer: ConsentAnswer) => {
+    if (answer.redirect_to !== undefined) leaveFor(answer.redirect_to)
+    else throw new Error(answer.error_page?.message ?? 'The request cannot be answered')
+  }
+  const approval = useAction(decide(true), done)
+  const denial = useAction(decide(false), done)
+  const refusal = approval.refusal ?? denial.refusal
+  const { client, redirect_host, scopes, resources } = question
+  return (
+    <>
+      <h1>
+        Let <span class="wrap">{client.client_name}</span> in?
+      </h1>
+      <p>
+        {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It
+        asks to:
+      </p>
+      <ul class="points">
+        {scopes.map(({ scope, sentence, held }) => (
+          <li key={scope}>
+            {sentence} <code class="quiet">{scope}</code>
+            {!held && (
+              <div class="small quiet">Your role does not allow this, so it will not be allowed to either.</div>
+            )}
+          </li>
+        ))}
+      </ul>
+      {resources.length > 0 && (
+        <p>
+          Only at <span class="wrap">{resources.join(', ')}</span>.
+        </p>
+      )}
+      <p>
+        You will be sent back to <strong class="wrap">{redirect_host}</strong>.
+      </p>
+      {refusal !== null && <Fault refusal={refusal} />}
+      <div class="equal">
+        <button type="button" disabled={denial.busy} onClick={denial.run}>
+          Deny
+        </button>
+        <button type="button" disabled={approval.busy} onClick={approval.run}>
+          Approve
+        </button>
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,208 @@
+/** What a person on call looks at first; each number leads to the events behind it. */
+import { href } from '../address.ts'
+import { request } from '../api/request.ts'
+import { api, type Series, type SeriesPoint, type Verdict } from '../api/routes.ts'
+import { milliseconds, money, number, shortNumber, words } from '../formats.ts'
+import { type ChartSeries, seriesColours } from '../parts/chart.tsx'
+import { Head } from '../parts/frame.tsx'
+import { Show, useLoaded } from '../parts/loaded.tsx'
+import { isObject, type JsonObject } from '../parts/schema-form.tsx'
+import { Id, Time } from '../parts/small.tsx'
+import { Empty, Table } from '../parts/table.tsx'
+import { may } from '../session.ts'
+import { ChartPanel, useSeries, valuesAt } from './series.tsx'
+import { Alerts } from './tokens.tsx'
+
+export function Overview() {
+  const byVerdict = useSeries('verdict')
+  const all = useSeries(null)
+  const byModel = useSeries('model')
+  const byReason = useSeries('reason')
+  return (
+    <>
+      <Head title="Overview" />
+      <Figures all={all.value} byVerdict={byVerdict.value} />
+      <NeedsSomebody />
+      <div class="charts">
+        <ChartPanel title="Requests" of={byVerdict} draw={drawVerdicts} format={shortNumber} stacked empty={nothing} />
+        <ChartPanel title="Time to answer" of={all} draw={drawTimes} format={milliseconds} empty={nothing} />
+        <ChartPanel title="Spend by model" of={byModel} draw={drawSpend} format={money} stacked empty={nothing} />
+        <section class="card stack">
+          <h2>Why requests were refused</h2>
+          <Show of={byReason} rows={5}>
+            {(series) => <Reasons series={series} />}
+          </Show>
+        </section>
+      </div>
+      {may('catalog:read') && <Gateways />}
+    </>
+  )
+}
+
+const nothing = 'No request in this time. They appear here as they end.'
+
+const total = (series: Series | undefined) => series?.totals[0]
+
+function Figures({ all, byVerdict }: { all: Series | undefined; byVerdict: Series | undefined }) {
+  const sums = total(all)
+  const ended = (verdict: Verdict) =>
+    byVerdict && number(byVerdict.totals.find(({ key }) => key === verdict)?.requests ?? 0)
+  const figures = [
+    ['Requests', all && number(sums?.requests ?? 0), '/traffic', {}],
+    ['Denied', ended('deny'), '/traffic', { verdict: 'deny' }],
+    ['Blocked', ended('block'), '/traffic', { verdict: 'block' }],
+    ['Spent', all && money(sums?.cost ?? 0), '/spend', {}],
+    ['95 of 100 answer within', all && milliseconds(sums?.latency_ms?.p95), '/traffic', {}],
+  ] as const
+  return (
+    <div class="cards figures">
+      {figures.map(([name, value, to, query]) => (
+        <a key={name} class="card figure-link" href={href(to, query)}>
+          <span class="quiet">{name}</span>
+          <span class="figure">{value ?? '…'}</span>
+        </a>
+      ))}
+    </div>
+  )
+}
+
+const order: readonly Verdict[] = [
+  'allow',
+  'redact',
+  'rewrite',
+  'escalate',
+  'approval_required',
+  'pending',
+  'rate_limit',
+  'deny',
+  'block',
+  'error',
+]
+
+const drawVerdicts = ({ series, totals }: Series, times: readonly number[]): ChartSeries[] =>
+  order.flatMap((verdict) => {
+    const found = series.find(({ key }) => key === verdict)
+    if (found === undefined) return []
+    const sum = totals.find(({ key }) => key === verdict)?.requests ?? 0
+    return [
+      {
+        name: words(verdict),
+        colour: verdict === 'approval_required' ? '--pending' : `--${verdict}`,
+        values: valuesAt(times, found.points, ({ requests }) => requests, 0),
+        sum: number(sum),
+        to: href('/traffic', { verdict }),
+      },
+    ]
+  })
+
+function drawTimes({ series, totals }: Series, times: readonly number[]): ChartSeries[] {
+  const [all] = series
+  const [sums] = totals
+  if (all === undefined) return []
+  const line = (
+    name: string,
+    colour: string,
+    value: (point: SeriesPoint) => number | null,
+    sum: number | null | undefined,
+  ) => ({
+    ...{ name, colour, values: valuesAt(times, all.points, value, null) },
+    sum: milliseconds(sum),
+  })
+  return [
+    line('Half', '--accent', ({ latency_ms }) => latency_ms?.p50 ?? null, sums?.latency_ms?.p50),
+    line('95 of 100', '--escalate', ({ latency_ms }) => latency_ms?.p95 ?? null, sums?.latency_ms?.p95),
+    line(
+      'First token, half',
+      '--rewrite',
+      ({ first_token_ms }) => first_token_ms?.p50 ?? null,
+      sums?.first_token_ms?.p50,
+    ),
+  ]
+}
+
+export const drawSpend = ({ series, totals }: Series, times: readonly number[]): ChartSeries[] =>
+  series
+    .toSorted((left, right) => costOf(totals, right.key) - costOf(totals, left.key))
+    .slice(0, seriesColours.length)
+    .map(({ key, points }, index) => ({
+      name: key ?? 'None',
+      colour: seriesColours[index] ?? '--accent',
+      values: valuesAt(times, points, ({ cost }) => cost, 0),
+      sum: money(costOf(totals, key)),
+      to: href('/traffic', { model: key }),
+    }))
+
+const costOf = (totals: Series['totals'], key: string | null): number =>
+  totals.find((one) => one.key === key)?.cost ?? 0
+
+function Reasons({ series: { totals } }: { series: Series }) {
+  const refused = totals.filter(({ key }) => key !== null && key !== 'ok').slice(0, 8)
+  return (
+    <Table
+      label="Reasons"
+      rows={refused}
+      keyOf={({ key }) => key ?? ''}
+      linkOf={({ key }) => href('/traffic', { reason_code: key })}
+      columns={[
+        { title: 'Reason', cell: ({ key }) => key },
+        { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
+      ]}
+      empty={<p class="quiet">Nothing was refused in this time.</p>}
+    />
+  )
+}
+
+function NeedsSomebody() {
+  const alerts = useLoaded('alerts', (signal) =>
+    may('tokens:read') ? api('GET /v1/tokens/alerts', { query: {}, signal }) : Promise.resolve(null),
+  )
+  return <Alerts alerts={alerts.value?.alerts ?? []} />
+}
+
+/** A lane that beat within so long is there (contract section 11). */
+const silentMilliseconds = 10_000
+
+function Gateways() {
+  const found = useLoaded(
+    'lanes',
+    async (signal) => {
+      const page = await request<JsonObject>('GET', '/v1/usage/lanes', { query: { limit: 100 }, signal })
+      return Array.isArray(page.lanes) ? page.lanes.filter(isObject) : []
+    },
+    { everyMs: 15_000 },
+  )
+  return (
+    <section class="card stack">
+      <h2>Gateways</h2>
+      <Show of={found} rows={2}>
+        {(lanes) => (
+          <Table
+            label="Gateways"
+            rows={lanes}
+            keyOf={({ lane }) => String(lane)}
+            columns={[
+              { title: 'Lane', cell: ({ lane }) => <Id id={String(lane)} what="Lane" short /> },
+              {
+                title: 'State',
+                cell: ({ last_beat_at, lost_at }) => {
+                  const there = lost_at === null && Date.now() - Date.parse(String(last_beat_at)) < silentMilliseconds
+                  return (
+                    <span class="badge" data-verdict={there ? 'allow' : 'rate_limit'}>
+                      {there ? 'Connected' : 'Silent'}
+                    </span>
+                  )
+                },
+              },
+              { title: 'Last heard of', cell: ({ last_beat_at }) => <Time at={String(last_beat_at)} /> },
+            ]}
+            empty={
+              <Empty title="No gateway has connected yet">
+                <p>One appears here as soon as it has started.</p>
+              </Empty>
+            }
+          />
+        )}
+      </Show>
+    </section>
+  )
+}

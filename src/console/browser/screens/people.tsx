@@ -1,0 +1,190 @@
+/** People, teams, and who is in which. */
+import { useState } from 'preact/hooks'
+import { href, queryValue } from '../address.ts'
+import { request } from '../api/request.ts'
+import { api } from '../api/routes.ts'
+import { words } from '../formats.ts'
+import { useAction } from '../parts/dialog.tsx'
+import { SelectField } from '../parts/field.tsx'
+import { Head } from '../parts/frame.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { Fault, useLoaded } from '../parts/loaded.tsx'
+import { isObject, type JsonObject } from '../parts/schema-form.tsx'
+import { Time } from '../parts/small.tsx'
+import { Empty, TableCard } from '../parts/table.tsx'
+import { say } from '../parts/toast.tsx'
+import { may } from '../session.ts'
+import { type RecordKind, Records, text } from './records.tsx'
+import { teamName, useTeams } from './team-names.ts'
+
+const Teams = ({ ids }: { ids: unknown }) => {
+  const known = useTeams()
+  const list = Array.isArray(ids) ? ids.map(String) : []
+  return <>{list.length === 0 ? '–' : list.map((id) => teamName(known, id)).join(', ')}</>
+}
+
+const users: RecordKind = {
+  name: 'people',
+  title: 'People',
+  one: 'person',
+  path: '/v1/users',
+  plural: 'users',
+  write: 'members:write',
+  nameOf: (record) => text(record, 'email'),
+  about: 'Who can sign in. Disabling somebody ends their sessions and what they approved.',
+  command: 'gatehouse user create --email mia@example.com --name Mia --role member',
+  columns: [
+    { title: 'Name', cell: (record) => text(record, 'name') },
+    { title: 'E-mail address', cell: (record) => text(record, 'email'), from: 'wide' },
+    { title: 'Role', cell: (record) => words(text(record, 'role')) },
+    { title: 'Teams', cell: ({ team_ids }) => <Teams ids={team_ids} />, from: 'wide' },
+    {
+      title: 'State',
+      cell: ({ status }) => (
+        <span class="badge" data-verdict={status === 'active' ? 'allow' : 'error'}>
+          <Icon name={status === 'active' ? 'allow' : 'block'} />
+          {words(String(status))}
+        </span>
+      ),
+    },
+    { title: 'Password', cell: ({ has_password }) => (has_password === true ? 'Set' : 'None'), from: 'wider' },
+  ],
+}
+
+const teams: RecordKind = {
+  name: 'teams',
+  title: 'Teams',
+  one: 'team',
+  path: '/v1/teams',
+  plural: 'teams',
+  write: 'members:write',
+  nameOf: (record) => text(record, 'name'),
+  deleting: 'Only a team without tokens, budgets and members can be deleted.',
+  about: 'Whose spend and events are whose.',
+  command: "gatehouse team create --name 'Checkout'",
+  columns: [
+    { title: 'Name', cell: (record) => text(record, 'name') },
+    {
+      title: 'Made',
+      from: 'wide',
+      cell: ({ created_at }) => <Time at={typeof created_at === 'string' ? created_at : null} />,
+    },
+    {
+      title: 'Members',
+      right: true,
+      cell: ({ id }) => <a href={href('/people', { kind: 'members', team: id })}>Who is in it</a>,
+    },
+  ],
+}
+
+const tabs = [
+  ['people', 'People'],
+  ['teams', 'Teams'],
+  ['members', 'Members'],
+] as const
+
+export function People() {
+  const kind = queryValue('kind') ?? 'people'
+  return (
+    <>
+      <Head title="People" />
+      <nav class="tabs" aria-label="People and teams">
+        {tabs.map(([name, title]) => (
+          <a key={name} href={href('/people', { kind: name })} aria-current={name === kind ? 'page' : undefined}>
+            {title}
+          </a>
+        ))}
+      </nav>
+      {kind === 'members' ? <Members /> : <Records key={kind} kind={kind === 'teams' ? teams : users} />}
+    </>
+  )
+}
+
+function Members() {
+  const known = useTeams()
+  const team = queryValue('team') ?? known?.[0]?.id ?? null
+  const found = useLoaded(`members ${team ?? ''}`, async (signal) => {
+    if (team === null) return []
+    const page = await request<JsonObject>('GET', `/v1/teams/${team}/members`, { query: { limit: 100 }, signal })
+    return Array.isArray(page.members) ? page.members.filter(isObject) : []
+  })
+  const remove = async (userId: string) => {
+    await request('DELETE', `/v1/teams/${team}/members/${userId}`)
+    say('Removed; tokens that were bound to both are revoked')
+    found.reload()
+  }
+  return (
+    <section class="stack">
+      <div class="filters">
+        {(known ?? []).map(({ id, name }) => (
+          <a
+            key={id}
+            class={`button ${id === team ? '' : 'plain'}`}
+            aria-current={id === team ? 'true' : undefined}
+            href={href('/people', { kind: 'members', team: id })}
+          >
+            {name}
+          </a>
+        ))}
+      </div>
+      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      <TableCard
+        label="Members"
+        rows={found.value}
+        keyOf={({ user_id }) => String(user_id)}
+        columns={[
+          { title: 'Name', cell: ({ name }) => String(name) },
+          { title: 'E-mail address', cell: ({ email }) => String(email), from: 'wide' },
+          { title: 'Role', cell: ({ role }) => words(String(role)) },
+          {
+            title: 'Action',
+            right: true,
+            cell: ({ user_id }) =>
+              may('members:write') ? (
+                <button type="button" class="danger" onClick={() => void remove(String(user_id))}>
+                  Remove
+                </button>
+              ) : null,
+          },
+        ]}
+        empty={
+          <Empty title="Nobody is in this team">
+            <p>Members see its events and can have tokens that are bound to it.</p>
+          </Empty>
+        }
+      />
+      {team !== null && may('members:write') && <AddMember team={team} added={found.reload} />}
+    </section>
+  )
+}
+
+function AddMember({ team, added }: { team: string; added(): void }) {
+  const [user, setUser] = useState('')
+  const people = useLoaded('users', (signal) => api('GET /v1/users', { query: { limit: 100 }, signal }))
+  const { run, busy, refusal } = useAction(
+    () => request('POST', `/v1/teams/${team}/members`, { body: { user_id: user } }),
+    () => {
+      setUser('')
+      say('Added')
+      added()
+    },
+  )
+  const options = (people.value?.users ?? []).map(({ id, name, email }) => [id, `${name}, ${email}`] as const)
+  return (
+    <form
+      class="card form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        run()
+      }}
+    >
+      <SelectField label="Add somebody" value={user} set={setUser} options={[['', 'Choose…'], ...options]} required />
+      {refusal !== null && <Fault refusal={refusal} />}
+      <div class="row">
+        <button type="submit" disabled={busy || user === ''}>
+          Add
+        </button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,230 @@
+/**
+ * Records that are listed, made, changed and deleted alike: one table, and forms made from what their routes take. What
+ * a record is, which columns it shows and what may be chosen in its form is said by a `RecordKind`.
+ */
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import type { Permission } from '../../../tokens/permissions.ts'
+import { address, href, queryValue, setQuery } from '../address.ts'
+import { bodySchema } from '../api/description.ts'
+import { request } from '../api/request.ts'
+import { Confirm, Dialog, useAction } from '../parts/dialog.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { Fault, Show, useLoaded } from '../parts/loaded.tsx'
+import { type Choices, isObject, type JsonObject, SchemaFields } from '../parts/schema-form.tsx'
+import { Command } from '../parts/small.tsx'
+import { type Column, Empty, TableCard } from '../parts/table.tsx'
+import { say } from '../parts/toast.tsx'
+import { may } from '../session.ts'
+
+export type Listed = JsonObject & { id: string; version?: number }
+
+export interface RecordKind {
+  /** In the address: `providers`. */
+  name: string
+  title: string
+  /** `a provider` */
+  one: string
+  path: string
+  plural: string
+  idName?: string
+  write: Permission
+  columns: readonly Column<Listed>[]
+  /** What is called what in dialogs. */
+  nameOf(record: Listed): string
+  /** What happens when one is deleted; absent: they are not deleted. */
+  deleting?: string
+  changing?: boolean
+  choices?(): Promise<Choices>
+  about: string
+  command: string
+  /** What can be done with one from the list; `again` reads the list anew. */
+  action?(record: Listed, again: () => void): ComponentChildren
+}
+
+export const text = (record: Listed, name: string): string => {
+  const value = record[name]
+  return value === null || value === undefined ? '–' : String(value)
+}
+
+/** The list of one kind, with its dialogs; which record is open stands in the address. */
+export function Records({ kind }: { kind: RecordKind }) {
+  const cursor = queryValue('cursor')
+  const found = useLoaded(`${kind.name} ${cursor ?? ''}`, async (signal) => {
+    const query = { cursor, limit: 50 }
+    const page = await request<JsonObject>('GET', kind.path, { query, signal })
+    const { [kind.plural]: rows, next_cursor: next } = page
+    const idName = kind.idName ?? 'id'
+    const list = Array.isArray(rows) ? rows.filter(isObject) : []
+    return {
+      rows: list.map((row): Listed => ({ ...row, id: String(row[idName]) })),
+      next: typeof next === 'string' ? next : null,
+    }
+  })
+  const openId = queryValue('open')
+  const opened = found.value?.rows.find(({ id }) => id === openId)
+  const close = () => {
+    setQuery({ open: null }, { keepPage: true })
+    found.reload()
+  }
+  const mayWrite = may(kind.write)
+  return (
+    <section class="stack close">
+      <div class="head">
+        <p class="quiet">{kind.about}</p>
+        {mayWrite && (
+          <button type="button" class="primary" onClick={() => setQuery({ open: 'new' }, { keepPage: true })}>
+            <Icon name="plus" />
+            Add {kind.one}
+          </button>
+        )}
+      </div>
+      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      <TableCard
+        label={kind.title}
+        rows={found.value === undefined && found.refusal !== null ? [] : found.value?.rows}
+        next={found.value?.next}
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => href(address.value.path, { ...Object.fromEntries(address.value.query), open: id })}
+        columns={columnsOf(kind, found.reload)}
+        empty={
+          <Empty title={`No ${kind.title.toLowerCase()} yet`}>
+            <p>Add one here, or on the command line:</p>
+            <Command text={kind.command} />
+          </Empty>
+        }
+      />
+      {openId === 'new' && mayWrite && <Editor kind={kind} record={null} close={close} />}
+      {opened !== undefined && <Editor kind={kind} record={opened} close={close} />}
+    </section>
+  )
+}
+
+function columnsOf({ columns, action }: RecordKind, again: () => void): readonly Column<Listed>[] {
+  if (action === undefined) return columns
+  return [...columns, { title: 'Action', right: true, cell: (record) => action(record, again) }]
+}
+
+function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | null; close(): void }) {
+  const [deleting, setDeleting] = useState(false)
+  const readOnly = !may(kind.write) || (record !== null && kind.changing === false)
+  const found = useLoaded(`form ${kind.name} ${record?.id ?? ''}`, async () => ({
+    schema: await bodySchema(record === null ? `POST ${kind.path}` : `PATCH ${kind.path}/{${kind.idName ?? 'id'}}`),
+    choices: (await kind.choices?.()) ?? {},
+  }))
+  if (deleting && record !== null) {
+    return (
+      <Confirm
+        title={`Delete ${kind.nameOf(record)}`}
+        name={kind.nameOf(record)}
+        action="Delete"
+        close={close}
+        work={async () => {
+          await request('DELETE', recordPath(kind, record), headersOf(record))
+          say('Deleted')
+        }}
+      >
+        <p>{kind.deleting}</p>
+      </Confirm>
+    )
+  }
+  const title = record === null ? `Add ${kind.one}` : kind.nameOf(record)
+  return (
+    <Dialog title={title} broad close={close}>
+      {readOnly && record !== null ? (
+        <>
+          <pre class="card">{JSON.stringify(record, null, 2)}</pre>
+          <div class="row end">
+            <button type="button" onClick={close}>
+              Close
+            </button>
+          </div>
+        </>
+      ) : (
+        <Show of={found} rows={6}>
+          {({ schema, choices }) => (
+            <RecordForm
+              kind={kind}
+              record={record}
+              schema={schema}
+              choices={choices}
+              close={close}
+              askDelete={kind.deleting === undefined || record === null ? null : () => setDeleting(true)}
+            />
+          )}
+        </Show>
+      )}
+    </Dialog>
+  )
+}
+
+const recordPath = (kind: RecordKind, record: Listed): string => `${kind.path}/${encodeURIComponent(record.id)}`
+
+const headersOf = ({ version }: Listed) => (version === undefined ? {} : { headers: { 'if-match': `"${version}"` } })
+
+interface FormProps {
+  kind: RecordKind
+  record: Listed | null
+  schema: Parameters<typeof SchemaFields>[0]['schema']
+  choices: Choices
+  close(): void
+  askDelete: (() => void) | null
+}
+
+function RecordForm({ kind, record, schema, choices, close, askDelete }: FormProps) {
+  const names = Object.keys(schema.properties ?? {})
+  const before: JsonObject =
+    record === null
+      ? {}
+      : Object.fromEntries(names.filter((name) => record[name] != null).map((name) => [name, record[name]]))
+  const [value, setValue] = useState<JsonObject>(before)
+  const { run, busy, refusal } = useAction(
+    () =>
+      record === null
+        ? request('POST', kind.path, { body: value })
+        : request('PATCH', recordPath(kind, record), { body: changed(before, value), ...headersOf(record) }),
+    () => {
+      say(record === null ? 'Added' : 'Saved')
+      close()
+    },
+  )
+  return (
+    <form
+      class="form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        run()
+      }}
+    >
+      <SchemaFields schema={schema} value={value} set={setValue} choices={choices} refusal={refusal} />
+      {refusal !== null && <Fault refusal={refusal} />}
+      <div class="row between">
+        <span>
+          {askDelete !== null && (
+            <button type="button" class="danger" onClick={askDelete}>
+              Delete
+            </button>
+          )}
+        </span>
+        <span class="row">
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class="primary" disabled={busy}>
+            {record === null ? 'Add' : 'Save'}
+          </button>
+        </span>
+      </div>
+    </form>
+  )
+}
+
+/** What is new, and null for what was taken away. */
+export function changed(before: JsonObject, after: JsonObject): JsonObject {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)])
+  return Object.fromEntries(
+    [...names]
+      .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+      .map((name) => [name, after[name] ?? null]),
+  )
+}

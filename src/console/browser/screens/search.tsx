@@ -1,0 +1,111 @@
+/** What was typed or pasted into the search: an id leads to its record, words to screens, tokens and policies. */
+import { useEffect } from 'preact/hooks'
+import { go, href, queryValue } from '../address.ts'
+import { api } from '../api/routes.ts'
+import { Head } from '../parts/frame.tsx'
+import { Show, useLoaded } from '../parts/loaded.tsx'
+import { Empty } from '../parts/table.tsx'
+import { screens } from '../screens.tsx'
+import { may } from '../session.ts'
+
+interface Hit {
+  to: string
+  title: string
+  what: string
+}
+
+const isId = (words: string): boolean => /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(words)
+const since = '30d'
+
+/** The first hit of each place that may be asked; a place that refuses has none. */
+async function hitsOf(asked: readonly Promise<Hit[]>[]): Promise<Hit[]> {
+  const answers = await Promise.allSettled(asked)
+  return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+}
+
+function byId(id: string, signal: AbortSignal): Promise<Hit[]> {
+  const params = { id }
+  return hitsOf([
+    api('GET /v1/tokens/{id}', { params, signal }).then(({ name }) => [
+      { to: href(`/tokens/${id}`), title: name, what: 'Token' },
+    ]),
+    api('GET /v1/policies/{id}', { params, signal }).then(({ name }) => [
+      { to: href(`/policies/${id}`), title: name, what: 'Policy' },
+    ]),
+    api('GET /v1/escalations/{id}', { params, signal }).then((found) => [
+      { to: href('/escalations', { id: found.id, status: 'every' }), title: found.reason_code, what: 'Escalation' },
+    ]),
+    api('GET /v1/events', { query: { since, exchange_id: id, limit: 1 }, signal }).then(({ events }) =>
+      events.map(() => ({ to: href(`/traffic/${id}`), title: id, what: 'Exchange' })),
+    ),
+    byRequest(id, signal),
+  ])
+}
+
+const byRequest = (id: string, signal: AbortSignal): Promise<Hit[]> =>
+  api('GET /v1/events', { query: { since, request_id: id, limit: 1 }, signal }).then(({ events }) =>
+    events.map(({ exchange_id, event_id }) => ({
+      to: href(`/traffic/${exchange_id ?? event_id}`),
+      title: id,
+      what: 'Request',
+    })),
+  )
+
+function byWords(words: string, signal: AbortSignal): Promise<Hit[]> {
+  const fits = (name: string) => name.toLowerCase().includes(words.toLowerCase())
+  const places = screens
+    .filter(
+      ({ menu, title, permission }) => menu !== undefined && fits(title) && (permission === null || may(permission)),
+    )
+    .map(({ path, title }) => ({ to: href(path), title, what: 'Screen' }))
+  return hitsOf([
+    Promise.resolve(places),
+    api('GET /v1/tokens', { query: { limit: 100 }, signal }).then(({ tokens }) =>
+      tokens
+        .filter(({ name, token_prefix }) => fits(name) || words.startsWith(token_prefix))
+        .map(({ id, name }) => ({ to: href(`/tokens/${id}`), title: name, what: 'Token' })),
+    ),
+    api('GET /v1/policies', { query: { limit: 100 }, signal }).then(({ policies }) =>
+      policies
+        .filter(({ name }) => fits(name))
+        .map(({ id, name }) => ({ to: href(`/policies/${id}`), title: name, what: 'Policy' })),
+    ),
+    byRequest(words, signal),
+  ])
+}
+
+export function Search() {
+  const words = (queryValue('q') ?? '').trim()
+  const found = useLoaded(words, (signal) => (isId(words) ? byId(words, signal) : byWords(words, signal)))
+  const only = found.value?.length === 1 && isId(words) ? found.value[0]?.to : undefined
+  useEffect(() => {
+    if (only !== undefined) go(only, { replace: true })
+  }, [only])
+  return (
+    <>
+      <Head title={`Search: ${words}`} />
+      <section class="card">
+        <Show of={found} rows={4}>
+          {(hits) =>
+            hits.length === 0 ? (
+              <Empty title="Nothing found">
+                <p>
+                  Search takes the id of a token, policy, escalation or exchange, a request id of the last 30 days, or
+                  part of the name of one of the newest 100 tokens and policies.
+                </p>
+              </Empty>
+            ) : (
+              <ul class="stack close">
+                {hits.map(({ to, title, what }) => (
+                  <li key={to} class="row">
+                    <span class="tag">{what}</span> <a href={to}>{title}</a>
+                  </li>
+                ))}
+              </ul>
+            )
+          }
+        </Show>
+      </section>
+    </>
+  )
+}

@@ -1,0 +1,92 @@
+/** Who spends what: over time, by model, team or token. */
+import { href, queryValue } from '../address.ts'
+import type { Series, SeriesBy } from '../api/routes.ts'
+import { api } from '../api/routes.ts'
+import { money, number, shortId } from '../formats.ts'
+import { Head } from '../parts/frame.tsx'
+import { useLoaded } from '../parts/loaded.tsx'
+import { Empty, TableCard } from '../parts/table.tsx'
+import { may } from '../session.ts'
+import { drawSpend } from './overview.tsx'
+import { ChartPanel, useSeries } from './series.tsx'
+import { teamName, useTeams } from './team-names.ts'
+
+const dimensions = [
+  ['model', 'Model'],
+  ['team', 'Team'],
+  ['token', 'Token'],
+  ['gateway', 'Gateway'],
+] as const satisfies readonly (readonly [SeriesBy, string])[]
+
+export function Spend() {
+  const by = dimensions.find(([name]) => name === queryValue('by'))?.[0] ?? 'model'
+  const found = useSeries(by)
+  const nameOf = useNames(by)
+  return (
+    <>
+      <Head title="Spend" />
+      <nav class="tabs" aria-label="Spend by">
+        {dimensions.map(([name, title]) => (
+          <a key={name} href={href('/spend', { by: name })} aria-current={name === by ? 'page' : undefined}>
+            {title}
+          </a>
+        ))}
+      </nav>
+      <ChartPanel
+        key={by}
+        title={`Spend by ${by}`}
+        of={found}
+        draw={(series, times) => drawSpend(renamed(series, nameOf), times)}
+        format={money}
+        stacked
+        empty="Nothing was spent in this time."
+      />
+      <TableCard
+        label={`Spend by ${by}`}
+        rows={
+          found.value === undefined && found.refusal !== null
+            ? []
+            : found.value?.totals.toSorted((left, right) => right.cost - left.cost)
+        }
+        keyOf={({ key }) => key ?? ''}
+        linkOf={({ key }) => href('/traffic', filterOf(by, key))}
+        columns={[
+          { title: dimensions.find(([name]) => name === by)?.[1] ?? by, cell: ({ key }) => nameOf(key) },
+          { title: 'Spend', right: true, cell: ({ cost }) => money(cost) },
+          { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
+          { title: 'Tokens in', right: true, from: 'wide', cell: ({ input_tokens }) => number(input_tokens) },
+          { title: 'Tokens out', right: true, from: 'wide', cell: ({ output_tokens }) => number(output_tokens) },
+        ]}
+        empty={
+          <Empty title="Nothing was spent in this time">
+            <p>Spend appears here when requests have been settled. What limits it are budgets, in the catalog.</p>
+          </Empty>
+        }
+      />
+    </>
+  )
+}
+
+const renamed = (series: Series, nameOf: (key: string | null) => string): Series => ({
+  ...series,
+  series: series.series.map((one) => ({ ...one, key: nameOf(one.key) })),
+  totals: series.totals.map((one) => ({ ...one, key: nameOf(one.key) })),
+})
+
+const filterOf = (by: SeriesBy, key: string | null): Record<string, string | null> =>
+  by === 'model' ? { model: key } : by === 'token' ? { token_id: key } : by === 'gateway' ? { gateway_id: key } : {}
+
+function useNames(by: SeriesBy): (key: string | null) => string {
+  const teams = useTeams()
+  const tokens = useLoaded(`names ${by}`, async (signal) => {
+    if (by !== 'token' || !may('tokens:read')) return new Map<string, string>()
+    const page = await api('GET /v1/tokens', { query: { limit: 100 }, signal })
+    return new Map(page.tokens.map(({ id, name }) => [id, name]))
+  })
+  return (key) => {
+    if (key === null) return 'None'
+    if (by === 'team') return teamName(teams, key)
+    if (by === 'token') return tokens.value?.get(key) ?? shortId(key)
+    return by === 'gateway' ? shortId(key) : key
+  }
+}

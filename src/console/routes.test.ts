@@ -1,0 +1,88 @@
+import { expect, test } from 'bun:test'
+import { mount } from '../api/mount.ts'
+import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { silentLog } from '../lib/log.ts'
+import { consoleRoutes } from './routes.ts'
+
+const serve = (consoleUrl: string) =>
+  mount({
+    routes: consoleRoutes({
+      consoleUrl: () => consoleUrl,
+      baseUrl: () => 'http://localhost:7070',
+      gatewayUrl: () => 'http://localhost:7080/"><script>',
+    }),
+    authenticate: () => Promise.reject(new Error('The console needs nobody')),
+    answers: { begin: () => Promise.reject(new Error('Nothing is written')) },
+    clock: systemClock,
+    newId,
+    log: silentLog,
+    baseUrl: 'http://localhost:7070',
+    gatewayUrl: 'http://localhost:7080',
+    gatewayRoutes: [],
+    ready: () => ({ ok: true }),
+    metrics: async () => '',
+  })
+
+const server = serve('http://localhost:7070/console')
+const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+  server.fetch(new Request(`http://localhost:7070${path}`, { headers, method }))
+
+/** The files that the page names. */
+async function filesOf(page: Response): Promise<string[]> {
+  return [...(await page.text()).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path)
+}
+
+test('every address below the path is the page, which lets nothing in that it does not use', async () => {
+  for (const path of ['/console', '/console/', '/console/tokens/an-id', '/console/oauth/authorize?client_id=x']) {
+    const page = await get(path)
+    expect([path, page.status, page.headers.get('content-type')]).toEqual([path, 200, 'text/html; charset=utf-8'])
+    const policy = page.headers.get('content-security-policy') ?? ''
+    expect(policy).toStartWith("default-src 'none';")
+    expect(policy).toContain("frame-ancestors 'none'")
+    expect(policy).not.toMatch(/unsafe|https?:|\*/)
+    expect(page.headers.get('cache-control')).toBe('no-store')
+    expect(page.headers.get('referrer-policy')).toBe('no-referrer')
+    expect(page.headers.get('x-content-type-options')).toBe('nosniff')
+  }
+})
+
+test('the page has no script of its own, and what it is told cannot become one', async () => {
+  const text = await (await get('/console')).text()
+  expect(text.match(/<script/g)).toEqual(['<script'])
+  expect(text).not.toMatch(/<style|style=|\son\w+=/)
+})
+
+test('its files are its own, keep their name as long as their content, and are compressed where that is understood', async () => {
+  const files = await filesOf(await get('/console'))
+  expect(files.length).toBe(3)
+  let compressed = 0
+  for (const path of files) {
+    expect(path).toMatch(/^\/console\/assets\/[a-z]+-\w+\.(js|css|svg)$/)
+    const plain = await get(path)
+    const zipped = await get(path, { 'accept-encoding': 'gzip, br' })
+    expect([path, plain.status, plain.headers.get('content-encoding')]).toEqual([path, 200, null])
+    expect(plain.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+    expect(zipped.headers.get('content-encoding')).toBe('gzip')
+    const bytes = await zipped.bytes()
+    compressed += bytes.byteLength
+    expect(new TextDecoder().decode(Bun.gunzipSync(new Uint8Array(bytes)))).toBe(await plain.text())
+  }
+  console.info(`the console's files are ${(compressed / 1000).toFixed(1)} kB compressed`)
+  expect(compressed).toBeLessThan(150_000)
+})
+
+test('what is no file of it is not there, and nothing is written to it', async () => {
+  expect((await get('/console/assets/main-0.js')).status).toBe(404)
+  expect((await get('/console/assets/..%2Fmain.tsx')).status).toBe(404)
+  expect((await get('/consoles')).status).toBe(404)
+  expect((await get('/console/tokens', {}, 'POST')).status).toBe(405)
+})
+
+test('a console at the root of its origin leaves the addresses of the API alone', async () => {
+  const root = serve('https://console.example.com/')
+  const at = async (path: string) => (await root.fetch(new Request(`http://localhost:7070${path}`))).status
+  expect(await Promise.all(['/', '/tokens', '/v1/nothing', '/.well-known/nothing'].map(at))).toEqual([
+    200, 200, 404, 404,
+  ])
+})

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
+import { api, expectAnswer } from '../client.ts'
+import { openConsole, sharedConsole } from './console.ts'
+
+setDefaultTimeout(60_000)
+
+/** An application that runs on this computer. */
+const application = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('Back at the application') })
+const redirect = `http://127.0.0.1:${application.port}/callback?kept=1`
+const verifier = 'a-verifier-of-more-than-43-characters-which-is-random'
+let clientId: string
+
+beforeAll(async () => {
+  const { gatehouse } = await sharedConsole()
+  const body = { client_name: 'Notebook <b>', redirect_uris: [redirect], scope: 'gateway:invoke tokens:read' }
+  const made = await api(gatehouse, '/v1/oauth/clients', { body })
+  clientId = expectAnswer(made, 201, z.looseObject({ client_id: z.string() })).client_id
+}, 240_000)
+afterAll(() => application.stop(true))
+
+const asked = (changes: Record<string, string> = {}) =>
+  `/oauth/authorize?${new URLSearchParams({
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: redirect,
+    scope: 'gateway:invoke',
+    state: 'a state & <more>',
+    code_challenge: new Bun.CryptoHasher('sha256').update(verifier).digest('base64url'),
+    code_challenge_method: 'S256',
+    ...changes,
+  })}`
+
+test('the page names the application, the host and each scope; an approval gives a code that becomes tokens', async () => {
+  const { gatehouse } = await sharedConsole()
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(asked())
+  await page.getByRole('heading', { name: 'Let Notebook <b> in?' }).waitFor()
+  expect(await page.locator('strong').allTextContents()).toEqual([`127.0.0.1:${application.port}`])
+  expect(await page.locator('main li').count()).toBe(1)
+  expect(await page.getByRole('link').count()).toBe(0)
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await page.waitForURL(/^http:[^?]*\/callback/)
+  const answered = new URL(page.url()).searchParams
+  expect([answered.get('kept'), answered.get('state'), answered.get('iss')]).toEqual([
+    '1',
+    'a state & <more>',
+    gatehouse.baseUrl,
+  ])
+  const body = {
+    grant_type: 'authorization_code',
+    code: answered.get('code'),
+    redirect_uri: redirect,
+    client_id: clientId,
+    code_verifier: verifier,
+  }
+  const given = await api(gatehouse, '/v1/oauth/token', { token: null, body })
+  expect(expectAnswer(given, 200, z.looseObject({ scope: z.string() })).scope).toBe('gateway:invoke')
+})
+
+test('a denial goes back as access_denied, with the state as it came', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(asked())
+  await page.getByRole('button', { name: 'Deny' }).click()
+  await page.waitForURL(/^http:[^?]*\/callback/)
+  const answered = new URL(page.url()).searchParams
+  expect([answered.get('error'), answered.get('state')]).toEqual(['access_denied', 'a state & <more>'])
+})
+
+test('an address that is not registered shows a page and leads nowhere', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(asked({ redirect_uri: 'https://evil.example/' }))
+  await page.getByText('This request cannot be answered').waitFor()
+  expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
+  expect(page.url()).toContain('/console/oauth/authorize')
+})

@@ -1,0 +1,120 @@
+/**
+ * A console in a real browser for tests: one browser and one installation for all of them, started by whoever comes
+ * first. A page fails its test where its policy (CSP) is violated, a script fails or complains, or anything is asked of
+ * another host.
+ */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { z } from 'zod'
+import { launchBrowser } from '../browser.ts'
+import { api, expectAnswer } from '../client.ts'
+import { type Gatehouse, startGatehouse } from '../harness.ts'
+
+export const owner = { email: 'owner@example.com', name: 'Olga Owner', password: 'a long enough secret 1' }
+
+export interface Shared {
+  browser: Browser
+  gatehouse: Gatehouse
+}
+
+/** Test files have modules of their own in one process: what they share hangs on the process itself. */
+const holder: { gatehouseConsole?: Promise<Shared> } & object = globalThis
+
+/** The browser, and an installation whose owner is set up. */
+export function sharedConsole(): Promise<Shared> {
+  holder.gatehouseConsole ??= start()
+  return holder.gatehouseConsole
+}
+
+async function start(): Promise<Shared> {
+  const [browser, gatehouse] = await Promise.all([launchBrowser(), startGatehouse()])
+  const secret = new URL(gatehouse.ready.setup_url ?? '').hash.slice(1)
+  const set = await fetch(`${gatehouse.baseUrl}/v1/auth/setup`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ secret, ...owner }),
+  })
+  if (!set.ok) throw new Error(`The owner could not be set up: ${await set.text()}`)
+  return { browser, gatehouse }
+}
+
+export interface OpenOptions {
+  gatehouse?: Gatehouse
+  /** Null: nobody is signed in. */
+  as?: { email: string; password: string } | null
+  theme?: 'light' | 'dark'
+  width?: number
+}
+
+export interface OpenPage extends AsyncDisposable {
+  page: Page
+  /** Goes to an address below the console's. */
+  to(path: string): Promise<void>
+}
+
+/** A page of its own session; `await using` closes it and fails the test where the page misbehaved. */
+export async function openConsole({
+  as = owner,
+  theme = 'light',
+  width = 1280,
+  ...given
+}: OpenOptions = {}): Promise<OpenPage> {
+  const shared = await sharedConsole()
+  const { baseUrl, ready } = given.gatehouse ?? shared.gatehouse
+  const context = await shared.browser.newContext({
+    colorScheme: theme,
+    viewport: { width, height: 900 },
+    permissions: ['clipboard-read', 'clipboard-write'],
+    reducedMotion: 'reduce',
+    locale: 'en-US',
+  })
+  const page = await context.newPage()
+  page.setDefaultTimeout(8000)
+  const wrong: string[] = []
+  page.on('console', (message) => {
+    // The browser notes each answer of 400 and above by itself: what the API refuses is a test's own business.
+    const ofAnAnswer = /^Failed to load resource: the server responded with a status of 4\d\d/.test(message.text())
+    if (message.type() === 'error' && !ofAnAnswer) wrong.push(message.text())
+  })
+  page.on('pageerror', (error) => wrong.push(String(error)))
+  page.on('request', (request) => {
+    const { origin, protocol } = new URL(request.url())
+    const leaves = origin !== baseUrl && protocol !== 'data:' && !request.isNavigationRequest()
+    if (leaves) wrong.push(`The page asked ${request.url()}`)
+  })
+  if (as !== null) {
+    const { email, password } = as
+    const answer = await context.request.post(`${baseUrl}/v1/auth/login`, { data: { email, password } })
+    if (!answer.ok()) throw new Error(`Sign-in failed: ${await answer.text()}`)
+  }
+  return {
+    page,
+    to: async (path) => {
+      await page.goto(`${ready.console_url}${path}`)
+    },
+    async [Symbol.asyncDispose]() {
+      await context.close()
+      if (wrong.length === 0) return
+      // Said here as well: where the test has failed before, its runner shows neither of the two errors.
+      console.error(wrong.join('\n'))
+      throw new Error('The page misbehaved')
+    },
+  }
+}
+
+/** Keeps a picture in the folder that `GATEHOUSE_SCREENSHOTS` names; without it does nothing. */
+export async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.GATEHOUSE_SCREENSHOTS
+  if (folder === undefined) return
+  mkdirSync(folder, { recursive: true })
+  await page.screenshot({ path: join(folder, `${name}.png`) })
+}
+
+const identified = z.looseObject({ id: z.uuid() })
+
+/** Makes a record over the API, as the administrator. */
+export async function make(path: string, body: object): Promise<z.infer<typeof identified>> {
+  const { gatehouse } = await sharedConsole()
+  return expectAnswer(await api(gatehouse, path, { body }), 201, identified)
+}

@@ -1,0 +1,123 @@
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { chat, createToken } from '../client.ts'
+import { eventually } from '../eventually.ts'
+import { eventsOfRequest } from '../recorded.ts'
+import { make, openConsole, sharedConsole } from './console.ts'
+
+setDefaultTimeout(60_000)
+
+beforeAll(async () => {
+  await sharedConsole()
+  await make('/v1/policies', {
+    name: 'transfers need a person',
+    kind: 'escalate',
+    stages: ['pre_request'],
+    when: 'request.text.contains("wire the money")',
+    config: { reason_code: 'finance.transfer' },
+  })
+}, 240_000)
+
+async function send(text: string, requestId: string): Promise<void> {
+  const { gatehouse } = await sharedConsole()
+  const { token_value } = await createToken(gatehouse)
+  await (await chat(gatehouse, { token: token_value, model: 'simulator/echo', text, requestId })).text()
+  await eventsOfRequest(gatehouse, requestId)
+}
+
+test('a request that waits is decided by the keyboard alone, with a note', async () => {
+  await eventually(async () => {
+    await send('please wire the money', `waits-${crypto.randomUUID()}`)
+    await using opened = await openConsole()
+    await opened.to('/escalations')
+    await opened.page.locator('tr.open').first().waitFor({ timeout: 1000 })
+  })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/escalations')
+  await page.getByRole('region', { name: 'The request' }).or(page.getByLabel('The request')).first().waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('k')
+  await page.keyboard.press('a')
+  await page.getByLabel('Note').fill('agreed with finance')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await page.getByText('Allowed', { exact: true }).first().waitFor()
+  await opened.to('/escalations?status=resolved')
+  await page.getByText('agreed with finance').waitFor()
+})
+
+test('a policy is made from its schema, tried before it is saved, edited, and moved by the arrow keys', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/policies/new')
+  await page.getByRole('link', { name: 'Term filter' }).click()
+  await page.getByLabel('Name').fill('project names')
+  await page.getByLabel('Terms').fill('bluebird\nredbird')
+  await page.getByLabel('Action').selectOption('block')
+  await page
+    .getByLabel('Request', { exact: true })
+    .fill(JSON.stringify({ model: 'simulator/echo', messages: [{ role: 'user', content: 'about bluebird' }] }))
+  await page.getByRole('button', { name: 'Try' }).click()
+  await page.locator('[data-trial=after] [data-verdict=block]').first().waitFor()
+  expect(await page.locator('[data-trial=before] [data-verdict=block]').count()).toBe(0)
+  await page.getByRole('button', { name: 'Make policy' }).click()
+  await page.getByRole('heading', { name: 'project names' }).waitFor()
+  await page.getByLabel('When (optional)').fill('request.text.contains(')
+  await page.locator('.fault').first().waitFor()
+  await page.getByLabel('When (optional)').fill('request.family == "chat"')
+  await page.getByLabel('Monitor').check()
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.locator('.head').getByText('Monitor').waitFor()
+  await page.reload()
+  expect(await page.getByLabel('When (optional)').inputValue()).toBe('request.family == "chat"')
+  expect(await page.getByLabel('Terms').inputValue()).toBe('bluebird\nredbird')
+  await page.getByRole('link', { name: 'Policies' }).first().click()
+  const handle = page.getByRole('button', { name: /^project names, number/ })
+  const before = Number(/number (\d+)/.exec((await handle.getAttribute('aria-label')) ?? '')?.[1])
+  await handle.press('ArrowUp')
+  await page.getByText(`project names is number ${before - 1} now`).waitFor()
+  await page.reload()
+  await page.getByRole('button', { name: `project names, number ${before - 1}:` }).waitFor()
+})
+
+test('a request that was refused is found by its id, and its story says why in the first line', async () => {
+  const requestId = `refused-${crypto.randomUUID()}`
+  const { gatehouse } = await sharedConsole()
+  const { token_value } = await createToken(gatehouse)
+  await (await chat(gatehouse, { token: token_value, model: 'no/such-model', requestId })).text()
+  await eventsOfRequest(gatehouse, requestId)
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/traffic')
+  await page.getByLabel('Verdict').selectOption('deny')
+  await page.getByLabel('Request id').fill(requestId)
+  await page.keyboard.press('Enter')
+  await page.getByText('no/such-model').waitFor()
+  expect(new URL(page.url()).searchParams.get('request_id')).toBe(requestId)
+  await page.locator('tbody a').first().click()
+  expect(await page.locator('.lead').textContent()).toBe('This request was refused: no provider has this model.')
+})
+
+test('a catalog record is made, changed and deleted by a form from its schema', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/catalog?kind=budgets')
+  await page.getByRole('button', { name: 'Add budget' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('the company')
+  await dialog.getByLabel('Max budget').fill('500')
+  await dialog.getByLabel('Window').selectOption('month')
+  await dialog.getByLabel('Kind').selectOption('organization')
+  await dialog.getByRole('button', { name: 'Add' }).click()
+  await page.getByRole('link', { name: 'the company' }).click()
+  await dialog.getByLabel(/^Max budget/).fill('400')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('of $400.00').waitFor()
+  await page.getByRole('link', { name: 'the company' }).click()
+  await dialog.getByRole('button', { name: 'Delete' }).click()
+  await dialog.getByRole('textbox').fill('the company')
+  await dialog.getByRole('button', { name: 'Delete' }).click()
+  await page.getByText('No budgets yet').waitFor()
+})

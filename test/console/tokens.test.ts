@@ -1,0 +1,132 @@
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { chat, createToken } from '../client.ts'
+import { openConsole, sharedConsole } from './console.ts'
+
+setDefaultTimeout(60_000)
+beforeAll(async () => {
+  await sharedConsole()
+}, 240_000)
+
+const shownSecret = async (page: Page): Promise<string> => (await page.locator('[data-secret]').textContent()) ?? ''
+
+async function statusOf(token: string): Promise<number> {
+  const { gatehouse } = await sharedConsole()
+  const answer = await chat(gatehouse, { token, model: 'simulator/echo' })
+  await answer.text()
+  return answer.status
+}
+
+test('a role comes first, the secret is shown once and copied, and the gateway takes it', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens')
+  await page.getByRole('link', { name: 'New token' }).click()
+  expect(await page.getByLabel('Name').count()).toBe(0)
+  await page.getByLabel('Member').check()
+  await page.getByLabel('Name').fill('made in the console')
+  await page.getByRole('button', { name: 'Make token' }).click()
+  const secret = await shownSecret(page)
+  expect(secret).toMatch(/^gth_\w{36}$/)
+  await page.getByRole('button', { name: 'Copy', exact: true }).click()
+  await page.getByText('Token copied').waitFor()
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(secret)
+  expect(await page.locator('pre').textContent()).toContain(`Bearer ${secret}`)
+  expect(page.url()).not.toContain(secret)
+  expect(await statusOf(secret)).toBe(200)
+  await page.getByRole('link', { name: 'I have kept it' }).click()
+  await page.getByRole('heading', { name: 'made in the console' }).waitFor()
+  expect(await page.content()).not.toContain(secret)
+})
+
+test('what the API refuses is said at the field', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens/new')
+  await page.getByLabel('Member').check()
+  await page.getByLabel('Name').fill('without limits')
+  await page.getByLabel('Disposable').check()
+  await page.getByRole('button', { name: 'Make token' }).click()
+  expect(await page.getByRole('alert').textContent()).toContain('max_requests')
+  await page.getByLabel('Requests', { exact: true }).fill('5')
+  await page.getByRole('button', { name: 'Make token' }).click()
+  expect(await shownSecret(page)).toStartWith('gth_')
+})
+
+test('a revocation is confirmed by name, says how far it has reached, and holds', async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'to be revoked' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(`/tokens/${token.id}`)
+  await page.getByRole('button', { name: 'Revoke', exact: true }).click()
+  const dialog = page.getByRole('dialog')
+  expect(await dialog.getByRole('button', { name: 'Revoke' }).isDisabled()).toBe(true)
+  await dialog.getByRole('textbox').fill('to be revoked')
+  await dialog.getByRole('button', { name: 'Revoke' }).click()
+  await page.getByText('1 of 1 gateway acknowledged').waitFor()
+  expect(await statusOf(token.token_value)).toBe(401)
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByText('Revoked', { exact: true }).waitFor()
+})
+
+test('an emergency asks for an explanation first and leads to its proof', async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'leaked' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(`/tokens/${token.id}`)
+  await page.getByRole('button', { name: 'Emergency revoke' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Type leaked to confirm').fill('leaked')
+  expect(await dialog.getByRole('button', { name: 'Revoke now' }).isDisabled()).toBe(true)
+  await dialog.getByLabel('What happened?').fill('It was in a public repository')
+  await dialog.getByRole('button', { name: 'Revoke now' }).click()
+  await page.getByRole('heading', { name: 'Revoked in emergency' }).waitFor()
+  expect(await statusOf(token.token_value)).toBe(401)
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByText('It was in a public repository').waitFor()
+})
+
+test('a rotation shows the new secret, and the old one stops', async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'to be rotated' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(`/tokens/${token.id}`)
+  await page.getByRole('button', { name: 'Rotate' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
+  const secret = await shownSecret(page)
+  expect([await statusOf(secret), await statusOf(token.token_value)]).toEqual([200, 401])
+})
+
+test('a clone shows what its source has, may only shrink, and says at which field it would not', async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'a source', max_requests: 10 })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(`/tokens/${token.id}`)
+  await page.getByRole('button', { name: 'Clone' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('The source has 10').waitFor()
+  await dialog.getByLabel('Requests, fewer').fill('11')
+  await dialog.getByRole('button', { name: 'Clone' }).click()
+  await dialog.locator('.fault').waitFor()
+  await dialog.getByLabel('Requests, fewer').fill('2')
+  await dialog.getByRole('button', { name: 'Clone' }).click()
+  expect(await statusOf(await shownSecret(page))).toBe(200)
+})
+
+test('filters stand in the address and are there again after a reload', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens')
+  await page.getByLabel('Purpose').selectOption('gateway_runtime')
+  await page.getByText('local gateway').waitFor()
+  expect(new URL(page.url()).search).toBe('?purpose=gateway_runtime')
+  await page.reload()
+  await page.getByText('local gateway').waitFor()
+  expect(await page.getByText('administrator').count()).toBe(0)
+  await page.getByRole('button', { name: 'Clear purpose' }).click()
+  await page.getByText('administrator').waitFor()
+})
