@@ -54,6 +54,7 @@ export const settingsSchema = z.strictObject({
     .string()
     .optional()
     .describe('32 bytes in base64 that seal provider keys (a secret); default: a file in data'),
+  event_retention_days: whole(1, 36_500).default(90).describe('How long events are kept'),
   session_idle_seconds: whole(60, 30 * 86_400)
     .default(12 * 3600)
     .describe("How long a person's session lives unused"),
@@ -118,6 +119,12 @@ export const settingsSchema = z.strictObject({
   outbox_keep_hours: whole(0, 24 * 30)
     .default(24)
     .describe('How long acknowledged segments are kept'),
+  export_keep_hours: whole(1, 24 * 30)
+    .default(24)
+    .describe('How long the file of an export made in the background is kept'),
+  export_limit_bytes: whole(mebibyte, 1024 * 1024 * mebibyte)
+    .default(4096 * mebibyte)
+    .describe('The most that the files of exports may take together'),
   log_level: z
     .enum(['error', 'warn', 'info', 'debug'])
     .default('info')

@@ -11,7 +11,9 @@ import type { Settings } from '../config.ts'
 import { settleQueue } from '../escalations/arrivals.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { createRecorder } from '../events/change.ts'
+import { createExportRunner } from '../events/export-runner.ts'
 import type { Recorder } from '../events/recorder.ts'
+import { removeOldRollups } from '../events/rollup-retention.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { createFleet } from '../fleet/control.ts'
 import { gatewayRouteDescriptions } from '../gateway/routes.ts'
@@ -125,12 +127,18 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
   })
   const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
   const shared = {
-    ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes },
+    ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes, log },
     depletion: depletionView(ledger, (accounts) => lanes.usage.authority.callBack(accounts)),
     alerts: alertThresholds(settings),
   }
   const installation = await firstStart(shared)
-  return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger), settings }
+  const exports = createExportRunner({
+    ...shared,
+    settings,
+    directory: join(directory, 'exports'),
+    address: () => addresses.base,
+  })
+  return { shared, lanes, addresses, installation, exports, lastUse: createLastUse(ledger), settings }
 }
 
 type Parts = Awaited<ReturnType<typeof wire>>
@@ -139,7 +147,7 @@ function serve(
   { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
   parts: Parts,
 ): { drain(): Promise<void> } {
-  const { shared, lanes, addresses, lastUse } = parts
+  const { shared, lanes, addresses, exports, lastUse } = parts
   const { state, ledger } = shared
   const metrics = createControlPlaneMetrics()
   const callers = new WeakMap<Request, string>()
@@ -172,7 +180,7 @@ function serve(
       ...limitRoutes(shared),
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
       ...priceRoutes(shared),
-      ...eventRoutes({ ledger, clock }),
+      ...eventRoutes({ ...shared, exports }),
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
       ...usageRoutes({ ...shared, freed: (accounts) => lanes.usage.authority.changed(accounts) }),
@@ -197,6 +205,7 @@ function serve(
     async drain() {
       draining = true
       clearInterval(timer)
+      await exports.stop()
       await lanes.close()
       await stopWithin(server, settings.drain_seconds)
       await housekeep(parts, log)
@@ -238,12 +247,15 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lanes, lastUse, settings }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lanes, exports, lastUse, settings }: Parts, log: Log): Promise<void> {
+  const retention = settings.event_retention_days * 86_400_000
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
+    ['exports', () => exports.tend()],
+    ['sums for charts', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
   ] as const) {
     try {

@@ -2,7 +2,7 @@
  * The `ledger` database as code sees it: people, records, sessions, events; never replicated. The migrations make the
  * tables; a test holds these definitions against them. Times are milliseconds since the epoch, money integer nano-units.
  */
-import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
 export const organizations = sqliteTable('organizations', {
   id: text('id').primaryKey(),
@@ -327,3 +327,25 @@ export const eventRollups = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.kind, table.step, table.scope, table.at, table.key, table.verdict] })],
 )
+
+export const exportJobs = sqliteTable('export_jobs', {
+  id: text('id').primaryKey(),
+  state: text('state').notNull(),
+  format: text('format').notNull(),
+  since: integer('since').notNull(),
+  until: integer('until'),
+  sees: text('sees').notNull(),
+  lastPosition: integer('last_position').notNull(),
+  createdBy: text('created_by').notNull(),
+  teamId: text('team_id'),
+  createdAt: integer('created_at').notNull(),
+  owner: text('owner'),
+  ownerAddress: text('owner_address'),
+  beatAt: integer('beat_at'),
+  progress: real('progress').notNull().default(0),
+  events: integer('events').notNull().default(0),
+  bytes: integer('bytes').notNull().default(0),
+  error: text('error'),
+  finishedAt: integer('finished_at'),
+  expiresAt: integer('expires_at'),
+})
