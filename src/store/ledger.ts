@@ -1,6 +1,7 @@
 /**
  * The `ledger` database as code sees it: people, records, sessions, events; never replicated. The migrations make the
  * tables; a test holds these definitions against them. Times are milliseconds since the epoch, money integer nano-units.
+ * It is longer than most files, so that every table of the ledger is in one place.
  */
 import { integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
