@@ -125,6 +125,17 @@ export const settingsSchema = z.strictObject({
   export_limit_bytes: whole(mebibyte, 1024 * 1024 * mebibyte)
     .default(4096 * mebibyte)
     .describe('The most that the files of exports may take together'),
+  otlp_endpoint: httpUrl
+    .optional()
+    .describe('The collector that traces are sent to by OTLP over HTTP; default: none, and nothing is traced'),
+  otlp_headers: z
+    .string()
+    .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, 'Write NAME=VALUE, more of them with commas between')
+    .optional()
+    .describe('What its requests carry, as NAME=VALUE,NAME=VALUE (a secret)'),
+  trace_sample_percent: whole(0, 100)
+    .default(100)
+    .describe('How many of the requests that bring no traceparent are traced; others go by theirs'),
   log_level: z
     .enum(['error', 'warn', 'info', 'debug'])
     .default('info')
@@ -136,7 +147,11 @@ export type SettingName = keyof Settings
 export type SettingOrigin = 'default' | 'file' | 'environment' | 'flag'
 
 /** Settings whose value is never shown, not even by `config explain`. */
-export const secretSettings: ReadonlySet<SettingName> = new Set<SettingName>(['api_token', 'master_key'])
+export const secretSettings: ReadonlySet<SettingName> = new Set<SettingName>([
+  'api_token',
+  'master_key',
+  'otlp_headers',
+])
 
 export const isSettingName = (name: string): name is SettingName => Object.hasOwn(settingsSchema.shape, name)
 

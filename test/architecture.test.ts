@@ -47,7 +47,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'lib',
     'telemetry',
   ],
-  telemetry: ['events', 'lib'],
+  telemetry: ['events', 'version.ts', 'lib'],
   cli: ['config.ts', 'failure.ts', 'version.ts', 'lib'],
 }
 

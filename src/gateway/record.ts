@@ -8,6 +8,7 @@ import { timestamp } from '../lib/clock.ts'
 import { decisionEvents, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
+import { traceExchange } from './trace-exchange.ts'
 import { keepGrant, settleGrant } from './use-grant.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
@@ -20,10 +21,12 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
   const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
   events.push(...decisionEvents(exchange, gateway, frame))
-  events.push(settledEvent(exchange, gateway, outcome))
+  const settled = settledEvent(exchange, gateway, outcome)
+  events.push(settled)
   const { journal } = gateway.lane
   exchange.settled = exchange.opened ? journal.close(exchange.id, events) : journal.refuse(events)
   gateway.meter.finished(exchange, outcome, gateway.clock.monotonic())
+  traceExchange(exchange, gateway, outcome, settled.event_cost_attribution)
   return exchange.settled
 }
 
@@ -81,7 +84,20 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     ...(exchange.maxOutputTokens === null ? {} : { max_output_tokens: exchange.maxOutputTokens }),
   }
   if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
+  const metadata = trustedMetadata(exchange)
+  if (metadata !== null) event.metadata = metadata
   return event
+}
+
+/** The caller's own metadata, where its token is trusted with it (contract section 3); as much as providers take. */
+function trustedMetadata({ token, parsed }: Exchange): Record<string, string> | null {
+  const given = token?.metadataTrust === 'caller' ? parsed?.metadata : null
+  if (typeof given !== 'object' || given === null) return null
+  const texts = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  if (texts.length === 0) return null
+  return Object.fromEntries(
+    texts.slice(0, 16).map(([name, text]) => [name.slice(0, 64).toWellFormed(), text.slice(0, 512).toWellFormed()]),
+  )
 }
 
 function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): Event {
@@ -115,6 +131,7 @@ const baseEvent = (
   config_version: lane.view.version,
   event_attribution: attribution(exchange, lane.standing.gatewayId),
   exchange_id: exchange.id,
+  ...(exchange.trace === null ? {} : { trace_id: exchange.trace.traceId }),
 })
 
 function attribution({ token, sessionId }: Exchange, gatewayId: string): Attribution {

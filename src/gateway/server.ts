@@ -15,6 +15,7 @@ import type { Log } from '../lib/log.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { simulator } from '../providers/simulator.ts'
+import { noTracer, type Tracer } from '../telemetry/tracer.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import type { Rates } from '../usage/rate-lane.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
@@ -49,6 +50,8 @@ export interface GatewayOptions {
   clock: Clock
   newId: NewId
   log: Log
+  /** Where spans go; nowhere where it is left out. */
+  tracer?: Tracer
   documents: { openapi(): Promise<unknown> }
 }
 
@@ -84,7 +87,7 @@ const discovery: GovernedRoute = {
 const closeGraceMilliseconds = 2500
 
 export function createGateway(options: GatewayOptions): GatewayServer {
-  const { lane, settings, fetch, clock, newId, log, documents } = options
+  const { lane, settings, fetch, clock, newId, log, documents, tracer = noTracer } = options
   const meter = createMeter()
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
@@ -96,6 +99,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     newId,
     log,
     meter,
+    tracer,
     running,
     circuits: new Circuits(settings),
     draining: false,
