@@ -2,7 +2,17 @@
 import { command, type Group, type Leaf } from './command.ts'
 import { rateFlags, readRates, valuesOf } from './limit.ts'
 import { recordFlags, sendRecord } from './record.ts'
-import { deleteOf, getOf, idArgument, listOf, type Resource, recordPath, requireChange } from './resource.ts'
+import {
+  clearedFields,
+  clearFlag,
+  deleteOf,
+  getOf,
+  idArgument,
+  listOf,
+  type Resource,
+  recordPath,
+  requireChange,
+} from './resource.ts'
 import type { Terminal } from './terminal.ts'
 
 const policies: Resource = {
@@ -23,6 +33,7 @@ export const accessPolicy = (terminal: Terminal): Group => ({
   },
 })
 
+const clearable = ['requests_per_minute', 'tokens_per_minute', 'models', 'providers']
 const repeatable = ['model', 'provider'] as const
 const useFlags = {
   ...rateFlags,
@@ -54,11 +65,12 @@ const update = (terminal: Terminal): Leaf =>
       ...idArgument,
       name: { type: 'string', description: 'What it is called' },
       ...useFlags,
+      ...clearFlag,
       ...recordFlags,
     },
-    repeatable,
+    repeatable: [...repeatable, 'clear'],
     async run(flags) {
-      const body = { name: flags.name, ...readRates(flags), ...usesOf(flags) }
+      const body = { name: flags.name, ...readRates(flags), ...usesOf(flags), ...clearedFields(flags.clear, clearable) }
       requireChange(body)
       await sendRecord({ method: 'PATCH', path: recordPath(policies, flags.id), body }, flags, terminal)
     },

@@ -6,6 +6,8 @@
  * data directory and opens, and (2) libSQL's two loaders are rewritten to take what was opened there. A rewrite that no
  * longer fits libSQL's text stops the build.
  *
+ * The console's browser app is bundled first (`src/console/bundle.ts`) and goes in as text.
+ *
  * Bytecode goes in beside the text, so that no start compiles what the build could: a command starts in a third of the
  * time. Identifiers are kept, so that stacks stay readable. An addon for another platform than this one is fetched
  * through `bun install` into a temp directory, at the version of the lock file.
@@ -15,6 +17,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { BunPlugin } from 'bun'
+import { bundleConsole, type ConsoleAsset } from '../src/console/bundle.ts'
 
 interface Target {
   bun: Bun.Build.CompileTarget
@@ -71,6 +74,19 @@ function embedAddon(addonFile: string): BunPlugin {
   }
 }
 
+/** Carries the console's files, made once here, in place of what makes them from source. */
+function embedConsole(assets: readonly ConsoleAsset[]): BunPlugin {
+  return {
+    name: 'embed the console',
+    setup(build) {
+      build.onLoad({ filter: /\/src\/console\/assets\.ts$/ }, () => ({
+        loader: 'ts',
+        contents: `const assets = ${JSON.stringify(assets)}\nexport const consoleAssets = async () => assets\n`,
+      }))
+    },
+  }
+}
+
 /** The version of libSQL that the lock file pins; its addons have the same. */
 async function libsqlVersion(): Promise<string> {
   const { version }: { version?: unknown } = await Bun.file(join(root, 'node_modules/libsql/package.json')).json()
@@ -113,7 +129,7 @@ async function build(targetName: string, outfile: string): Promise<void> {
       bytecode: true,
       format: 'esm',
       compile: { target: target.bun, outfile, autoloadDotenv: false, autoloadBunfig: false },
-      plugins: [embedAddon(addon.file)],
+      plugins: [embedAddon(addon.file), embedConsole(await bundleConsole())],
     })
     if (!success) throw new BuildError(logs.join('\n'))
   } finally {

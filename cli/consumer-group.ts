@@ -2,7 +2,17 @@
 import { command, type Group, type Leaf } from './command.ts'
 import { rateFlags, readRates, valuesOf } from './limit.ts'
 import { recordFlags, sendRecord } from './record.ts'
-import { deleteOf, getOf, idArgument, listOf, type Resource, recordPath, requireChange } from './resource.ts'
+import {
+  clearedFields,
+  clearFlag,
+  deleteOf,
+  getOf,
+  idArgument,
+  listOf,
+  type Resource,
+  recordPath,
+  requireChange,
+} from './resource.ts'
 import type { Terminal } from './terminal.ts'
 
 const groups: Resource = {
@@ -23,6 +33,7 @@ export const consumerGroup = (terminal: Terminal): Group => ({
   },
 })
 
+const clearable = ['requests_per_minute', 'tokens_per_minute']
 const repeatable = ['team-id', 'user-id', 'token-id'] as const
 const memberFlags = {
   'team-id': { type: 'string', description: 'A team in it; repeatable', valueHint: 'UUID' },
@@ -63,11 +74,13 @@ const update = (terminal: Terminal): Leaf =>
       name: { type: 'string', description: 'What it is called' },
       ...rateFlags,
       ...memberFlags,
+      ...clearFlag,
       ...recordFlags,
     },
-    repeatable,
+    repeatable: [...repeatable, 'clear'],
     async run(flags) {
-      const body = { name: flags.name, ...readRates(flags), members: membersOf(flags) }
+      const cleared = clearedFields(flags.clear, clearable)
+      const body = { name: flags.name, ...readRates(flags), members: membersOf(flags), ...cleared }
       requireChange(body)
       await sendRecord({ method: 'PATCH', path: recordPath(groups, flags.id), body }, flags, terminal)
     },

@@ -10,7 +10,11 @@ import type { Terminal } from './terminal.ts'
 
 export const events = (terminal: Terminal): Group => ({
   about: 'Read what was decided',
-  commands: { tail: async () => tail(terminal), export: async () => exportEvents(terminal) },
+  commands: {
+    tail: async () => tail(terminal),
+    export: async () => exportEvents(terminal),
+    verify: async () => (await import('./verify.ts')).verify(terminal),
+  },
 })
 
 const sinceFlag = {

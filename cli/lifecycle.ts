@@ -18,6 +18,8 @@ export interface Serving {
   ready: Promise<ChildMessage>
   /** Called once what became ready has been announced to whom it is for. */
   announced?(): Promise<void>
+  /** Resolves, with why, where the process has to end though nobody told it to. */
+  over?: Promise<Failure>
   drain(): Promise<void>
 }
 
@@ -47,7 +49,8 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   let serving: Serving
   try {
     serving = await start(supervised ? tellSupervisor : async () => undefined)
-    const message = await Promise.race([serving.ready, stopped.then(() => null)])
+    const over = serving.over?.then((failure) => Promise.reject(failure)) ?? new Promise<never>(() => undefined)
+    const message = await Promise.race([serving.ready, stopped.then(() => null), over])
     if (message !== null && supervised) {
       process.on('message', (said) => {
         if (said === announcedMessage) void serving.announced?.()
@@ -57,6 +60,7 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
       await announce(message)
       await serving.announced?.()
     }
+    await Promise.race([stopped, over])
   } catch (thrown) {
     const failure = startFailure(thrown, settings, listen)
     if (!supervised) throw failure
@@ -65,7 +69,6 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
     await tellSupervisor(failedMessage(failure))
     process.exit(1)
   }
-  await stopped
   await Promise.race([serving.drain(), Bun.sleep(settings.drain_seconds * 1000 + recordingMilliseconds)])
   process.exit(0)
 }

@@ -54,6 +54,16 @@ test('a change names at least one field, and a deletion asks for --yes', async (
   ])
 })
 
+test('what a limit has may be taken from it again', async () => {
+  await run(accessPolicy, 'update', 'p1', '--clear', 'models', '--clear', 'tokens-per-minute')
+  await run(consumerGroup, 'update', 'g1', '--clear', 'requests-per-minute')
+  expect(requests.map(({ body }) => body)).toEqual([
+    { models: null, tokens_per_minute: null },
+    { requests_per_minute: null },
+  ])
+  await expect(run(consumerGroup, 'update', 'g1', '--clear', 'members')).rejects.toThrow('--clear takes one of')
+})
+
 test('a consumer group has rates and members, an access policy rates, models and providers', async () => {
   const rates = ['--requests-per-minute', '5', '--tokens-per-minute', '900']
   await run(consumerGroup, 'create', '--name', 'g', ...rates, '--user-id', 'u1', '--user-id', 'u2')

@@ -27,6 +27,8 @@ export const commands = (terminal: Terminal): Group => ({
     usage: async () => (await import('./usage.ts')).usage(terminal),
     events: async () => (await import('./events.ts')).events(terminal),
     config: async () => (await import('./explain.ts')).config(terminal),
+    install: async () => (await import('./install.ts')).install(terminal),
+    completion: async () => (await import('./completion.ts')).completion(terminal, () => commands(terminal)),
     openapi: async () => (await import('./openapi.ts')).openapi(terminal),
     version: async () => (await import('./show-version.ts')).showVersion(terminal),
   },

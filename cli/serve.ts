@@ -77,14 +77,18 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
   command({
     about: 'Serve the gateway only',
     args: settingFlags(['control_plane_listen', 'base_url', 'console_url']),
-    hidden: { 'state-file': { type: 'string' } },
+    hidden: {
+      'state-file': { type: 'string' },
+      // The processes that this one starts itself again as.
+      supervised: { type: 'boolean' },
+      replicator: { type: 'boolean' },
+    },
     async run(values) {
+      if (values.replicator) await (await import('../src/app/replicator.ts')).serveReplicator()
       const { settings } = readSettings(values, terminal.environment)
-      const stateFile = values['state-file']
-      if (typeof stateFile !== 'string') {
-        throw new Failure('usage', {
-          message: `A gateway on its own needs the replicator, which this version does not have: use ${terminal.name} up`,
-        })
+      const stateFile = typeof values['state-file'] === 'string' ? values['state-file'] : null
+      if (stateFile === null && !values.supervised) {
+        await (await import('./sidecar.ts')).superviseGateway(settings, terminal)
       }
       const log = createLog({ level: settings.log_level, fields: { process: 'gateway' }, destination: 'stdout' })
       await serveUntilStopped({
@@ -93,9 +97,11 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
         listen: 'gateway_listen',
         async start() {
           const { gateway } = await import('../src/app/gateway.ts')
-          const server = await gateway({ settings, stateFile, clock: systemClock, newId, log })
+          const { self } = await import('./up.ts')
+          const replicator = [...self(), 'gateway', '--replicator']
+          const server = await gateway({ settings, stateFile, replicator, clock: systemClock, newId, log })
           const ready = server.ready().then(() => ({ ready: 'gateway', url: server.url }) as const)
-          return { ready, drain: () => server.drain() }
+          return { ready, over: server.over, drain: () => server.drain() }
         },
         announce: () => terminal.write(`The gateway is ready at ${settings.gateway_listen}\n`),
       })

@@ -25,6 +25,7 @@ const hopeless: ReadonlySet<string> = new Set<FailureCode>([
   'invalid_parameter',
   'unknown_parameter',
   'usage',
+  'lane_fenced',
 ])
 
 export interface ChildOptions {
@@ -36,6 +37,8 @@ export interface ChildOptions {
   log: Log
   /** Told of all that it says once it is ready, also after a restart. */
   onMessage?(message: ReadyMessage): void
+  /** Told where it was ready and ended with an error that a repeat would only meet again: it is not started again. */
+  onOver?(failure: Failure): void
 }
 
 export type ReadyMessage = Exclude<ChildMessage, { ready: false }>
@@ -74,6 +77,7 @@ export function keepRunning(options: ChildOptions): Child {
       current = run
       const { readyFor, failure, exit } = await run.ended
       if (stopped) return
+      if (wasReady && failure && hopeless.has(failure.code) && options.onOver) return options.onOver(failure)
       if (!wasReady && (starts >= startsBeforeGivingUp || (failure && hopeless.has(failure.code)))) {
         const message = `The ${options.name} ended with ${exit} before it was ready, ${starts} times`
         ready.reject(failure ?? new Failure('process_failed', { message }))

@@ -46,7 +46,7 @@ export const up = (terminal: Terminal): Leaf =>
   })
 
 /** Takes the lock for as long as this process lives. */
-function holdDirectory(data: string): void {
+export function holdDirectory(data: string): void {
   let lock: ReturnType<typeof lockDirectory>
   try {
     lock = lockDirectory(resolve(data))
@@ -54,7 +54,9 @@ function holdDirectory(data: string): void {
     throw dataFailure(error, data)
   }
   if (lock === null) {
-    throw new Failure('already_running', { message: `Another "up" is running on the data directory ${resolve(data)}` })
+    throw new Failure('already_running', {
+      message: `Another process is running on the data directory ${resolve(data)}`,
+    })
   }
 }
 
@@ -73,7 +75,7 @@ function settle(loaded: Settings): Settings {
   }
 }
 
-function reserve(settings: Settings, listen: 'control_plane_listen' | 'gateway_listen') {
+export function reserve(settings: Settings, listen: 'control_plane_listen' | 'gateway_listen') {
   try {
     return reserveAddress(settings[listen])
   } catch (error) {
@@ -81,7 +83,7 @@ function reserve(settings: Settings, listen: 'control_plane_listen' | 'gateway_l
   }
 }
 
-interface StopRequest {
+export interface StopRequest {
   asked: Promise<void>
   wasAsked(): boolean
 }
@@ -90,7 +92,7 @@ interface StopRequest {
  * The first signal asks for a drain, a second one ends the children at once. Whoever signals the whole process group
  * ends the children too: none of them comes back.
  */
-function stopRequest(children: readonly Child[]): StopRequest {
+export function stopRequest(children: readonly Child[]): StopRequest {
   const { promise, resolve: ask } = Promise.withResolvers<void>()
   let wasAsked = false
   const onSignal = stopSignal(
@@ -156,17 +158,20 @@ async function start(
   }
 }
 
-const gatewayEnvironment = (own: Omit<Settings, 'api_url' | 'api_token'>, runtimeToken: string): Environment => ({
+const gatewayEnvironment = (own: Omit<Settings, 'api_url' | 'api_token'>, runtimeToken: string): Environment =>
+  gatewayProcessEnvironment({ ...own, api_url: localUrl(own.control_plane_listen), api_token: runtimeToken })
+
+/** What a gateway is started with: every setting, and nothing else of ours. */
+export const gatewayProcessEnvironment = (settings: Settings): Environment => ({
   ...withoutSecrets(withoutServiceVariables()),
-  ...settingsEnvironment({ ...own, master_key: undefined }),
+  ...settingsEnvironment({ ...settings, master_key: undefined }),
   // Bun lets 256 calls to providers run at once unless told otherwise before it starts; the rest would hang.
   BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
-  SERVICE_API_URL: localUrl(own.control_plane_listen),
-  SERVICE_API_TOKEN: runtimeToken,
 })
 
 /** The command line of this executable, also where it runs from source. */
-const self = (): string[] => (Bun.main.startsWith('/$bunfs/') ? [process.execPath] : [process.execPath, Bun.main])
+export const self = (): string[] =>
+  Bun.main.startsWith('/$bunfs/') ? [process.execPath] : [process.execPath, Bun.main]
 
 type Environment = Record<string, string | undefined>
 

@@ -1,4 +1,4 @@
-/** `usage accounts|lanes|release|reopen`. */
+/** `usage accounts|lanes|release|reopen|resume`. */
 import { Failure } from '../src/failure.ts'
 import { command, type Group, type Leaf } from './command.ts'
 import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from './record.ts'
@@ -11,6 +11,7 @@ export const usage = (terminal: Terminal): Group => ({
     lanes: async () => lanes(terminal),
     release: async () => release(terminal),
     reopen: async () => reopen(terminal),
+    resume: async () => resume(terminal),
   },
 })
 
@@ -37,7 +38,12 @@ const lanes = (terminal: Terminal): Leaf =>
     async run(flags) {
       const { json } = flags
       const page = await connect(flags, terminal).json({ path: '/v1/usage/lanes', query: pageQuery(flags) }, pageSchema)
-      await showPage(page, { of: 'lanes', fields: ['lane', 'last_beat_at', 'lost_at', 'released_at'], json, terminal })
+      await showPage(page, {
+        of: 'lanes',
+        fields: ['lane', 'last_beat_at', 'lost_at', 'released_at', 'awaited'],
+        json,
+        terminal,
+      })
     },
   })
 
@@ -66,5 +72,20 @@ const reopen = (terminal: Terminal): Leaf =>
     },
     async run(flags) {
       await sendRecord({ method: 'POST', path: '/v1/usage/reopen', body: { account: flags.account } }, flags, terminal)
+    },
+  })
+
+const resume = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Grant again from a restored ledger, without waiting for lanes that have not said what they hold',
+    args: {
+      yes: { type: 'boolean', description: 'Really: what those lanes hold may then be spent twice' },
+      ...recordFlags,
+    },
+    async run(flags) {
+      if (!flags.yes) {
+        throw new Failure('usage', { message: 'Limits may be passed if those lanes come back: repeat it with --yes' })
+      }
+      await sendRecord({ method: 'POST', path: '/v1/usage/resume', body: {} }, flags, terminal)
     },
   })

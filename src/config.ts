@@ -26,6 +26,14 @@ const origin = httpUrl
   .refine((text) => !/[?#]/.test(text), 'An origin has no query or fragment')
   .transform((text) => parseUrl(text)?.origin ?? text)
 
+const databaseUrl = z
+  .string()
+  .refine((text) => /^(libsql|https?):$/.test(parseUrl(text)?.protocol ?? ''), {
+    error: 'Write an address that begins with libsql://, https:// or http://',
+    abort: true,
+  })
+  .refine((text) => !/[?#@]/.test(text), 'Leave credentials and parameters out: the token is a setting of its own')
+
 /** A whole number, as a file writes it or as text; what JavaScript would make of other values is not accepted. */
 const whole = (minimum: number, maximum: number) => {
   const error = `Write a whole number from ${minimum} to ${maximum}`
@@ -37,6 +45,17 @@ const whole = (minimum: number, maximum: number) => {
     .union([z.number(), digits], { error })
     .refine((value) => Number.isInteger(value) && value >= minimum && value <= maximum, error)
 }
+
+/** What a person may delegate to an application (contract section 5). */
+export const delegableScopes = [
+  'gateway:invoke',
+  'mcp:invoke',
+  'tokens:read',
+  'events:read',
+  'events:export',
+  'escalations:read',
+] as const
+const isDelegable = (text: string): boolean => delegableScopes.some((scope) => scope === text)
 
 const mebibyte = 1024 * 1024
 
@@ -54,13 +73,49 @@ export const settingsSchema = z.strictObject({
     .string()
     .optional()
     .describe('32 bytes in base64 that seal provider keys (a secret); default: a file in data'),
+  checkpoint_key_file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('The private key, in PEM, that signs where events stand; default: a file in data, made at first start'),
   event_retention_days: whole(1, 36_500).default(90).describe('How long events are kept'),
+  state_url: databaseUrl
+    .optional()
+    .describe('The state database of a libSQL server; default: a file in data. It goes with ledger_url and master_key'),
+  state_token: z.string().optional().describe('What the control plane writes the state with (a secret)'),
+  ledger_url: databaseUrl.optional().describe('The ledger database of a libSQL server'),
+  ledger_token: z.string().optional().describe('What the control plane writes the ledger with (a secret)'),
+  state_signing_key_file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Ed25519 private key (PEM) that the state's server trusts: signs gateways' read-only credentials"),
+  state_read_token: z
+    .string()
+    .optional()
+    .describe('Without that key: what every gateway reads the state with (a secret)'),
+  peer_url: origin
+    .optional()
+    .describe('Where other control planes reach this one; default: base_url if set, else where it listens'),
   session_idle_seconds: whole(60, 30 * 86_400)
     .default(12 * 3600)
     .describe("How long a person's session lives unused"),
   session_lifetime_seconds: whole(60, 365 * 86_400)
     .default(7 * 86_400)
     .describe("How long a person's session lives at most"),
+  oauth_scopes: z
+    .string()
+    .refine((text) => text.split(' ').every(isDelegable), `Name scopes of ${delegableScopes.join(', ')}`)
+    .default(delegableScopes.join(' '))
+    .describe('The OAuth scopes that are active, separated by spaces; applications are given no other'),
+  oauth_code_seconds: whole(10, 600).default(60).describe('How long an authorization code may be exchanged'),
+  oauth_access_seconds: whole(60, 86_400).default(3600).describe('How long an OAuth access token lives'),
+  oauth_refresh_idle_seconds: whole(60, 365 * 86_400)
+    .default(30 * 86_400)
+    .describe('How long an OAuth refresh token lives unused'),
+  oauth_refresh_lifetime_seconds: whole(60, 3650 * 86_400)
+    .default(90 * 86_400)
+    .describe('How long what a person approved can be refreshed in all'),
   drain_seconds: whole(0, 3600).default(30).describe('How long running requests may finish after SIGTERM'),
   max_staleness_seconds: whole(0, 86_400)
     .default(300)
@@ -150,6 +205,9 @@ export type SettingOrigin = 'default' | 'file' | 'environment' | 'flag'
 export const secretSettings: ReadonlySet<SettingName> = new Set<SettingName>([
   'api_token',
   'master_key',
+  'state_token',
+  'ledger_token',
+  'state_read_token',
   'otlp_headers',
 ])
 

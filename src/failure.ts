@@ -63,6 +63,7 @@ export const failures = {
   sign_in_throttled: row(429, 'rate_limit_exceeded', 'Too many attempts to sign in: wait and try again'),
   csrf_refused: row(403, 'access_denied', "Send the session's x-csrf-token, from a page of the console's own origin"),
   permission_denied: row(403, 'access_denied', 'The token lacks a permission that this needs'),
+  insufficient_scope: row(403, 'access_denied', 'The access token was not given the scope that this needs'),
   access_denied: row(403, 'access_denied', 'The token may not do this'),
   'tokens.gateway_not_allowed': row(403, 'access_denied', 'The token is bound to another gateway'),
   'tokens.provider_not_allowed': row(403, 'access_denied', 'The token may not use the provider of this model'),
@@ -144,6 +145,8 @@ export const failures = {
   lane_rolled_back: row(409, 'invalid_request_error', 'This lane is an older copy of itself: another must begin'),
   chain_fork: row(409, 'invalid_request_error', 'An event with this number is already recorded with another content'),
   chain_gap: row(409, 'invalid_request_error', 'Events before these are missing: send from the announced head'),
+  events_tampered: row(409, 'invalid_request_error', 'Events are not as they were written'),
+  state_replaced: row(409, 'invalid_request_error', 'The primary has another history than this gateway has followed'),
   chain_lost: row(409, 'invalid_request_error', 'Events before these are no longer kept on this gateway'),
   session_expired: row(401, 'authentication_error', 'The session credential has expired: bootstrap again'),
 

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { until } from './eventually.ts'
 import { executable } from './executable.ts'
+import { freePort } from './free-port.ts'
 import { cleanEnvironment, collect, type Gatehouse } from './harness.ts'
 import { environmentOf, isAlive, signal } from './processes.ts'
 
@@ -57,12 +58,4 @@ export async function startMoreGateway(gatehouse: Gatehouse, name: string): Prom
     },
     [Symbol.asyncDispose]: stop,
   }
-}
-
-/** A port that nobody listens on at the moment. */
-async function freePort(): Promise<number> {
-  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
-  const { port } = server
-  await server.stop(true)
-  return port ?? 0
 }

@@ -3,6 +3,7 @@ import { asFailure, envelope, Failure, mustNotRetry } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { isRequestId } from '../lib/request-id.ts'
+import { challengeOf } from '../tokens/challenge.ts'
 import { holdsSecret } from '../tokens/secret.ts'
 
 /** Nothing that the API answers may be kept, sniffed, framed or run as a page. */
@@ -31,12 +32,19 @@ export function finished(response: Response, requestId: string): Response {
 export const jsonResponse = (status: number, body: string, headers: Record<string, string> = {}): Response =>
   new Response(body, { status, headers: { ...headers, 'content-type': 'application/json; charset=utf-8' } })
 
+export interface AnswerContext {
+  requestId: string
+  log: Log
+  /** Where this API is reached, and says how to get a token for it. */
+  origin: string
+}
+
 /** The one place where something thrown becomes an answer. Failures that are ours are logged with the request id. */
 export function failureResponse(
   thrown: unknown,
-  { requestId, log, allow }: { requestId: string; log: Log; allow?: readonly string[] },
+  { requestId, log, origin, allow }: AnswerContext & { allow?: readonly string[] },
 ): Response {
-  const failure = databaseFailed(thrown) ? new Failure('dependency_unavailable', { cause: thrown }) : asFailure(thrown)
+  const failure = failureOf(thrown)
   if (failure.status >= 500) {
     const { message, stack } = rootCause(failure)
     log.error({ request_id: requestId, code: failure.code, error: message, stack }, 'A request failed')
@@ -44,17 +52,18 @@ export function failureResponse(
   const headers: Record<string, string> = {}
   if (mustNotRetry(failure.status, failure.code)) headers['x-should-retry'] = 'false'
   if (failure.retryAfter !== null) headers['retry-after'] = String(failure.retryAfter)
-  if (failure.status === 401) headers['www-authenticate'] = challenge(failure)
+  const challenge = challengeOf(failure, origin)
+  if (challenge !== null) headers['www-authenticate'] = challenge
   if (allow !== undefined) headers.allow = allow.join(', ')
   return jsonResponse(failure.status, JSON.stringify(envelope(failure, requestId)), headers)
 }
 
+/** What was thrown as a Failure: a store that fails is `dependency_unavailable`. */
+export const failureOf = (thrown: unknown): Failure =>
+  databaseFailed(thrown) ? new Failure('dependency_unavailable', { cause: thrown }) : asFailure(thrown)
+
 /** What failed first. Errors around it, such as those of a query builder, may quote the values that were sent. */
 const rootCause = (error: Error): Error => (error.cause instanceof Error ? rootCause(error.cause) : error)
-
-/** RFC 6750 section 3: without a credential there is no error code (contract section 5). */
-const challenge = ({ code }: Failure): string =>
-  code === 'missing_api_key' ? 'Bearer' : 'Bearer error="invalid_token"'
 
 /** A store that fails is never the caller's fault (contract section 2); a broken constraint is a defect of ours. */
 function databaseFailed(thrown: unknown): boolean {

@@ -97,7 +97,9 @@ function operationOf(route: AnyRoute, schemas: JsonObject): JsonObject {
       ...parametersOf('query', route.query, schemas),
       ...(route.method === 'POST' && !open ? [idempotencyKey] : []),
     ],
-    ...requestBodyOf(route.body && refusingUnknown(route.body), route.rawBody, schemas),
+    ...(route.form === undefined
+      ? requestBodyOf(route.body && refusingUnknown(route.body), route.rawBody, schemas)
+      : requestBodyOf(route.form, undefined, schemas, 'application/x-www-form-urlencoded')),
     responses: {
       [route.status ?? 200]: answer('OK', answerContent(route, schemas)),
       ...failures(open ? [422] : [401, 403, 422]),

@@ -171,12 +171,15 @@ describe('every answer', () => {
 })
 
 describe('who may call', () => {
+  /** RFC 9728 section 5.1 */
+  const learnMore = 'resource_metadata="http://localhost:7070/.well-known/oauth-protected-resource"'
+
   test('no credential, a wrong one and one without the permission are told apart', async () => {
     const missing = await server.fetch(new Request(`http://localhost${thing}`, { method: 'POST' }))
-    expect(missing.headers.get('www-authenticate')).toBe('Bearer')
+    expect(missing.headers.get('www-authenticate')).toBe(`Bearer ${learnMore}`)
     expect(await refusal(missing)).toMatchObject({ status: 401, code: 'missing_api_key' })
     const wrong = await send(thing, { body: name, headers: { authorization: 'Bearer wrong' } })
-    expect(wrong.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
+    expect(wrong.headers.get('www-authenticate')).toBe(`Bearer error="invalid_token", ${learnMore}`)
     expect(await refusal(wrong)).toMatchObject({ status: 401, code: 'invalid_api_token' })
     const reader = await send(thing, { body: name, headers: { authorization: 'Bearer reader' } })
     const refused = await refusal(reader)

@@ -12,8 +12,10 @@ import { asFailure, Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { notDelegated } from '../tokens/delegation.ts'
+import { isPermission } from '../tokens/permissions.ts'
 import { anonymous, type Principal } from '../tokens/principal.ts'
-import { failureResponse, finished, jsonResponse, requestIdOf } from './answer.ts'
+import { type AnswerContext, failureResponse, finished, jsonResponse, requestIdOf } from './answer.ts'
 import { parseJsonObject, readBytes, readQuery, refusingUnknown, requireContentType, validate } from './body.ts'
 import { openApiDocument } from './document.ts'
 import { documentationPage } from './documentation.ts'
@@ -34,7 +36,7 @@ export interface MountOptions {
   gatewayRoutes: readonly GatewayRouteDescription[]
   ready(): { ok: boolean; reason?: string }
   metrics(): Promise<string>
-  /** Told of a change that its caller lacks the permission for. Where this fails, the caller is refused all the same. */
+  /** Told of a change that its caller lacks the permission for, or asks for more than the permission gives. Where this fails, the caller is refused all the same. */
   refused?(refusal: Refusal): Promise<void>
   /** Told of every answer; `path` is the route's pattern, or null where there is no such route. */
   answered?(answer: { method: string; path: string | null; status: number; seconds: number }): void
@@ -56,7 +58,7 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
   const paths = new Map<string, PathMethods>()
   // Before the routes: Elysia's hooks reach only what is registered after them.
   server.onError(({ request, error, code }) => {
-    const context = { requestId: idOf(request), log: options.log }
+    const context = { requestId: idOf(request), log: options.log, origin: options.baseUrl }
     return code === 'NOT_FOUND' ? notServed(paths, request, context) : failureResponse(error, context)
   })
   const serve = (method: string, path: string, handle: Handle) => {
@@ -108,13 +110,14 @@ interface PathMethods {
 }
 
 const pathForm = (path: string): RegExp =>
-  new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`)
+  new RegExp(
+    `^${path
+      .replaceAll('.', '\\.')
+      .replaceAll(/\{\w+\}/g, '[^/]+')
+      .replace(/\*$/, '.*')}$`,
+  )
 
-function notServed(
-  paths: ReadonlyMap<string, PathMethods>,
-  request: Request,
-  context: { requestId: string; log: Log },
-): Response {
+function notServed(paths: ReadonlyMap<string, PathMethods>, request: Request, context: AnswerContext): Response {
   const allow = methodsOf(paths, new URL(request.url).pathname)
   if (allow.length === 0) return failureResponse(new Failure('not_found'), context)
   return failureResponse(new Failure('method_not_allowed'), { ...context, allow })
@@ -148,7 +151,15 @@ function callOf(options: MountOptions, route: AnyRoute): Handle {
       requestId,
       signal: request.signal,
     }
-    const handle = () => route.handle(call, rawBody === undefined ? request : withBytes(request, bytes))
+    const handle = async () => {
+      try {
+        return await route.handle(call, rawBody === undefined ? request : withBytes(request, bytes))
+      } catch (error) {
+        const refused = error instanceof Failure && error.code === 'permission_denied'
+        if (refused && !route.recordsRefusals) await tellOfRefusal(options, route, principal, requestId)
+        throw error
+      }
+    }
     const key = request.headers.get('idempotency-key')
     const repeatable = key !== null && route.method === 'POST' && route.access !== 'public' && !route.internal
     if (!repeatable) return reply(route, await handle())
@@ -168,19 +179,26 @@ function callOf(options: MountOptions, route: AnyRoute): Handle {
 function mayCall(access: Access, principal: Principal): boolean {
   if (access === 'public') return true
   if (principal.kind === 'anonymous') return false
-  if (access === 'signed-in') return true
+  // What only a person can be asked for is in no scope (service.md Authentication, 11).
+  if (access === 'signed-in') return principal.delegation === undefined
   if (access === 'runtime:session') return principal.kind === 'runtime'
   return principal.permissions.has(access) && !beyondTeam(access, principal)
 }
 
 /** Permissions to change what holds for the whole organization: a token of one team has no say in that. */
-const organizationWide: ReadonlySet<Access> = new Set<Access>(['catalog:write', 'policies:write'])
+const organizationWide: ReadonlySet<Access> = new Set<Access>([
+  'catalog:write',
+  'policies:write',
+  'oauth-clients:write',
+])
 
 const beyondTeam = (access: Access, { kind, teamId }: Principal): boolean =>
   kind === 'token' && teamId !== null && organizationWide.has(access)
 
 function refusalOf(access: Access, principal: Principal): Failure {
   if (principal.kind === 'anonymous') return new Failure('missing_api_key')
+  if (principal.delegation !== undefined && isPermission(access)) return notDelegated(principal.delegation, access)
+  if (access === 'signed-in') return new Failure('permission_denied', { message: 'Only a person can do this' })
   const message = beyondTeam(access, principal)
     ? 'A token bound to a team may not change what holds for the whole organization'
     : `This needs the permission ${access}`

@@ -41,12 +41,16 @@ export interface Route<Params = unknown, Query = unknown, Body = unknown, Reply 
   body?: z.ZodType<Body>
   /** Bodies that are not one JSON object are left to the handler: it reads `request`. */
   rawBody?: string
+  /** A form, in the public description only: the handler reads `request` and judges it by other rules than ours. */
+  form?: z.ZodType
   reply: z.ZodType<Reply>
   /** Content types beside JSON in which it answers, such as `text/csv`; a `Response` carries them. */
   alsoAnswers?: readonly string[]
   status?: 200 | 201 | 202
   /** Left out of `/v1/openapi.json`: between our own processes only. */
   internal?: true
+  /** It leaves events of its own where what its caller asks for goes beyond what the caller may do. */
+  recordsRefusals?: true
   handle(
     call: Call<Params, Query, Body>,
     request: Request,

@@ -8,10 +8,12 @@ import { join, resolve } from 'node:path'
 import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
 import type { Settings } from '../config.ts'
+import { consoleRoutes } from '../console/routes.ts'
 import { settleQueue } from '../escalations/arrivals.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { createRecorder } from '../events/change.ts'
 import { createExportRunner } from '../events/export-runner.ts'
+import { createProof } from '../events/proof.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { removeOldRollups } from '../events/rollup-retention.ts'
 import { eventRoutes } from '../events/routes.ts'
@@ -27,11 +29,15 @@ import { ownOrigins } from '../members/browser.ts'
 import { firstStart } from '../members/first-start.ts'
 import { memberRoutes } from '../members/routes.ts'
 import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
+import type { OAuthDependencies } from '../oauth/dependencies.ts'
+import { delegationsOf, settleOAuth } from '../oauth/follow-person.ts'
+import { oauthRoutes } from '../oauth/routes.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
 import { priceRoutes } from '../providers/price-routes.ts'
 import { catalogRoutes } from '../providers/routes.ts'
+import { moveNames } from '../store/gateway-name.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { openDatabase } from '../store/open.ts'
@@ -131,6 +137,13 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     depletion: depletionView(ledger, (accounts) => lanes.usage.authority.callBack(accounts)),
     alerts: alertThresholds(settings),
   }
+  const oauth: OAuthDependencies = {
+    ...{ state, ledger, recorder, clock, newId, randomBytes, log, settings },
+    fleet: lanes.fleet,
+    baseUrl: () => addresses.base,
+    gatewayUrl: () => addresses.gateway,
+    consoleUrl: () => addresses.console,
+  }
   const installation = await firstStart(shared)
   const exports = createExportRunner({
     ...shared,
@@ -138,7 +151,12 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     directory: join(directory, 'exports'),
     address: () => addresses.base,
   })
-  return { shared, lanes, addresses, installation, exports, lastUse: createLastUse(ledger), settings }
+  const proof = await createProof({
+    ...{ state, ledger, clock, log, settings },
+    dataDirectory: directory,
+    announce: (head) => lanes.fleet.announce(head, [], []),
+  })
+  return { shared, lanes, addresses, oauth, installation, exports, proof, lastUse: createLastUse(ledger), settings }
 }
 
 type Parts = Awaited<ReturnType<typeof wire>>
@@ -147,7 +165,7 @@ function serve(
   { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
   parts: Parts,
 ): { drain(): Promise<void> } {
-  const { shared, lanes, addresses, exports, lastUse } = parts
+  const { shared, lanes, addresses, oauth, exports, lastUse, proof } = parts
   const { state, ledger } = shared
   const metrics = createControlPlaneMetrics()
   const callers = new WeakMap<Request, string>()
@@ -164,7 +182,7 @@ function serve(
   addresses.console ||= `${addresses.base}/console`
   const origins = () => ownOrigins(addresses.base, addresses.console)
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins })
-  const byToken = createAuthenticator({ state, ledger, clock, lastUse })
+  const byToken = createAuthenticator({ state, ledger, clock, lastUse, baseUrl: oauth.baseUrl })
   let draining = false
   const api = mount({
     routes: [
@@ -173,18 +191,26 @@ function serve(
         ...shared,
         fleet: lanes.fleet,
         settings,
-        baseUrl: () => addresses.base,
-        consoleUrl: () => addresses.console,
+        baseUrl: oauth.baseUrl,
+        consoleUrl: oauth.consoleUrl,
+        delegations: delegationsOf(oauth),
         addressOf: (request) => callers.get(request) ?? 'unknown',
       }),
+      ...oauthRoutes(oauth),
       ...limitRoutes(shared),
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
       ...priceRoutes(shared),
       ...eventRoutes({ ...shared, exports }),
+      ...proof.routes,
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
       ...usageRoutes({ ...shared, freed: (accounts) => lanes.usage.authority.changed(accounts) }),
       ...lanes.routes,
+      ...consoleRoutes({
+        baseUrl: () => addresses.base,
+        gatewayUrl: () => addresses.gateway,
+        consoleUrl: () => addresses.console,
+      }),
     ],
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
     answers: createAnswerStore({ ledger, clock, key: shared.masterKey }),
@@ -234,6 +260,7 @@ async function openStore(directory: string) {
   const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
   await migrateState(state)
   await migrateLedger(ledger)
+  await moveNames({ state, ledger })
   return {
     directory,
     stateFile,
@@ -247,16 +274,20 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lanes, exports, lastUse, settings }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lanes, oauth, exports, lastUse, proof, settings }: Parts, log: Log): Promise<void> {
   const retention = settings.event_retention_days * 86_400_000
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
+    ['restored ledger', () => lanes.usage.lookForRestored()],
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
+    ['oauth', () => settleOAuth(oauth)],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
     ['exports', () => exports.tend()],
     ['sums for charts', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
+    ['checkpoint', () => proof.checkpoint()],
+    ['retention', () => proof.retain()],
   ] as const) {
     try {
       await work()

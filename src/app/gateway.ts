@@ -13,8 +13,10 @@ import { createTracer, noTracer, type Tracer } from '../telemetry/tracer.ts'
 
 export interface GatewayProcessOptions {
   settings: Settings
-  /** The state database, which another process of this host keeps current. */
-  stateFile: string
+  /** The state database, which another process of this host keeps current; null: a replica of the primary. */
+  stateFile: string | null
+  /** The command line of the process that keeps a replica. */
+  replicator: readonly string[]
   clock: Clock
   newId: NewId
   log: Log
@@ -24,12 +26,17 @@ export interface GatewayProcess {
   url: string
   /** Resolves once requests can be decided. */
   ready(): Promise<void>
+  /** Resolves, with why, where this process has to end and another start of it would not help. */
+  readonly over: Promise<Failure>
   /** Finishes what runs, records it, ships what is left. */
   drain(): Promise<void>
 }
 
 /** How long a stopping gateway waits for its collector. */
 const closeTracesMilliseconds = 2000
+
+const takenOver =
+  'Another gateway has taken over this instance: where its data directory was copied, remove gateway/lane in this one'
 
 /** How often a starting gateway is asked whether it is ready. */
 const readinessMilliseconds = 5
@@ -38,23 +45,28 @@ const readinessMilliseconds = 5
 export async function gateway({
   settings,
   stateFile,
+  replicator,
   clock,
   newId,
   log,
 }: GatewayProcessOptions): Promise<GatewayProcess> {
   const apiUrl = required(settings, 'api_url')
   const apiToken = required(settings, 'api_token')
+  const data = resolve(settings.data)
+  const over = Promise.withResolvers<Failure>()
   const lane = await startLane({
     settings,
     stateFile,
-    dataDirectory: join(resolve(settings.data), 'gateway'),
+    ...(stateFile === null && { replicator: { command: replicator, dataDirectory: data } }),
+    dataDirectory: join(data, 'gateway'),
     apiUrl,
     apiToken,
     fetch,
     clock,
     newId,
     log,
-    onFenced: () => process.exit(1),
+    onFenced: () => over.resolve(new Failure('lane_fenced', { message: takenOver })),
+    onRetired: () => process.exit(1),
   })
   const tracer = tracerOf(settings, log)
   const handler = createGateway({
@@ -77,6 +89,7 @@ export async function gateway({
     websocket: handler.websocket,
   })
   return {
+    over: over.promise,
     url: settings.gateway_url ?? localUrl(settings.gateway_listen, server.port),
     async ready() {
       while (!lane.ready().ok) await Bun.sleep(readinessMilliseconds)

@@ -1,6 +1,10 @@
 /**
  * Follows a stream of chat completion chunks. A channel is one field of one choice, `0/content`; it ends with the
  * choice's `finish_reason`, or with the stream. Fields that nobody has heard of are channels like the others.
+ *
+ * Calls of tools that a provider does not number go on by their position, until another id stands there. A tool's name
+ * comes whole, and clients take it whole: one that comes in parts all the same is read with what came of it before, so
+ * that the last part is stopped; what it is made of has gone by then.
  */
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
@@ -10,7 +14,7 @@ import { endChannels } from './end-channels.ts'
 import { plainId, startedAt } from './facts.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { endingFrame, frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
-import { objectWith, textsIn } from './texts.ts'
+import { type FoundText, objectWith, textsIn } from './texts.ts'
 
 /** What a frame holds that is there for the usage alone. */
 const ofUsageFrame: ReadonlySet<string> = new Set([
@@ -24,6 +28,10 @@ const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 const readApart: ReadonlySet<string> = new Set(['choices'])
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
+const unnumberedCall = /^tool_calls#\d+/
+/** More than any tool's. */
+const longestName = 1024
+
 interface Channel {
   choice: number
   place: string
@@ -34,6 +42,10 @@ class ChatReader implements StreamReader {
   readonly #start: StreamStart
   readonly #channels = new Map<string, Channel>()
   readonly #openChoices = new Set<number>()
+  /** What came of each name. */
+  readonly #names = new Map<string, string>()
+  /** The calls that are not numbered, by choice and position: the latest id there, and how many were before it. */
+  readonly #unnumbered = new Map<string, { id: string | null; before: number }>()
   #usage: Usage | null = null
   /** The frame last followed, parsed: it is opened next, if at all. */
   #chunk: JsonObject | null = null
@@ -90,17 +102,53 @@ class ChatReader implements StreamReader {
       choice.logprobs = null
       opened.changed()
     }
-    if (isObject(choice.delta)) {
-      for (const found of textsIn(choice.delta, { joinParts: true })) {
-        const channel = `${index}/${found.place}`
-        if (!found.alone) this.#learn(channel, index, found.place)
-        opened.add(found, channel, found.alone)
-      }
-    }
+    if (isObject(choice.delta)) this.#openDelta(opened, choice.delta, index)
     for (const found of textsIn(choice, { except: deltaOnly })) {
       opened.add(found, `${index}/choice/${found.place}`, true)
     }
     if (isFinished(choice)) opened.ends.push(...this.#end(index))
+  }
+
+  #openDelta(opened: OpenFrame, delta: JsonObject, index: number): void {
+    this.#followUnnumbered(opened, delta, index)
+    for (const found of textsIn(delta, { joinParts: true })) {
+      const channel = this.#channelOf(index, found.place)
+      if (!found.alone) this.#learn(channel, index, found.place)
+      opened.add(found.kind === 'name' ? this.#withEarlier(found, channel) : found, channel, found.alone)
+    }
+  }
+
+  /** Ends what a call without a number has said where another one takes its position. */
+  #followUnnumbered(opened: OpenFrame, { tool_calls: calls }: JsonObject, index: number): void {
+    if (!Array.isArray(calls)) return
+    for (const [position, call] of calls.entries()) {
+      if (!isObject(call) || Number.isSafeInteger(call.index)) continue
+      const place = `${index}/tool_calls#${position}`
+      const known = this.#unnumbered.get(place)
+      const id = textOf(call.id) || null
+      if (known === undefined) this.#unnumbered.set(place, { id, before: 0 })
+      else if (id !== null && known.id === null) known.id = id
+      else if (id !== null && id !== known.id) {
+        const beginning = `${this.#channelOf(index, `tool_calls#${position}`)}/`
+        opened.ends.push(...endChannels(this.#channels, (_, name) => name.startsWith(beginning)))
+        this.#unnumbered.set(place, { id, before: known.before + 1 })
+      }
+    }
+  }
+
+  #channelOf(index: number, place: string): string {
+    const call = unnumberedCall.exec(place)?.[0]
+    const before = call === undefined ? 0 : (this.#unnumbered.get(`${index}/${call}`)?.before ?? 0)
+    return before === 0 ? `${index}/${place}` : `${index}/${call}.${before}${place.slice(call?.length)}`
+  }
+
+  /** A name with what came of it before; one that is only said again is not. */
+  #withEarlier(found: FoundText, channel: string): FoundText {
+    const earlier = this.#names.get(channel) ?? ''
+    if (earlier === found.text) return found
+    const text = `${earlier}${found.text}`.slice(-longestName)
+    this.#names.set(channel, text)
+    return { ...found, text }
   }
 
   #learn(channel: string, choice: number, place: string): void {

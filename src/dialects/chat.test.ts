@@ -82,7 +82,7 @@ test('chat.read says limits, what is beyond the body, and what has no bound', ()
   }
 })
 
-test('chat.requestText gives every text and replaces it in place; names and encoded bytes are none', () => {
+test('chat.requestText gives every text and replaces it in place, names too; encoded bytes are none', () => {
   const body = {
     messages: [
       { role: 'system', content: 'one', name: 'name' },
@@ -112,11 +112,14 @@ test('chat.requestText gives every text and replaces it in place; names and enco
   const slots = chat.requestText(body)
   expect(slots.map(({ member, kind, role, text }) => [member, kind, role, text])).toEqual([
     ['messages', 'content', 'system', 'one'],
+    ['messages', 'name', 'system', 'name'],
     ['messages', 'content', 'user', 'two'],
     ['messages', 'content', 'user', 'three'],
     ['messages', 'refusal', 'assistant', 'four'],
     ['messages', 'reasoning', 'assistant', 'five'],
+    ['messages', 'name', 'assistant', 'f'],
     ['messages', 'tool_arguments', 'assistant', '{"a":"six"}'],
+    ['messages', 'name', 'assistant', 'g'],
     ['messages', 'content', 'assistant', 'seven'],
     ['messages', 'tool_result', 'tool', 'eight'],
     ['prediction', 'content', 'assistant', 'nine'],

@@ -77,8 +77,11 @@ export interface TextSlot {
   replace(text: string): void
 }
 
-/** `tool_arguments` are JSON text (all others are plain): what replaces them must still parse. */
-export type TextKind = 'content' | 'reasoning' | 'refusal' | 'tool_arguments' | 'tool_result'
+/**
+ * `tool_arguments` are JSON text (all others are plain): what replaces them must still parse. A `name` is that of a tool
+ * that is called, of its server, or of who speaks.
+ */
+export type TextKind = 'content' | 'reasoning' | 'refusal' | 'tool_arguments' | 'tool_result' | 'name'
 
 /** What one SSE frame means to the gateway. */
 export interface FrameFacts {
@@ -182,6 +185,11 @@ export interface Dialect {
   read(body: Readonly<Record<string, unknown>>): RequestFacts
   /** The texts of a request's parsed body, in order. */
   requestText(body: Record<string, unknown>): readonly TextSlot[]
+  /**
+   * The member that holds text only in numbers, as tokens of a model's vocabulary, which no policy can read; null where
+   * none does. Absent where the family takes none.
+   */
+  tokenInput?(body: Readonly<Record<string, unknown>>): string | null
   /**
    * Types of whole answers that are no JSON, as the beginning of a Content-Type: audio, subtitles. They are passed on in
    * pieces, unread. Absent where every whole answer is JSON.

@@ -3,7 +3,8 @@ import { type Dialect, estimateTokens } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf } from './facts.ts'
 import { countOf, isObject } from './json-value.ts'
-import { inputLength, inputSlots, requestOnly } from './request-only.ts'
+import { holdsTokens, inputLength, inputSlots, requestOnly } from './request-only.ts'
+import { restSlots } from './texts.ts'
 
 export const embeddings: Dialect = {
   ...requestOnly,
@@ -21,7 +22,8 @@ export const embeddings: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => inputSlots(body, 'input'),
+  requestText: (body) => [...inputSlots(body, 'input'), ...restSlots(body, ['input'])],
+  tokenInput: ({ input }) => (holdsTokens(input) ? 'input' : null),
 
   readAnswer(body) {
     const usage = isObject(body) && isObject(body.usage) ? body.usage : {}

@@ -84,6 +84,7 @@ test('messages.requestText gives every text, tool input as JSON, and replaces it
     ['system', 'content', 'system', 'one'],
     ['messages', 'content', 'user', 'two'],
     ['messages', 'reasoning', 'assistant', 'three'],
+    ['messages', 'name', 'assistant', 'f'],
     ['messages', 'tool_arguments', 'assistant', '{"q":"four","n":1}'],
     ['messages', 'tool_result', 'tool', 'five'],
     ['messages', 'content', 'user', 'six'],

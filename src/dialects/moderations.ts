@@ -6,7 +6,8 @@ import { type Dialect, estimateTokens } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf } from './facts.ts'
 import { isObject } from './json-value.ts'
-import { inputLength, inputSlots, requestOnly } from './request-only.ts'
+import { holdsTokens, inputLength, inputSlots, requestOnly } from './request-only.ts'
+import { restSlots } from './texts.ts'
 
 const defaultModel = 'omni-moderation-latest'
 
@@ -26,7 +27,8 @@ export const moderations: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => inputSlots(body, 'input'),
+  requestText: (body) => [...inputSlots(body, 'input'), ...restSlots(body, ['input'])],
+  tokenInput: ({ input }) => (holdsTokens(input) ? 'input' : null),
   readAnswer: () => ({ usage: null, textLength: 0 }),
   reader: () => eventReader({ read: () => ({}), endsWithDone: true }),
 }

@@ -47,3 +47,7 @@ export function inputLength(value: unknown): number {
   if (Array.isArray(value)) return value.reduce((length: number, part) => length + inputLength(part), 0)
   return isObject(value) && typeof value.text === 'string' ? value.text.length : 0
 }
+
+/** Whether an input is made of tokens, the whole of it or a part. */
+export const holdsTokens = (value: unknown): boolean =>
+  typeof value === 'number' || (Array.isArray(value) && value.some(holdsTokens))

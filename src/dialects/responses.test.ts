@@ -103,6 +103,7 @@ test('responses.requestText gives every text, and replaces it in place', () => {
     ['input', 'content', 'user', 'two'],
     ['input', 'content', 'user', 'three'],
     ['input', 'reasoning', 'assistant', 'four'],
+    ['input', 'name', 'assistant', 'name'],
     ['input', 'tool_arguments', 'assistant', '{"a":"five"}'],
     ['input', 'tool_result', 'tool', 'six'],
     ['tools', 'content', 'system', 'seven'],

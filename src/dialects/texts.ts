@@ -1,18 +1,19 @@
 /**
  * Finds the texts in a part of a body or frame: every string, however deep, but those that are known to be none. So a
  * field that a provider invents is inspected like any other (protocols section 9), and what is left out is listed here:
- * labels, ids, names, and encoded bytes, which no policy of text could read.
+ * labels, ids, and encoded bytes, which no policy of text could read. Names, of tools above all, are texts: a model
+ * writes them.
  */
 
 import type { TextKind, TextSlot } from './dialect.ts'
 import { isObject, type JsonObject } from './json-value.ts'
 
+/** Where one of these is no string, it is not what it is known to be. */
 const labels = new Set([
   'type',
   'id',
   'object',
   'role',
-  'name',
   'model',
   'status',
   'phase',
@@ -25,8 +26,6 @@ const labels = new Set([
   'response_id',
   'file_id',
   'container_id',
-  'server_label',
-  'server_name',
   'media_type',
   'mime_type',
   'format',
@@ -37,9 +36,9 @@ const labels = new Set([
   'native_finish_reason',
   'service_tier',
   'system_fingerprint',
-  'cache_control',
-  'logprobs',
 ])
+/** Settings, and what spells the text once more. */
+const neverTexts = new Set(['cache_control', 'logprobs'])
 /** Bytes in base64, signatures, and padding. */
 const encoded = new Set([
   'b64_json',
@@ -55,7 +54,7 @@ const encoded = new Set([
 
 /** Whether a member is never a text, nor holds one. */
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
-  if (labels.has(key) || encoded.has(key)) return true
+  if (typeof value === 'string' ? labels.has(key) || encoded.has(key) : neverTexts.has(key)) return true
   if (key === 'data') {
     return holder.type === 'base64' || holder.type === 'redacted_thinking' || parentKey.endsWith('audio')
   }
@@ -63,6 +62,7 @@ function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: st
   return (key === 'url' || key === 'image_url') && typeof value === 'string' && value.startsWith('data:')
 }
 
+const names = new Set(['name', 'server_label', 'server_name'])
 const reasoning = /reason|think/
 
 /** What a member's texts are, where its name says so; otherwise what the texts around it are. */
@@ -70,6 +70,7 @@ function kindOf(key: string, around: TextKind): TextKind {
   if (key === 'arguments' || key === 'partial_json') return 'tool_arguments'
   if (key === 'refusal') return 'refusal'
   if (key === 'tool_result') return 'tool_result'
+  if (names.has(key)) return 'name'
   return reasoning.test(key) ? 'reasoning' : around
 }
 
@@ -87,7 +88,7 @@ export interface FoundText {
   readonly place: string
   readonly kind: TextKind
   readonly text: string
-  /** It stands in an array's element without an `index`: nothing ever continues it. */
+  /** It stands in an array's element without an `index`, or is a name: nothing ever continues it. */
   readonly alone: boolean
   put(text: string): void
 }
@@ -108,7 +109,10 @@ const nothing: ReadonlySet<string> = new Set()
 export interface SearchOptions {
   /** What the texts are where no name says so. */
   kind?: TextKind
-  /** Typed parts of a text (`content: [{type: 'text', text}]`) are pieces of one text, as in a stream's deltas. */
+  /**
+   * As in a stream's deltas: typed parts of a text (`content: [{type: 'text', text}]`) are pieces of one text, and calls
+   * of tools that are not numbered go on by their position.
+   */
   joinParts?: boolean
   /** Outermost members to leave out. */
   except?: ReadonlySet<string>
@@ -131,7 +135,7 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], exce
       place: around.place === '' ? key : `${around.place}/${key}`,
       key,
       kind: kindOf(key, around.kind),
-      alone: around.alone,
+      alone: around.alone || names.has(key),
       joinParts: around.joinParts,
       depth: around.depth + 1,
     }
@@ -149,7 +153,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[]): void 
     const inside: Around = {
       ...around,
       place: around.place + step,
-      alone: around.alone || step.startsWith('#'),
+      alone: around.alone || (step.startsWith('#') && !(around.joinParts && around.key === 'tool_calls')),
       depth: around.depth + 1,
     }
     if (typeof value === 'string') {
@@ -288,7 +292,7 @@ export function objectWith(place: string, text: string): JsonObject {
     const [, key = part, index, position, type] = step.exec(part) ?? []
     if (index !== undefined) value = [{ index: Number(index), ...(isObject(value) ? value : {}) }]
     else if (type !== undefined) value = [{ type, ...(isObject(value) ? value : {}) }]
-    else if (position !== undefined) value = [value]
+    else if (position !== undefined) value = [...Array.from({ length: Number(position) }, () => ({})), value]
     value = { [key]: value }
   }
   return isObject(value) ? value : {}

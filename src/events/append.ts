@@ -57,7 +57,7 @@ export function appendStatements(options: {
     },
     ...chunks(events).map((some) => ({
       sql: insertEvents + some.map(() => placeholders).join(),
-      args: some.flatMap((event) => columnsOf(chain, receivedAt, event)),
+      args: some.flatMap((event) => valuesOf(chain, receivedAt, event)),
     })),
     {
       sql: `insert into chains (chain, seq, digest, updated_at) values (?, ?, ?, ?)
@@ -67,9 +67,30 @@ export function appendStatements(options: {
   ]
 }
 
-const insertEvents = `insert into events (chain, received_at, timestamp, seq, digest, body, event_id, event_type,
-  request_id, verdict, reason_code, gateway_id, team_id, token_id) values `
-const placeholders = `(${Array(14).fill('?').join()})`
+/**
+ * The columns of `events` that are read from an event; `verify` holds each against its body. A column that is added to
+ * the table is added here, and nowhere else.
+ */
+export const eventColumns: Readonly<
+  Record<string, (event: Event, receivedAt: number) => string | number | null | undefined>
+> = {
+  event_id: (event) => event.event_id,
+  event_type: (event) => event.event_type,
+  timestamp: (event, receivedAt) => Math.min(receivedAt, Date.parse(event.timestamp)),
+  request_id: (event) => event.request_id,
+  verdict: (event) => event.verdict,
+  reason_code: (event) => event.reason_code,
+  gateway_id: (event) => event.event_attribution.gateway_id,
+  team_id: (event) => event.event_attribution.team_id,
+  token_id: (event) => event.event_attribution.token_id,
+}
+
+const columnValues = Object.values(eventColumns)
+const insertEvents = `insert into events (chain, received_at, seq, digest, body,
+  ${Object.keys(eventColumns).join()}) values `
+const placeholders = `(${Array(5 + columnValues.length)
+  .fill('?')
+  .join()})`
 
 /**
  * Rows of one statement: as many as pay for its preparation, and far fewer than the values it may have (32 766). Plain
@@ -82,25 +103,17 @@ const chunks = (events: readonly Chained[]): (readonly Chained[])[] =>
     events.slice(index * chunkRows, (index + 1) * chunkRows),
   )
 
-const columnsOf = (
+const valuesOf = (
   chain: string,
   receivedAt: number,
   { event, body, n, digest }: Chained,
 ): (string | number | null)[] => [
   chain,
   receivedAt,
-  Math.min(receivedAt, Date.parse(event.timestamp)),
   n,
   digest,
   body,
-  event.event_id,
-  event.event_type,
-  event.request_id,
-  event.verdict,
-  event.reason_code,
-  event.event_attribution.gateway_id,
-  event.event_attribution.team_id,
-  event.event_attribution.token_id,
+  ...columnValues.map((value) => value(event, receivedAt) ?? null),
 ]
 
 /** Which kind of constraint a database error is about, or null where it is about something else. */

@@ -40,6 +40,7 @@ export function controlPlaneEvent(options: ControlPlaneEvent): Event {
       team_id: options.teamId === undefined ? principal.teamId : options.teamId,
       user_id: principal.userId,
       gateway_id: principal.gatewayId,
+      oauth_client_id: principal.delegation?.clientId ?? null,
     },
     details: { ...options.details, actor: principal.name },
   }

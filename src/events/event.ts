@@ -21,6 +21,7 @@ export type Verdict = (typeof verdicts)[number]
 export const eventTypes = [
   'gateway.request.outcome',
   'gateway.provider.attempt',
+  'gateway.checkpoint_regressed',
   'decision',
   'token.created',
   'token.updated',

@@ -12,7 +12,11 @@ import { nobody } from './event.ts'
 /** No gateway may post this type. */
 export const quarantinedType = 'fleet.event_quarantined'
 
-export type QuarantineReason = 'event.not_valid' | 'event.repeated_id'
+const quarantineReasons = ['event.not_valid', 'event.repeated_id'] as const
+export type QuarantineReason = (typeof quarantineReasons)[number]
+
+export const isQuarantineReason = (reason: unknown): reason is QuarantineReason =>
+  quarantineReasons.some((known) => known === reason)
 
 export function quarantined(
   { n, digest, body }: Pick<Chained, 'n' | 'digest' | 'body'>,

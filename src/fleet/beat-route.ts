@@ -33,14 +33,22 @@ export function beatRoute({ options, registry, stateHead, tokens, endToken }: Be
     async handle({ principal, body }) {
       const lane = await heldLane(registry, principal, body.lane, body.stream_id)
       const { head, fresh } = await stateHead.recent()
-      registry.beat(lane, acknowledges(body, head) ? body.acknowledged_version : 0)
+      const known = acknowledges(body, head)
+      registry.beat(lane, known ? body.acknowledged_version : 0)
       if (!(await tokens.active(lane.tokenId, head.version))) {
         await endToken(lane.tokenId)
         throw new Failure('invalid_api_token')
       }
       // A lane that knows more than the primary has followed another history: its news are not of this one.
       const ahead = body.acknowledged_version > head.version
-      return { reply: { head, fresh: fresh && !ahead, now: timestamp(options.clock.now()) } }
+      return {
+        reply: {
+          head,
+          history: known ? 'known' : 'unknown',
+          fresh: fresh && !ahead,
+          now: timestamp(options.clock.now()),
+        },
+      }
     },
   })
 }

@@ -8,6 +8,7 @@ import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import { unseal } from '../lib/seal.ts'
+import { readNames } from '../store/gateway-name.ts'
 import type { Database } from '../store/open.ts'
 import { hashSecret, makeSecret } from '../tokens/secret.ts'
 import type { FleetOptions } from './control.ts'
@@ -43,7 +44,7 @@ export function bootstrapRoute({ options, stateHead, onVersion }: BootstrapDepen
         throw new Failure('access_denied', { message: 'The runtime token is not bound to a gateway' })
       }
       const head = await stateHead.read()
-      const gateway = await readGateway(options.state, gatewayId)
+      const gateway = await readGateway(options, gatewayId)
       const session = await makeSession(options, { tokenId, gatewayId, instanceId: body.instance_id })
       onVersion(body.instance_id, body.version)
       const reply: BootstrapReply = {
@@ -63,11 +64,15 @@ export function bootstrapRoute({ options, stateHead, onVersion }: BootstrapDepen
   })
 }
 
-async function readGateway(state: Database, id: string): Promise<{ name: string; providers: string[] | null }> {
-  const sql = 'select name, providers from gateways where id = ? and deleted = 0'
-  const [row] = await state.read<{ name: string; providers: string | null }>(sql, [id])
+async function readGateway(
+  { state, ledger }: FleetOptions,
+  id: string,
+): Promise<{ name: string; providers: string[] | null }> {
+  const sql = 'select providers from gateways where id = ? and deleted = 0'
+  const [row] = await state.read<{ providers: string | null }>(sql, [id])
   if (row === undefined) throw new Failure('access_denied', { message: "The runtime token's gateway does not exist" })
-  return { name: row.name, providers: idsSchema.parse(JSON.parse(row.providers ?? 'null')) }
+  const name = (await readNames(ledger, [id]))(id)
+  return { name, providers: idsSchema.parse(JSON.parse(row.providers ?? 'null')) }
 }
 
 /** Sessions that ended long ago go in the same write. */

@@ -1,4 +1,5 @@
-/** The five calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
+/** The calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
+import type { z } from 'zod'
 import { Failure, type FailureCode, failures } from '../failure.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../usage/lease.ts'
@@ -8,7 +9,11 @@ import {
   type BootstrapReply,
   beatReplySchema,
   bootstrapReplySchema,
+  credentialReplySchema,
+  denialsReplySchema,
+  denialsRequestSchema,
   eventsReplySchema,
+  goodbyeReplySchema,
   laneHeader,
   leasesReplySchema,
   streamIdHeader,
@@ -19,6 +24,9 @@ const bootstrapMs = 10_000
 const beatMs = 2000
 const eventsMs = 15_000
 const slotsMs = 3000
+const credentialMs = 5000
+const denialsMs = 15_000
+const goodbyeMs = 1000
 
 export interface Beat {
   lane: number
@@ -44,6 +52,19 @@ export interface ControlClient {
     lines: Buffer<ArrayBuffer>,
   ): Promise<{ seq: number; digest: string }>
   leases(session: string, lane: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
+  /** Where the state is, with a new credential. */
+  credential(session: string): Promise<z.infer<typeof credentialReplySchema>>
+  /** Tells tokens that the primary may have forgotten to refuse; resolves when they are refused again. */
+  denials(session: string, body: z.infer<typeof denialsRequestSchema>): Promise<z.infer<typeof denialsReplySchema>>
+  /** The lane serves no more. */
+  goodbye(session: string, body: { lane: number; stream_id: string }): Promise<unknown>
+}
+
+/** Whether nothing that is sent there crosses a network in the clear. */
+export function isPrivate(url: string): boolean {
+  const { protocol, hostname } = new URL(url)
+  const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
+  return protocol === 'https:' || (protocol === 'http:' && (loopback || hostname.endsWith('.localhost')))
 }
 
 /**
@@ -51,9 +72,8 @@ export interface ControlClient {
  * this host only (protocols section 5).
  */
 export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
-  const { protocol, hostname, origin } = new URL(apiUrl)
-  const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
-  if (protocol !== 'https:' && !(protocol === 'http:' && loopback)) {
+  const { origin } = new URL(apiUrl)
+  if (!isPrivate(apiUrl)) {
     throw new Failure('invalid_parameter', {
       message: 'The control plane must be reached over https, unless it is on this host',
       param: 'api_url',
@@ -100,6 +120,14 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
       const body = JSON.stringify({ lane, stream_id: streamId, ...request })
       return leasesReplySchema.parse(await post('leases', session, body, answerWithinMs(request), {}))
     },
+    credential: async (session) =>
+      credentialReplySchema.parse(await post('credential', session, '{}', credentialMs, {})),
+    denials: async (session, body) =>
+      denialsReplySchema.parse(
+        await post('denials', session, JSON.stringify(denialsRequestSchema.parse(body)), denialsMs, {}),
+      ),
+    goodbye: async (session, body) =>
+      goodbyeReplySchema.parse(await post('goodbye', session, JSON.stringify(body), goodbyeMs, {})),
   }
 }
 

@@ -22,7 +22,7 @@ import { slotsRoute } from './slots-route.ts'
 import { StateHead } from './state-head.ts'
 import { streamRoute } from './stream-route.ts'
 import { createUsage, type UsageControl } from './usage.ts'
-import { staleAfterMs } from './wire.ts'
+import { type StreamMessage, staleAfterMs } from './wire.ts'
 
 export interface FleetOptions {
   state: Database
@@ -68,7 +68,8 @@ export function createFleet(options: FleetOptions): {
   const fleet: Fleet = {
     announce(head, deny, cut) {
       stateHead.announced(head)
-      for (const { stream } of registry.all()) stream?.send({ kind: 'change', head, deny: [...deny], cut: [...cut] })
+      const change: StreamMessage = { kind: 'change', head, since: head.version - 1, deny: [...deny], cut: [...cut] }
+      for (const { stream } of registry.all()) stream?.send(change)
       usage.announced(head.version)
       if (deny.length === 0) return
       endInactive(head.version).catch((error: unknown) => {

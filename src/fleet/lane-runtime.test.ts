@@ -159,7 +159,7 @@ describe('a lane', () => {
     cpSync(join(fleet.directory, 'a', 'lane', 'instance.json'), join(fleet.directory, 'b', 'lane', 'instance.json'))
     let ended = false
     const rolledBack = await fleet.lane('b', {
-      onFenced() {
+      onRetired() {
         ended = true
       },
     })
@@ -180,7 +180,7 @@ describe('a lane', () => {
     expect(first.ready().ok).toBe(true)
     await first.drain()
     const second = await fleet.lane('a', { clock })
-    expect(second.ready()).toEqual({ ok: true })
+    expect(second.ready()).toMatchObject({ ok: true, warning: expect.stringContaining('no fresh news') })
     expect(second.view.providers()).toHaveLength(1)
     clock.skip(5000)
     expect(second.ready().ok).toBe(false)

@@ -7,6 +7,7 @@
  *
  * Longer than most: it is the one place where the parts of a lane meet, and what it does itself is little.
  */
+import { randomBytes as systemRandomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '../config.ts'
@@ -20,27 +21,32 @@ import { LaneUsage } from '../usage/lane-usage.ts'
 import { LaneRates } from '../usage/rate-lane.ts'
 import { controlClient } from './control-client.ts'
 import { Freshness } from './freshness.ts'
-import type { LaneCounters, LaneRuntime, Standing } from './lane.ts'
+import type { LaneCounters, LaneRuntime, Readiness, Standing } from './lane.ts'
 import { type KeptBootstrap, LaneFiles } from './lane-files.ts'
+import { LaneReplica, type ReplicatorCommand } from './lane-replica.ts'
 import { LaneSession } from './lane-session.ts'
 import { Outbox, type Recovered } from './outbox.ts'
 import { systemWrite } from './outbox-segment.ts'
 import { FileStateView } from './state-view.ts'
 import { type BootstrapReply, staleAfterMs } from './wire.ts'
+import { Witness } from './witness.ts'
 
 const lane = 0
 const keepFreshEveryMs = 5000
 const shipAtEndMs = 5000
 const rateTickMs = 1000
 const usageTickMs = 1000
+const warnAfterMs = 60_000
 
 export interface LaneOptions {
   settings: Pick<
     Settings,
     'max_staleness_seconds' | 'outbox_segment_bytes' | 'outbox_limit_bytes' | 'outbox_keep_hours'
   >
-  /** The state database's file, which another process keeps current. */
-  stateFile: string
+  /** The state database's file, which another process keeps current; null where the lane keeps a replica itself. */
+  stateFile: string | null
+  /** How to start what keeps the replica; needed where there is no file. */
+  replicator?: ReplicatorCommand
   /** The lane keeps its files in `lane` inside. */
   dataDirectory: string
   apiUrl: string
@@ -50,8 +56,12 @@ export interface LaneOptions {
   clock: Clock
   newId: NewId
   log: Log
-  /** Another process has taken this lane over, or its chain cannot go on: this process must end. */
+  /** For secrets between processes; cryptographically strong. */
+  randomBytes?(size: number): Uint8Array
+  /** Another process has taken this lane over: this process must end, and another start would only take it back. */
   onFenced(): void
+  /** This instance's chain cannot go on: this process must end, and the next start makes another instance. */
+  onRetired(): void
   /** For jitter only. */
   random?: () => number
   beatEveryMs?: number
@@ -86,11 +96,13 @@ class RunningLane implements LaneRuntime {
   readonly counters: LaneCounters
   readonly allowances: LaneUsage
   readonly rates: LaneRates
+  readonly #replica: LaneReplica | null
   readonly #rateTimer: Timer
   readonly #options: LaneOptions
   readonly #files: LaneFiles
   readonly #freshness: Freshness
   readonly #session: LaneSession
+  readonly #witness: Witness
   readonly #release: () => void
   readonly #usageTimer: Timer
   /** Until the first hello: as many events as the last process, or a crash of the host, has left. */
@@ -131,9 +143,22 @@ class RunningLane implements LaneRuntime {
     this.allowances = this.#makeAllowances()
     this.#usageTimer = setInterval(() => this.allowances.tick(), usageTickMs)
     this.#usageTimer.unref()
-    this.view = new FileStateView(options.stateFile)
+    this.#replica = this.#makeReplica()
+    const stateFile = this.#replica?.file ?? options.stateFile ?? ''
+    this.view = new FileStateView(stateFile, (reason) => {
+      this.#replica?.damaged(reason)
+    })
     for (const { position, hashes } of this.journal.denials) this.view.deny(position, hashes)
     this.#freshness = new Freshness(clock, this.#files.freshAt())
+    this.#witness = new Witness({
+      ...{ stateFile, keptFile: join(directory, 'checkpoint.json'), newId: options.newId, log },
+      clock: { now: () => this.now() },
+      gatewayId: () => this.standing.gatewayId,
+      record: (event) =>
+        void this.journal.refuse([event]).catch((error: unknown) => {
+          log.error({ error: String(error) }, 'A checkpoint that went back could not be recorded')
+        }),
+    })
     this.standing = this.#makeStanding()
     this.counters = this.#makeCounters()
     this.#session = new LaneSession({
@@ -162,6 +187,8 @@ class RunningLane implements LaneRuntime {
         this.#timeOffset = now - clock.monotonic()
       },
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
+      onWanted: () => this.#replica?.sync(),
+      onRestored: async (head) => await this.#replica?.restored(head, this.journal.acknowledged?.version ?? 0),
       onSlotsRecalled: (account, want, at) => this.rates.recall(account, want, at),
       onConnected: () => {
         this.#trustedEvents = null
@@ -182,6 +209,7 @@ class RunningLane implements LaneRuntime {
     const kept = this.#files.kept()
     if (kept !== null) {
       this.#take(kept)
+      this.#replica?.bootstrapped(kept, this.now())
       await this.#load(kept)
     }
     this.#session.start()
@@ -191,9 +219,15 @@ class RunningLane implements LaneRuntime {
     return this.#timeOffset + this.#options.clock.monotonic()
   }
 
-  ready(): { ok: boolean; reason?: string } {
+  ready(): Readiness {
     const failure = this.#session.tokenRefused ? new Failure('runtime_token_refused') : this.#obstacle()
-    return failure === null ? { ok: true } : { ok: false, reason: failure.message }
+    const age = this.#freshness.age()
+    const staleness = Number.isFinite(age) ? { staleness_seconds: Math.round(age / 100) / 10 } : {}
+    if (failure !== null) return { ok: false, reason: failure.message, ...staleness }
+    if (age < warnAfterMs) return { ok: true, ...staleness }
+    const left = Math.max(0, Math.round((this.#staleAfterMs - age) / 1000))
+    const warning = `There has been no fresh news of the primary; without it, requests are refused in ${left} s`
+    return { ok: true, warning, ...staleness }
   }
 
   onDenied(listener: (hashes: readonly string[]) => void): void {
@@ -209,15 +243,20 @@ class RunningLane implements LaneRuntime {
     clearInterval(this.#usageTimer)
     clearInterval(this.#rateTimer)
     await this.#session.stop(shipAtEndMs)
+    this.#witness.stop()
     await this.journal.end()
     this.#keepFresh(0)
+    await this.#replica?.stop()
     this.view.close()
     this.#release()
   }
 
   #obstacle(): Failure | null {
-    if (this.#kept === null || this.view.head === null) return this.#loadFailure ?? new Failure('not_ready')
-    const { head } = this.view
+    const { head, tooNew } = this.view
+    if (tooNew !== null) return tooNew
+    if (this.#kept === null || head === null) {
+      return this.#replica?.obstacle ?? this.#loadFailure ?? new Failure('not_ready')
+    }
     const acknowledged = this.journal.acknowledged
     if (!this.#current && acknowledged?.history === head.history && head.version < acknowledged.version) {
       return new Failure('not_ready')
@@ -230,6 +269,7 @@ class RunningLane implements LaneRuntime {
     const gatewayId = () => this.#kept?.gateway.id ?? ''
     const organizationId = () => this.#kept?.organization_id ?? ''
     const gatewayUrl = () => this.#kept?.gateway_url ?? ''
+    const baseUrl = () => this.#kept?.base_url ?? ''
     const promptKeyId = () => this.#kept?.prompt_hash_key.id ?? ''
     const promptKey = () => this.#promptKey
     const obstacle = () => this.#obstacle()
@@ -242,6 +282,9 @@ class RunningLane implements LaneRuntime {
       },
       get gatewayUrl() {
         return gatewayUrl()
+      },
+      get baseUrl() {
+        return baseUrl()
       },
       assertCurrent() {
         const failure = obstacle()
@@ -273,8 +316,40 @@ class RunningLane implements LaneRuntime {
     })
   }
 
+  #makeReplica(): LaneReplica | null {
+    const { replicator, dataDirectory, randomBytes = systemRandomBytes } = this.#options
+    if (replicator === undefined) return null
+    return new LaneReplica({
+      ...replicator,
+      fetch: this.#options.fetch,
+      clock: this.#options.clock,
+      log: this.#options.log,
+      directory: dataDirectory,
+      randomBytes,
+      session: () => this.#session,
+      denials: () => this.journal.denials,
+      head: () => this.view.head,
+      onNews: () => void this.#readNews(),
+      onDistrusted: () => this.view.forget(),
+    })
+  }
+
+  /** A replica has come further, or another one is named. */
+  async #readNews(): Promise<void> {
+    try {
+      const head = await this.view.refresh()
+      this.journal.applied(head)
+      this.#replica?.opened()
+    } catch (error) {
+      this.#loadFailure = asFailure(error)
+      this.#options.log.warn({ reason: this.#loadFailure.message }, 'The state cannot be read yet')
+    }
+  }
+
   #makeCounters(): LaneCounters {
     const { view, journal } = this
+    const witness = this.#witness
+    const replica = this.#replica
     const freshness = this.#freshness
     const connected = () => (this.#session.connected ? 1 : 0)
     return {
@@ -302,6 +377,15 @@ class RunningLane implements LaneRuntime {
       get tokensInMemory() {
         return view.cached
       },
+      get checkpointRegressions() {
+        return witness.regressions
+      },
+      get replicatorRestarts() {
+        return replica?.restarts ?? 0
+      },
+      get replicatedBytes() {
+        return replica?.bytes ?? 0
+      },
     }
   }
 
@@ -312,6 +396,7 @@ class RunningLane implements LaneRuntime {
     }
     this.#files.keep(reply)
     this.#take(reply)
+    this.#replica?.bootstrapped(reply, Date.parse(reply.now))
     await this.#load(reply)
     return true
   }
@@ -355,7 +440,7 @@ class RunningLane implements LaneRuntime {
   #retire(failure: Failure): void {
     this.#options.log.error({ reason: failure.message }, 'This instance cannot go on: the next start makes another')
     this.#files.retire()
-    this.#options.onFenced()
+    this.#options.onRetired()
   }
 
   #reportRecovery(): void {

@@ -20,10 +20,11 @@ import { readEventStream } from './event-stream.ts'
 import { type Freshness, instant } from './freshness.ts'
 import type { Outbox } from './outbox.ts'
 import type { StatePosition } from './outbox-record.ts'
+import type { Denial } from './revived.ts'
 import { RuntimeSession, type RuntimeSessionOptions } from './runtime-session.ts'
 import { Shipper } from './shipper.ts'
 import type { FileStateView } from './state-view.ts'
-import { type Head, type StreamMessage, streamMessageSchema, streamSilenceMs } from './wire.ts'
+import { denialsLimit, type Head, type StreamMessage, streamMessageSchema, streamSilenceMs } from './wire.ts'
 
 const leastLagMs = 5
 const mostLagMs = 500
@@ -43,6 +44,13 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onTime(now: number): void
   onFresh(): void
   /** Another lane needs slots of a limit. */
+  /** The primary has more than the state that is read. */
+  onWanted(): void
+  /**
+   * The primary has another history than the state that is read, from which it was restored or replaced. Resolves when
+   * the state that is read is the primary's.
+   */
+  onRestored(head: Head): Promise<void>
   onSlotsRecalled(account: string, want: number, at: number): void
   /** The control plane can be asked for shares of limits: it waits for a hello. */
   onConnected(): void
@@ -73,6 +81,7 @@ export class LaneSession {
   #beatAgain = false
   #beating = false
   #timer: Timer | null = null
+  #primaryHead: Head | null = null
   connected = false
 
   constructor(options: LaneSessionOptions) {
@@ -102,6 +111,7 @@ export class LaneSession {
   async stop(milliseconds: number): Promise<void> {
     const end = this.#options.clock.monotonic() + milliseconds
     while (this.connected && !this.#shipper.done && this.#options.clock.monotonic() < end) await Bun.sleep(5)
+    await this.#sayGoodbye()
     this.#end()
   }
 
@@ -111,6 +121,27 @@ export class LaneSession {
     const streamId = this.#streamId
     if (streamId === null) throw new Failure('dependency_unavailable')
     return await client.slots(await this.#session.ensure(), { lane, stream_id: streamId, cells })
+  }
+
+  /** The head of the primary as the control plane said it last. */
+  get primaryHead(): Head | null {
+    return this.#primaryHead
+  }
+
+  /** Where the state is, with a credential that was just made. */
+  async credential() {
+    return await this.#options.client.credential(await this.#session.ensure())
+  }
+
+  /** Tells which tokens were denied by a history that the primary has lost, in pieces; all are durable at the end. */
+  async tellDenials(history: string, denials: readonly Denial[]): Promise<void> {
+    const { client, lane } = this.#options
+    for (let at = 0; at < denials.length; at += denialsLimit) {
+      const some = denials.slice(at, at + denialsLimit)
+      await this.#asHolder((session, streamId) =>
+        client.denials(session, { lane, stream_id: streamId, history, denials: some }),
+      )
+    }
   }
 
   /** Whether the control plane refuses the runtime token: then nothing but another token helps. */
@@ -181,6 +212,7 @@ export class LaneSession {
     }
     this.#streamId = streamId
     this.connected = true
+    this.#primaryHead = head
     this.#options.onTime(Date.parse(now))
     this.#shipper.resume(events)
     this.#options.onConnected()
@@ -191,14 +223,15 @@ export class LaneSession {
   }
 
   /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
-  async #change({ head, deny: hashes, cut }: Extract<StreamMessage, { kind: 'change' }>): Promise<void> {
+  async #change({ head, since, deny: hashes, cut }: Extract<StreamMessage, { kind: 'change' }>): Promise<void> {
     const { outbox, view } = this.#options
     const position = positionOf(head)
+    this.#primaryHead = head
     view.deny(position, hashes)
     if (hashes.length > 0) this.#options.onDenied(hashes)
     if (cut.length > 0) this.#options.onCut(cut)
     const before = this.#promised
-    const follows = before?.history === position.history && before.version + 1 === position.version
+    const follows = before?.history === position.history && before.version >= since && before.version < position.version
     if (follows) {
       this.#promised = position
       this.#promisedHead = head
@@ -213,15 +246,22 @@ export class LaneSession {
     await this.#catchUp(head)
   }
 
-  /** Reads the state until it is at this head, then acknowledges it. */
+  /**
+   * Reads the state until it is at this head, then acknowledges it. A state that cannot be read yet is one that is
+   * behind; what a newer stream has to say is followed by that one's own hello.
+   */
   async #catchUp(head: Head, restored = false): Promise<void> {
     const { outbox, view } = this.#options
+    const streamId = this.#streamId
+    if (restored) await this.#options.onRestored(head)
     let lag = leastLagMs
     for (;;) {
-      const read = await view.refresh()
-      outbox.applied(positionOf(read))
-      if (read.history === head.history && read.version >= head.version) break
-      if (this.#stopped) return
+      const read = await view.refresh().catch(this.#unreadable)
+      if (this.#stopped || streamId !== this.#streamId) return
+      if (read !== null) outbox.applied(positionOf(read))
+      if (read !== null && reaches(read, head)) break
+      this.#options.onWanted()
+      if (read !== null && isAt(read, positionOf(head))) await this.#options.onRestored(head)
       await Bun.sleep(lag)
       lag = Math.min(mostLagMs, lag * 2)
     }
@@ -270,6 +310,11 @@ export class LaneSession {
     await this.#beat()
   }
 
+  readonly #unreadable = (error: unknown): null => {
+    this.#passing(error)
+    return null
+  }
+
   /** What a tick could not do the next one tries again; until then nothing is lost, and staleness bounds it. */
   readonly #passing = (error: unknown): void => {
     const { code, message } = asFailure(error)
@@ -284,14 +329,17 @@ export class LaneSession {
     const sent = instant(clock)
     const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
     try {
-      const { fresh, head } = await client.beat(token, {
+      const { fresh, head, history } = await client.beat(token, {
         lane,
         stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
         history: view.head?.history ?? '',
         nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
       })
-      if (!this.#knows(head)) this.#catchUpBehind(head)
+      this.#primaryHead = head
+      // What it does not know it has lost; the next hello says where it is now.
+      if (history === 'unknown' && acknowledged !== null) this.#reconnect(new Failure('state_replaced'))
+      else if (!this.#knows(head)) this.#catchUpBehind(head)
       else if (fresh) {
         this.#options.freshness.freshAt(sent)
         this.#options.onFresh()
@@ -352,6 +400,15 @@ export class LaneSession {
     }
   }
 
+  /** Others then wait for this lane no longer; where it does not arrive, they do for as long as for one that was killed. */
+  async #sayGoodbye(): Promise<void> {
+    const { client, lane } = this.#options
+    const streamId = this.#streamId
+    const { token } = this.#session
+    if (!this.connected || streamId === null || token === null) return
+    await client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
+  }
+
   #broken(failure: Failure): void {
     if (failure.code === 'lane_fenced') this.#fenced()
     else if (failure.code === 'chain_fork' || failure.code === 'chain_lost') this.#retired(failure)
@@ -393,5 +450,10 @@ export class LaneSession {
 
 const isAt = (head: Head | null, position: StatePosition | null): boolean =>
   head !== null && head.history === position?.history && head.version === position.version
+
+/** Whether a state that stands at `read` holds all that the primary had at `head`. */
+const reaches = (read: Head, head: Head): boolean =>
+  read.history === head.history &&
+  (read.version > head.version || (read.version === head.version && read.nonce === head.nonce))
 
 const positionOf = ({ history, version: at }: Head): StatePosition => ({ history, version: at })

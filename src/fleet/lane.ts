@@ -87,12 +87,24 @@ export interface Standing {
   /** Empty until the first bootstrap has told it. */
   readonly gatewayId: string
   readonly gatewayUrl: string
+  /** The control plane as others see it. */
+  readonly baseUrl: string
   /** Names the token's resource in what a caller is told: `vrn:gatehouse:<organization id>:token/<id>`. */
   readonly organizationId: string
   /** Throws `not_ready` before the first state is loaded, `token_state_stale` past `max_staleness`. */
   assertCurrent(): void
   /** HMAC-SHA-256 of a request's bytes under the installation's prompt-hash key, as `<key id>:<hex>`. */
   promptHash(body: Uint8Array): string
+}
+
+export interface Readiness {
+  ok: boolean
+  /** In words, where not. */
+  reason?: string
+  /** In words, where requests are decided by a state without fresh news. */
+  warning?: string
+  /** Since the last fresh news of the primary; absent before the first. */
+  staleness_seconds?: number
 }
 
 /** One number each for the gateway's `/metrics`; all are cheap to read. */
@@ -113,6 +125,12 @@ export interface LaneCounters {
   readonly denials: number
   /** Token records held in memory. */
   readonly tokensInMemory: number
+  /** How often the state's checkpoint went behind one that was seen before. */
+  readonly checkpointRegressions: number
+  /** Starts of the replicator that were not the first; 0 where another process of this host keeps the state. */
+  readonly replicatorRestarts: number
+  /** Bytes of the state that came from the primary since the start. */
+  readonly replicatedBytes: number
 }
 
 /** One worker of a gateway, as the rest of the gateway holds it; made by `startLane`. */
@@ -125,8 +143,8 @@ export interface LaneRuntime {
   readonly counters: LaneCounters
   /** The gateway's own time: monotonic between hellos, each of which brings the control plane's. */
   now(): number
-  /** Whether requests can be decided; `reason` in words where not. */
-  ready(): { ok: boolean; reason?: string }
+  /** Whether requests can be decided, and by how old a state. */
+  ready(): Readiness
   /** Calls the listener in the tick in which denials of these token hashes arrive. */
   onDenied(listener: (hashes: readonly string[]) => void): void
   /** Calls the listener, in the same tick, with those of them whose running requests must end. */

@@ -11,7 +11,7 @@
  * kept until it has reached them.
  */
 import { Database } from 'bun:sqlite'
-import { statSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import { LRUCache } from 'lru-cache'
 import { Failure } from '../failure.ts'
 import type { PolicySet } from '../policies/chain.ts'
@@ -19,6 +19,7 @@ import type { GovernedToken } from '../tokens/governed.ts'
 import { type LimitSet, noLimits } from '../usage/limits.ts'
 import { version as productVersion } from '../version.ts'
 import { type Catalog, type DataKeys, emptyCatalog, readCatalog } from './catalog-view.ts'
+import { compileDelegated, delegatedColumns } from './delegated-row.ts'
 import { compileToken, tokenColumns } from './governed-row.ts'
 import type { CatalogModel, GatewayRecord, Grant, StateView } from './lane.ts'
 import { readLimits } from './limits-view.ts'
@@ -31,16 +32,20 @@ const pageRows = 2000
 
 interface HeadRow extends Head {
   reads_from: string
+  /** Deletions up to this version have been forgotten. */
+  floor: number
 }
 
 interface Opened {
   database: Database
   inode: string
   token: ReturnType<Database['query']>
+  delegated: ReturnType<Database['query']>
 }
 
 export class FileStateView implements StateView {
   readonly #file: string
+  readonly #onDamaged: (reason: string) => void
   readonly #tokens = new LRUCache<string, GovernedToken>({ max: tokensInMemory })
   readonly #denials = new Map<string, StatePosition>()
   #opened: Opened | null = null
@@ -49,12 +54,15 @@ export class FileStateView implements StateView {
   #limits: LimitSet = noLimits
   readonly #policies = new PolicyView()
   #keys: DataKeys = {}
+  #tooNew: Failure | null = null
   #gatewayId: string | null = null
   /** Settles when the refresh that runs has ended, however it ended: one runs at a time. */
   #refreshing: Promise<unknown> = Promise.resolve()
 
-  constructor(file: string) {
+  /** `onDamaged` is told, in words, that the file is no sound database. */
+  constructor(file: string, onDamaged: (reason: string) => void = () => undefined) {
     this.#file = file
+    this.#onDamaged = onDamaged
   }
 
   /** The head of the state that was last loaded; null before the first load. */
@@ -64,6 +72,11 @@ export class FileStateView implements StateView {
 
   get version(): number {
     return this.#head?.version ?? 0
+  }
+
+  /** Set while the state is of a form that this version must not decide by. */
+  get tooNew(): Failure | null {
+    return this.#tooNew
   }
 
   get cached(): number {
@@ -82,11 +95,9 @@ export class FileStateView implements StateView {
   token(hash: string): GovernedToken | null {
     const known = this.#tokens.get(hash)
     if (known !== undefined) return known
-    return this.#reading(({ token }) => {
-      const row = token.get(hash)
-      if (row === null) return null
-      const compiled = compileToken(row)
-      this.#tokens.set(hash, compiled)
+    return this.#reading((opened) => {
+      const compiled = readToken(opened, hash)
+      if (compiled !== null) this.#tokens.set(hash, compiled)
       return compiled
     })
   }
@@ -171,13 +182,21 @@ export class FileStateView implements StateView {
     this.#opened = null
   }
 
+  /** Lets go of all that was read: none of it can be trusted. */
+  forget(): void {
+    this.close()
+    this.#tokens.clear()
+    this.#head = null
+  }
+
   /** Where a refresh of many changes goes on: the last version and id that it has seen. */
   #pageFrom: { version: number; id: string } | null = null
 
   #readPage(database: Database) {
     return database.transaction(() => {
-      const head = this.#readHead(database)
-      const same = this.#head !== null && this.#follows(this.#head, head)
+      const { floor, reads_from: _, ...head } = this.#readHead(database)
+      // Below the floor, deletions would be missed.
+      const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= floor
       if (!same || this.#tokens.size === 0) {
         this.#tokens.clear()
         if (this.#head?.nonce !== head.nonce) this.#readCatalog(database)
@@ -194,7 +213,8 @@ export class FileStateView implements StateView {
       const next = rows.length < pageRows || last === undefined ? null : { version: last.version, id: last.id }
       if (next === null) this.#readCatalog(database)
       const limited = next === null ? readLimited(database, this.version) : []
-      return { head, changed: rows.map(({ hash }) => hash), limited, next }
+      const delegated = next === null ? readDelegated(database, this.version) : []
+      return { head, changed: [...rows.map(({ hash }) => hash), ...delegated], limited, next }
     })()
   }
 
@@ -207,17 +227,19 @@ export class FileStateView implements StateView {
     }
   }
 
-  #readHead(database: Database): Head {
+  #readHead(database: Database): HeadRow {
     const row = database
-      .query<HeadRow, []>('select version, nonce, history, reads_from from state_head where id = 1')
+      .query<HeadRow, []>('select version, nonce, history, reads_from, floor from state_head where id = 1')
       .get()
     if (row === null) throw new Failure('dependency_unavailable', { message: 'The state has no head' })
     if (Bun.semver.order(row.reads_from, productVersion) > 0) {
-      throw new Failure('dependency_unavailable', {
+      this.#tooNew = new Failure('dependency_unavailable', {
         message: `This state needs version ${row.reads_from} or later of the gateway, which is ${productVersion}`,
       })
+      throw this.#tooNew
     }
-    return { version: row.version, nonce: row.nonce, history: row.history }
+    this.#tooNew = null
+    return row
   }
 
   #readCatalog(database: Database): void {
@@ -245,9 +267,7 @@ export class FileStateView implements StateView {
 
   #reopenReplaced(): void {
     if (this.#opened === null || this.#opened.inode === inodeOf(this.#file)) return
-    this.close()
-    this.#tokens.clear()
-    this.#head = null
+    this.forget()
   }
 
   #reading<Result>(read: (opened: Opened) => Result): Result {
@@ -256,6 +276,8 @@ export class FileStateView implements StateView {
       return read(this.#opened)
     } catch (error) {
       if (error instanceof Failure) throw error
+      const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+      if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) this.#onDamaged(String(error))
       throw new Failure('dependency_unavailable', { cause: error })
     }
   }
@@ -267,12 +289,29 @@ const readLimited = (database: Database, since: number): string[] =>
     .all(since)
     .map(({ id }) => id)
 
-function openReadOnly(file: string): Opened {
+/** OAuth access tokens that have changed since. */
+const readDelegated = (database: Database, since: number): string[] =>
+  database
+    .query<{ hash: string }, [number]>('select hash from oauth_tokens where version > ?')
+    .all(since)
+    .map(({ hash }) => hash)
+
+function readToken({ token, delegated }: Opened, hash: string): GovernedToken | null {
+  const row = token.get(hash)
+  if (row !== null) return compileToken(row)
+  const delegatedRow = delegated.get(hash)
+  return delegatedRow === null ? null : compileDelegated(delegatedRow)
+}
+
+/** By its real path: what leads to the file may lead to another one before SQLite opens the log beside it. */
+function openReadOnly(named: string): Opened {
+  const file = realpathSync(named)
   const inode = inodeOf(file)
   const database = new Database(file, { readonly: true })
   database.run('pragma busy_timeout = 50')
   const token = database.query(`select ${tokenColumns} from tokens where hash = ? and deleted = 0`)
-  return { database, inode, token }
+  const delegated = database.query(`select ${delegatedColumns} from oauth_tokens where hash = ? and deleted = 0`)
+  return { database, inode, token, delegated }
 }
 
 const inodeOf = (file: string): string => {

@@ -151,6 +151,7 @@ export class TemporaryFleet {
       newId,
       log: silentLog,
       onFenced: () => undefined,
+      onRetired: () => undefined,
       beatEveryMs: 50,
       ...options,
     })

@@ -3,6 +3,8 @@ import type { Event } from '../events/event.ts'
 import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
 import { plainName } from '../usage/lease.ts'
+import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
+import { lacksChanges } from '../usage/restored-ledger.ts'
 import { settlementStatements } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { accountsChangedAt, offerChangedAt, sqlLimits } from '../usage/sql-limits.ts'
@@ -19,9 +21,13 @@ export interface UsageControl {
   settled(events: readonly Event[]): void
   /** The state is at this version: whoever is concerned by limits that it changed is told. */
   announced(version: number): void
+  /** To be done before anything is served: an older copy of the ledger grants nothing before it knows what lanes hold. */
+  lookForRestored(): Promise<void>
+  /** What the other control planes say (usage/recall-peers.ts). */
+  readonly receiver: RecallReceiver
 }
 
-export function createUsage(options: FleetOptions, registry: LaneRegistry): UsageControl {
+export function createUsage(options: FleetOptions, registry: LaneRegistry, peers = noPeers): UsageControl {
   const { state, ledger, clock, log } = options
   const news = new UsageNews(options)
   const failed = (error: unknown) => {
@@ -32,12 +38,13 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
     await news.lost(lane, losses)
     await news.used(losses.map(({ account }) => account))
   }
-  const cells = sqlLedger(ledger, (lane, losses) => void lost(lane, losses).catch(failed))
+  const cells = sqlLedger(ledger, clock, (lane, losses) => void lost(lane, losses).catch(failed))
   const authority = new Authority({
     ledger: cells,
     limits: sqlLimits(state, ledger, clock),
     clock,
     log,
+    peers,
     after(milliseconds, work) {
       if (milliseconds === 0) setImmediate(work)
       else setTimeout(work, milliseconds).unref()
@@ -56,9 +63,24 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
     await news.used([...new Set([...limits, ...narrowed])])
     if (await offerChangedAt(state, version)) await news.offerChanged()
   }
+  let lookedForRestored = false
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
   return {
     authority,
+    async lookForRestored() {
+      if (lookedForRestored) return
+      if (await lacksChanges(state, ledger, clock.now())) {
+        log.error({}, 'The ledger was restored: nothing is granted until its gateways have said what they hold')
+        await cells.restored(clock.now())
+      }
+      lookedForRestored = true
+    },
+    receiver: {
+      hear(signal) {
+        if (signal.kind === 'slots') recallSlots(registry, signal)
+        else authority.hear(signal)
+      },
+    },
     news,
     settle: (lane, events) => settlementStatements({ lane, settlements: settlementsOf(events), now: clock.now() }),
     settled(events) {
@@ -72,4 +94,12 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry): Usag
       look(version).catch(failed)
     },
   }
+}
+
+/** Calls for slots from the lanes among these that are connected here. */
+export function recallSlots(
+  registry: LaneRegistry,
+  { account, want, lanes, at }: Extract<UsageSignal, { kind: 'slots' }>,
+): void {
+  for (const lane of lanes) registry.get(lane)?.stream?.send({ kind: 'slots', account, want, at })
 }

@@ -1,5 +1,5 @@
 /**
- * What a gateway and a control plane say to each other (contract section 11; protocols sections 1, 4, 5). Five calls:
+ * What a gateway and a control plane say to each other (contract section 11; protocols sections 1, 4, 5):
  *
  *   POST /v1/gateway-runtime/bootstrap   runtime token     → session credential, keys, limits, where the state is
  *   GET  /v1/gateway-runtime/stream      session, ?lane=n  → SSE: hello, change, fenced
@@ -7,6 +7,9 @@
  *   POST /v1/gateway-runtime/events      session           → NDJSON of chained events, answered after commit
  *   POST /v1/gateway-runtime/slots       session           → slots of limits a minute (usage/rate-wire.ts)
  *   POST /v1/gateway-runtime/leases      session           → shares of limits: asks and returns, grants and refusals
+ *   POST /v1/gateway-runtime/credential  session           → a read credential for the state, as bootstrap gives one
+ *   POST /v1/gateway-runtime/denials     session           → what a lane knows to be denied, where the primary forgot it
+ *   POST /v1/gateway-runtime/goodbye     session           → the lane serves no more
  *
  * A lane is `gateway_id/instance_id/n`. Opening a lane's stream takes it over: whoever held it before gets 409
  * `lane_fenced` from then on. `stream_id` names the holding stream and goes with every beat and batch of the lane.
@@ -26,12 +29,27 @@ export const bootstrapRequestSchema = z.strictObject({
   lanes: z.number().int().min(1).max(64),
 })
 
+/** Where a database is read from, with a credential that reads it and nothing else (protocols section 5). */
+export const replicaSourceSchema = z.object({
+  kind: z.literal('replica'),
+  url: z.string().describe('https://, or http:// on loopback; where its server has namespaces, the host names one'),
+  token: z.string(),
+  expires_at: z.iso.datetime().nullable().describe('Null: it holds until the installation gives another'),
+})
+export type ReplicaSource = z.infer<typeof replicaSourceSchema>
+
+export const stateSourceSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('file') }).describe('The state is a file on this host that another process keeps'),
+  replicaSourceSchema,
+])
+export const credentialReplySchema = z.object({ state: stateSourceSchema, now: z.iso.datetime() })
+
 export const bootstrapReplySchema = z.object({
   session: z.object({ token: z.string(), expires_at: z.iso.datetime() }),
   organization_id: z.uuid(),
   gateway: z.object({ id: z.uuid(), name: z.string() }),
   head: headSchema,
-  state: z.object({ kind: z.literal('file') }).describe('The state is a file on this host that another process keeps'),
+  state: stateSourceSchema,
   max_staleness_seconds: z.number(),
   provider_keys: z.record(z.uuid(), z.string()).describe('Provider id → its data key, base64'),
   prompt_hash_key: z.object({ id: z.string(), key: z.string() }),
@@ -62,6 +80,7 @@ export const helloSchema = z.object({
 export const changeSchema = z.object({
   kind: z.literal('change'),
   head: headSchema,
+  since: z.number().int().describe('All denials of versions above this one, up to the head, are in `deny`'),
   deny: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
   cut: z.array(z.string()).default([]).describe('Those of them whose running requests end at once'),
 })
@@ -95,10 +114,36 @@ export const beatRequestSchema = z.strictObject({
 })
 export const beatReplySchema = z.object({
   head: headSchema,
+  history: z
+    .enum(['known', 'unknown'])
+    .describe('Unknown: the acknowledged version and nonce are not of this primary, which was restored or replaced'),
   fresh: z.boolean().describe('Whether the primary was read within the last second'),
   now: z.iso.datetime(),
 })
 export type BeatReply = z.infer<typeof beatReplySchema>
+
+/**
+ * A lane whose history is unknown tells, before it lets its replica go, what it has denied (protocols section 4, rule
+ * 1). Tokens that the restored state holds as they were before a denial's version are revoked again. Told in pieces
+ * where there are more; an answer says that these are durable.
+ */
+export const denialsLimit = 1000
+export const denialsRequestSchema = z.strictObject({
+  lane: z.number().int(),
+  stream_id: z.uuid(),
+  history: z.string().describe('The history that the versions are of'),
+  denials: z
+    .array(z.strictObject({ version: z.number().int().min(1), hash: z.string().regex(/^[0-9a-f]{64}$/) }))
+    .max(denialsLimit),
+})
+export const denialsReplySchema = z.object({
+  head: headSchema,
+  revoked: z.number().int().describe('How many of the tokens had come back to life'),
+})
+
+/** A lane that has drained and told all: it holds nothing any more and is not waited for. */
+export const goodbyeRequestSchema = z.strictObject({ lane: z.number().int(), stream_id: z.uuid() })
+export const goodbyeReplySchema = z.object({ now: z.iso.datetime() })
 
 /**
  * A batch of events is NDJSON, at most `eventBatchLimit` lines. A line is `{"n":<number>,"digest":"<hex>","body":<the
@@ -121,8 +166,14 @@ const cellTotals = z.object({
   settled: amount,
 })
 
-/** Whatever is asked, it is answered by itself: one ask that nothing can answer must not fail the others. */
 const asked = z.number().min(0)
+/** Whatever is asked, it is answered by itself: one of a wrong form is one that nothing can answer. */
+const ask = z
+  .strictObject({ account: z.string(), want: asked, min: asked, waited: z.number(), tight: z.boolean() })
+  .catch(({ input }) => {
+    const account = z.looseObject({ account: accountName }).safeParse(input).data?.account ?? ''
+    return { account, want: Number.POSITIVE_INFINITY, min: Number.POSITIVE_INFINITY, waited: 0, tight: false }
+  })
 
 /** usage/lease.ts says what these mean. */
 export const leasesRequestSchema = z.strictObject({
@@ -131,9 +182,7 @@ export const leasesRequestSchema = z.strictObject({
   process: z.uuid(),
   number: amount,
   hello: z.strictObject({ through: amount, crashed: z.boolean() }).nullable(),
-  asks: z.array(
-    z.strictObject({ account: z.string(), want: asked, min: asked, waited: z.number(), tight: z.boolean() }),
-  ),
+  asks: z.array(ask),
   cells: z.array(cellTotals.extend({ open: amount })),
 })
 export const leasesReplySchema = z.object({

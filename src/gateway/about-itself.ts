@@ -1,15 +1,21 @@
 /** What a gateway's process answers about itself: alive, ready, measured, described. None of it is governed. */
 import { chat } from '../dialects/chat.ts'
 import { asFailure } from '../failure.ts'
+import type { Readiness } from '../fleet/lane.ts'
+import { type ProtectedResource, protectedResourcePath } from '../oauth/protected-resource.ts'
 import { version } from '../version.ts'
 import { failureAnswer } from './refuse.ts'
 
 export interface AboutItself {
-  ready(): { ok: boolean; reason?: string }
+  ready(): Readiness
   metrics(): string
   /** The public description; rejects with a Failure where it cannot be had. */
   openapi(): Promise<unknown>
+  /** What OAuth clients are told of this gateway, by path (RFC 9728); throws `not_ready` before it knows itself. */
+  resources(): Readonly<Record<string, ProtectedResource>>
 }
+
+const mcpResourcePath = `${protectedResourcePath}/mcp`
 
 const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response> | Response>> = {
   '/healthz': () => Response.json({ status: 'ok', version }),
@@ -18,6 +24,8 @@ const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response
     return Response.json(state, { status: state.ok ? 200 : 503 })
   },
   '/metrics': ({ metrics }) => new Response(metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
+  [protectedResourcePath]: ({ resources }) => Response.json(resources()[protectedResourcePath]),
+  [mcpResourcePath]: ({ resources }) => Response.json(resources()[mcpResourcePath]),
   '/v1/openapi.json': async ({ openapi }) => Response.json(await openapi()),
 }
 

@@ -1,5 +1,6 @@
-/** Who is asking: the token that the request shows, and whether it may be used at this instant. */
+/** Who is asking: the API or OAuth access token that the request shows, and whether it may be used at this instant. */
 import { Failure } from '../failure.ts'
+import { requireAudience } from '../tokens/delegation.ts'
 import { type GovernedToken, tokenStatus } from '../tokens/governed.ts'
 import { bearerSecret, hashSecret, secretKind } from '../tokens/secret.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
@@ -11,9 +12,13 @@ import { resourceName } from './resource-name.ts'
  * `invalid_api_token` with no look-up; a state that is not loaded or too old `not_ready`, `token_state_stale`.
  */
 export function authenticate(exchange: Exchange, gateway: Gateway): void {
-  const secret = shownSecret(exchange)
+  const { headers } = exchange.request
+  const bearer = bearerSecret(headers.get('authorization'))
+  const secret = bearer ?? apiKey(exchange)
   if (secret === null) throw new Failure('missing_api_key')
-  if (secretKind(secret) !== 'token') throw new Failure('invalid_api_token')
+  const kind = secretKind(secret)
+  // Access tokens are bearer tokens only (RFC 6750 section 2.1): bearer_methods_supported says so.
+  if (kind !== 'token' && (kind !== 'oauthAccess' || bearer === null)) throw new Failure('invalid_api_token')
   exchange.tokenHash = hashSecret(secret)
   lookAtToken(exchange, gateway)
   refuseDepleted(exchange, gateway)
@@ -22,10 +27,8 @@ export function authenticate(exchange: Exchange, gateway: Gateway): void {
 /** Routes that Anthropic's clients call with `x-api-key`. */
 const apiKeyFamilies: ReadonlySet<string> = new Set(['messages', 'models'])
 
-/** Authorization wins over `x-api-key`, which counts only where clients send it (contract section 6). */
-function shownSecret({ request: { headers }, family }: Exchange): string | null {
-  const secret = bearerSecret(headers.get('authorization'))
-  if (secret !== null) return secret
+/** Counts only where clients send it, and where there is no Authorization (contract section 6). */
+function apiKey({ request: { headers }, family }: Exchange): string | null {
   const key = apiKeyFamilies.has(family) ? (headers.get('x-api-key') ?? '') : ''
   return key === '' ? null : key
 }
@@ -43,6 +46,7 @@ export function lookAtToken(exchange: Exchange, { lane, clock }: Gateway): void 
   const status = tokenStatus(token, clock.now())
   const denied = lane.view.denied(hash)
   if (status !== 'active' || denied) throw refused(resourceName(token.id, lane.standing), status)
+  if (token.delegation !== undefined) requireAudience(token.delegation, lane.standing.gatewayUrl)
 }
 
 function refused(resource: string, status: ReturnType<typeof tokenStatus>): Failure {

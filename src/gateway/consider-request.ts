@@ -9,6 +9,7 @@
  */
 import { Failure } from '../failure.ts'
 import { memberCount } from '../lib/json-members.ts'
+import type { ActivePolicy } from '../policies/chain.ts'
 import type { PolicyContext } from '../policies/context.ts'
 import { ModelView } from '../policies/context.ts'
 import { Placeholders } from '../policies/redaction.ts'
@@ -25,6 +26,7 @@ export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<v
   const policies = chain.at('pre_request')
   if (policies.length === 0) return proceed(exchange, gateway)
   refuseRepeated(exchange)
+  refuseTokens(exchange, gateway, policies)
   const outcome = runStage(stageRun(exchange, gateway, policies, subjectOf(exchange, gateway)))
   return outcome instanceof Promise
     ? outcome.then((late) => conclude(exchange, gateway, late))
@@ -35,6 +37,24 @@ export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<v
 function refuseRepeated({ members, parsed }: Exchange): void {
   if (members === null || 'parts' in members || members.count === memberCount(parsed)) return
   throw new Failure('invalid_json', { message: 'An object within the request body names one of its members twice' })
+}
+
+/**
+ * Text in tokens is text that no policy reads: where one is enforced that reads text, it goes no further, whatever the
+ * policy's `when_broken`, because it is the caller who chooses to send it so.
+ */
+function refuseTokens(exchange: Exchange, gateway: Gateway, policies: readonly ActivePolicy[]): void {
+  const { dialect, parsed } = exchange
+  const param = parsed === null ? null : (dialect.tokenInput?.(parsed) ?? null)
+  if (param === null || !policies.some((policy) => readsText(policy, requestContext(exchange, gateway)))) return
+  const message = 'A policy reads the text of this, which is given in tokens: send it as text'
+  throw new Failure('invalid_parameter', { param, message })
+}
+
+function readsText({ enforced, compiled, kind, condition, when }: ActivePolicy, context: PolicyContext): boolean {
+  if (!enforced || compiled instanceof Error) return false
+  if (when !== null && /\b(?:text|messages)\b/.test(when)) return true
+  return (compiled.form === 'text' || kind === 'webhook') && (condition === null || holdsFor(condition, context))
 }
 
 function subjectOf(exchange: Exchange, gateway: Gateway): StageSubject {

@@ -263,3 +263,35 @@ test('a fallback that a policy would refuse is not tried', async () => {
     running = null
   }
 })
+
+test('text in tokens, which no policy can read, is refused where one reads text, and passes where none does', async () => {
+  const terms = { kind: 'term-filter', config: { terms: ['x'], action: 'block' } }
+  const ask = async (path: string, body: object): Promise<[number, unknown]> => {
+    const { url = '', secret = '' } = running ?? {}
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+    const answer = await fetch(`${url}/v1/${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ model: 'gpt-test', ...body }),
+    })
+    return [answer.status, answer.status === 200 ? null : ((await answer.json()) as { error: object }).error]
+  }
+  await start([policy({ id: 'a', whenBroken: 'allow', ...terms })])
+  for (const input of [
+    [1, 2],
+    [[1, 2], [3]],
+    ['word', [4]],
+  ]) {
+    expect(await ask('embeddings', { input })).toEqual([422, expect.objectContaining({ param: 'input' })])
+  }
+  expect(await ask('completions', { prompt: [5, 6] })).toEqual([422, expect.objectContaining({ param: 'prompt' })])
+  expect(await ask('embeddings', { input: ['word'], other: 'a x' })).toEqual([400, expect.anything()])
+  expect((await ask('embeddings', { input: ['word'] }))[0]).toBe(200)
+  await running?.stop()
+  await start([
+    policy({ id: 'a', mode: 'monitor', ...terms }),
+    policy({ id: 'b', when: 'request.family == "chat"', ...terms }),
+    policy({ id: 'c', kind: 'model-access', config: { allow_models: ['*'] } }),
+  ])
+  expect((await ask('embeddings', { input: [1, 2] }))[0]).toBe(200)
+})

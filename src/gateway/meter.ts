@@ -23,7 +23,10 @@ const laneGauges: readonly [keyof LaneCounters, string, string][] = [
   ['outboxUnshipped', 'gatehouse_outbox_unshipped_events', 'Events that the control plane has not acknowledged'],
   ['openExchanges', 'gatehouse_open_exchanges', 'Exchanges opened and not yet closed'],
   ['denials', 'gatehouse_denials', 'Tokens denied ahead of the state'],
+  ['checkpointRegressions', 'gatehouse_checkpoint_regressions', 'Checkpoints of the state that went back'],
   ['tokensInMemory', 'gatehouse_tokens_in_memory', 'Token records held in memory'],
+  ['replicatorRestarts', 'gatehouse_replicator_restarts', 'Starts of the replicator that were not the first'],
+  ['replicatedBytes', 'gatehouse_replicated_bytes', 'Bytes of the state that came from the primary'],
 ]
 
 interface Histogram {

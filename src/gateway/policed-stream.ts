@@ -231,9 +231,9 @@ function isGranted({ grant }: Exchange, { policy, rule, result }: RunningRule): 
 }
 
 /** Whether its condition holds; null where the answer decides that, or where it fails, which is said at the end. */
-function holdsSoFar({ condition, when }: ActivePolicy, exchange: Exchange, gateway: Gateway): boolean | null {
-  if (condition === null || when === null) return true
-  if (/\bresponse\b/.test(when)) return null
+function holdsSoFar({ condition, awaitsAnswer }: ActivePolicy, exchange: Exchange, gateway: Gateway): boolean | null {
+  if (condition === null) return true
+  if (awaitsAnswer) return null
   try {
     return condition(requestContext(exchange, gateway))
   } catch {

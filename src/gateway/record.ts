@@ -141,8 +141,8 @@ function attribution({ token, sessionId }: Exchange, gatewayId: string): Attribu
     team_id: token.eventTeamId,
     user_id: token.userId,
     gateway_id: gatewayId,
-    oauth_client_id: null,
+    oauth_client_id: token.delegation?.clientId ?? null,
     session_id: sessionId,
-    key_class: token.keyClass,
+    key_class: token.delegation === undefined ? token.keyClass : null,
   }
 }

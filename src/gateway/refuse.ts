@@ -2,6 +2,7 @@
 import type { Dialect } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
 import { asFailure, Failure, mustNotRetry } from '../failure.ts'
+import { challengeOf } from '../tokens/challenge.ts'
 import { verdictOf } from './answered.ts'
 import type { Exchange, Gateway } from './exchange.ts'
 import { settle } from './record.ts'
@@ -17,7 +18,8 @@ export async function refuse(exchange: Exchange, gateway: Gateway, thrown: unkno
   if (failure.code === 'internal' || failure.code === 'dependency_unavailable') logCause(exchange, gateway, failure)
   const { dialect, requestId } = exchange
   const verdict = verdictOf(failure)
-  const answer = escalationAnswer(exchange, failure) ?? failureAnswer(dialect, failure, requestId, verdict)
+  const { gatewayUrl } = gateway.lane.standing
+  const answer = escalationAnswer(exchange, failure) ?? failureAnswer(dialect, failure, requestId, verdict, gatewayUrl)
   try {
     await settle(exchange, gateway, { verdict, reason: reasonOf(exchange, failure), status: answer.status })
   } catch (unrecorded) {
@@ -63,21 +65,24 @@ function logCause(exchange: Exchange, { log }: Gateway, failure: Failure): void 
   log.error({ request_id: exchange.requestId, exchange_id: exchange.id, code: failure.code, cause }, failure.message)
 }
 
-/** An error answer of the gateway's own. `verdict` is null on routes that govern nothing. */
+/**
+ * An error answer of the gateway's own. `verdict` is null on routes that govern nothing; `gatewayUrl` is where a client
+ * learns how to get a token, null where none was asked for.
+ */
 export function failureAnswer(
   dialect: Pick<Dialect, 'errorBody' | 'family'>,
   failure: Failure,
   requestId: string,
   verdict: Verdict | null,
+  gatewayUrl: string | null = null,
 ): Response {
   const headers = answerHeaders(dialect, requestId, verdict)
   headers['x-service-error-source'] = 'gateway'
   if (mustNotRetry(failure.status, failure.code)) headers['x-should-retry'] = 'false'
   const retryAfter = failure.retryAfter ?? (failure.status === 503 ? defaultRetrySeconds : null)
   if (retryAfter !== null) headers['retry-after'] = String(retryAfter)
-  // RFC 6750 section 3: no error code where no credential was shown.
-  if (failure.code === 'missing_api_key') headers['www-authenticate'] = 'Bearer'
-  else if (failure.status === 401) headers['www-authenticate'] = 'Bearer error="invalid_token"'
+  const challenge = challengeOf(failure, gatewayUrl)
+  if (challenge !== null) headers['www-authenticate'] = challenge
   return new Response(JSON.stringify(dialect.errorBody(failure, requestId)), { status: failure.status, headers })
 }
 

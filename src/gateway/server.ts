@@ -8,10 +8,11 @@ import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
 import { Failure } from '../failure.ts'
-import type { Journal, LaneCounters, Standing, StateView } from '../fleet/lane.ts'
+import type { Journal, LaneCounters, Readiness, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { gatewayResources } from '../oauth/protected-resource.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { simulator } from '../providers/simulator.ts'
@@ -38,7 +39,7 @@ export interface GatewayLane {
   readonly standing: Standing
   readonly allowances: Allowances
   readonly rates: Rates
-  ready(): { ok: boolean; reason?: string }
+  ready(): Readiness
   /** Gauges for `/metrics`, read when it is asked for. */
   readonly counters: LaneCounters
 }
@@ -117,6 +118,11 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : lane.ready()),
     metrics,
     openapi: () => documents.openapi(),
+    resources() {
+      const { gatewayUrl, baseUrl } = lane.standing
+      if (baseUrl === '') throw new Failure('not_ready')
+      return gatewayResources(gatewayUrl, baseUrl)
+    },
   }
 
   return {

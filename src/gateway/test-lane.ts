@@ -133,10 +133,14 @@ export function createTestLane(): TestLane {
       openExchanges: 0,
       denials: 0,
       tokensInMemory: 0,
+      checkpointRegressions: 0,
+      replicatorRestarts: 0,
+      replicatedBytes: 0,
     },
     standing: {
       gatewayId: testGatewayId,
       gatewayUrl: 'http://127.0.0.1:7080',
+      baseUrl: 'http://127.0.0.1:7070',
       organizationId: '01990000-0000-7000-8000-0000000000ff',
       assertCurrent() {
         if (lane.stale !== null) throw new Failure(lane.stale)

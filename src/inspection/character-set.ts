@@ -49,6 +49,8 @@ function caselessAscii(set: CharacterSet): CharacterSet {
     if (contains(set, lower)) ranges.push(upper, upper)
     if (contains(set, upper)) ranges.push(lower, lower)
   }
+  // The letters of Turkish, whose other case is not one character or not the same both ways.
+  if (contains(set, 0x49) || contains(set, 0x69)) ranges.push(0x130, 0x131)
   return { ranges, tests: [] }
 }
 

@@ -24,3 +24,19 @@ test('U+FEFF inside a term or an address hides nothing, whole or in pieces', () 
   expect(passPieces(rules, [...text]).text).toBe('a [TERM] to [EMAIL].')
   expect(passPieces(rules, ['{"a":"bob@\\ufeffx.com"}'], 'tool_arguments').text).toBe('{"a":"[EMAIL]"}')
 })
+
+test('the letters of Turkish are one with i, and what they stand for is found where it stands', () => {
+  const term = termDetector(['istanbul'], 'TERM', { caseSensitive: false, homoglyphs: false, wordBoundaries: false })
+  const pattern = patternDetector([{ label: 'P', pattern: 'istanbul', caseInsensitive: true }], {
+    streaming: true,
+    paramOf: String,
+  })
+  for (const spelled of ['istanbul', 'ISTANBUL', 'İstanbul', 'İSTANBUL', 'ıstanbul']) {
+    const text = `in ${spelled}, İİ`
+    for (const rules of [[ruleOf(term, 'redact')], [ruleOf(pattern, 'redact')]]) {
+      expect(passPieces(rules, [text]).text).toMatch(/^in \[(TERM|P)\], İİ$/)
+      expect(passPieces(rules, [...text]).text).toMatch(/^in \[(TERM|P)\], İİ$/)
+    }
+  }
+  expect(passPieces([ruleOf(term, 'redact')], ['i\u0307stanbul']).text).toBe('[TERM]')
+})

@@ -69,8 +69,9 @@ export interface Folding {
   canonical(text: string): string
 }
 
-/** Full case folding by way of upper case (`ß` is `ss`); the final sigma is a sigma. */
-const foldCase = (text: string): string => text.toUpperCase().toLowerCase().replaceAll('ς', 'σ')
+/** Full case folding by way of upper case (`ß` is `ss`); the final sigma is a sigma, and `İ`, `I`, `ı` are `i`. */
+const foldCase = (text: string): string =>
+  text.toUpperCase().toLowerCase().replaceAll('ς', 'σ').replaceAll('i\u0307', 'i')
 
 const asLatin = (text: string): string => {
   let latin = ''

@@ -36,6 +36,8 @@ export interface PatternSource {
   readonly caseInsensitive?: boolean
   /** Whether what matched is really one, by its folded text without ignorable characters. */
   readonly check?: (text: string) => boolean
+  /** It describes what is not of this label, though parts of it look so. */
+  readonly excludes?: true
 }
 
 export interface PatternOptions {
@@ -51,11 +53,12 @@ export interface PatternOptions {
  */
 export function patternDetector(sources: readonly PatternSource[], { streaming, paramOf }: PatternOptions): Detector {
   const patterns = sources.map(
-    ({ label, pattern, entry, caseInsensitive, check }, index): CompiledPattern => ({
+    ({ label, pattern, entry, caseInsensitive, check, excludes }, index): CompiledPattern => ({
       label,
       entry: entry ?? label.toLowerCase(),
       node: readPattern(pattern, paramOf(index), caseInsensitive),
       check: check ?? null,
+      excludes: excludes ?? false,
     }),
   )
   const program = compileProgram(patterns, paramOf)
@@ -353,7 +356,8 @@ class PatternScanner implements Scanner {
     if (pattern === undefined) return
     const end = this.#lastEnd
     if (pattern.check !== null && !pattern.check(foldedText(this.#text.slice(start, end)))) return
-    found.push({ start, end, label: pattern.label, entry: pattern.entry, decidedAt: this.#readTo })
+    const match = { start, end, label: pattern.label, entry: pattern.entry, decidedAt: this.#readTo }
+    found.push(pattern.excludes ? { ...match, excludes: true } : match)
   }
 }
 

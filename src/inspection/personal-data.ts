@@ -30,6 +30,12 @@ export const personalData: Readonly<Record<PersonalDataType, readonly PatternSou
       pattern: String.raw`(?<![\w+.\-/])(?:\+ ?\(?\d(?:[ .\-()]{0,3}\d){6,16}|(?:\(\d{1,5}\)[ .\-]{0,2})?\d{2,12}(?:[ .\-]{1,2}\d{2,8}){0,5})(?: ?(?:x|ext\.? ?)\d{1,5})?(?![\w/\-])`,
       check: isPhoneNumber,
     },
+    // A card's number in its groups, right or wrong, has parts that look like a phone's.
+    {
+      label: 'PHONE',
+      excludes: true,
+      pattern: String.raw`(?<!\d)(?:\d{4} \d{4} \d{4} \d{1,7}|\d{4} \d{6} \d{4,5})(?!\d)`,
+    },
   ],
   card: [{ label: 'CARD', pattern: String.raw`(?<![\d.\-])\d{2,19}(?:[ \-]\d{2,6}){0,6}(?!\d)`, check: isCardNumber }],
   iban: [

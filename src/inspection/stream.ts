@@ -10,7 +10,11 @@
  *    answer of a waiting request can still be a whole one; a later escalation ends what has begun.
  *
  * Text on a channel that had ended, from a provider that breaks its own protocol, is one more text; what is held of it
- * when the stream ends has no frame left to go out in.
+ * when the stream ends has no frame left to go out in. A match that runs across such an end stops the stream, whatever
+ * the rule's action: its beginning has gone.
+ *
+ * While a rule may change what passes, nothing goes out that it has not read: of a frame's lines these are its data, and
+ * an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left out.
  *
  * The claim is about the decoded text of one field: what is spelled across several fields, or encoded by the model, is
  * not found. In tool arguments the punctuation between strings that a match spans stays.
@@ -18,7 +22,9 @@
  * It does not end the stream: who relays it records the outcome first, and writes the dialect's last frames.
  */
 import type { FrameText, StreamPiece, TextKind } from '../dialects/dialect.ts'
+import { type SseFrame, withoutAsides } from '../lib/sse.ts'
 import { Channel, passWhole } from './channel.ts'
+import { maxLiveUnits } from './detector.ts'
 import type { Finding, InspectionRule, Stop } from './rule.ts'
 
 /** What is used of a dialect's reader. */
@@ -39,14 +45,23 @@ interface OpenChannel {
   passage: Channel
   /** The dialect said that nothing follows, and what was held has gone out. */
   ended: boolean
+  /** The end of all that came; once it has ended, what stood there then. */
+  came: string
+  /** What came after its end, until no match can reach back across it. */
+  after: string
 }
+
+/** How much of a text is gathered before all but its end is forgotten. */
+const gatheredUnits = 64 * maxLiveUnits
+/** How many event names are known to be harmless; a dialect has some fifty. */
+const eventsKept = 256
 
 /** How much of an answer's head is kept back for a rule that can escalate. */
 const headBytes = 64 * 1024
 
 const nothing: InspectedFrame = { bytes: null, stop: null }
 
-export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
+export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<SseFrame>> {
   /** What the rules found; whoever has taken note of it may take it out. */
   readonly findings: Finding[] = []
   readonly #reader: ChannelReader<Frame>
@@ -58,6 +73,8 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
   #head: Uint8Array[] | null
   #headLength = 0
   #stop: Stop | null = null
+  /** Event names in which nothing was found. */
+  readonly #events = new Set<string>()
 
   constructor(reader: ChannelReader<Frame>, rules: readonly InspectionRule[]) {
     this.#reader = reader
@@ -78,7 +95,7 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
     }
     if (this.#stop === null || passing) {
       const bytes = opened === null ? frame.bytes : opened.bytes()
-      before.push(this.#changes ? bytes : frame.bytes)
+      before.push(this.#changes ? this.#withoutUnread(frame, bytes) : frame.bytes)
     }
     return this.#out(before, last)
   }
@@ -88,6 +105,21 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
     const rest: Uint8Array[] = []
     if (this.#stop === null) this.#flush(rest)
     return this.#out(rest, true)
+  }
+
+  #withoutUnread({ event = null, data = null, asides }: Frame, bytes: Uint8Array): Uint8Array {
+    const isHarmless = event === null || this.#isHarmless(event)
+    if (isHarmless && asides === undefined) return bytes
+    return withoutAsides({ bytes, data }, isHarmless ? event : null)
+  }
+
+  #isHarmless(event: string): boolean {
+    if (this.#events.has(event)) return true
+    const text = { kind: 'content', role: null, place: 'event', text: event } as const
+    const passed = passWhole(this.#rules, text, [])
+    if (passed.stop !== null || passed.text !== event) return false
+    if (this.#events.size < eventsKept) this.#events.add(event)
+    return true
   }
 
   /** Passes a frame's texts; false where a stop leaves it with nothing worth sending. */
@@ -117,6 +149,9 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
       return whole.stop === null ? whole.text : ''
     }
     const channel = this.#channels.get(place) ?? this.#begin(place, piece.kind)
+    if (channel.ended) this.#stop = this.#stopAcross(channel, place, piece.text)
+    if (this.#stop !== null) return ''
+    if (!channel.ended) channel.came = gathered(channel.came, piece.text)
     let out = channel.passage.push(piece.text)
     if (ends && channel.passage.stop === null) out += this.#endPassage(place, channel)
     this.#stop ??= channel.passage.stop
@@ -124,9 +159,28 @@ export class StreamInspector<Frame extends { readonly bytes: Uint8Array }> {
   }
 
   #begin(place: string, kind: TextKind): OpenChannel {
-    const channel = { passage: this.#passage(place, kind), kind, ended: false }
+    const channel = { passage: this.#passage(place, kind), kind, ended: false, came: '', after: '' }
     this.#channels.set(place, channel)
     return channel
+  }
+
+  /** What a match that runs from before a channel's end to behind it comes to; its end is what is new of it. */
+  #stopAcross(channel: OpenChannel, place: string, text: string): Stop | null {
+    if (channel.after.length > maxLiveUnits) return null
+    channel.after += text
+    const came = channel.came.slice(-maxLiveUnits)
+    const whole = { kind: 'content', role: null, place, text: came + channel.after } as const
+    for (const rule of this.#rules) {
+      // What puts values back is no policy's: half of a placeholder stays one.
+      if (!rule.enforced || rule.policyId === '' || rule.reads?.({ kind: channel.kind, role: null }) === false) continue
+      const found: Finding[] = []
+      passWhole([rule], whole, found)
+      const across = found.find(({ start, end }) => start < came.length && end > came.length)
+      if (across === undefined) continue
+      this.findings.push(across)
+      return { rule, verdict: rule.action === 'escalate' ? 'escalate' : 'block', entry: across.entry }
+    }
+    return null
   }
 
   #passage(place: string, kind: TextKind): Channel {
@@ -177,6 +231,9 @@ function lastPieces({ pieces, ends }: FrameText): ReadonlyMap<string, StreamPiec
   for (const piece of pieces) if (!piece.whole && ends.includes(piece.channel)) last.set(piece.channel, piece)
   return last
 }
+
+const gathered = (came: string, text: string): string =>
+  came.length > gatheredUnits ? came.slice(-maxLiveUnits) + text : came + text
 
 function joined(frames: readonly Uint8Array[]): Uint8Array | null {
   const [first] = frames

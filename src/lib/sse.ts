@@ -14,6 +14,8 @@ export interface SseFrame {
   readonly event: string | null
   /** The `data` lines joined by LF; null where the frame has none, such as a comment that keeps a line open. */
   readonly data: string | null
+  /** It holds more than data and one event name: comments, `id`, `retry`, fields that nobody has heard of. */
+  readonly asides?: true
 }
 
 const lineFeed = 0x0a
@@ -113,18 +115,23 @@ const hasByteOrderMark = (bytes: Uint8Array) => bytes[0] === 0xef && bytes[1] ==
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** The data and event name of one frame's bytes; one space after the colon is not part of either. */
-function fieldsOf(frame: Uint8Array): Pick<SseFrame, 'event' | 'data'> {
+function fieldsOf(frame: Uint8Array): Omit<SseFrame, 'bytes'> {
   let event: string | null = null
   let data: string | null = null
+  let asides = false
   let start = 0
   while (start < frame.length) {
     const end = endOfLine(frame, start)
     const value = fieldValue(frame, start, end, dataField)
     if (value !== null) data = data === null ? value : `${data}\n${value}`
-    else event = fieldValue(frame, start, end, eventField) ?? event
+    else if (end > start) {
+      const named = fieldValue(frame, start, end, eventField)
+      asides ||= named === null || event !== null
+      event = named ?? event
+    }
     start = afterLine(frame, end)
   }
-  return { event, data }
+  return asides ? { event, data, asides } : { event, data }
 }
 
 /** Where the line after the one that ends at `end` begins. */
@@ -163,6 +170,25 @@ export function withData(frame: Uint8Array, data: string): Uint8Array {
       parts.push(encoder.encode(`data: ${data.replaceAll('\n', '\ndata: ')}`), frame.subarray(end, next))
       written = true
     }
+    start = next
+  }
+  return Buffer.concat(parts)
+}
+
+const emptyComment = encoder.encode(':\n\n')
+
+/**
+ * A frame's bytes with nothing but its data and, where `event` is not null, that event's line. A frame without data
+ * becomes an empty comment, which keeps a line open as any other does.
+ */
+export function withoutAsides({ bytes, data }: Pick<SseFrame, 'bytes' | 'data'>, event: string | null): Uint8Array {
+  if (data === null) return emptyComment
+  const parts: Uint8Array[] = event === null ? [] : [encoder.encode(`event: ${event}\n`)]
+  let start = hasByteOrderMark(bytes) ? 3 : 0
+  while (start < bytes.length) {
+    const end = endOfLine(bytes, start)
+    const next = Math.min(afterLine(bytes, end), bytes.length)
+    if (end === start || fieldValue(bytes, start, end, dataField) !== null) parts.push(bytes.subarray(start, next))
     start = next
   }
   return Buffer.concat(parts)

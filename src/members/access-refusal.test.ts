@@ -36,6 +36,19 @@ test('a change that its caller has no permission for leaves an event; a read lea
   ])
 })
 
+test('a change that goes beyond what its caller may give leaves an event too', async () => {
+  const { id, token_value } = await tokenOf({ roles: ['admin'] })
+  const made = await plane.call('POST', '/v1/users', {
+    token: token_value,
+    body: { email: 'second-owner@example.com', name: 'Second', role: 'owner' },
+    headers: { 'x-request-id': 'refused-2' },
+  })
+  expect([made.status, made.json.error.param]).toEqual([403, 'role'])
+  expect((await refusals()).filter(({ request_id }) => request_id === 'refused-2')).toMatchObject([
+    { verdict: 'deny', details: { actor: `token:${id}`, route: 'POST /v1/users' } },
+  ])
+})
+
 test('a token of a team changes nothing that holds for the whole organization', async () => {
   const { token_value } = await tokenOf({ roles: ['admin'], bindings: { team_id: plane.teamId } })
   for (const path of ['/v1/gateways', '/v1/catalog/providers']) {

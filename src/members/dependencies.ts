@@ -1,5 +1,6 @@
 /** What the routes of people need of the rest of the control plane. */
-import type { TokenDependencies } from '../tokens/minting.ts'
+import type { Statement } from '../store/open.ts'
+import type { Actor, TokenDependencies } from '../tokens/minting.ts'
 import type { SessionSettings } from './session.ts'
 
 export interface MemberDependencies extends TokenDependencies {
@@ -9,4 +10,13 @@ export interface MemberDependencies extends TokenDependencies {
   consoleUrl(): string
   /** The network address a request came from, as the server saw it: no header is believed here. */
   addressOf(request: Request): string
+  delegations: Delegations
+}
+
+/** The access tokens by which applications act for people, and which must follow what those may do. */
+export interface Delegations {
+  /** Goes into the transaction that changes a person's role, standing or teams. */
+  mark(userId: string, now: number): Statement
+  /** Follows what was marked, and waits until gateways know. */
+  follow(actor: Actor, userId: string): Promise<void>
 }

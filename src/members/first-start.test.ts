@@ -34,7 +34,7 @@ const complete = {
 }
 
 const principalOf = (secret: string) =>
-  createAuthenticator(prepared.options)(
+  createAuthenticator({ ...prepared.options, baseUrl: () => 'http://localhost' })(
     new Request('http://localhost/', { headers: { authorization: `Bearer ${secret}` } }),
   )
 

@@ -20,9 +20,10 @@ import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
+import { keepName, nameDigest } from '../store/gateway-name.ts'
 import { memberships, organizations, teams, users } from '../store/ledger.ts'
 import { keepSecret, openSecret } from '../store/master-key.ts'
-import type { Database } from '../store/open.ts'
+import type { Database, Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion } from '../store/rows.ts'
 import { gateways, tokens as stateTokens } from '../store/state.ts'
 import { tokenStatus } from '../tokens/governed.ts'
@@ -55,6 +56,14 @@ export interface Installation {
 /** Who acts where nobody has asked: named in events as `actor`. */
 export const installer: Principal = { ...anonymous, name: 'system:start' }
 const requestId = 'start'
+const gatewayName = 'local'
+
+/** What belongs to a token and is made with it. */
+interface Beside {
+  state: readonly Statement[]
+  ledger: readonly Statement[]
+}
+const nothing: Beside = { state: [], ledger: [] }
 
 const names = { admin: 'admin-token', promptHash: 'prompt-hash-key' } as const
 
@@ -185,8 +194,9 @@ async function makeRuntimeToken(options: FirstStartOptions, secret: string): Pro
     createdBy: installer.name,
     secret,
   }
-  const gateway = insertRow(gateways, { id: gatewayId, name: 'local' }, { version: newStateVersion })
-  await makeOnce(options, draft, formerGateway === null ? [gateway] : [])
+  const gateway = insertRow(gateways, { id: gatewayId, name: nameDigest(gatewayName) }, { version: newStateVersion })
+  const made = { state: [gateway], ledger: [keepName(gatewayId, gatewayName)] }
+  await makeOnce(options, draft, formerGateway === null ? made : nothing)
 }
 
 /** The gateway that runtime tokens of former starts are for, unless it has been deleted. */
@@ -206,7 +216,7 @@ async function gatewayOfFormer({ state, ledger }: FirstStartOptions): Promise<st
 async function makeOnce(
   options: FirstStartOptions,
   draft: Draft & { secret: string },
-  beside: ReturnType<typeof insertRow>[] = [],
+  beside: Beside = nothing,
 ): Promise<void> {
   const hash = hashSecret(draft.secret)
   const isMade = async () => (await options.state.read('select 1 from tokens where hash = ?', [hash])).length > 0
@@ -226,8 +236,8 @@ async function makeOnce(
     await options.recorder.change({
       event,
       guard: { sql: 'select not exists (select 1 from tokens where hash = ?)', args: [hash] },
-      state: [...beside, ...state],
-      ledger,
+      state: [...beside.state, ...state],
+      ledger: [...beside.ledger, ...ledger],
     })
   } catch (error) {
     if (!(await isMade())) throw error

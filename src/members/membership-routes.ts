@@ -91,7 +91,10 @@ const addMember = (dependencies: MemberDependencies): AnyRoute =>
         sql: 'insert into memberships (team_id, user_id, created_at) values (?, ?, ?)',
         args: [id, userId, dependencies.clock.now()],
       }
-      await recordChange(dependencies.recorder, { event, ledger: [insert] }, alreadyMember)
+      const { delegations, clock } = dependencies
+      const ledger = [insert, delegations.mark(userId, clock.now())]
+      await recordChange(dependencies.recorder, { event, ledger }, alreadyMember)
+      await delegations.follow({ principal, requestId }, userId)
       return { reply: await requireMember(dependencies.ledger, id, userId) }
     },
   })
@@ -106,7 +109,12 @@ const removeMember = (dependencies: MemberDependencies): AnyRoute =>
     params: z.object({ id: z.uuid(), user_id: z.uuid() }),
     reply: membershipSchema,
     async handle({ principal, params: { id, user_id: userId }, requestId }) {
-      const revoke = () => revokeTokensOf(dependencies, { principal, requestId }, { userId, teamId: id })
+      const { delegations, clock } = dependencies
+      const actor = { principal, requestId }
+      const revoke = async () => {
+        await revokeTokensOf(dependencies, actor, { userId, teamId: id })
+        await delegations.follow(actor, userId)
+      }
       const member = await requireMember(dependencies.ledger, id, userId).catch(async (error: unknown) => {
         // A removal that was interrupted is finished by its repeat.
         await revoke()
@@ -125,7 +133,8 @@ const removeMember = (dependencies: MemberDependencies): AnyRoute =>
         args: [id, userId],
       }
       const remove = { sql: 'delete from memberships where team_id = ? and user_id = ?', args: [id, userId] }
-      await recordChange(dependencies.recorder, { event, ledger: [guard, remove] })
+      const ledger = [guard, remove, delegations.mark(userId, clock.now())]
+      await recordChange(dependencies.recorder, { event, ledger })
       await revoke()
       return { reply: member }
     },

@@ -22,28 +22,37 @@ afterAll(() => plane.remove())
 
 const verifier = 'a-verifier-of-more-than-43-characters-which-is-random'
 const redirect = 'http://127.0.0.1:51234/callback'
-const asked = (changes: Record<string, string> = {}) =>
-  `/console/authorize-program?${new URLSearchParams({
-    client_id: 'gatehouse-cli',
-    redirect_uri: redirect,
-    code_challenge: challengeOf(verifier),
-    code_challenge_method: 'S256',
-    state: 'a state & <more>',
-    ...changes,
-  })}`
+const asked = (changes: Record<string, string> = {}) => ({
+  client_id: 'gatehouse-cli',
+  redirect_uri: redirect,
+  code_challenge: challengeOf(verifier),
+  code_challenge_method: 'S256',
+  state: 'a state & <more>',
+  ...changes,
+})
 
+const preview = (browser: Browser, changes: Record<string, string> = {}) =>
+  plane.call('POST', '/v1/auth/programs/preview', {
+    cookie: browser.cookie,
+    headers: plane.fromPage(browser),
+    body: asked(changes),
+  })
 const answer = (
   browser: Browser,
-  step: string,
+  approve: boolean,
   changes: Record<string, string> = {},
-  headers = { origin: testOrigin },
-) => plane.call('POST', asked(changes), { cookie: browser.cookie, headers, form: { step, csrf_token: browser.csrf } })
+  headers: Record<string, string> = plane.fromPage(browser),
+) =>
+  plane.call('POST', '/v1/auth/programs/decision', {
+    cookie: browser.cookie,
+    headers,
+    body: { ...asked(changes), approve },
+  })
 
 async function approved(browser: Browser, changes: Record<string, string> = {}): Promise<string> {
-  const { headers, text } = await answer(browser, 'approve', changes)
-  const location = headers.get('location')
-  if (location === null) throw new Error(`Not approved: ${text}`)
-  return new URL(location).searchParams.get('code') ?? ''
+  const { json, text } = await answer(browser, true, changes)
+  if (typeof json?.redirect_to !== 'string') throw new Error(`Not approved: ${text}`)
+  return new URL(json.redirect_to).searchParams.get('code') ?? ''
 }
 
 const exchange = (code: string, changes: Record<string, string> = {}) =>
@@ -62,85 +71,67 @@ const exchangeForToken = (code: string, changes: Record<string, string> = {}) =>
     },
   })
 
-test('whoever is not signed in is asked to, on a page that runs nothing and asks nobody', async () => {
-  const page = await plane.call('GET', asked())
-  expect(page.status).toBe(200)
-  expect(page.text).toContain('type="password"')
-  const policy = page.headers.get('content-security-policy') ?? ''
-  expect(policy).toContain("default-src 'none'")
-  expect(policy).toContain("frame-ancestors 'none'")
-  expect(policy).not.toContain('script-src')
-  expect(policy).not.toContain('unsafe')
-  expect(page.text).not.toMatch(/<script|<img|<link|https?:\/\//)
-})
-
-test('signing in on the page leads back to it, signed in', async () => {
-  const form = { step: 'sign-in', email: 'ann@example.com', password: testPassword }
-  const signedIn = await plane.call('POST', asked(), { form, headers: { origin: testOrigin } })
-  expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, asked()])
-  const page = await plane.call('GET', asked(), { cookie: signedIn.cookie ?? '' })
-  expect(page.text).toContain('<strong>gatehouse-cli</strong>')
-  expect(page.text).toContain('<strong>127.0.0.1:51234</strong>')
-  expect(page.text).toContain('ann@example.com')
-  expect(page.headers.get('content-security-policy')).toContain("form-action 'self' http://127.0.0.1:51234;")
-  const wrong = await plane.call('POST', asked(), {
-    form: { ...form, password: 'wrong wrong wrong' },
-    headers: { origin: testOrigin },
+test('only a signed-in browser is told what a program asks for, and who it is', async () => {
+  expect((await preview(ann)).json).toEqual({
+    program: 'gatehouse-cli',
+    redirect_host: '127.0.0.1:51234',
+    token_name: null,
   })
-  expect([wrong.status, wrong.cookie]).toEqual([401, null])
-  expect(wrong.text).toContain('role="alert"')
-  expect(wrong.text).not.toContain('wrong wrong')
+  expect((await preview(ann, { redirect_uri: outOfBand, token_name: 'laptop' })).json).toMatchObject({
+    redirect_host: null,
+    token_name: 'laptop',
+  })
+  expect((await plane.call('POST', '/v1/auth/programs/preview', { body: asked() })).status).toBe(401)
+  const program = (await exchange(await approved(ann))).json.session_token
+  for (const path of ['preview', 'decision']) {
+    const body = path === 'preview' ? asked() : { ...asked(), approve: true }
+    const refused = await plane.call('POST', `/v1/auth/programs/${path}`, { token: program, body })
+    expect([refused.status, refused.json.error.code]).toEqual([403, 'permission_denied'])
+    const byToken = await plane.call('POST', `/v1/auth/programs/${path}`, { token: plane.adminToken, body })
+    expect(byToken.status).toBe(403)
+  }
 })
 
-test('signing in from a page of somebody else is refused', async () => {
-  const form = { step: 'sign-in', email: 'ann@example.com', password: testPassword }
-  const foreign = await plane.call('POST', asked(), { form, headers: { origin: 'https://evil.example' } })
-  expect([foreign.status, foreign.cookie]).toEqual([403, null])
-})
-
-test('a query that is wrong shows a page and leads nowhere', async () => {
-  const wrong = [
-    asked({ redirect_uri: 'https://evil.example/' }),
-    asked({ code_challenge_method: 'plain' }),
-    asked({ client_id: '<script>' }),
-    `${asked()}&redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2F`,
-    `${asked()}&unknown=1`,
+test('a query that is wrong leads nowhere', async () => {
+  const wrong: Record<string, string>[] = [
+    { redirect_uri: 'https://evil.example/' },
+    { code_challenge_method: 'plain' },
+    { client_id: '<script>' },
+    { unknown: '1' },
   ]
-  for (const path of wrong) {
-    for (const method of ['GET', 'POST']) {
-      const sent = method === 'GET' ? {} : { form: { step: 'approve', csrf_token: ann.csrf } }
-      const page = await plane.call(method, path, { cookie: ann.cookie, headers: { origin: testOrigin }, ...sent })
-      expect([page.status, page.headers.get('location')]).toEqual([422, null])
-      expect(page.headers.get('content-type')).toStartWith('text/html')
-      expect(page.text).not.toContain('<script>')
+  for (const changes of wrong) {
+    for (const refused of [
+      await preview(ann, changes),
+      await answer(ann, true, changes),
+      await answer(ann, false, changes),
+    ]) {
+      expect(refused.status).toBe(422)
+      expect(refused.text).not.toContain('evil.example')
     }
   }
 })
 
 test('approval gives a code and the state as it came; denial says so', async () => {
-  const { status, headers } = await answer(ann, 'approve')
-  const location = new URL(headers.get('location') ?? '')
-  expect(status).toBe(303)
+  const { status, json } = await answer(ann, true)
+  const location = new URL(json.redirect_to)
+  expect([status, json.code]).toEqual([200, null])
   expect(location.origin + location.pathname).toBe(redirect)
   expect(location.searchParams.get('state')).toBe('a state & <more>')
   expect(location.searchParams.get('code')).toMatch(/^gthc_\w{36}$/)
-  const denied = new URL((await answer(ann, 'deny')).headers.get('location') ?? '')
+  const denied = new URL((await answer(ann, false)).json.redirect_to)
   expect(Object.fromEntries(denied.searchParams)).toEqual({ error: 'access_denied', state: 'a state & <more>' })
 })
 
 test('approval takes the CSRF token of this very session, from our own page', async () => {
-  const approve = (form: Record<string, string>, headers: Record<string, string>) =>
-    plane.call('POST', asked(), { cookie: ann.cookie, form: { step: 'approve', ...form }, headers })
+  const own = plane.fromPage(ann)
   const refused = [
-    await approve({}, { origin: testOrigin }),
-    await approve({ csrf_token: bob.csrf }, { origin: testOrigin }),
-    await approve({ csrf_token: ann.csrf }, { origin: 'https://evil.example' }),
-    await approve({ csrf_token: ann.csrf }, { origin: 'null' }),
-    await approve({ csrf_token: ann.csrf }, {}),
+    await answer(ann, true, {}, { origin: testOrigin }),
+    await answer(ann, true, {}, { ...own, 'x-csrf-token': bob.csrf }),
+    await answer(ann, true, {}, { 'x-csrf-token': ann.csrf, origin: 'https://evil.example' }),
+    await answer(ann, true, {}, { 'x-csrf-token': ann.csrf, origin: 'null' }),
+    await answer(ann, true, {}, { 'x-csrf-token': ann.csrf }),
   ]
-  expect(refused.map(({ status, headers }) => [status, headers.get('location')])).toEqual(
-    refused.map(() => [403, null]),
-  )
+  expect(refused.map(({ json }) => json.error.code)).toEqual(refused.map(() => 'csrf_refused'))
 })
 
 test('a code gives a session that acts as the person, by Bearer and without a CSRF token', async () => {
@@ -272,25 +263,19 @@ test('of many exchanges for a token at once no token stays in force unless one e
 })
 
 test('whoever may not make tokens cannot approve one', async () => {
-  const page = await plane.call('GET', asked({ token_name: 'laptop' }), { cookie: bob.cookie })
-  expect(page.status).toBe(403)
-  expect((await answer(bob, 'approve', { token_name: 'laptop' })).status).toBe(403)
+  expect((await preview(bob, { token_name: 'laptop' })).status).toBe(403)
+  expect((await answer(bob, true, { token_name: 'laptop' })).status).toBe(403)
   const code = await approved(bob)
   expect((await exchangeForToken(code)).json.error.code).toBe('permission_denied')
 })
 
-test('without a listener the code is shown, to be typed', async () => {
-  const page = await answer(ann, 'approve', { redirect_uri: outOfBand })
-  const code = /<code>(gthc_\w{36})<\/code>/.exec(page.text)?.[1] ?? ''
-  expect([page.status, page.headers.get('location')]).toEqual([200, null])
-  expect(page.headers.get('cache-control')).toBe('no-store')
-  expect((await exchange(code, { redirect_uri: outOfBand })).status).toBe(201)
-})
-
-test('signing out on the page ends the session', async () => {
-  const browser = await plane.signInAs('bob@example.com')
-  expect((await answer(browser, 'sign-out')).status).toBe(303)
-  expect((await plane.call('GET', '/v1/auth/session', { cookie: browser.cookie })).status).toBe(401)
+test('without a listener the code is given to be shown and typed', async () => {
+  const { json, headers } = await answer(ann, true, { redirect_uri: outOfBand })
+  expect(json).toEqual({ redirect_to: null, code: expect.stringMatching(/^gthc_\w{36}$/) })
+  expect(headers.get('cache-control')).toBe('no-store')
+  expect((await exchange(json.code, { redirect_uri: outOfBand })).status).toBe(201)
+  const denied = await answer(ann, false, { redirect_uri: outOfBand })
+  expect(denied.json).toEqual({ redirect_to: null, code: null })
 })
 
 test('no code and no session is kept readable', async () => {

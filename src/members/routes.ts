@@ -7,7 +7,6 @@ import { exchangeRoutes } from './exchange-routes.ts'
 import { membershipRoutes } from './membership-routes.ts'
 import { programRoutes } from './program-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
-import { setupRoutes } from './setup-routes.ts'
 import { teamRoutes } from './team-routes.ts'
 import { userRoutes } from './user-routes.ts'
 
@@ -38,5 +37,4 @@ const routes = (dependencies: MemberDependencies): AnyRoute[] => [
   ...sessionRoutes(dependencies),
   ...programRoutes(dependencies),
   ...exchangeRoutes(dependencies),
-  ...setupRoutes(dependencies),
 ]

@@ -1,6 +1,7 @@
 /** A control plane for tests: real files, the routes of people and tokens behind `mount`, no port. */
 import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
+import type { AnyRoute } from '../api/route.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { catalogRoutes } from '../providers/routes.ts'
@@ -18,10 +19,9 @@ import type { UserRole } from './user.ts'
 export const testOrigin = 'http://127.0.0.1:7070'
 export const testPassword = 'correct horse battery staple'
 
-/** What a test sends: JSON by `body`, a form by `form`, a session by `cookie`. */
+/** What a test sends: JSON by `body`, a session by `cookie`. */
 export interface Sent {
   body?: unknown
-  form?: Record<string, string>
   cookie?: string
   token?: string
   headers?: Record<string, string>
@@ -44,7 +44,10 @@ export interface Browser {
   userId: string
 }
 
-export async function temporaryControlPlane(baseUrl = testOrigin) {
+export async function temporaryControlPlane(
+  baseUrl = testOrigin,
+  moreRoutes: (dependencies: MemberDependencies) => AnyRoute[] = () => [],
+) {
   const installation = await temporaryInstallation()
   const addresses = new WeakMap<Request, string>()
   const dependencies: MemberDependencies = {
@@ -53,18 +56,21 @@ export async function temporaryControlPlane(baseUrl = testOrigin) {
     baseUrl: () => baseUrl,
     consoleUrl: () => `${baseUrl}/console`,
     addressOf: (request) => addresses.get(request) ?? '192.0.2.1',
+    delegations: { mark: () => ({ sql: 'select 1', args: [] }), follow: async () => undefined },
   }
-  const server = mountAll(installation, dependencies, baseUrl)
+  const server = mountAll(installation, dependencies, baseUrl, moreRoutes(dependencies))
 
   async function call(method: string, path: string, sent: Sent = {}): Promise<Received> {
     const headers = new Headers(sent.headers)
-    const { body, form } = sent
+    const { body } = sent
     if (body !== undefined) headers.set('content-type', 'application/json')
-    if (form !== undefined) headers.set('content-type', 'application/x-www-form-urlencoded')
     if (sent.cookie !== undefined) headers.set('cookie', `gatehouse_session=${sent.cookie}`)
     if (sent.token !== undefined) headers.set('authorization', `Bearer ${sent.token}`)
-    const content = form === undefined ? JSON.stringify(body) : new URLSearchParams(form).toString()
-    const request = new Request(baseUrl + path, { method, headers, body: body === undefined && !form ? null : content })
+    const request = new Request(baseUrl + path, {
+      method,
+      headers,
+      body: body === undefined ? null : JSON.stringify(body),
+    })
     addresses.set(request, sent.address ?? '192.0.2.1')
     const response = await server.fetch(request)
     const text = await response.text()
@@ -114,16 +120,22 @@ export type TemporaryControlPlane = Awaited<ReturnType<typeof temporaryControlPl
 /** Hashing is slow by design: the tests share one. */
 let testHash: Promise<string> | undefined
 
-function mountAll({ deps, clock, options }: TemporaryInstallation, dependencies: MemberDependencies, baseUrl: string) {
+function mountAll(
+  { deps, clock, options }: TemporaryInstallation,
+  dependencies: MemberDependencies,
+  baseUrl: string,
+  moreRoutes: AnyRoute[],
+) {
   const { state, ledger } = deps
   const origins = () => ownOrigins(dependencies.baseUrl(), dependencies.consoleUrl())
   const bySession = createSessionAuthenticator({ ledger, clock, settings: dependencies.settings, origins })
-  const byToken = createAuthenticator({ state, ledger, clock })
+  const byToken = createAuthenticator({ state, ledger, clock, baseUrl: dependencies.baseUrl })
   return mount({
     routes: [
       ...memberRoutes(dependencies),
       ...tokenRoutes(deps),
       ...catalogRoutes({ ...options, plainHttp: 'loopback' }),
+      ...moreRoutes,
     ],
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
     answers: createAnswerStore({ ledger, clock, key: new Uint8Array(32) }),

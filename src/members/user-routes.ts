@@ -147,9 +147,13 @@ const updateUser = (dependencies: MemberDependencies): AnyRoute =>
           requestId,
           details: { user_id: id, changes: newPassword ? { ...changes, password: 'replaced' } : changes },
         })
-        await recordChange(dependencies.recorder, { event, ledger: updateStatements(before, after, newPassword) })
+        const mark = dependencies.delegations.mark(id, dependencies.clock.now())
+        const ledger = [...updateStatements(before, after, newPassword), mark]
+        await recordChange(dependencies.recorder, { event, ledger })
       }
-      if (after.status === 'disabled') await revokeTokensOf(dependencies, { principal, requestId }, { userId: id })
+      const actor = { principal, requestId }
+      if (after.status === 'disabled') await revokeTokensOf(dependencies, actor, { userId: id })
+      await dependencies.delegations.follow(actor, id)
       return await answer(dependencies, id)
     },
   })

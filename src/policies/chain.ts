@@ -19,7 +19,7 @@ import { globMatches } from '../tokens/governed.ts'
 import { policyKinds } from './kinds/index.ts'
 import type { CompiledPolicy } from './kinds/kind.ts'
 import type { StoredPolicy } from './stored-policy.ts'
-import { type Condition, compileWhen } from './when.ts'
+import { type Condition, compileWhen, readsResponse } from './when.ts'
 
 /** What one policy said at one stage, as events show it (contract section 9). */
 export interface PolicyResult {
@@ -59,6 +59,8 @@ export interface ActivePolicy {
   readonly condition: Condition | null
   /** The condition's text, by which equal conditions are known. */
   readonly when: string | null
+  /** Whether its condition can hold only once the answer is there. */
+  readonly awaitsAnswer: boolean
   /** An error where it could not be compiled. */
   readonly compiled: CompiledPolicy | Error
 }
@@ -130,12 +132,13 @@ export function compilePolicySet(policies: readonly StoredPolicy[]): PolicySet {
 /** Compiles one policy for running; what fails is kept as its error. */
 export function compilePolicy(stored: StoredPolicy): ActivePolicy {
   const { id, kind, version, mode, whenBroken, when } = stored
-  const frame = { id, kind, version, enforced: mode === 'enforce', whenBroken, when }
+  const frame = { id, kind, version, enforced: mode === 'enforce', whenBroken, when, awaitsAnswer: false }
   try {
     const known = policyKinds.get(kind)
     if (known === undefined) throw new Error(`This version knows no policy kind "${kind}"`)
     const condition = when === null ? null : compileWhen(when, stored.stages)
-    return { ...frame, condition, compiled: known.compile(stored.config, { stages: stored.stages }) }
+    const awaitsAnswer = when !== null && readsResponse(when)
+    return { ...frame, condition, awaitsAnswer, compiled: known.compile(stored.config, { stages: stored.stages }) }
   } catch (error) {
     return { ...frame, condition: null, compiled: error instanceof Error ? error : new Error(String(error)) }
   }

@@ -56,7 +56,7 @@ export class RequestView {
 
   /** One entry for each text, with whose words it is; empty where the dialect does not say. */
   get messages(): MessageView[] {
-    this.#messages ??= this.#parts.texts().map(({ role, text }) => new MessageView(role ?? '', text))
+    this.#messages ??= said(this.#parts.texts()).map(({ role, text }) => new MessageView(role ?? '', text))
     return this.#messages
   }
 
@@ -160,7 +160,13 @@ export interface PolicyContext {
   readonly now: Date
 }
 
-const joined = (texts: readonly TextSlot[]): string => texts.map(({ text }) => text).join('\n')
+/** Names are no words of anybody: conditions have those of tools apart. */
+const said = (texts: readonly TextSlot[]): readonly TextSlot[] => texts.filter(({ kind }) => kind !== 'name')
+
+const joined = (texts: readonly TextSlot[]): string =>
+  said(texts)
+    .map(({ text }) => text)
+    .join('\n')
 
 /** The names of `tools` as chat, responses and messages write them, and of chat's `functions`, which came before. */
 export function toolNames(body: Readonly<Record<string, unknown>> | null): string[] {

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { nameText } from '../tokens/free-text.ts'
 import { policyKinds } from './kinds/index.ts'
-import type { PolicyKind } from './kinds/kind.ts'
+import type { PolicyKind, TextPolicy } from './kinds/kind.ts'
 import {
   brokenChoices,
   type PolicyTargets,
@@ -17,7 +17,7 @@ import {
   type StoredPolicy,
   targetsSchema,
 } from './stored-policy.ts'
-import { compileWhen, maxWhenLength } from './when.ts'
+import { compileWhen, maxWhenLength, readsResponse } from './when.ts'
 
 const shape = {
   name: nameText(200).describe('What people call it; each name once'),
@@ -128,5 +128,17 @@ export function checkContent(content: PolicyContent): void {
     })
   }
   if (content.when !== null) compileWhen(content.when, content.stages)
-  kind.compile(content.config, { stages: content.stages })
+  const compiled = kind.compile(content.config, { stages: content.stages })
+  if (compiled.form === 'text') checkChanging(content, compiled)
+}
+
+/**
+ * What depends on the answer is known when the answer is complete, and a stream that is complete can be stopped and no
+ * longer changed: such a policy would let through what it is there to take out, or deny every stream.
+ */
+function checkChanging({ when, mode }: PolicyContent, { action }: TextPolicy): void {
+  if (when === null || mode !== 'enforce' || !readsResponse(when)) return
+  if (action !== 'redact' && action !== 'rewrite') return
+  const message = `A policy that is to ${action} a stream cannot wait for the response: leave response out, or block`
+  throw new Failure('invalid_parameter', { param: 'when', message })
 }

@@ -80,6 +80,17 @@ export function compileWhen(expression: string, stages: readonly PolicyStage[]):
   return plainCondition(ast) ?? interpreted
 }
 
+/** Whether an expression that `compileWhen` takes names the answer: without one it is no expression. */
+export function readsResponse(expression: string): boolean {
+  try {
+    checkedWhen(expression, ['pre_request'])
+    return false
+  } catch (error) {
+    if (error instanceof Failure) return true
+    throw error
+  }
+}
+
 /** The checked expression, and what the interpreter makes of it. Throws as `compileWhen` does. */
 export function checkedWhen(
   expression: string,

@@ -9,6 +9,7 @@ import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { noSecret } from '../tokens/free-text.ts'
 import type { Principal } from '../tokens/principal.ts'
 
 export interface CatalogDependencies {
@@ -94,6 +95,7 @@ export const idParams = z.object({ id: z.uuid() })
 export const recordName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'Write 1 to 64 letters, digits, dots, dashes or underscores')
+  .refine(...noSecret)
 
 /** A UUIDv7 begins with the millisecond in which it was made (RFC 9562 section 5.7). */
 export const madeAt = (id: string): string => timestamp(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16))

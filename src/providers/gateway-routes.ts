@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
+import { changeName, dropName, keepName, nameDigest, readNames } from '../store/gateway-name.ts'
 import type { Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
 import { gateways } from '../store/state.ts'
@@ -120,7 +121,7 @@ async function createGateway(deps: CatalogDependencies, call: CatalogCall, body:
         gateways,
         {
           id,
-          name: body.name,
+          name: nameDigest(body.name),
           spendOwner: body.spend_owner ?? null,
           promptCaching: body.prompt_caching ? 1 : 0,
           providers,
@@ -128,6 +129,7 @@ async function createGateway(deps: CatalogDependencies, call: CatalogCall, body:
         { version: newStateVersion },
       ),
     ],
+    ledger: [keepName(id, body.name)],
   })
   return answered(await gatewayRecord(deps, await requireGateway(deps, id)))
 }
@@ -154,19 +156,19 @@ async function updateGateway(
   body: z.infer<typeof updateBody>,
 ) {
   const { id } = before
-  const name = body.name ?? before.name
-  if (name !== before.name) await requireFreeName(deps, name, id)
+  const { name } = body
+  if (name !== undefined) await requireFreeName(deps, name, id)
   await requireOwner(deps, body.spend_owner)
   await changeCatalog(deps, call, {
     type: 'catalog.updated',
     details: { gateway_id: id, ...body },
-    guard: all(atVersion('gateways', before), nameIsFree(name, id)),
+    guard: all(atVersion('gateways', before), ...(name === undefined ? [] : [nameIsFree(name, id)])),
     state: [
       updateRow(
         gateways,
         id,
         {
-          name,
+          ...(name === undefined ? {} : { name: nameDigest(name) }),
           ...(body.spend_owner === undefined ? {} : { spendOwner: body.spend_owner }),
           ...(body.prompt_caching === undefined ? {} : { promptCaching: body.prompt_caching ? 1 : 0 }),
           ...(body.providers === undefined ? {} : { providers: await providerIds(deps, body.providers) }),
@@ -174,12 +176,13 @@ async function updateGateway(
         { version: newStateVersion },
       ),
     ],
+    ledger: name === undefined ? [] : [changeName(id, name)],
   })
   return answered(await gatewayRecord(deps, await requireGateway(deps, id)))
 }
 
 async function deleteGateway(deps: CatalogDependencies, call: CatalogCall, before: GatewayRow) {
-  const { id, name } = before
+  const { id } = before
   const bound = boundTokens(id, deps.clock.now())
   if ((await deps.state.read(bound.sql, bound.args)).length > 0) {
     throw new Failure('conflict', { message: 'Tokens in force are bound to this gateway: revoke them first' })
@@ -187,9 +190,10 @@ async function deleteGateway(deps: CatalogDependencies, call: CatalogCall, befor
   const reply = await gatewayRecord(deps, before)
   await changeCatalog(deps, call, {
     type: 'catalog.deleted',
-    details: { gateway_id: id, name },
+    details: { gateway_id: id, name: reply.name },
     guard: all(atVersion('gateways', before), none(bound.sql, bound.args)),
     state: [tombstone('gateways', id)],
+    ledger: [dropName(id)],
   })
   return { reply }
 }
@@ -207,8 +211,8 @@ async function requireGateway({ state }: CatalogDependencies, id: string): Promi
 }
 
 async function gatewayRecord(
-  { state }: CatalogDependencies,
-  { id, name, spendOwner, promptCaching, providers, version }: GatewayRow,
+  { state, ledger }: CatalogDependencies,
+  { id, spendOwner, promptCaching, providers, version }: GatewayRow,
 ): Promise<z.infer<typeof gatewaySchema>> {
   const named =
     providers === null
@@ -219,7 +223,7 @@ async function gatewayRecord(
         )
   return {
     id,
-    name,
+    name: (await readNames(ledger, [id]))(id),
     spend_owner: spendOwner,
     prompt_caching: promptCaching === 1,
     providers: named === null ? null : named.map((provider) => provider.name),
@@ -249,9 +253,9 @@ async function requireOwner({ ledger }: CatalogDependencies, owner: string | nul
 
 const sameName = 'select 1 from gateways where name = ? and id <> ? and deleted = 0'
 
-const nameIsFree = (name: string, id: string): Statement => none(sameName, [name, id])
+const nameIsFree = (name: string, id: string): Statement => none(sameName, [nameDigest(name), id])
 
 async function requireFreeName({ state }: CatalogDependencies, name: string, id: string): Promise<void> {
-  if ((await state.read(sameName, [name, id])).length === 0) return
+  if ((await state.read(sameName, [nameDigest(name), id])).length === 0) return
   throw new Failure('conflict', { message: 'There is a gateway of this name already', param: 'name' })
 }

@@ -334,6 +334,14 @@ test('a gateway refuses owners and providers that are not there', async () => {
   }
 })
 
+test('no record is called by a secret of this installation', async () => {
+  for (const path of [providers, gateways]) {
+    const answer = await call('POST', path, { name: plane.adminToken, kind: 'simulator' })
+    expect([answer.status, answer.json.error.param]).toEqual([422, 'name'])
+    expect(JSON.stringify(answer.json)).not.toContain(plane.adminToken)
+  }
+})
+
 test('reading needs catalog:read and writing catalog:write', async () => {
   const tokenOf = async (role: string) =>
     (await call('POST', '/v1/tokens', { name: 'x', purpose: 'general', roles: [role] })).json.token_value

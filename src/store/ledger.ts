@@ -1,7 +1,7 @@
 /**
  * The `ledger` database as code sees it: people, records, sessions, events; never replicated. The migrations make the
  * tables; a test holds these definitions against them. Times are milliseconds since the epoch, money integer nano-units.
- * It is longer than most files, so that every table of the ledger is in one place.
+ * Longer than most, because it lists every table.
  */
 import { integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
@@ -122,6 +122,28 @@ export const chains = sqliteTable('chains', {
   updatedAt: integer('updated_at').notNull(),
 })
 
+export const checkpointKeys = sqliteTable('checkpoint_keys', {
+  id: text('id').primaryKey(),
+  publicKey: text('public_key').notNull(),
+  createdAt: integer('created_at').notNull(),
+})
+
+export const checkpoints = sqliteTable('checkpoints', {
+  number: integer('number').primaryKey(),
+  at: integer('at').notNull(),
+  keyId: text('key_id').notNull(),
+  signature: text('signature').notNull(),
+  body: text('body').notNull(),
+})
+
+export const chainFloors = sqliteTable('chain_floors', {
+  chain: text('chain').primaryKey(),
+  seq: integer('seq').notNull(),
+  keyId: text('key_id').notNull(),
+  signature: text('signature').notNull(),
+  body: text('body').notNull(),
+})
+
 export const guards = sqliteTable('guards', {
   holds: integer('holds').notNull(),
 })
@@ -148,7 +170,24 @@ export const lanes = sqliteTable('lanes', {
   hello: integer('hello').notNull().default(0),
   lostAt: integer('lost_at'),
   releasedAt: integer('released_at'),
+  greetedAt: integer('greeted_at').notNull().default(0),
+  awaited: integer('awaited').notNull().default(0),
 })
+
+export const usageAnswers = sqliteTable(
+  'usage_answers',
+  {
+    account: text('account').notNull(),
+    lane: text('lane').notNull(),
+    rounds: integer('rounds').notNull(),
+    granted: integer('granted').notNull(),
+    returned: integer('returned').notNull(),
+    settled: integer('settled').notNull(),
+    open: integer('open').notNull(),
+    told: integer('told').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.account, table.lane] })],
+)
 
 export const usageCells = sqliteTable(
   'usage_cells',
@@ -251,6 +290,11 @@ export const limitNames = sqliteTable('limit_names', {
   createdAt: integer('created_at').notNull(),
 })
 
+export const gatewayNames = sqliteTable('gateway_names', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+})
+
 export const rateHoldings = sqliteTable(
   'rate_holdings',
   {
@@ -261,6 +305,7 @@ export const rateHoldings = sqliteTable(
     beatAt: integer('beat_at').notNull(),
     recalledAt: integer('recalled_at').notNull().default(0),
     process: text('process').notNull(),
+    cooling: text('cooling').notNull().default('[]'),
   },
   (table) => [primaryKey({ columns: [table.account, table.lane] })],
 )
@@ -349,4 +394,45 @@ export const exportJobs = sqliteTable('export_jobs', {
   error: text('error'),
   finishedAt: integer('finished_at'),
   expiresAt: integer('expires_at'),
+})
+
+export const oauthClients = sqliteTable('oauth_clients', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  redirectUris: text('redirect_uris').notNull(),
+  scope: text('scope').notNull(),
+  createdAt: integer('created_at').notNull(),
+  createdBy: text('created_by').notNull(),
+  deactivatedAt: integer('deactivated_at'),
+  version: integer('version').notNull().default(1),
+})
+
+export const oauthGrants = sqliteTable('oauth_grants', {
+  id: text('id').primaryKey(),
+  clientId: text('client_id').notNull(),
+  userId: text('user_id').notNull(),
+  scope: text('scope').notNull(),
+  resources: text('resources').notNull(),
+  codeHash: text('code_hash').notNull().unique(),
+  redirectUri: text('redirect_uri').notNull(),
+  codeChallenge: text('code_challenge').notNull(),
+  codeExpiresAt: integer('code_expires_at').notNull(),
+  codeUsedAt: integer('code_used_at'),
+  createdAt: integer('created_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  revokedAt: integer('revoked_at'),
+  endedAt: integer('ended_at'),
+})
+
+export const oauthRefreshTokens = sqliteTable('oauth_refresh_tokens', {
+  hash: text('hash').primaryKey(),
+  grantId: text('grant_id').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  usedAt: integer('used_at'),
+})
+
+export const oauthFollowups = sqliteTable('oauth_followups', {
+  userId: text('user_id').primaryKey(),
+  marks: integer('marks').notNull().default(1),
+  markedAt: integer('marked_at').notNull(),
 })

@@ -1,8 +1,8 @@
 /**
  * Brings a database to the form this version knows. Migrations are the files of `migrations/`, embedded, in the order
  * of these lists and only forward: a file that has been released is never edited, a new one is added. Each runs in one
- * transaction with its row in `schema_migrations`, so that it runs once, however many processes start at once, and not
- * at all where it fails half-way.
+ * batch with its row in `schema_migrations`, so that it runs once, however many processes start at once, and not at all
+ * where it fails half-way.
  */
 import { Failure } from '../failure.ts'
 import ledger0001 from './migrations/ledger-0001.sql' with { type: 'text' }
@@ -31,6 +31,7 @@ import state0007 from './migrations/state-0007.sql' with { type: 'text' }
 import state0008 from './migrations/state-0008.sql' with { type: 'text' }
 import state0009 from './migrations/state-0009.sql' with { type: 'text' }
 import type { Database } from './open.ts'
+import { splitStatements } from './statements.ts'
 
 export interface Migration {
   name: string
@@ -97,13 +98,13 @@ export async function migrate(database: Database, migrations: readonly Migration
 }
 
 async function apply(database: Database, { name, sql }: Migration): Promise<void> {
+  const applied =
+    "insert into schema_migrations (name, applied_at) values (?, cast(unixepoch('subsec') * 1000 as integer))"
   try {
-    await database.client.executeMultiple(
-      `begin immediate;
-      insert into schema_migrations (name, applied_at) values ('${name}', cast(unixepoch('subsec') * 1000 as integer));
-      ${sql}
-      commit;`,
-    )
+    await database.write([
+      { sql: applied, args: [name] },
+      ...splitStatements(sql).map((statement) => ({ sql: statement, args: [] })),
+    ])
   } catch (error) {
     // Another process that started at the same time was first: its row broke our insert, and nothing of ours was run.
     if (!(await appliedTo(database)).has(name)) throw error

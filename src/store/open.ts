@@ -1,7 +1,7 @@
 /**
- * Opens a libSQL database for writing: the one process that does so for a file, through one connection (protocols
- * section 7). libSQL's own defaults are journal_mode=delete, busy_timeout=0 and a pool of 20, and a pragma reaches one
- * connection only; hence `concurrency: 1` and the pragmas here.
+ * Opens a libSQL database file for writing (for one of a server see remote.ts): the one process that does so for a
+ * file, through one connection (protocols section 7). libSQL's own defaults are journal_mode=delete, busy_timeout=0 and
+ * a pool of 20, and a pragma reaches one connection only; hence `concurrency: 1` and the pragmas here.
  *
  * The native addon blocks the thread it is called on and can abort the process, so only the control plane may load it:
  * this module loads it on first use, never when imported. The executable carries it as a file and puts it into the data
@@ -23,7 +23,7 @@ export interface Statement {
 export type Row = Record<string, unknown>
 
 export interface Database {
-  client: Client
+  client: Pick<Client, 'execute' | 'executeMultiple' | 'batch'>
   /** Runs statements in one write transaction, in order; any failure undoes all and rejects with libSQL's error. */
   write(statements: readonly Statement[]): Promise<void>
   /** Rows of one read, as plain objects keyed by column name; `Shape` is what the caller knows of its own query. */
@@ -65,7 +65,7 @@ const toLibsql = ({ sql, args }: Statement): { sql: string; args: InArgs } => ({
 
 let addonPlaced = false
 
-function placeAddon(dataDirectory: string): void {
+export function placeAddon(dataDirectory: string): void {
   if (addonPlaced || embeddedAddon === null) return
   const directory = join(dataDirectory, 'native')
   mkdirSync(directory, { recursive: true, mode: 0o700 })

@@ -22,6 +22,16 @@ export const changeLog = sqliteTable('change_log', {
   guard: integer('guard').notNull(),
 })
 
+export const checkpoints = sqliteTable('checkpoints', {
+  id: integer('id').primaryKey(),
+  number: integer('number').notNull(),
+  keyId: text('key_id').notNull(),
+  signature: text('signature').notNull(),
+  body: text('body').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
 export const tokens = sqliteTable('tokens', {
   id: text('id').primaryKey(),
   hash: text('hash').notNull().unique(),
@@ -149,6 +159,22 @@ export const accounts = sqliteTable('accounts', {
   maxBudget: integer('max_budget'),
   rateLimitRpm: integer('rate_limit_rpm'),
   rateLimitTpm: integer('rate_limit_tpm'),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const oauthTokens = sqliteTable('oauth_tokens', {
+  id: text('id').primaryKey(),
+  hash: text('hash').notNull().unique(),
+  grantId: text('grant_id').notNull(),
+  clientId: text('client_id').notNull(),
+  userId: text('user_id').notNull(),
+  scope: text('scope').notNull(),
+  permissions: text('permissions').notNull(),
+  teamIds: text('team_ids').notNull(),
+  resources: text('resources').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  revokedAt: integer('revoked_at'),
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
 })

@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => made.store.remove())
 
 const authenticate = (authorization?: string) =>
-  createAuthenticator({ ...made.store, clock: made.clock })(
+  createAuthenticator({ ...made.store, clock: made.clock, baseUrl: () => 'http://localhost' })(
     new Request('http://localhost/', authorization === undefined ? {} : { headers: { authorization } }),
   )
 const admin = () => made.installation.adminToken ?? ''
@@ -26,7 +26,7 @@ test('no Authorization is nobody; the scheme is read without regard to case', as
 })
 
 test('what is no token of ours is refused alike, without a look-up where its form is wrong', async () => {
-  const closed = createAuthenticator({ ...made.store, clock: made.clock })
+  const closed = createAuthenticator({ ...made.store, clock: made.clock, baseUrl: () => 'http://localhost' })
   for (const text of [
     'Bearer',
     'Bearer x',

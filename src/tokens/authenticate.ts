@@ -1,6 +1,7 @@
 /**
- * From a bearer credential to a principal, for the control plane. API tokens are found by hash with one indexed read of
- * the state database, and their status is that of this instant; runtime sessions (`gths_`) are found in the ledger. A
+ * From a bearer credential to a principal, for the control plane. API tokens and OAuth access tokens are found by hash
+ * with one indexed read of the state database, and their status is that of this instant; runtime sessions (`gths_`) are
+ * found in the ledger. A
  * database that fails is not an answer about the caller: its error passes through and becomes 503, never 401.
  */
 import { Failure } from '../failure.ts'
@@ -8,7 +9,8 @@ import type { Clock } from '../lib/clock.ts'
 import { runtimeSessions } from '../store/ledger.ts'
 import type { Database } from '../store/open.ts'
 import { fromRow } from '../store/rows.ts'
-import { tokens } from '../store/state.ts'
+import { oauthTokens, tokens } from '../store/state.ts'
+import { requireAudience } from './delegation.ts'
 import { tokenStatus } from './governed.ts'
 import type { LastUse } from './last-use.ts'
 import { type Permission, permissionsOf, type Role, rolesWithin } from './permissions.ts'
@@ -20,6 +22,8 @@ export interface AuthenticatorOptions {
   state: Database
   ledger: Database
   clock: Clock
+  /** This API as a resource of OAuth access tokens (RFC 8707). */
+  baseUrl(): string
   /** Told of every token that was accepted. */
   lastUse?: LastUse
 }
@@ -35,6 +39,7 @@ export function createAuthenticator(options: AuthenticatorOptions): (request: Re
     const secret = bearerSecret(header) ?? ''
     const kind = secretKind(secret)
     if (kind === 'token') return tokenPrincipal(options, hashSecret(secret))
+    if (kind === 'oauthAccess') return delegatedPrincipal(options, hashSecret(secret))
     if (kind === 'session') return sessionPrincipal(options, hashSecret(secret))
     throw new Failure('invalid_api_token')
   }
@@ -61,6 +66,33 @@ async function tokenPrincipal(options: AuthenticatorOptions, hash: string): Prom
     instanceId: null,
     roles,
     permissions,
+  }
+}
+
+/** An application that acts for a person, within its scope and within what that person may do now. */
+async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): Promise<Principal> {
+  const { state, ledger, clock, baseUrl } = options
+  const [row] = await state.read('select * from oauth_tokens where hash = ? and deleted = 0', [hash])
+  if (row === undefined) throw new Failure('invalid_api_token')
+  const token = fromRow(oauthTokens, row)
+  const status = tokenStatus({ ...token, rotatedAt: null }, clock.now())
+  if (status !== 'active') await refuse(options, token.id, status)
+  requireAudience({ resources: JSON.parse(token.resources) as string[] }, baseUrl())
+  const [user] = await ledger.read<{ role: Role }>("select role from users where id = ? and status = 'active'", [
+    token.userId,
+  ])
+  if (user === undefined) throw new Failure('invalid_api_token', { message: 'The person may not sign in any more' })
+  const scope = JSON.parse(token.scope) as string[]
+  return {
+    ...anonymous,
+    kind: 'token',
+    // The same for every token of one approval, so that a refresh does not make another caller of it.
+    name: `oauth-grant:${token.grantId}`,
+    tokenId: token.id,
+    userId: token.userId,
+    roles: [user.role],
+    permissions: new Set([...permissionsOf([user.role])].filter((permission) => scope.includes(permission))),
+    delegation: { clientId: token.clientId, scope },
   }
 }
 

@@ -34,6 +34,7 @@ const update = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
       propagation: propagationSchema,
       usage: limitUsageSchema.nullable().describe('Where a limit was changed, how much of each is used'),
     }),
+    recordsRefusals: true,
     async handle(call) {
       const [actor, { id }] = [actorOf(call), call.params]
       const attempted = { type: 'token.updated', tokenId: id } as const
@@ -57,6 +58,7 @@ const rotate = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     body: z.strictObject({ grace_period_seconds: z.number().int().min(0).max(86_400).default(0) }),
     reply: tokenRecordSchema.extend({ token_value: tokenValue, propagation: propagationSchema }),
     status: 201,
+    recordsRefusals: true,
     async handle(call) {
       const grace = call.body.grace_period_seconds
       const [actor, { id }] = [actorOf(call), call.params]
@@ -81,6 +83,7 @@ const clone = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     body: cloneTokenBody,
     reply: tokenRecordSchema.extend({ token_value: tokenValue }),
     status: 201,
+    recordsRefusals: true,
     async handle(call) {
       const [actor, { id }] = [actorOf(call), call.params]
       const attempted = { type: 'token.cloned', tokenId: id } as const

@@ -1,7 +1,7 @@
 /** Cloning: a token of its own with equal or narrower scope, whose use also draws on its source's accounts. */
 import { Failure } from '../failure.ts'
 import type { MadeToken } from './create.ts'
-import { checkGrant, checkProfile, checkReferences, limitsStand, ownershipOf } from './creation.ts'
+import { checkGrant, checkProfile, checkReferences, namedStand, ownershipOf } from './creation.ts'
 import { isExhausted } from './depletion.ts'
 import { tokenStatus } from './governed.ts'
 import { type Actor, mint, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
@@ -43,7 +43,7 @@ export async function cloneToken(
   const reason = body.reason === undefined ? {} : { reason: body.reason }
   const details = { token_id: token.id, name, source_token_id: id, ...reason, ...scopeDetails(token) }
   const { eventTeamId } = ownership
-  const stand = limitsStand(scope)
+  const stand = namedStand(scope, source.policyIds)
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.cloned', actor, tokenId: token.id, eventTeamId, details }, deps),
     // Narrowed, rotated or revoked meanwhile: then this clone would be measured against what no longer holds.

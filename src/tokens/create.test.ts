@@ -247,6 +247,20 @@ test('the policies of the creating token bind what it makes', async () => {
   }
 })
 
+test('a policy that is deleted while a token that names it is being made leaves no token behind', async () => {
+  const id = crypto.randomUUID()
+  const policy = `insert into policies (id, kind, stages, config, targets, position, mode, when_broken, enabled, version)
+    values ('${id}', 'audit', '[]', '{}', '{}', 1, 'enforce', 'deny', 1, 1)`
+  await made.store.state.write([{ sql: policy, args: [] }])
+  const { change } = made.deps.recorder
+  made.deps.recorder.change = async (asked) => {
+    await made.store.state.write([{ sql: 'update policies set deleted = 1', args: [] }])
+    return await change(asked)
+  }
+  expect(await refused({ policy_ids: [id] })).toEqual([409, 'conflict', null])
+  expect(await made.store.state.read('select 1 from tokens where policy_ids like ?', [`%${id}%`])).toEqual([])
+})
+
 test('a secret in a name or in metadata is refused and not repeated, as are characters that deceive', async () => {
   const secret = made.installation.adminToken ?? ''
   const refusals: [object, string][] = [

@@ -1,5 +1,5 @@
 /** Making a token from what a caller asks for (POST /v1/tokens). */
-import { checkGrant, checkProfile, checkReferences, limitsStand, ownershipOf, scopeOf } from './creation.ts'
+import { checkGrant, checkProfile, checkReferences, namedStand, ownershipOf, scopeOf } from './creation.ts'
 import { type Actor, mint, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
 import type { StoredToken } from './stored-token.ts'
 import type { CreateTokenBody } from './token-body.ts'
@@ -25,7 +25,7 @@ export async function createToken(deps: TokenDependencies, actor: Actor, body: C
   const details = { token_id: token.id, name: token.name, ...scopeDetails(token) }
   const { eventTeamId } = ownership
   const event = tokenEvent({ type: 'token.created', actor, tokenId: token.id, eventTeamId, details }, deps)
-  const stand = limitsStand(scope)
+  const stand = namedStand(scope)
   const guard = { ...stand, sql: `select ${stand.sql}` }
   const { head } = await deps.recorder.change({ event, guard, state, ledger })
   return { token: { ...token, version: head.version }, secret }

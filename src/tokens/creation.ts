@@ -109,15 +109,23 @@ export async function checkReferences(
 }
 
 /**
- * A condition on the state, to be held when a token is written: the limits that its scope names are still there. Whatever
- * names a limit that is gone would be bound by nothing.
+ * A condition on the state, to be held when a token is written: what its scope names is still there. A limit that is gone
+ * would bound nothing, a policy that is gone would forbid nothing. `knownPolicies` as `checkReferences` has them.
  */
-export const limitsStand = ({ budgetId, accessPolicyIds }: TokenScope): Statement => ({
+export const namedStand = (
+  { budgetId, accessPolicyIds, policyIds }: TokenScope,
+  knownPolicies: readonly string[] = [],
+): Statement => ({
   sql: `(? is null or exists (select 1 from budgets where id = ? and deleted = 0))
-    and not exists (select 1 from json_each(?) named
-      where not exists (select 1 from access_policies where id = named.value and deleted = 0))`,
-  args: [budgetId, budgetId, JSON.stringify(accessPolicyIds)],
+    and ${allStand('access_policies')} and ${allStand('policies')}`,
+  args: [
+    ...[budgetId, budgetId, JSON.stringify(accessPolicyIds)],
+    JSON.stringify(policyIds.filter((id) => !knownPolicies.includes(id))),
+  ],
 })
+
+const allStand = (table: 'access_policies' | 'policies'): string => `not exists (select 1 from json_each(?) named
+  where not exists (select 1 from ${table} where id = named.value and deleted = 0))`
 
 const boundsOfCreator: readonly ScopeField[] = [
   'bindings.provider',

@@ -2,6 +2,7 @@
  * A token as gateways decide by it: one row of the state database, opened. Everything a person would recognise it by
  * (name, metadata, prefix, creator) stays in the ledger.
  */
+import type { Delegation } from './delegation.ts'
 import type { Role } from './permissions.ts'
 
 export const purposes = ['general', 'gateway_runtime', 'integration'] as const
@@ -42,6 +43,8 @@ export interface GovernedToken {
   rotatedAt: number | null
   revokedAt: number | null
   version: number
+  /** Set on OAuth access tokens, whose permissions stand here and come from no role. */
+  delegation?: Delegation
 }
 
 /** The limits of a token as accounts; a clone's list holds its source's too, a rotation's is its predecessor's. */

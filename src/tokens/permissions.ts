@@ -22,6 +22,8 @@ export const permissions = [
 ] as const
 export type Permission = (typeof permissions)[number]
 
+export const isPermission = (text: string): text is Permission => permissions.some((permission) => permission === text)
+
 export const roles = ['owner', 'admin', 'operator', 'auditor', 'member', 'runtime'] as const
 export type Role = (typeof roles)[number]
 

@@ -1,3 +1,4 @@
+import type { Delegation } from './delegation.ts'
 import type { Permission, Role } from './permissions.ts'
 
 /** Who makes a control-plane call, and what they may do. */
@@ -14,6 +15,8 @@ export interface Principal {
   instanceId: string | null
   roles: readonly Role[]
   permissions: ReadonlySet<Permission>
+  /** Set where an application acts for the user by an OAuth access token. */
+  delegation?: Pick<Delegation, 'clientId' | 'scope'>
 }
 
 export const anonymous: Principal = {

@@ -55,6 +55,7 @@ const create = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     body: createTokenBody,
     reply: tokenRecordSchema.extend({ token_value: tokenValue }),
     status: 201,
+    recordsRefusals: true,
     async handle(call) {
       const actor = actorOf(call)
       const { token, secret } = await recordingRefusal(deps, actor, { type: 'token.created', tokenId: null }, () =>

@@ -26,7 +26,7 @@ export function temporaryApi(made: TemporaryInstallation, beside: readonly AnyRo
   const { state, ledger } = made.store
   const api = mount({
     routes: [...beside, ...tokenRoutes(made.deps)],
-    authenticate: createAuthenticator({ state, ledger, clock: made.clock }),
+    authenticate: createAuthenticator({ state, ledger, clock: made.clock, baseUrl: () => 'http://localhost' }),
     answers: createAnswerStore({ ledger, clock: made.clock, key: new Uint8Array(32) }),
     clock: made.clock,
     newId: made.deps.newId,

@@ -7,7 +7,7 @@ import type { Propagation } from '../fleet/wire.ts'
 import { tokens as ledgerTokens } from '../store/ledger.ts'
 import { newStateVersion, updateRow } from '../store/rows.ts'
 import { tokens as stateTokens } from '../store/state.ts'
-import { checkGrant, checkProfile, checkReferences, limitsStand, ownershipOf } from './creation.ts'
+import { checkGrant, checkProfile, checkReferences, namedStand, ownershipOf } from './creation.ts'
 import { tokenStatus } from './governed.ts'
 import { type LimitUsage, usageOf } from './limit-usage.ts'
 import { type Actor, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
@@ -81,7 +81,7 @@ async function write(
   const changed = { ...token, ...scope, ...owner, name, metadata }
   const details = { token_id: token.id, name, changed: changedFields(token, changed) }
   const limitsChanged = !Bun.deepEquals(accountLimits(scope), accountLimits(token))
-  const stand = limitsStand(scope)
+  const stand = namedStand(scope, token.policyIds)
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.updated', actor, tokenId: token.id, eventTeamId, details }, deps),
     guard: {

@@ -9,6 +9,8 @@ import { type Database, openDatabase } from '../store/open.ts'
 import { temporaryDirectory } from '../store/test-store.ts'
 import { Authority } from './authority.ts'
 import type { LeaseRequest } from './lease.ts'
+import { noPeers } from './recall-peers.ts'
+import { resume } from './restored-ledger.ts'
 import { sqlLedger } from './sql-ledger.ts'
 
 const account = 'token/t/requests'
@@ -37,7 +39,7 @@ beforeEach(async () => {
   recalls = []
   whenRead = () => undefined
   authority = new Authority({
-    ledger: sqlLedger(ledger, () => undefined),
+    ledger: sqlLedger(ledger, systemClock, () => undefined),
     limits: {
       async limits(names) {
         const read = new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: 'gateway' }]))
@@ -48,6 +50,7 @@ beforeEach(async () => {
     clock: systemClock,
     log: silentLog,
     after: (milliseconds, work) => void setTimeout(work, milliseconds),
+    peers: noPeers,
     lanes: { connected: () => ['one', 'two'], holds: () => true, recall: (lane) => recalls.push(lane) },
   })
 })
@@ -119,6 +122,9 @@ test('an ask that no limit can answer is refused by itself, and the others of it
     { ...ask(2 ** 60), account: 'token/large/requests' },
     { ...ask(1e24), account: 'token/larger/requests', min: 1e24 },
     { ...ask(1.5), account: 'token/part/requests' },
+    { ...ask(1), want: 'many', account: 'token/text/requests' },
+    { ...ask(1), account: 7 },
+    'nonsense',
     ask(1),
   ]
   limit = 9e15
@@ -127,6 +133,9 @@ test('an ask that no limit can answer is refused by itself, and the others of it
   expect(denials.map((denial) => [denial.account, denial.reason])).toEqual([
     ['token/larger/requests', 'exhausted'],
     ['token/part/requests', 'exhausted'],
+    ['token/text/requests', 'exhausted'],
+    ['', 'exhausted'],
+    ['', 'exhausted'],
   ])
 })
 
@@ -155,6 +164,34 @@ test('a restored ledger hears of grants that it has forgotten, up to the limit',
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
   expect(await held()).toEqual([{ lane: 'one', granted: 60, returned: 10 }])
+})
+
+test('a restored ledger grants nothing before every lane of its last day has said what it holds', async () => {
+  await ledger.write([
+    { sql: "update lanes set last_beat_at = 100000000 where lane = 'two'", args: [] },
+    {
+      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+        last_beat_at, connected_at) values ('long gone', 'gateway', 'i', 0, 'stream', '', 0, 1, 0)`,
+      args: [],
+    },
+  ])
+  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  expect(await send('one', { asks: [ask(1), ask(1, true)] })).toMatchObject({
+    grants: [],
+    denials: [{ reason: 'unknown' }, { reason: 'unknown' }],
+  })
+  await greet('two', [{ account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }])
+  const known = [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }]
+  const granted = { grants: [{ account }], cells: [{ granted: 65 }] }
+  expect(await send('one', { asks: [ask(5)], cells: known })).toMatchObject(granted)
+  expect(await held()).toMatchObject([{ lane: 'one' }, { lane: 'two', granted: 20 }])
+})
+
+test('an operator ends the waiting for lanes that do not come back', async () => {
+  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [] })
+  await ledger.write([resume])
+  expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [{ account }] })
 })
 
 test('while others ask no lane gets above half of an account, and what is left when they have theirs', async () => {

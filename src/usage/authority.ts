@@ -5,7 +5,8 @@
  * Messages that have come since the last turn are decided together: one read of the cells they are about, one
  * transaction that raises counters. That transaction holds only where the lanes are still held by the same streams and no
  * account is over its limit, so that several control planes may do this at once; where it does not hold, the turn is made
- * again from another read. An answer goes out after the transaction.
+ * again from another read. An answer goes out after the transaction. Lanes that are connected to another control plane
+ * are called back by it (recall-peers.ts), and answer by way of the ledger (lanes-elsewhere.ts).
  *
  *   grant       while much is free: what was asked for, and up to twice as much more, so that the next ask comes later
  *   end game    while little is (end-game.ts): what the others hold is called back first
@@ -16,20 +17,15 @@ import { Failure } from '../failure.ts'
 import type { Log } from '../lib/log.ts'
 import { AccountBook } from './account-book.ts'
 import type { AccountLimits, CellLedger, HeldLane } from './cell-ledger.ts'
-import {
-  type Call,
-  type Caller,
-  type Game,
-  newReply,
-  Turn,
-  type TurnOptions,
-  toReply,
-  type Waiting,
-} from './grant-turn.ts'
+import { Turn, type TurnOptions } from './grant-turn.ts'
 import { noCell } from './lane-cell.ts'
+import { LanesElsewhere } from './lanes-elsewhere.ts'
 import { grantedBeyond, type LeaseReply, type LeaseRequest, outstanding, plainName, recallWaitMs } from './lease.ts'
 import { MessageNumbers } from './message-numbers.ts'
 import { RecallAnswers } from './recall-answers.ts'
+import type { RecallReceiver, UsageSignal } from './recall-peers.ts'
+import { type Call, type Caller, type Game, newReply, toReply, type Waiting } from './turn-matter.ts'
+import { endedLongAgo } from './window.ts'
 
 export interface AuthorityOptions extends TurnOptions {
   ledger: CellLedger
@@ -44,12 +40,14 @@ const turnAttempts = 8
 /** How often an end game is looked at while nothing is heard. */
 const lookMs = 50
 
-export class Authority {
+export class Authority implements RecallReceiver {
   readonly #options: AuthorityOptions
   #inbox: Call[] = []
   readonly #games = new Map<string, Game>()
   #waiting: Waiting[] = []
   readonly #answers = new RecallAnswers()
+  readonly #elsewhere: LanesElsewhere
+  readonly #startedAt: number
   readonly #processes = new Map<string, MessageNumbers>()
   #turning = false
   /** Accounts whose limits were changed while a turn was on. */
@@ -59,6 +57,8 @@ export class Authority {
 
   constructor(options: AuthorityOptions) {
     this.#options = options
+    this.#startedAt = options.clock.now()
+    this.#elsewhere = new LanesElsewhere(options)
   }
 
   /**
@@ -83,9 +83,29 @@ export class Authority {
   changed(accounts: readonly string[]): void {
     if (accounts.length === 0) return
     this.#recallAll(accounts)
+    this.#options.peers.tell({ kind: 'recall', accounts: [...accounts] })
     // A turn that has read the former limits may still grant by them.
     if (this.#turning) this.#changedMeanwhile.push(...accounts)
     this.#turnSoon()
+  }
+
+  /** Another control plane calls accounts back, or has heard of some; of slots it is not for this one to know. */
+  hear(signal: UsageSignal): void {
+    if (signal.kind === 'answered' && signal.accounts.some((account) => this.#games.has(account))) this.#turnSoon()
+    if (signal.kind !== 'recall') return
+    this.#elsewhere.call(signal.accounts)
+    this.#recallHolders(signal.accounts).catch((error: unknown) => {
+      // Whoever called says it again while it needs to.
+      this.#options.log.warn({ error: String(error) }, 'What another control plane called back could not be')
+    })
+  }
+
+  async #recallHolders(accounts: readonly string[]): Promise<void> {
+    const { ledger, lanes } = this.#options
+    const connected = new Set(lanes.connected())
+    for (const cell of await ledger.cells(accounts)) {
+      if (outstanding(cell) > 0 && connected.has(cell.lane)) lanes.recall(cell.lane, [cell.account])
+    }
   }
 
   /**
@@ -95,11 +115,12 @@ export class Authority {
   async callBack(accounts: readonly string[]): Promise<void> {
     const { ledger, lanes, after } = this.#options
     const connected = new Set(lanes.connected())
-    const held = (await ledger.cells(accounts)).filter((cell) => outstanding(cell) > 0 && connected.has(cell.lane))
+    const cells = (await ledger.cells(accounts)).filter((cell) => outstanding(cell) > 0)
+    const held = cells.filter(({ lane }) => connected.has(lane))
     const late = new Promise<void>((resolve) => after(recallWaitMs, resolve))
-    const answered = this.#answers.expect(held, late)
+    const answered = [this.#answers.expect(held, late), this.#elsewhere.callBack(cells, late)]
     for (const { lane, account } of held) lanes.recall(lane, [account])
-    await answered
+    await Promise.all(answered)
   }
 
   #recallAll(accounts: readonly string[]): void {
@@ -190,16 +211,22 @@ export class Authority {
 
   /**
    * A ledger that was restored from an older copy has forgotten grants. What lanes hold counts again, as far as it keeps
-   * within the limit.
+   * within the limit, and nothing is granted before all have told (restored-ledger.ts).
    */
   async #remember({ caller, request }: Call): Promise<void> {
     const { ledger, limits } = this.#options
-    const told = request.cells.filter(({ granted, rounds }) => granted > 0 || rounds > 0)
+    this.#elsewhere.forget()
+    const now = this.#options.clock.now()
+    const told = request.cells.filter(
+      ({ account, granted, rounds }) => (granted > 0 || rounds > 0) && !endedLongAgo(account, now),
+    )
     if (told.length === 0) return
     const book = new AccountBook(await ledger.cells(told.map(({ account }) => account)))
     const forgotten = told.filter(
       (cell) => grantedBeyond(cell, book.cell(cell.account, caller.lane) ?? noCell(cell.account)) > 0,
     )
+    if (forgotten.length === 0) return
+    await ledger.restored(this.#startedAt)
     const known = await limits.limits(forgotten.map(({ account }) => plainName(account)))
     for (const { account, rounds, granted, returned } of forgotten) {
       const limit = known.get(plainName(account))
@@ -227,10 +254,11 @@ export class Authority {
       const limits = await this.#options.limits.limits([...plain])
       const told = present.flatMap(({ request }) => request.cells.map(({ account }) => account))
       const booked = [...limits.values()].map((limit) => limit.booked)
-      const book = new AccountBook(
-        await this.#options.ledger.cells([...new Set([...booked, ...told, ...this.#games.keys()])]),
-      )
-      const turn = new Turn(this.#options, this.#games, this.#waiting, book, limits)
+      const accounts = [...new Set([...booked, ...told, ...this.#games.keys()])]
+      const elsewhere = await this.#elsewhere.look(accounts)
+      const book = new AccountBook(await this.#options.ledger.cells(accounts))
+      const [games, waiting] = [this.#games, this.#waiting]
+      const turn = new Turn(this.#options, { games, waiting, book, limits, elsewhere })
       for (const call of present) turn.take(call)
       turn.play()
       if (await this.#options.ledger.raise(turn.change(present))) {

@@ -19,6 +19,12 @@ export interface Raise {
   returned: number
 }
 
+/** What a lane answered to a call of another control plane than its own; `told` grows with each answer. */
+export interface LaneAnswer extends CellReport {
+  lane: string
+  told: number
+}
+
 export interface LedgerChange {
   /** They must still be held by these streams. */
   lanes: readonly HeldLane[]
@@ -26,6 +32,8 @@ export interface LedgerChange {
   raises: readonly Raise[]
   /** Of these accounts, the sum of what is granted and not returned must not be more than the limit afterwards. */
   limits: readonly { account: string; limit: number }[]
+  /** For the other control planes; of a lane's earlier answer the later one stands. */
+  answers?: readonly LaneAnswer[]
 }
 
 /**
@@ -36,6 +44,14 @@ export type HelloResult = 'done' | 'behind' | 'overtaken' | 'rolled_back' | 'rel
 
 export interface CellLedger {
   cells(accounts: readonly string[]): Promise<LedgerCell[]>
+  answers(accounts: readonly string[]): Promise<LaneAnswer[]>
+  /**
+   * Lanes that beat since an instant, milliseconds since the epoch, whichever control plane they are connected to; and
+   * whether hellos of lanes are waited for before anything is granted (restored-ledger.ts).
+   */
+  lanesSince(instant: number): Promise<{ lanes: string[]; awaited: boolean }>
+  /** Noticed to be an older copy: hellos are waited for of lanes that have said none since an instant. */
+  restored(since: number): Promise<void>
   /** Applies a change in one transaction. False where something it rests on no longer holds: then nothing is changed. */
   raise(change: LedgerChange): Promise<boolean>
   /**

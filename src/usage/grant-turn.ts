@@ -4,18 +4,14 @@
  */
 import type { Clock } from '../lib/clock.ts'
 import type { AccountBook } from './account-book.ts'
-import type { AccountLimit, HeldLane, LedgerChange } from './cell-ledger.ts'
-import { aboveHalf, type Decision, decide, type Need, type Standings, silentHolders } from './end-game.ts'
+import type { AccountLimit, HeldLane, LaneAnswer, LedgerChange } from './cell-ledger.ts'
+import { aboveHalf, type Decision, decide, type Standings, silentHolders } from './end-game.ts'
 import { noCell } from './lane-cell.ts'
+import type { Elsewhere } from './lanes-elsewhere.ts'
 import {
   type Ask,
   type CellReport,
-  type CellTotals,
-  type Denial,
-  type Grant,
   grantedBeyond,
-  type LeaseReply,
-  type LeaseRequest,
   mayComeBack,
   mostAsked,
   mostHeld,
@@ -23,6 +19,17 @@ import {
   plainName,
   recallWaitMs,
 } from './lease.ts'
+import type { RecallPeers } from './recall-peers.ts'
+import {
+  type Call,
+  type Game,
+  needOf,
+  newReply,
+  type Reply,
+  type TurnMatter,
+  toReply,
+  type Waiting,
+} from './turn-matter.ts'
 
 export interface TurnOptions {
   clock: Clock
@@ -31,49 +38,14 @@ export interface TurnOptions {
     connected(): readonly string[]
     recall(lane: string, accounts: readonly string[]): void
   }
-}
-
-export interface Caller extends HeldLane {
-  gatewayId: string
-  /** Aborted when the caller has gone: it gets nothing that it would not hear of. */
-  signal: AbortSignal
-}
-
-export interface Call {
-  caller: Caller
-  request: LeaseRequest
-  arrivedAt: number
-  resolve(reply: LeaseReply): void
-  reject(error: unknown): void
-}
-
-/** Asks of one message that are granted together or not at all. */
-export interface Waiting {
-  call: Call
-  asks: { ask: Ask; booked: string }[]
-}
-
-/** The end game of one account. */
-export interface Game {
-  account: string
-  reports: Map<string, CellReport>
-  /** When it began, and when each lane last told of its cell; monotonic. */
-  since: number
-  heard: Map<string, number>
-  recalledAt: number
-}
-
-interface Reply {
-  hello: LeaseReply['hello']
-  cells: Map<string, CellTotals>
-  grants: Grant[]
-  denials: Denial[]
-  later: string[]
+  peers: RecallPeers
 }
 
 /** How often recalls are said again. */
 const recallAgainMs = 250
 const retryAfterSeconds = 1
+const suspendedRetrySeconds = 5
+const suspended: Decision = { kind: 'refuse', reason: 'unknown' }
 /** Above so many times of what is asked, for each lane, an account is no longer tight. */
 const tightFactor = 4
 
@@ -84,6 +56,8 @@ export class Turn {
   readonly #book: AccountBook
   readonly #limits: ReadonlyMap<string, AccountLimit>
   readonly #connected: ReadonlySet<string>
+  readonly #elsewhere: Elsewhere
+  readonly #answers: LaneAnswer[] = []
   readonly #replies = new Map<Call, Reply>()
   /** In order of arrival. */
   readonly #waiting: Waiting[]
@@ -91,20 +65,28 @@ export class Turn {
   /** By account, which lanes wait for some of it, and how often. */
   readonly #askers = new Map<string, Map<string, number>>()
 
-  constructor(
-    options: TurnOptions,
-    games: Map<string, Game>,
-    waiting: readonly Waiting[],
-    book: AccountBook,
-    limits: ReadonlyMap<string, AccountLimit>,
-  ) {
+  constructor(options: TurnOptions, { games, waiting, book, limits, elsewhere }: TurnMatter) {
     this.#options = options
     this.#games = games
     this.#waiting = [...waiting]
     this.#book = book
     this.#limits = limits
     this.#connected = new Set(options.lanes.connected())
+    this.#elsewhere = elsewhere
     for (const each of waiting) this.#countAsks(each, 1)
+    for (const answer of elsewhere.answers) this.#hearElsewhere(answer)
+  }
+
+  #hearElsewhere(answer: LaneAnswer): void {
+    const game = this.#games.get(answer.account)
+    if (game === undefined || this.#connected.has(answer.lane)) return
+    if (answer.told <= (game.told.get(answer.lane) ?? 0)) return
+    game.told.set(answer.lane, answer.told)
+    this.#heard(game, answer.lane, answer)
+  }
+
+  #reachable(lane: string): boolean {
+    return this.#connected.has(lane) || this.#elsewhere.lanes.has(lane)
   }
 
   take(call: Call): void {
@@ -113,6 +95,9 @@ export class Turn {
     for (const report of call.request.cells) {
       this.#book.returned(lane, report)
       this.#heard(this.#games.get(report.account), lane, report)
+      if (this.#elsewhere.called(report.account)) {
+        this.#answers.push({ ...report, lane, told: this.#options.clock.now() })
+      }
       const cell = this.#book.cell(report.account, lane)
       if (cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
     }
@@ -134,6 +119,10 @@ export class Turn {
     }
     if (!Number.isSafeInteger(ask.want) || !Number.isSafeInteger(ask.min) || ask.min > mostAsked) {
       reply.denials.push({ account: ask.account, reason: 'exhausted', retry_after: null })
+      return
+    }
+    if (this.#elsewhere.suspended) {
+      reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: suspendedRetrySeconds })
       return
     }
     const { booked } = limit
@@ -168,7 +157,7 @@ export class Turn {
   /** While much is free a lane gets more than it asked for; never so much that the others would lack it. */
   #grant(reply: Reply, lane: string, ask: Ask, limit: AccountLimit, amount: number): void {
     const free = this.#free(limit)
-    const lanes = Math.max(1, this.#connected.size)
+    const lanes = Math.max(1, this.#connected.size + this.#elsewhere.lanes.size)
     const tight = free <= tightFactor * ask.want * lanes
     const spare = Math.floor((free - ask.want) / (2 * lanes))
     const more = tight || ask.tight ? 0 : Math.min(2 * ask.want, spare)
@@ -182,7 +171,9 @@ export class Turn {
     const known = this.#games.get(account)
     if (known !== undefined) return known
     const since = this.#options.clock.monotonic()
-    const fresh = { account, reports: new Map(), since, heard: new Map(), recalledAt: Number.NEGATIVE_INFINITY }
+    const told = new Map<string, number>()
+    for (const answer of this.#elsewhere.answers) if (answer.account === account) told.set(answer.lane, answer.told)
+    const fresh = { account, reports: new Map(), since, heard: new Map(), recalledAt: Number.NEGATIVE_INFINITY, told }
     this.#games.set(account, fresh)
     return fresh
   }
@@ -209,7 +200,7 @@ export class Turn {
     const { call } = waiting
     const decisions = waiting.asks.map(({ ask, booked }) => ({
       ask,
-      decision: decide(needOf(waiting, ask), this.#standings(booked, waiting)),
+      decision: this.#elsewhere.suspended ? suspended : decide(needOf(waiting, ask), this.#standings(booked, waiting)),
     }))
     const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
     if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) return
@@ -218,7 +209,9 @@ export class Turn {
     for (const { ask, decision } of refused.length > 0 ? refused : decisions) this.#answer(call, ask, decision)
   }
 
+  /** Who calls an account back from elsewhere waits for some of it. */
   #othersAsk(booked: string, { call }: Waiting): boolean {
+    if (this.#elsewhere.asking(booked)) return true
     const askers = this.#askers.get(booked)
     if (askers === undefined) return false
     return askers.size > 1 || !askers.has(call.caller.lane)
@@ -263,8 +256,8 @@ export class Turn {
       limit: limit?.booked === booked ? Math.min(limit.limit ?? mostHeld, mostHeld) : 0,
       cells: this.#book.of(booked),
       reports: game?.reports ?? new Map(),
-      connected: (lane) => this.#connected.has(lane),
-      inReach: (lane) => this.#connected.has(lane) && now - lastHeard(lane) <= recallWaitMs,
+      connected: (lane) => this.#reachable(lane),
+      inReach: (lane) => this.#reachable(lane) && now - lastHeard(lane) <= recallWaitMs,
       othersAsk: waiting !== null && this.#othersAsk(booked, waiting),
       mayComeBack: mayComeBack(plainName(booked)),
       now,
@@ -281,7 +274,7 @@ export class Turn {
       return limit === null ? [] : [{ account, limit }]
     })
     const { raises } = this.#book
-    return { lanes: raises.length === 0 ? [] : [...lanes.values()], raises, limits }
+    return { lanes: raises.length === 0 ? [] : [...lanes.values()], raises, limits, answers: this.#answers }
   }
 
   /** The transaction stands: answers go out, what is lacking is called back. Gives who still waits. */
@@ -289,18 +282,20 @@ export class Turn {
     const waiting = this.#waiting.filter((each) => !this.#decided.has(each))
     const unanswered = new Set(waiting.map(({ call }) => call))
     for (const game of this.#games.values()) this.#recall(game)
+    const answered = [...new Set(this.#answers.map(({ account }) => account))]
+    if (answered.length > 0) this.#options.peers.tell({ kind: 'answered', accounts: answered })
     for (const [call, reply] of this.#replies) if (!unanswered.has(call)) call.resolve(toReply(reply))
     return waiting
   }
 
   #recall(game: Game): void {
-    const { clock, lanes } = this.#options
+    const { clock, lanes, peers } = this.#options
     const now = clock.monotonic()
     if (now - game.recalledAt < recallAgainMs) return
     game.recalledAt = now
-    for (const { lane } of silentHolders(null, this.#standings(game.account, null))) {
-      if (this.#connected.has(lane)) lanes.recall(lane, [game.account])
-    }
+    const silent = silentHolders(null, this.#standings(game.account, null)).map(({ lane }) => lane)
+    for (const lane of silent) if (this.#connected.has(lane)) lanes.recall(lane, [game.account])
+    if (silent.some((lane) => this.#elsewhere.lanes.has(lane))) peers.tell({ kind: 'recall', accounts: [game.account] })
   }
 
   #replyTo(call: Call): Reply {
@@ -311,30 +306,3 @@ export class Turn {
     return fresh
   }
 }
-
-const needOf = ({ call: { caller, arrivedAt } }: Waiting, { want, min, waited }: Ask): Need => ({
-  lane: caller.lane,
-  arrivedAt,
-  want,
-  min,
-  waited,
-})
-
-export const newReply = ({ request }: Call): Reply => ({
-  hello: request.hello === null ? null : 'done',
-  cells: new Map(),
-  grants: [],
-  denials: [],
-  later: [],
-})
-
-export const toReply = ({ cells, ...rest }: Reply): LeaseReply => ({
-  ...rest,
-  cells: [...cells.values()].map(({ account, rounds, granted, returned, settled }) => ({
-    account,
-    rounds,
-    granted,
-    returned,
-    settled,
-  })),
-})

@@ -29,6 +29,7 @@ const worlds: fc.Arbitrary<WorldOptions> = fc
     fc.record({
       seed: fc.integer(),
       lanes: fc.integer({ min: 1, max: 6 }),
+      controlPlanes: fc.constantFrom(1, 1, 2, 3),
       requests: fc.integer({ min: 1, max: 120 }),
       loss: fc.constantFrom(0, 0, 0.05, 0.3),
       repetition: fc.constantFrom(0, 0.1, 0.5),
@@ -97,12 +98,13 @@ const quiet = {
   failingWrites: 0,
 }
 
-test('of many requests at once on several lanes exactly as many are served as the limit allows', async () => {
-  for (let seed = 1; seed <= 20; seed++) {
+test('of many requests at once on several lanes and control planes exactly as many are served as the limit allows', async () => {
+  for (let seed = 1; seed <= 30; seed++) {
     const world = new World({
       ...quiet,
       seed,
       lanes: 3,
+      controlPlanes: 1 + (seed % 3),
       limits: { 'token/t/requests': 100 },
       largest: 1,
       unit: 1,
@@ -125,7 +127,18 @@ test('while all lanes can be reached, whoever finds the rest held by requests th
   for (let seed = 1; seed <= 30; seed++) {
     const limits = { 'token/t/money': 100 }
     const slow = { lasting: 2000, slowest: 300 }
-    const world = new World({ ...quiet, ...slow, seed, lanes: 3, limits, largest: 1, unit: 1, requests: 0 })
+    const controlPlanes = 1 + (seed % 3)
+    const world = new World({
+      ...quiet,
+      ...slow,
+      seed,
+      lanes: 3,
+      controlPlanes,
+      limits,
+      largest: 1,
+      unit: 1,
+      requests: 0,
+    })
     await world.scheduler.run(500)
     for (let request = 0; request < 300; request++) {
       world.scheduler.after(world.random() * 400, () => void world.request(request % 3, 1))

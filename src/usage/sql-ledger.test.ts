@@ -35,7 +35,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-const cells = () => sqlLedger(ledger, (...loss) => lost.push(loss))
+const cells = () => sqlLedger(ledger, systemClock, (...loss) => lost.push(loss))
 const held = { lane, streamId: 'stream' }
 const grant = (granted: number, returned = 0, limit = 10, rounds = 0) =>
   cells().raise({ lanes: [held], raises: [{ account, lane, rounds, granted, returned }], limits: [{ account, limit }] })

@@ -3,14 +3,20 @@
  * account is over its limit, that a lane's events are there before what its former process held is free.
  */
 import { brokenConstraint } from '../events/append.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { Database, Statement } from '../store/open.ts'
-import type { CellLedger, HelloResult, LedgerCell, LedgerChange } from './cell-ledger.ts'
+import type { CellLedger, HelloResult, LaneAnswer, LedgerCell, LedgerChange } from './cell-ledger.ts'
 import { type CellReport, type Hello, roundSize } from './lease.ts'
+import { awaitLanes } from './restored-ledger.ts'
 
 /** Amounts that a lane's crash has cost: they stay spent. */
 export type Losses = readonly { account: string; amount: number }[]
 
-export function sqlLedger(ledger: Database, onLost: (lane: string, losses: Losses) => void): CellLedger {
+export function sqlLedger(
+  ledger: Database,
+  clock: Pick<Clock, 'now'>,
+  onLost: (lane: string, losses: Losses) => void,
+): CellLedger {
   return {
     cells: (accounts) =>
       ledger.read<LedgerCell>(
@@ -18,14 +24,32 @@ export function sqlLedger(ledger: Database, onLost: (lane: string, losses: Losse
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
+    answers: (accounts) =>
+      ledger.read<LaneAnswer>(
+        `select account, lane, rounds, granted, returned, settled, open, told from usage_answers
+         where account in (select value from json_each(?))`,
+        [JSON.stringify(accounts)],
+      ),
+    async lanesSince(instant) {
+      const rows = await ledger.read<{ lane: string; last_beat_at: number; awaited: number }>(
+        'select lane, last_beat_at, awaited from lanes where last_beat_at >= ? or awaited = 1',
+        [instant],
+      )
+      const lately = rows.filter(({ last_beat_at: at }) => at >= instant)
+      return { lanes: lately.map(({ lane }) => lane), awaited: rows.some(({ awaited }) => awaited === 1) }
+    },
+    restored: (since) => ledger.write([awaitLanes(since)]),
     async raise(change) {
-      if (change.raises.length === 0) return true
-      return (await attempt(ledger, raiseStatements(change))) === 'done'
+      const statements = [
+        ...(change.raises.length === 0 ? [] : raiseStatements(change)),
+        ...answerStatements(change.answers ?? []),
+      ]
+      return statements.length === 0 || (await attempt(ledger, statements)) === 'done'
     },
     async hello(lane, hello, cells) {
       const told = JSON.stringify(cells)
       const losses = hello.crashed ? await outstandingBeside(ledger, lane.lane, told) : []
-      if ((await attempt(ledger, helloStatements(lane, hello, told))) === 'refused') {
+      if ((await attempt(ledger, helloStatements(lane, hello, told, clock.now()))) === 'refused') {
         return await whyRefused(ledger, lane, hello, cells)
       }
       if (losses.length > 0) onLost(lane.lane, losses)
@@ -71,6 +95,21 @@ const raiseStatements = ({ lanes, raises, limits }: LedgerChange): Statement[] =
   },
 ]
 
+const answerStatements = (answers: readonly LaneAnswer[]): Statement[] =>
+  answers.length === 0
+    ? []
+    : [
+        {
+          sql: `insert into usage_answers (account, lane, rounds, granted, returned, settled, open, told)
+            select value ->> 'account', value ->> 'lane', value ->> 'rounds', value ->> 'granted', value ->> 'returned',
+              value ->> 'settled', value ->> 'open', value ->> 'told' from json_each(?) where true
+            on conflict (account, lane) do update set rounds = excluded.rounds, granted = excluded.granted,
+              returned = excluded.returned, settled = excluded.settled, open = excluded.open,
+              told = max(told + 1, excluded.told)`,
+          args: [JSON.stringify(answers)],
+        },
+      ]
+
 const besideTold = `lane = ?1 and granted - returned - settled > 0
   and account not in (select value ->> 'account' from json_each(?2))`
 
@@ -91,7 +130,12 @@ const kindOf = `case when c.account like 'token/%/money' then 'money' when c.acc
 
 type Greeting = { lane: string; streamId: string; process: string; number: number }
 
-function helloStatements({ lane, streamId, process, number }: Greeting, hello: Hello, told: string): Statement[] {
+function helloStatements(
+  { lane, streamId, process, number }: Greeting,
+  hello: Hello,
+  told: string,
+  now: number,
+): Statement[] {
   const free = { sql: `update usage_cells set returned = granted - settled where ${besideTold}`, args: [lane, told] }
   const lost = [
     {
@@ -119,7 +163,10 @@ function helloStatements({ lane, streamId, process, number }: Greeting, hello: H
       args: [told, lane],
     },
     ...(hello.crashed ? lost : [free]),
-    { sql: 'update lanes set process = ?, hello = ?, lost_at = null where lane = ?', args: [process, number, lane] },
+    {
+      sql: 'update lanes set process = ?, hello = ?, lost_at = null, greeted_at = ?, awaited = 0 where lane = ?',
+      args: [process, number, now, lane],
+    },
   ]
 }
 

@@ -10,13 +10,16 @@
 import { silentLog } from '../lib/log.ts'
 import { type Held, type Reservation, UsageRefused } from './allowance.ts'
 import { Authority } from './authority.ts'
-import type { CellLedger, HelloResult, LedgerCell, LedgerChange } from './cell-ledger.ts'
+import type { CellLedger, HelloResult, LaneAnswer, LedgerCell, LedgerChange } from './cell-ledger.ts'
 import { LaneUsage, type UsageJournal } from './lane-usage.ts'
 import { answerWithinMs, type CellReport, type Hello, inRound, type LeaseReply, type LeaseRequest } from './lease.ts'
+import type { UsageSignal } from './recall-peers.ts'
 
 export interface WorldOptions {
   seed: number
   lanes: number
+  /** Of several each lane is connected to one, another with each stream. */
+  controlPlanes?: number
   /** By account; amounts of requests are 1, of money up to `largest`, both in units. */
   limits: Readonly<Record<string, number>>
   largest: number
@@ -190,6 +193,9 @@ class MemoryLedger implements CellLedger {
   readonly outcomes = new Map<string, number>()
   readonly holders = new Map<string, { streamId: string; process: string; hello: number }>()
   readonly problems: string[] = []
+  /** When each lane last beat. */
+  readonly beats = new Map<string, number>()
+  readonly told = new Map<string, LaneAnswer>()
   /** How many rounds have ended. */
   rounds = 0
   readonly #limits: Readonly<Record<string, number>>
@@ -202,8 +208,23 @@ class MemoryLedger implements CellLedger {
     return [...this.rows.values()].filter(({ account }) => accounts.includes(account)).map((row) => ({ ...row }))
   }
 
-  async raise({ lanes, raises, limits }: LedgerChange): Promise<boolean> {
-    if (lanes.some(({ lane, streamId }) => this.holders.get(lane)?.streamId !== streamId)) return false
+  async answers(accounts: readonly string[]): Promise<LaneAnswer[]> {
+    return [...this.told.values()].filter(({ account }) => accounts.includes(account))
+  }
+
+  async lanesSince(instant: number): Promise<{ lanes: string[]; awaited: boolean }> {
+    const lanes = [...this.beats].filter(([, at]) => at >= instant).map(([lane]) => lane)
+    return { lanes, awaited: false }
+  }
+
+  /** No ledger of these worlds is ever restored. */
+  async restored(): Promise<void> {
+    this.problems.push('a ledger that was not restored was taken for one')
+  }
+
+  async raise({ lanes, raises, limits, answers = [] }: LedgerChange): Promise<boolean> {
+    if (raises.length > 0 && lanes.some(({ lane, streamId }) => this.holders.get(lane)?.streamId !== streamId))
+      return false
     const before = new Map([...this.rows].map(([key, row]) => [key, { ...row }]))
     for (const raise of raises) {
       const row = this.#row(raise.account, raise.lane)
@@ -218,6 +239,10 @@ class MemoryLedger implements CellLedger {
       this.rows.clear()
       for (const [key, row] of before) this.rows.set(key, row)
       return false
+    }
+    for (const answer of answers) {
+      const key = `${answer.account} ${answer.lane}`
+      this.told.set(key, { ...answer, told: Math.max(answer.told, (this.told.get(key)?.told ?? 0) + 1) })
     }
     this.#check()
     return true
@@ -293,12 +318,21 @@ class MemoryLedger implements CellLedger {
   }
 }
 
+interface ControlPlane {
+  /** The real thing; another one after each crash. */
+  authority: Authority
+  generation: number
+  up: boolean
+}
+
 interface Lane {
   name: string
   journal: Journal
   usage: LaneUsage
   streamId: string
   connected: boolean
+  /** Which control plane it is connected to. */
+  home: number
   alive: boolean
 }
 
@@ -314,10 +348,7 @@ export class World {
   readonly dispatched = new Set<string>()
   readonly refusals = { exhausted: 0, held: 0, unknown: 0 }
   served = 0
-  /** The real thing; another one after each crash of the control plane. */
-  #authority: Authority
-  #generation = 0
-  #controlPlaneUp = true
+  readonly #controlPlanes: ControlPlane[] = []
   #cut = new Set<number>()
   #diskFailsUntil = 0
   #calm = false
@@ -328,7 +359,7 @@ export class World {
     this.#options = options
     this.random = noise(options.seed)
     this.ledger = new MemoryLedger(options.limits)
-    this.#authority = this.#startAuthority()
+    for (let index = 0; index < (options.controlPlanes ?? 1); index++) this.#startControlPlane(index)
     for (let index = 0; index < options.lanes; index++) this.lanes.push(this.#startLane(index, new Journal(this)))
   }
 
@@ -347,7 +378,9 @@ export class World {
       this.scheduler.after(somewhen(), () => this.#crash(someLane(), false))
     for (let each = 0; each < hostCrashes; each++) this.scheduler.after(somewhen(), () => this.#crash(someLane(), true))
     for (let each = 0; each < controlPlaneCrashes; each++)
-      this.scheduler.after(somewhen(), () => this.#crashControlPlane())
+      this.scheduler.after(somewhen(), () => {
+        this.#crashControlPlane(Math.floor(this.random() * this.#controlPlanes.length))
+      })
     for (let each = 0; each < partitions; each++) this.scheduler.after(somewhen(), () => this.#partition(someLane()))
     for (let each = 0; each < failingWrites; each++) {
       this.scheduler.after(somewhen(), () => {
@@ -409,9 +442,14 @@ export class World {
     })
   }
 
-  #startAuthority(): Authority {
-    const generation = ++this.#generation
-    const alive = () => generation === this.#generation && this.#controlPlaneUp
+  #startControlPlane(index: number): void {
+    const generation = (this.#controlPlanes[index]?.generation ?? 0) + 1
+    this.#controlPlanes[index] = { authority: this.#startAuthority(index, generation), generation, up: true }
+  }
+
+  #startAuthority(index: number, generation: number): Authority {
+    const alive = () => this.#controlPlanes[index]?.generation === generation && this.#controlPlanes[index].up
+    const own = () => this.lanes.filter(({ connected, home }) => connected && home === index)
     const later = <Result>(work: () => Promise<Result>) =>
       new Promise<Result>((resolve, reject) => {
         this.scheduler.after(this.random() * 4, () => {
@@ -425,6 +463,9 @@ export class World {
     return new Authority({
       ledger: {
         cells: (accounts) => later(() => this.ledger.cells(accounts)),
+        answers: (accounts) => later(() => this.ledger.answers(accounts)),
+        lanesSince: (instant) => later(() => this.ledger.lanesSince(instant)),
+        restored: () => later(() => this.ledger.restored()),
         raise: (change) => later(() => this.ledger.raise(change)),
         hello: (lane, hello, cells) => later(() => this.ledger.hello(lane, hello, cells)),
       },
@@ -441,12 +482,26 @@ export class World {
       log: silentLog,
       after: (milliseconds, work) => this.scheduler.after(milliseconds, () => alive() && work()),
       lanes: {
-        connected: () => this.lanes.filter(({ connected }) => connected).map(({ name }) => name),
+        connected: () => own().map(({ name }) => name),
         holds: ({ lane, streamId }) =>
           this.lanes.some(({ name, streamId: held }) => name === lane && held === streamId),
-        recall: (name, accounts) => this.#recall(name, accounts),
+        recall: (name, accounts) => {
+          if (own().some((lane) => lane.name === name)) this.#recall(name, accounts)
+        },
       },
+      peers: { tell: (signal) => this.#tell(index, signal) },
     })
+  }
+
+  /** A signal to the other control planes, as far as it is not lost. */
+  #tell(from: number, signal: UsageSignal): void {
+    for (const index of this.#controlPlanes.keys()) {
+      if (index === from || (!this.#calm && this.random() < this.#options.loss)) continue
+      this.scheduler.after(1 + this.random() * 40, () => {
+        const peer = this.#controlPlanes[index]
+        if (peer?.up) peer.authority.hear(signal)
+      })
+    }
   }
 
   #recall(name: string, accounts: readonly string[]): void {
@@ -473,6 +528,7 @@ export class World {
       journal,
       streamId: '',
       connected: false,
+      home: 0,
       alive: true,
       usage: new LaneUsage({
         process: `process-${this.#ids++}`,
@@ -486,6 +542,7 @@ export class World {
     const beat = () => {
       lane.usage.tick()
       this.#ship(index, lane)
+      if (lane.connected && !this.#cut.has(index)) this.ledger.beats.set(lane.name, this.scheduler.now)
       after(300 + this.random() * 700, beat)
     }
     after(1, beat)
@@ -495,7 +552,8 @@ export class World {
 
   #connect(index: number, lane: Lane): void {
     if (!lane.alive || lane.connected) return
-    if (!this.#controlPlaneUp || this.#cut.has(index)) {
+    const home = Math.floor(this.random() * this.#controlPlanes.length)
+    if (!this.#controlPlanes[home]?.up || this.#cut.has(index)) {
       this.scheduler.after(100, () => this.#connect(index, lane))
       return
     }
@@ -508,6 +566,7 @@ export class World {
     const known = this.ledger.holders.get(lane.name)
     this.ledger.holders.set(lane.name, { process: '', hello: 0, ...known, streamId: lane.streamId })
     lane.connected = true
+    lane.home = home
     this.#ship(index, lane)
     lane.usage.connected()
   }
@@ -528,17 +587,19 @@ export class World {
 
   #send(index: number, lane: Lane, request: LeaseRequest): Promise<LeaseReply> {
     const { promise, resolve, reject } = Promise.withResolvers<LeaseReply>()
-    const generation = this.#generation
-    const { streamId } = lane
+    const { streamId, home } = lane
+    const controlPlane = this.#controlPlanes[home]
     const left = new AbortController()
     this.scheduler.after(answerWithinMs(request), () => {
       left.abort()
       reject(new Error('timeout'))
     })
     this.#carry(index, () => {
-      if (generation !== this.#generation || !this.#controlPlaneUp) return reject(new Error('reset'))
+      if (controlPlane === undefined || controlPlane !== this.#controlPlanes[home] || !controlPlane.up) {
+        return reject(new Error('reset'))
+      }
       const caller = { lane: lane.name, streamId, gatewayId: 'gateway', signal: left.signal }
-      this.#authority.receive(caller, request).then(
+      controlPlane.authority.receive(caller, request).then(
         // A process that was killed hears nothing any more.
         (reply) => this.#carry(index, () => lane.alive && resolve(reply)),
         (error: unknown) => this.#carry(index, () => lane.alive && reject(error)),
@@ -554,7 +615,7 @@ export class World {
     const events = lane.journal.events.slice(from)
     if (events.length === 0) return
     this.#carry(index, () => {
-      if (!this.#controlPlaneUp || this.ledger.holders.get(lane.name)?.streamId !== streamId) return
+      if (!this.#controlPlanes[lane.home]?.up || this.ledger.holders.get(lane.name)?.streamId !== streamId) return
       const head = this.ledger.ingest(lane.name, from, events)
       this.#carry(index, () => {
         lane.journal.acknowledgedEvent = Math.max(lane.journal.acknowledgedEvent, head)
@@ -584,15 +645,14 @@ export class World {
     })
   }
 
-  #crashControlPlane(): void {
-    if (!this.#controlPlaneUp) return
-    this.#controlPlaneUp = false
-    this.#generation++
-    for (const [index, lane] of this.lanes.entries()) if (lane.alive) this.#disconnect(index, lane)
-    this.scheduler.after(30 + this.random() * 1500, () => {
-      this.#controlPlaneUp = true
-      this.#authority = this.#startAuthority()
-    })
+  #crashControlPlane(home: number): void {
+    const controlPlane = this.#controlPlanes[home]
+    if (controlPlane === undefined || !controlPlane.up) return
+    controlPlane.up = false
+    for (const [index, lane] of this.lanes.entries()) {
+      if (lane.alive && lane.home === home) this.#disconnect(index, lane)
+    }
+    this.scheduler.after(30 + this.random() * 1500, () => this.#startControlPlane(home))
   }
 
   #partition(index: number): void {

@@ -12,6 +12,7 @@ import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
 import { mostHeld, plainName } from './lease.ts'
+import { awaitedLanes, resume } from './restored-ledger.ts'
 
 export interface UsageDependencies {
   state: Database
@@ -43,6 +44,7 @@ const laneSchema = z.object({
   last_beat_at: z.iso.datetime(),
   lost_at: z.iso.datetime().nullable(),
   released_at: z.iso.datetime().nullable(),
+  awaited: z.boolean().describe('Nothing is granted to anybody before this lane has said what it holds'),
   held: z.array(z.object({ account: z.string(), amount })),
 })
 
@@ -54,6 +56,7 @@ export const usageRoutes = (dependencies: UsageDependencies): AnyRoute[] => [
   listLanes(dependencies),
   releaseLane(dependencies),
   reopenAccount(dependencies),
+  resumeGrants(dependencies),
 ]
 
 interface AccountRow {
@@ -103,10 +106,11 @@ interface LaneRow {
   last_beat_at: number
   lost_at: number | null
   released_at: number | null
+  awaited: number
   held: string
 }
 
-const laneRows = `select l.lane, l.last_beat_at, l.lost_at, l.released_at, (
+const laneRows = `select l.lane, l.last_beat_at, l.lost_at, l.released_at, l.awaited, (
     select json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
     from usage_cells c where c.lane = l.lane and c.granted - c.returned - c.settled > 0) as held
   from lanes l`
@@ -169,7 +173,7 @@ const releaseLane = (dependencies: UsageDependencies): AnyRoute =>
             args: [lane, row.last_beat_at],
           },
           {
-            sql: 'update lanes set released_at = ?, stream_id = ? where lane = ?',
+            sql: 'update lanes set released_at = ?, stream_id = ?, awaited = 0 where lane = ?',
             args: [clock.now(), `released-${newId()}`, lane],
           },
           { sql: 'update usage_cells set returned = granted - settled where lane = ?', args: [lane] },
@@ -210,6 +214,29 @@ const reopenAccount = ({ ledger, state, recorder, clock, newId, freed }: UsageDe
     },
   })
 
+/** After the ledger was restored from an older copy: what lanes hold that have not come back is not waited for. */
+const resumeGrants = ({ ledger, state, recorder, clock, newId }: UsageDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/usage/resume',
+    tag: 'Usage',
+    summary: 'Grants again from a restored ledger, without the lanes that have not said what they hold',
+    access: 'tokens:write',
+    body: z.strictObject({}),
+    reply: z.object({ lanes: z.array(z.string()).describe('Those that were waited for') }),
+    async handle({ principal, requestId }) {
+      const lanes = (await awaitedLanes(ledger)).map(({ lane }) => lane)
+      if (lanes.length === 0) return { reply: { lanes } }
+      const [head] = await state.read<{ version: number }>('select version from state_head')
+      const event = controlPlaneEvent({
+        ...{ type: 'usage.released', principal, requestId, clock, newId, details: { resumed: true, lanes } },
+        configVersion: head?.version ?? 0,
+      })
+      await recorder.change({ event, state: [], ledger: [resume] })
+      return { reply: { lanes } }
+    },
+  })
+
 const stillRunning = 'The lane beat within the last minute: stop its gateway, or wait until it is silent'
 
 async function requireLane(ledger: Database, lane: string): Promise<LaneRow> {
@@ -220,11 +247,12 @@ async function requireLane(ledger: Database, lane: string): Promise<LaneRow> {
 
 const heldSchema = z.array(z.object({ account: z.string(), amount: z.number().int() }))
 
-const laneRecord = ({ lane, last_beat_at, lost_at, released_at, held }: LaneRow) => ({
+const laneRecord = ({ lane, last_beat_at, lost_at, released_at, awaited, held }: LaneRow) => ({
   lane,
   last_beat_at: timestamp(last_beat_at),
   lost_at: time(lost_at),
   released_at: time(released_at),
+  awaited: awaited === 1,
   held: heldSchema.parse(JSON.parse(held)),
 })
 

@@ -21,3 +21,12 @@ export function bookedBudget(id: string, window: BudgetWindow, now: number): { b
   if (running === null) return { booked: `budget/${id}`, until: null }
   return { booked: `budget/${id}@${new Date(running.start).toISOString().slice(0, 10)}`, until: running.end }
 }
+
+/** No window is longer than 31 days: after 40 from its start all of one has ended, and been told of, for sure. */
+export const longAgoMs = 40 * dayMs
+
+/** Whether an account is booked by a window that ended long ago. */
+export function endedLongAgo(booked: string, now: number): boolean {
+  const at = booked.indexOf('@')
+  return at >= 0 && Date.parse(booked.slice(at + 1)) < now - longAgoMs
+}

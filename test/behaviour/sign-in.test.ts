@@ -1,4 +1,4 @@
-/** People, from the setup link of a first start to a session of the command line, through the pages as a browser would. */
+/** People, from the setup link of a first start to a session of the command line, through the calls that the console makes. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,13 +34,13 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-/** A browser: it keeps its cookie, says from which page a request comes, and follows no redirect by itself. */
+/** A browser: it keeps its cookie, and says from which page a request comes. */
 function browse() {
   let cookie = ''
   async function send(address: string, init: RequestInit) {
     const own = { origin: gatehouse.baseUrl, 'sec-fetch-site': 'same-origin', ...(cookie !== '' && { cookie }) }
     const headers = { ...own, ...Object.fromEntries(new Headers(init.headers)) }
-    const answer = await fetch(new URL(address, gatehouse.baseUrl), { ...init, headers, redirect: 'manual' })
+    const answer = await fetch(new URL(address, gatehouse.baseUrl), { ...init, headers })
     const set = answer.headers.get('set-cookie')
     if (set !== null) cookie = set.split(';')[0] ?? ''
     const text = await answer.text()
@@ -51,8 +51,6 @@ function browse() {
     get: (address: string) => send(address, {}),
     post: (address: string, body: object, headers: Record<string, string> = {}) =>
       send(address, { method: 'POST', body: JSON.stringify(body), headers: { ...json, ...headers } }),
-    submit: (address: string, fields: Record<string, string>) =>
-      send(address, { method: 'POST', body: new URLSearchParams(fields) }),
   }
 }
 
@@ -62,16 +60,16 @@ async function signIn({ email, password }: { email: string; password: string }) 
   return { browser, ...expectAnswer(answer, 200, signedIn) }
 }
 
-/** Signs in on the page that a program showed, and presses Approve; gives the page or redirect that follows. */
-async function approve(address: string, { email, password }: { email: string; password: string }, step = 'approve') {
-  const browser = browse()
-  const first = await browser.get(address)
-  expect(first.text).toContain('name="password"')
-  const entered = await browser.submit(address, { step: 'sign-in', email, password })
-  expect([200, 303]).toContain(entered.status)
-  const asked = await browser.get(address)
-  const csrf_token = /name="csrf_token" value="([^"]+)"/.exec(asked.text)?.[1] ?? ''
-  return await browser.submit(address, { step, csrf_token })
+const decided = z.object({ redirect_to: z.url().nullable(), code: z.string().nullable() })
+
+/** Signs in and answers what a program asks for on its page, as the console does. */
+async function answer(page: string, person: { email: string; password: string }, approve: boolean) {
+  const { browser, csrf_token } = await signIn(person)
+  const asked = Object.fromEntries(new URL(page).searchParams)
+  const headers = { 'x-csrf-token': csrf_token }
+  const preview = await browser.post('/v1/auth/programs/preview', asked, headers)
+  expect(expectAnswer(preview, 200, z.looseObject({ program: z.string() })).program).toBe('gatehouse-cli')
+  return expectAnswer(await browser.post('/v1/auth/programs/decision', { ...asked, approve }, headers), 200, decided)
 }
 
 /** Starts `auth login`, gives the page it names; `type` answers its question, `ended` waits for it. */
@@ -106,8 +104,7 @@ const sessions = () => join(home, 'gatehouse/sessions.json')
 test('the setup link shows its secret to no server, and works once', async () => {
   expect(setupLink.pathname + setupLink.search).not.toContain(setupLink.hash.slice(1))
   const page = await browse().get(setupLink.pathname)
-  expect(page.status).toBe(200)
-  expect(page.text).toContain('name="secret"')
+  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   const body = { secret: setupLink.hash.slice(1), ...owner, email: 'thief@example.com' }
   const again = expectAnswer(await browse().post('/v1/auth/setup', body), 422, errorAnswer)
   expect(again.error.code).toBe('invalid_setup_link')
@@ -195,9 +192,8 @@ test('auth login --headless takes the code of the page; status and logout follow
   expect([before.code, before.stdout]).toEqual([1, ''])
   expect(before.stderr).toContain('auth login')
   const session = await login('--headless')
-  const page = await approve(session.page, owner)
-  const code = /<code>([^<]+)<\/code>/.exec(page.text)?.[1] ?? ''
-  await session.type(code)
+  const { code } = await answer(session.page, owner, true)
+  await session.type(code ?? '')
   const ended = await session.ended()
   expect([ended.code, ended.stdout]).toEqual([0, expect.stringContaining(owner.email)])
   expect(statSync(sessions()).mode & 0o777).toBe(0o600)
@@ -215,7 +211,7 @@ test('auth login --headless takes the code of the page; status and logout follow
 
 test('auth login on a listener takes the redirect, and a denial ends it', async () => {
   const session = await login('--json')
-  const redirect = (await approve(session.page, member)).headers.get('location') ?? ''
+  const redirect = (await answer(session.page, member, true)).redirect_to ?? ''
   expect(redirect).toStartWith('http://127.0.0.1:')
   expect((await fetch(redirect.replace(/state=[^&]*/, 'state=forged'))).status).toBe(404)
   expect((await fetch(redirect)).status).toBe(200)
@@ -227,8 +223,7 @@ test('auth login on a listener takes the redirect, and a denial ends it', async 
   )
   expect((await command('auth', 'logout', '--json')).stdout).toContain('"signed_out":true')
   const denied = await login()
-  const answer = (await approve(denied.page, member, 'deny')).headers.get('location') ?? ''
-  await fetch(answer)
+  await fetch((await answer(denied.page, member, false)).redirect_to ?? '')
   const after = await denied.ended()
   expect([after.code, after.stdout]).toEqual([1, ''])
   expect(after.stderr).toContain('denied')

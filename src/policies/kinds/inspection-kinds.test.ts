@@ -60,6 +60,10 @@ test('pii finds each type by its form and its checks', () => {
       ['10 000 000 people in 1999-2004', null],
       ['version 10.2.33', null],
       ['pay 4111-1111-1111-1112!', null],
+      ['pay 4111 1111 1111 1112!', null],
+      ['pay 3782 822463 10006', null],
+      ['pay 4222 2222 2222 3', null],
+      ['call 2345 6789 please', 'PHONE 2345 6789'],
     ],
     card: [
       ['pay 4111-1111-1111-1111', 'CARD 4111-1111-1111-1111'],

@@ -92,6 +92,8 @@ const lies: [string, () => Response | Promise<Response>][] = [
   ['no JSON', () => new Response('<html>')],
   ['a verdict that there is not', () => Response.json({ verdict: 'perhaps' })],
   ['a text that it was not shown', () => Response.json({ verdict: 'redact', texts: [{ index: 7, text: '' }] })],
+  ['a redact without texts', () => Response.json({ verdict: 'redact' })],
+  ['a rewrite to the same text', () => Response.json({ verdict: 'rewrite', texts: [{ index: 0, text: 'hello' }] })],
   ['too much', () => new Response('x'.repeat(2 * 1024 * 1024))],
   ['nothing for too long', () => new Promise<Response>(() => undefined)],
   [

@@ -6,15 +6,16 @@
  * at: `[{member, role, kind, text}]`. Answer, 200, JSON: `{verdict, reason_code?, message?, retry_after?, texts?}`;
  * `texts` are `[{index, text}]`, the new text of an entry of `texts`, with the verdicts redact and rewrite.
  *
- * A redirect, any other status, an answer that is late, too long or of another form: the policy is broken, and
- * `when_broken` decides. The host is resolved each time and every address it has must be outside (`addresses.ts`). Over
+ * A redirect, any other status, an answer that is late, too long or of another form, and a redact or rewrite that
+ * changes nothing: the policy is broken, and `when_broken` decides, because the service found what it did not take out.
+ * So is one that would change a stream, which is looked at when it is complete. The host is resolved each time and every address it has must be outside (`addresses.ts`). Over
  * http the call goes to the address that was checked; over https the certificate must be the host's, which a service
  * inside that a resolver is talked into naming does not have.
  */
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isInside } from '../addresses.ts'
-import { type Change, type Decision, everyStage, type PolicyTools, policyKind, type Subject } from './kind.ts'
+import { type Decision, everyStage, type PolicyTools, policyKind, type Subject } from './kind.ts'
 import { callerMessage, reasonCode } from './reason-code.ts'
 
 const mostSentBytes = 4 * 1024 * 1024
@@ -79,8 +80,11 @@ const answerSchema = z.object({
 function decisionOf(answer: z.infer<typeof answerSchema>, texts: Subject['texts']): Decision | null {
   const { verdict, reason_code, message, retry_after: retryAfter } = answer
   if (verdict === 'allow') return null
-  const changes =
-    verdict === 'redact' || verdict === 'rewrite' ? answer.texts.map((change) => asChange(change, texts)) : []
+  const isChange = verdict === 'redact' || verdict === 'rewrite'
+  const changes = isChange ? answer.texts.map((change) => asChange(change, texts)) : []
+  if (isChange && changes.every(({ slot, text }) => slot.text === text)) {
+    throw new Error(`The webhook says ${verdict} and gives no other text`)
+  }
   return {
     verdict,
     reasonCode: reason_code,
@@ -91,7 +95,7 @@ function decisionOf(answer: z.infer<typeof answerSchema>, texts: Subject['texts'
   }
 }
 
-function asChange({ index, text }: { index: number; text: string }, texts: Subject['texts']): Change {
+function asChange({ index, text }: { index: number; text: string }, texts: Subject['texts']) {
   const slot = texts[index]
   if (slot === undefined) throw new Error('The webhook names a text that it was not shown')
   return { slot, text }

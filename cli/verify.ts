@@ -1,0 +1,137 @@
+/** `events verify`: whether any event was altered, removed or inserted; exit code 1 where one was. */
+import { z } from 'zod'
+import { Failure } from '../src/failure.ts'
+import { createApi } from './api.ts'
+import { command, type Leaf } from './command.ts'
+import { connectionFlags, findConnection } from './profile.ts'
+import type { Terminal } from './terminal.ts'
+
+const findingLine = z.object({
+  kind: z.literal('finding'),
+  what: z.string(),
+  message: z.string(),
+  chain: z.string().nullable(),
+  from: z.number().nullable(),
+  to: z.number().nullable(),
+  event_id: z.string().nullable(),
+  column: z.string().nullable(),
+})
+const chainLine = z.object({ kind: z.literal('chain'), chain: z.string(), to: z.number(), covered_to: z.number() })
+const summaryLine = z.object({
+  kind: z.literal('summary'),
+  chains: z.number(),
+  events: z.number(),
+  findings: z.number(),
+  not_covered: z.number(),
+  checkpoint: z.object({ number: z.number(), at: z.string(), key_id: z.string() }).nullable(),
+  keys: z.array(z.string()),
+})
+const line = z.discriminatedUnion('kind', [findingLine, chainLine, summaryLine])
+type Summary = z.infer<typeof summaryLine>
+
+/** A checkpoint as a gateway keeps it, or as a line of the log has it among others. */
+const witnessFile = z.object({ body: z.string(), key_id: z.string(), signature: z.string() })
+
+export const verify = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Say whether any event was altered, removed or inserted',
+    args: {
+      since: {
+        type: 'string',
+        description: 'From when: RFC 3339, or a number and m, h, d or w (default: all)',
+        valueHint: '7d',
+      },
+      key: {
+        type: 'string',
+        description: 'Trust this key only, by its id; several times for several',
+        valueHint: 'ID',
+      },
+      witness: {
+        type: 'string',
+        description: 'Hold against a checkpoint that was seen elsewhere; several times for several',
+        valueHint: 'FILE',
+      },
+      json: { type: 'boolean', description: 'Print one JSON object a line' },
+      ...connectionFlags,
+    },
+    repeatable: ['key', 'witness'],
+    async run(flags) {
+      const keys = flags.key?.split('\n') ?? []
+      const wrong = keys.find((key) => !/^[0-9a-f]{64}$/.test(key))
+      if (wrong !== undefined) throw new Failure('usage', { message: '--key takes an id of 64 hexadecimal digits' })
+      const witnesses = await Promise.all((flags.witness?.split('\n') ?? []).map(readWitness))
+      const api = createApi(findConnection(flags, terminal), fetch)
+      const body = { ...(flags.since === undefined ? {} : { since: flags.since }), keys, witnesses }
+      const answer = await api.response({ method: 'POST', path: '/v1/events/verify', body })
+      const summary = await print(answer, terminal, flags.json === true)
+      if (flags.json !== true) await conclude(summary, keys.length > 0, terminal)
+      if (summary.findings > 0) {
+        throw new Failure('events_tampered', {
+          message: `Events are not as they were written: ${summary.findings} findings`,
+        })
+      }
+    },
+  })
+
+async function readWitness(path: string): Promise<z.infer<typeof witnessFile>> {
+  const text = await Bun.file(path)
+    .text()
+    .catch(() => {
+      throw new Failure('usage', { message: `${path} could not be read` })
+    })
+  try {
+    return witnessFile.parse(JSON.parse(text))
+  } catch {
+    throw new Failure('usage', { message: `${path} holds no checkpoint` })
+  }
+}
+
+/** Prints what was found as it comes; gives the sum, without which the answer is not whole. */
+async function print(answer: Response, terminal: Terminal, json: boolean): Promise<Summary> {
+  let last: Summary | null = null
+  for await (const text of linesOf(answer)) {
+    const parsed = line.safeParse(JSON.parse(text))
+    if (!parsed.success) throw new Failure('internal', { message: 'The answer is of another version' })
+    if (parsed.data.kind === 'summary') last = parsed.data
+    if (json) await terminal.write(`${text}\n`)
+    else if (parsed.data.kind === 'finding') await terminal.write(`${describe(parsed.data)}\n`)
+    else if (parsed.data.kind === 'chain' && parsed.data.to > parsed.data.covered_to) {
+      terminal.note(`Not covered yet: ${parsed.data.chain} ${parsed.data.covered_to + 1}–${parsed.data.to}`)
+    }
+  }
+  if (last !== null) return last
+  throw new Failure('api_unreachable', { message: 'The answer broke off: what was printed is not all there is' })
+}
+
+async function* linesOf(answer: Response): AsyncGenerator<string> {
+  let rest = ''
+  const decoder = new TextDecoder()
+  for await (const bytes of answer.body ?? []) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+}
+
+function describe({ what, message, chain, from, to, event_id: id, column }: z.infer<typeof findingLine>): string {
+  const where = [
+    chain ?? 'checkpoints',
+    from === null ? null : from === to ? String(from) : `${from}–${to}`,
+    column === null ? null : `column ${column}`,
+    id === null ? null : `event ${id}`,
+  ]
+  return `${where.filter((part) => part !== null).join(' ')}: ${message} (${what})`
+}
+
+async function conclude(summary: Summary, pinned: boolean, terminal: Terminal): Promise<void> {
+  const { chains, events, findings, checkpoint, not_covered: uncovered, keys } = summary
+  await terminal.write(`${events} events of ${chains} chains, ${findings} findings\n`)
+  if (checkpoint === null) terminal.note('There is no checkpoint yet: only the chains themselves were followed')
+  else terminal.note(`Signed up to checkpoint ${checkpoint.number} of ${checkpoint.at} with key ${checkpoint.key_id}`)
+  if (uncovered > 0) {
+    terminal.note(
+      `${uncovered} events are younger than that: altering them is found only where a gateway still has them`,
+    )
+  }
+  if (!pinned) for (const key of keys) terminal.note(`Compare with the id that you noted, or give it as --key: ${key}`)
+}

@@ -1,0 +1,20 @@
+/** The replicator's composition root: the native replica behind the channel to the gateway that started this process. */
+import { Failure } from '../failure.ts'
+import { replicate } from '../fleet/replicator.ts'
+
+/**
+ * Serves the gateway for as long as that lives: it is the gateway that ends this process, also where a signal went to
+ * the whole group. Never resolves. Throws `usage` where no gateway started it.
+ */
+export function serveReplicator(): Promise<never> {
+  if (process.send === undefined) throw new Failure('usage', { message: 'Only a gateway starts its replicator' })
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => undefined)
+  process.on('disconnect', () => process.exit(0))
+  replicate({
+    report(report) {
+      if (process.connected) process.send?.(report)
+    },
+    onOrder: (listener) => process.on('message', listener),
+  })
+  return new Promise(() => undefined)
+}

@@ -1,0 +1,85 @@
+/**
+ * The address bar is the console's memory: which screen, which record, filters, page and time range. What is not in it
+ * is gone after a reload, and that is meant for secrets and for forms only.
+ */
+import { computed, signal } from '@preact/signals'
+import { installation } from './installation.ts'
+
+export interface Address {
+  /** Below the console's own path: `/tokens`. */
+  path: string
+  query: URLSearchParams
+}
+
+function read(): Address {
+  const { pathname, search } = location
+  const inside = pathname.startsWith(installation.path) ? pathname.slice(installation.path.length) : pathname
+  return { path: inside === '' ? '/' : inside, query: new URLSearchParams(search) }
+}
+
+export const address = signal<Address>(read())
+
+/** What names the time range that governs every chart and table; it goes along from screen to screen. */
+const rangeNames = ['range', 'since', 'until']
+
+/** A link to a place in the console, with the present time range unless it names one. */
+export function href(path: string, query: Readonly<Record<string, string | null | undefined>> = {}): string {
+  const wanted = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== '') wanted.set(name, value)
+  }
+  if (!rangeNames.some((name) => wanted.has(name))) {
+    for (const name of rangeNames) {
+      const value = address.value.query.get(name)
+      if (value !== null) wanted.set(name, value)
+    }
+  }
+  const text = wanted.toString()
+  return `${installation.path}${path}${text === '' ? '' : `?${text}`}`
+}
+
+/** Goes to an address that `href` made. */
+export function go(to: string, { replace = false }: { replace?: boolean } = {}): void {
+  if (replace) history.replaceState(null, '', to)
+  else history.pushState(null, '', to)
+  const before = address.peek().path
+  address.value = read()
+  if (address.value.path !== before) window.scrollTo(0, 0)
+}
+
+/** Changes parts of the query; a filter that changes goes back to the first page. */
+export function setQuery(
+  changes: Readonly<Record<string, string | null>>,
+  { replace = false, keepPage = false }: { replace?: boolean; keepPage?: boolean } = {},
+): void {
+  const query = new URLSearchParams(address.value.query)
+  if (!keepPage) query.delete('cursor')
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === '') query.delete(name)
+    else query.set(name, value)
+  }
+  const text = query.toString()
+  go(`${installation.path}${address.value.path}${text === '' ? '' : `?${text}`}`, { replace })
+}
+
+/** One member of the query, or null. */
+export const queryValue = (name: string): string | null => address.value.query.get(name)
+
+export const path = computed(() => address.value.path)
+
+/** Makes links within the console change the address without a new page; others stay links. */
+export function followLinks(): void {
+  addEventListener('popstate', () => {
+    address.value = read()
+  })
+  document.addEventListener('click', (event) => {
+    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return
+    const link = event.target instanceof Element ? event.target.closest('a') : null
+    if (link === null || link.target !== '' || link.hasAttribute('download')) return
+    const to = new URL(link.href)
+    const within = to.origin === location.origin && `${to.pathname}/`.startsWith(`${installation.path}/`)
+    if (!within || (to.hash !== '' && to.pathname === location.pathname)) return
+    event.preventDefault()
+    go(`${to.pathname}${to.search}`)
+  })
+}

@@ -1,0 +1,89 @@
+/**
+ * One call of the API from the page: the session's cookie goes by itself, the CSRF token with every write. An answer
+ * that says the session has ended shows the sign-in in place of the screen; the address stays, so it goes on there.
+ */
+import { csrfToken, sessionEnded } from '../session.ts'
+
+/** What the API refused, in its own words (contract section 2). */
+export class Refusal extends Error {
+  readonly status: number
+  readonly code: string
+  /** The field at fault: `config.terms.0`. */
+  readonly param: string | null
+  readonly requestId: string | null
+
+  constructor(status: number, said: { message: string; code: string; param: string | null; requestId: string | null }) {
+    super(said.message)
+    this.status = status
+    this.code = said.code
+    this.param = said.param
+    this.requestId = said.requestId
+  }
+}
+
+export interface Sent {
+  query?: Readonly<Record<string, string | number | null | undefined>> | undefined
+  body?: unknown
+  headers?: Readonly<Record<string, string>>
+  signal?: AbortSignal | undefined
+}
+
+/** Calls the API at the page's own origin. Throws `Refusal`, with status 0 where it could not be reached. */
+export async function request<Reply>(method: string, path: string, sent: Sent = {}): Promise<Reply> {
+  const response = await send(method, path, sent)
+  const body = await response.json().catch(() => null)
+  if (response.ok) return body
+  const refusal = refusalOf(response, body)
+  if (response.status === 401 && path !== '/v1/auth/login') sessionEnded()
+  throw refusal
+}
+
+async function send(method: string, path: string, { query, body, headers, signal }: Sent): Promise<Response> {
+  const csrf = csrfToken()
+  try {
+    return await fetch(`${path}${queryText(query)}`, {
+      method,
+      credentials: 'same-origin',
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(method === 'GET' || csrf === null ? {} : { 'x-csrf-token': csrf }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    })
+  } catch (cause) {
+    if (cause instanceof DOMException && cause.name === 'AbortError') throw cause
+    throw new Refusal(0, {
+      message: 'The control plane did not answer. Nothing was lost here; try again when it is back.',
+      code: 'unreachable',
+      param: null,
+      requestId: null,
+    })
+  }
+}
+
+function queryText(query: Sent['query']): string {
+  const text = new URLSearchParams()
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== null && value !== undefined && value !== '') text.set(name, String(value))
+  }
+  return text.size === 0 ? '' : `?${text}`
+}
+
+function refusalOf(response: Response, body: unknown): Refusal {
+  const said = isEnvelope(body) ? body : null
+  return new Refusal(response.status, {
+    message: said?.error.message ?? `The control plane answered ${response.status}`,
+    code: said?.error.code ?? 'unknown',
+    param: said?.error.param ?? null,
+    requestId: response.headers.get('x-request-id'),
+  })
+}
+
+interface Envelope {
+  error: { message: string; code: string; param: string | null }
+}
+
+const isEnvelope = (body: unknown): body is Envelope =>
+  typeof body === 'object' && body !== null && 'error' in body && typeof body.error === 'object' && body.error !== null

@@ -1,0 +1,194 @@
+/**
+ * The API's routes as the console uses them: what each takes and answers, by the types of the server's own schemas. The
+ * types are all that is taken from there; the page carries no validation, because the API has its own.
+ */
+import type { z } from 'zod'
+import type { escalationSchema } from '../../../escalations/escalation.ts'
+import type { Event, EventType, Verdict } from '../../../events/event.ts'
+import type { ProgramDecision, ProgramPreview } from '../../../members/program-routes.ts'
+import type { User } from '../../../members/user.ts'
+import type { CreatePolicyBody, createPolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'
+import type { PolicyRecord } from '../../../policies/policy-record.ts'
+import type { Alert } from '../../../tokens/alerts.ts'
+import type { Permission, Role } from '../../../tokens/permissions.ts'
+import type { TokenRecord } from '../../../tokens/record.ts'
+import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../tokens/token-body.ts'
+import { request } from './request.ts'
+
+export type { Alert, CreatePolicyBody, Event, EventType, PolicyRecord, ProgramPreview, TokenRecord, User, Verdict }
+export type Escalation = z.infer<typeof escalationSchema>
+export type PolicyInput = z.input<typeof createPolicyBody>
+
+export interface Session {
+  id: string
+  kind: 'browser' | 'program'
+  program: string | null
+  created_at: string
+  last_used_at: string
+  expires_at: string
+  current: boolean
+}
+
+export interface Caller {
+  kind: 'session' | 'token' | 'runtime'
+  user: User | null
+  roles: Role[]
+  permissions: Permission[]
+  session: Session | null
+  csrf_token: string | null
+}
+
+interface SignedIn {
+  user: User
+  csrf_token: string
+}
+
+/** How far a change has reached when its answer comes (contract section 11). */
+export interface Propagation {
+  connected: number
+  acknowledged: number
+  unreachable: { gateway_id: string; instance_id: string; until: string }[]
+  effective_by: string
+}
+
+type Page<Plural extends string, Item> = Record<Plural, Item[]> & { next_cursor: string | null }
+type Paged = { limit?: number; cursor?: string | null }
+type Id = { id: string }
+type Made = TokenRecord & { token_value: string }
+type Changed = TokenRecord & { propagation: Propagation }
+
+export interface Team {
+  id: string
+  name: string
+  created_at: string
+  version: number
+}
+
+export interface Finding {
+  policy_id: string | null
+  name: string
+  kind: string
+  stage: string
+  mode: string
+  verdict: Verdict
+  reason_code: string
+  message: string | null
+  latency_ms: number
+  targets: string[]
+}
+
+export interface Trial {
+  verdict: Verdict
+  reason_code: string
+  findings: Finding[]
+  request: Record<string, unknown>
+  response: Record<string, unknown> | null
+}
+
+export interface Replay {
+  examined: number
+  matched: number
+  verdicts: Record<string, number>
+  undecided: number
+  complete: boolean
+  results: {
+    event_id: string
+    timestamp: string
+    request_id: string | null
+    recorded_verdict: Verdict
+    verdict: Verdict
+    reason_code: string
+  }[]
+}
+
+export interface TrialBody {
+  policies?: unknown[]
+  policy_ids?: string[]
+  request: unknown
+  response?: unknown
+  family?: string
+}
+
+/** `METHOD /path` → what it takes and what it answers. */
+interface Routes {
+  'GET /v1/auth/session': { reply: Caller }
+  'GET /v1/auth/sessions': { reply: { sessions: Session[] } }
+  'DELETE /v1/auth/sessions/{id}': { params: Id; reply: Session }
+  'POST /v1/auth/login': { body: { email: string; password: string }; reply: SignedIn }
+  'POST /v1/auth/setup': { body: { secret: string; email: string; name: string; password: string }; reply: SignedIn }
+  'POST /v1/auth/logout': { reply: { signed_out: true } }
+  'POST /v1/auth/password': { body: { current_password: string; new_password: string }; reply: User }
+  'POST /v1/auth/programs/preview': { body: Record<string, string>; reply: ProgramPreview }
+  'POST /v1/auth/programs/decision': { body: Record<string, string | boolean>; reply: ProgramDecision }
+  'GET /v1/tokens': {
+    query: Paged & Record<string, string | number | null | undefined>
+    reply: Page<'tokens', TokenRecord>
+  }
+  'GET /v1/tokens/alerts': { query: Paged; reply: Page<'alerts', Alert> }
+  'GET /v1/tokens/{id}': { params: Id; reply: TokenRecord }
+  'POST /v1/tokens': { body: z.input<typeof createTokenBody>; reply: Made }
+  'PATCH /v1/tokens/{id}': { params: Id; body: z.input<typeof updateTokenBody>; reply: Changed }
+  'DELETE /v1/tokens/{id}': { params: Id; reply: Changed }
+  'POST /v1/tokens/{id}/rotate': {
+    params: Id
+    body: { grace_period_seconds: number }
+    reply: Made & { propagation: Propagation }
+  }
+  'POST /v1/tokens/{id}/clone': { params: Id; body: z.input<typeof cloneTokenBody>; reply: Made }
+  'POST /v1/tokens/{id}/emergency-revoke': {
+    params: Id
+    body: { explanation: string; revoke_active_sessions: boolean }
+    reply: Changed & { proof_event_id: string }
+  }
+  'GET /v1/events': {
+    query: Paged & { since: string } & Record<string, string | number | null | undefined>
+    reply: Page<'events', Event>
+  }
+  'GET /v1/escalations': {
+    query: Paged & { status?: string | null; since?: string }
+    reply: Page<'escalations', Escalation>
+  }
+  'GET /v1/escalations/{id}': { params: Id; reply: Escalation }
+  'POST /v1/escalations/{id}/claim': { params: Id; reply: Escalation }
+  'POST /v1/escalations/{id}/unclaim': { params: Id; reply: Escalation }
+  'POST /v1/escalations/{id}/resolve': {
+    params: Id
+    body: { resolution: 'allow' | 'block'; note?: string; grant_once_seconds?: number }
+    reply: Escalation
+  }
+  'GET /v1/policies': { query: Paged; reply: Page<'policies', PolicyRecord> }
+  'GET /v1/policies/{id}': { params: Id; reply: PolicyRecord }
+  'POST /v1/policies': { body: unknown; reply: PolicyRecord }
+  'PATCH /v1/policies/{id}': { params: Id; body: UpdatePolicyBody; reply: PolicyRecord }
+  'DELETE /v1/policies/{id}': { params: Id; reply: PolicyRecord }
+  'PUT /v1/policies/order': { body: { policy_ids: string[] }; reply: { policy_ids: string[] } }
+  'POST /v1/policies/test': { body: TrialBody; reply: Trial }
+  'POST /v1/policies/{id}/replay': { params: Id; body: { since: string }; reply: Replay }
+  'GET /v1/users': { query: Paged; reply: Page<'users', User> }
+  'GET /v1/teams': { query: Paged; reply: Page<'teams', Team> }
+  'GET /v1/teams/{id}/members': { params: Id; query: Paged; reply: Page<'members', User> }
+}
+
+type Name = keyof Routes
+type Given<Route> = Omit<Route, 'reply'> & { signal?: AbortSignal; ifMatch?: number }
+
+/** Calls a route: `api('GET /v1/tokens/{id}', { params: { id } })`. Throws `Refusal`. */
+export function api<Route extends Name>(name: Route, given: Given<Routes[Route]>): Promise<Routes[Route]['reply']> {
+  const [method = '', path = ''] = name.split(' ')
+  const { params, query, body, signal, ifMatch }: AnyGiven = given
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_all, part: string) => encodeURIComponent(params?.[part] ?? ''))
+  return request(method, filled, {
+    query,
+    body: body ?? (method === 'POST' ? {} : undefined),
+    signal,
+    ...(ifMatch === undefined ? {} : { headers: { 'if-match': `"${ifMatch}"` } }),
+  })
+}
+
+interface AnyGiven {
+  params?: Readonly<Record<string, string>>
+  query?: Readonly<Record<string, string | number | null | undefined>>
+  body?: unknown
+  signal?: AbortSignal
+  ifMatch?: number
+}

@@ -1,0 +1,71 @@
+/** How values are written: in the reader's language, with figures that line up. */
+
+const language = navigator.language
+
+const whole = new Intl.NumberFormat(language)
+const compact = new Intl.NumberFormat(language, { notation: 'compact', maximumFractionDigits: 1 })
+const dollars = new Intl.NumberFormat(language, { style: 'currency', currency: 'USD' })
+const smallDollars = new Intl.NumberFormat(language, {
+  style: 'currency',
+  currency: 'USD',
+  maximumSignificantDigits: 3,
+})
+const instant = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'medium' })
+const time = new Intl.DateTimeFormat(language, { timeStyle: 'medium' })
+const shortDate = new Intl.DateTimeFormat(language, {
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+})
+const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'long' })
+
+export const number = (value: number | null | undefined): string => (value == null ? '–' : whole.format(value))
+
+export const shortNumber = (value: number): string => (value < 10_000 ? whole.format(value) : compact.format(value))
+
+/** US dollars; what is less than a cent keeps three figures. */
+export function money(value: number | null | undefined): string {
+  if (value == null) return '–'
+  return value !== 0 && Math.abs(value) < 0.1 ? smallDollars.format(value) : dollars.format(value)
+}
+
+export const percent = (share: number): string => `${Math.round(share * 100)} %`
+
+export function milliseconds(value: number | null | undefined): string {
+  if (value == null) return '–'
+  if (value < 1) return `${value.toFixed(2)} ms`
+  return value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(value < 10_000 ? 2 : 1)} s`
+}
+
+export const fullTime = (at: string | number): string => instant.format(new Date(at))
+export const clockTime = (at: string | number): string => time.format(new Date(at))
+export const dateAndTime = (at: string | number): string => shortDate.format(new Date(at))
+
+const units = [
+  ['year', 31_536_000],
+  ['month', 2_592_000],
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+] as const
+
+/** `3 hours ago`, `in 2 days`. */
+export function ago(at: string | number, now = Date.now()): string {
+  const seconds = (new Date(at).getTime() - now) / 1000
+  const found = units.find(([, length]) => Math.abs(seconds) >= length)
+  if (found === undefined) return Math.abs(seconds) < 5 ? 'just now' : relative.format(Math.round(seconds), 'second')
+  return relative.format(Math.round(seconds / found[1]), found[0])
+}
+
+/** `gateway_runtime` as people write it: `Gateway runtime`. */
+export function words(name: string): string {
+  const text = name.replaceAll(/[_.-]+/g, ' ').trim()
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** The end of an id, enough to tell records apart at a glance; version 7 ids begin alike. */
+export const shortId = (id: string): string => `…${id.slice(-8)}`
+
+/** `3 tokens`, `1 token`. */
+export const counted = (count: number, noun: string): string => `${number(count)} ${noun}${count === 1 ? '' : 's'}`

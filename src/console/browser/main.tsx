@@ -1,0 +1,97 @@
+/** The console in the browser: who is there, then the screen that the address names. */
+import { render } from 'preact'
+import { useEffect } from 'preact/hooks'
+import 'uplot/dist/uPlot.min.css'
+import './look.css'
+import { followLinks, href, path } from './address.ts'
+import { Refusal } from './api/request.ts'
+import { api } from './api/routes.ts'
+import { Alone, Frame } from './parts/frame.tsx'
+import { listenToKeys } from './parts/keys.tsx'
+import { asRefusal, Fault, useLoaded } from './parts/loaded.tsx'
+import { Empty } from './parts/table.tsx'
+import { applyTheme } from './preferences.ts'
+import { AuthorizeProgram } from './screens/authorize-program.tsx'
+import { Setup } from './screens/setup.tsx'
+import { SignIn } from './screens/sign-in.tsx'
+import { screenAt } from './screens.tsx'
+import { caller, may } from './session.ts'
+
+/** Pages that stand alone, with nothing around them that leads away. */
+const alone: Readonly<Record<string, () => preact.JSX.Element>> = {
+  '/authorize-program': AuthorizeProgram,
+}
+
+function Console() {
+  if (path.value === '/setup') return <Setup />
+  if (caller.value === undefined) return <FirstLook />
+  if (caller.value === null) return <SignIn />
+  const Page = alone[path.value]
+  return Page === undefined ? <Inside /> : <Page />
+}
+
+/** Asks who is signed in; the answer decides what is shown, so nothing is until it is there. */
+function FirstLook() {
+  const found = useLoaded('caller', (signal) =>
+    api('GET /v1/auth/session', { signal }).catch((error: unknown) => {
+      if (error instanceof Refusal && error.status === 401) return null
+      throw error
+    }),
+  )
+  const { value } = found
+  useEffect(() => {
+    if (value !== undefined) caller.value = value
+  }, [value])
+  if (found.refusal === null) return null
+  return (
+    <Alone>
+      <Fault refusal={asRefusal(found.refusal)} retry={found.reload} />
+    </Alone>
+  )
+}
+
+function Inside() {
+  const found = screenAt(path.value)
+  const title = found?.screen.title ?? 'Not found'
+  useEffect(() => {
+    document.title = `${title} · Gatehouse`
+  }, [title])
+  if (found === null) {
+    return (
+      <Frame>
+        <div class="stack">
+          <h1>There is no such page</h1>
+          <p>
+            The address may be mistyped. <a href={href('/')}>Go to the overview</a>.
+          </p>
+        </div>
+      </Frame>
+    )
+  }
+  const { screen, id } = found
+  const allowed = screen.permission === null || may(screen.permission)
+  return (
+    <Frame>
+      <div class="stack" key={`${screen.path} ${id}`}>
+        {allowed ? (
+          screen.show({ id })
+        ) : (
+          <>
+            <h1>{screen.title}</h1>
+            <Empty title="You may not see this">
+              <p>
+                It needs the permission <code>{screen.permission}</code>, which your role lacks. Somebody with the role
+                of owner or admin can change that.
+              </p>
+            </Empty>
+          </>
+        )}
+      </div>
+    </Frame>
+  )
+}
+
+applyTheme()
+followLinks()
+listenToKeys()
+render(<Console />, document.body)

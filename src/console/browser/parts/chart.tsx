@@ -1,0 +1,131 @@
+/**
+ * A chart over time: lines, or areas that stand on each other. uPlot draws on a canvas, which nobody can read who does
+ * not see it: a legend in words with the sums stands below, and each series can be reached as a link from there.
+ */
+import { useEffect, useRef } from 'preact/hooks'
+import uPlot from 'uplot'
+import { isDark, theme } from '../preferences.ts'
+
+export interface ChartSeries {
+  name: string
+  /** A CSS colour variable: `--allow`. */
+  colour: string
+  values: readonly (number | null)[]
+  /** What the legend says beside the name. */
+  sum?: string
+  to?: string
+}
+
+interface ChartProps {
+  label: string
+  /** Seconds since the epoch, ascending. */
+  times: readonly number[]
+  series: readonly ChartSeries[]
+  stacked?: boolean
+  format(value: number): string
+  height?: number
+}
+
+export const seriesColours = [
+  '--accent',
+  '--rewrite',
+  '--escalate',
+  '--redact',
+  '--allow',
+  '--deny',
+  '--rate_limit',
+  '--pending',
+]
+
+export function Chart({ label, times, series, stacked = false, format, height = 200 }: ChartProps) {
+  const place = useRef<HTMLDivElement>(null)
+  const chosen = theme.value
+  useEffect(() => {
+    const element = place.current
+    if (element === null || times.length === 0) return
+    const plot = new uPlot(
+      optionsOf({ series, stacked, format, height, width: element.clientWidth }),
+      dataOf(times, series, stacked),
+      element,
+    )
+    const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
+    watch.observe(element)
+    return () => {
+      watch.disconnect()
+      plot.destroy()
+    }
+  }, [times, series, stacked, height, chosen, isDark()])
+  return (
+    <figure class="stack close" aria-label={label}>
+      <div class="chart" ref={place} aria-hidden="true" />
+      <figcaption class="legend">
+        {series.map(({ name, colour, sum, to }) => (
+          <span key={name}>
+            <i class="swatch" style={{ '--tone': `var(${colour})` }} />
+            {to === undefined ? name : <a href={to}>{name}</a>}
+            {sum !== undefined && <strong class="number">{sum}</strong>}
+          </span>
+        ))}
+      </figcaption>
+    </figure>
+  )
+}
+
+const resolved = (variable: string): string => {
+  const probe = document.createElement('i')
+  probe.style.color = `var(${variable})`
+  document.body.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
+}
+
+function optionsOf({
+  series,
+  stacked,
+  format,
+  height,
+  width,
+}: Pick<ChartProps, 'series' | 'format'> & { stacked: boolean; height: number; width: number }): uPlot.Options {
+  const [ink, line] = [resolved('--ink-3'), resolved('--line')]
+  const axis = {
+    stroke: ink,
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line, width: 1 },
+    font: '12px system-ui',
+  }
+  return {
+    width,
+    height,
+    padding: [8, 8, 0, 0],
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+    scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
+    axes: [axis, { ...axis, size: 56, values: (_plot, values) => values.map(format) }],
+    series: [
+      {},
+      ...series.map(({ name, colour }) => {
+        const stroke = resolved(colour)
+        return {
+          label: name,
+          stroke,
+          width: 1.5,
+          points: { show: false },
+          ...(stacked ? { fill: stroke.replace('rgb(', 'rgba(').replace(')', ', 0.35)') } : {}),
+        }
+      }),
+    ],
+  }
+}
+
+/** Stacked areas are drawn from the highest to the lowest, so that each shows its own part only. */
+function dataOf(times: readonly number[], series: readonly ChartSeries[], stacked: boolean): uPlot.AlignedData {
+  const values = series.map((one) => [...one.values])
+  if (stacked) {
+    for (let index = values.length - 2; index >= 0; index -= 1) {
+      const [upper, lower] = [values[index] ?? [], values[index + 1] ?? []]
+      values[index] = upper.map((value, at) => (value ?? 0) + (lower[at] ?? 0))
+    }
+  }
+  return [[...times], ...values]
+}

@@ -1,0 +1,189 @@
+/** Fields of forms: a label, what it means, what is wrong with it. */
+import type { ComponentChildren } from 'preact'
+import { useId } from 'preact/hooks'
+
+interface Common {
+  label: string
+  hint?: ComponentChildren
+  fault?: string | null | undefined
+}
+
+const describedBy = (id: string, { hint, fault }: Common): string | undefined =>
+  [hint !== undefined && `${id}-hint`, fault != null && `${id}-fault`].filter(Boolean).join(' ') || undefined
+
+const Around = ({ id, label, hint, fault, children }: Common & { id: string; children: ComponentChildren }) => (
+  <div class="field">
+    <label for={id}>{label}</label>
+    {children}
+    {hint !== undefined && (
+      <div class="hint" id={`${id}-hint`}>
+        {hint}
+      </div>
+    )}
+    {fault != null && (
+      <div class="fault" id={`${id}-fault`}>
+        {fault}
+      </div>
+    )}
+  </div>
+)
+
+/** For the first field of a page that is nothing but its form. */
+const focused = (element: HTMLElement | null): void => element?.focus()
+
+interface TextProps extends Common {
+  value: string
+  set(value: string): void
+  type?: 'text' | 'email' | 'password' | 'number' | 'datetime-local' | 'url'
+  required?: boolean
+  autocomplete?: string
+  placeholder?: string
+  mono?: boolean
+  minLength?: number
+  min?: number
+  step?: number | 'any'
+  focus?: boolean
+}
+
+export function TextField(props: TextProps) {
+  const {
+    value,
+    set,
+    type = 'text',
+    mono = false,
+    focus = false,
+    required,
+    autocomplete,
+    placeholder,
+    minLength,
+    min,
+    step,
+  } = props
+  const id = useId()
+  return (
+    <Around id={id} {...props}>
+      <input
+        id={id}
+        type={type as 'text'}
+        value={value}
+        class={mono ? 'mono' : ''}
+        required={required}
+        ref={focus ? focused : null}
+        placeholder={placeholder}
+        minLength={minLength}
+        min={min}
+        step={step}
+        autocomplete={autocomplete ?? 'off'}
+        spellcheck={false}
+        aria-invalid={props.fault != null}
+        aria-describedby={describedBy(id, props)}
+        onInput={(event) => set(event.currentTarget.value)}
+      />
+    </Around>
+  )
+}
+
+interface AreaProps extends Common {
+  value: string
+  set(value: string): void
+  rows?: number
+  mono?: boolean
+  required?: boolean
+  placeholder?: string
+}
+
+export function TextArea(props: AreaProps) {
+  const { value, set, rows = 3, mono = false, required, placeholder } = props
+  const id = useId()
+  return (
+    <Around id={id} {...props}>
+      <textarea
+        id={id}
+        rows={rows}
+        class={mono ? 'mono' : ''}
+        value={value}
+        required={required}
+        placeholder={placeholder}
+        spellcheck={!mono}
+        aria-invalid={props.fault != null}
+        aria-describedby={describedBy(id, props)}
+        onInput={(event) => set(event.currentTarget.value)}
+      />
+    </Around>
+  )
+}
+
+interface SelectProps extends Common {
+  value: string
+  set(value: string): void
+  options: readonly (readonly [value: string, label: string])[]
+  required?: boolean
+}
+
+export function SelectField(props: SelectProps) {
+  const { value, set, options, required } = props
+  const id = useId()
+  return (
+    <Around id={id} {...props}>
+      <select
+        id={id}
+        value={value}
+        required={required}
+        aria-invalid={props.fault != null}
+        aria-describedby={describedBy(id, props)}
+        onChange={(event) => set(event.currentTarget.value)}
+      >
+        {options.map(([key, text]) => (
+          <option value={key} key={key}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Around>
+  )
+}
+
+interface CheckProps {
+  label: ComponentChildren
+  hint?: ComponentChildren
+  value: boolean
+  set(value: boolean): void
+}
+
+export const CheckField = ({ label, hint, value, set }: CheckProps) => (
+  <label class="choice">
+    <input type="checkbox" checked={value} onChange={(event) => set(event.currentTarget.checked)} />
+    <span>
+      {label}
+      {hint !== undefined && <span class="hint">{hint}</span>}
+    </span>
+  </label>
+)
+
+interface RadioProps {
+  label: string
+  hint?: ComponentChildren
+  value: string
+  set(value: string): void
+  options: readonly { value: string; label: string; hint?: string }[]
+}
+
+/** A choice whose consequences are explained beside each possibility. */
+export function RadioField({ label, hint, value, set, options }: RadioProps) {
+  const name = useId()
+  return (
+    <fieldset class="field">
+      <legend>{label}</legend>
+      {options.map((option) => (
+        <label class="choice" key={option.value}>
+          <input type="radio" name={name} checked={option.value === value} onChange={() => set(option.value)} />
+          <span>
+            {option.label}
+            {option.hint !== undefined && <span class="hint">{option.hint}</span>}
+          </span>
+        </label>
+      ))}
+      {hint !== undefined && <div class="hint">{hint}</div>}
+    </fieldset>
+  )
+}

@@ -1,0 +1,53 @@
+/** Filters as chips; each is a member of the address's query. */
+import { queryValue, setQuery } from '../address.ts'
+import { words } from '../formats.ts'
+import { Icon } from './icon.tsx'
+
+export interface Filter {
+  /** The query's member. */
+  name: string
+  label: string
+  /** What can be chosen; absent: text to type. */
+  options?: readonly (string | readonly [value: string, label: string])[]
+}
+
+export const Filters = ({ filters }: { filters: readonly Filter[] }) => (
+  // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as a row in every browser
+  <div class="filters" role="group" aria-label="Filters">
+    {filters.map((filter) => (
+      <Chip key={filter.name} {...filter} />
+    ))}
+  </div>
+)
+
+function Chip({ name, label, options }: Filter) {
+  const value = queryValue(name) ?? ''
+  const id = `filter-${name}`
+  const take = (event: { currentTarget: HTMLSelectElement | HTMLInputElement }) =>
+    setQuery({ [name]: event.currentTarget.value.trim() })
+  return (
+    <span class={`chip ${value === '' ? '' : 'on'}`}>
+      <label for={id}>{label}</label>
+      {options === undefined ? (
+        <input id={id} value={value} placeholder="any" onChange={take} />
+      ) : (
+        <select id={id} value={value} onChange={take}>
+          <option value="">any</option>
+          {options.map((option) => {
+            const [key, text] = typeof option === 'string' ? [option, words(option)] : option
+            return (
+              <option value={key} key={key}>
+                {text}
+              </option>
+            )
+          })}
+        </select>
+      )}
+      {value !== '' && (
+        <button type="button" aria-label={`Clear ${label.toLowerCase()}`} onClick={() => setQuery({ [name]: null })}>
+          <Icon name="close" />
+        </button>
+      )}
+    </span>
+  )
+}

@@ -1,0 +1,170 @@
+/** What stands around every screen: where one can go, the time range, search, theme and account. */
+import { signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { go, href, path } from '../address.ts'
+import { api } from '../api/routes.ts'
+import { applyTheme, isDark } from '../preferences.ts'
+import { type Screen, screens } from '../screens.tsx'
+import { caller, may } from '../session.ts'
+import { Icon } from './icon.tsx'
+import { KeyList, type Keys, useKeys } from './keys.tsx'
+import { useLoaded } from './loaded.tsx'
+import { RangePicker } from './range-picker.tsx'
+import { Toasts } from './toast.tsx'
+
+const menuOpen = signal(false)
+
+const inMenu = screens.filter((screen) => screen.menu !== undefined)
+
+export const Brand = () => (
+  <a class="brand" href={href('/')}>
+    <svg width="20" height="20" viewBox="0 0 32 32" aria-hidden="true">
+      <path d="M7 26V12l9-6 9 6v14h-6v-7a3 3 0 0 0-6 0v7z" fill="currentColor" />
+    </svg>
+    Gatehouse
+  </a>
+)
+
+export function Frame({ children }: { children: ComponentChildren }) {
+  const search = useRef<HTMLInputElement>(null)
+  const here = path.value
+  useEffect(() => {
+    menuOpen.value = false
+  }, [here])
+  useKeys(
+    useMemo(
+      (): Keys => ({
+        '/': { does: 'Search', run: () => search.current?.focus() },
+        t: { does: 'Light or dark', run: switchTheme },
+        ...Object.fromEntries(
+          inMenu.flatMap(({ menu, title, path: to }) =>
+            menu === undefined ? [] : [[`g ${menu.key}`, { does: `Go to ${title}`, run: () => go(href(to)) }]],
+          ),
+        ),
+      }),
+      [],
+    ),
+  )
+  return (
+    <div class={`frame ${menuOpen.value ? 'open' : ''}`}>
+      <nav aria-label="Screens">
+        <Brand />
+        <ul>
+          {inMenu
+            .filter(({ permission }) => permission === null || may(permission))
+            .map((screen) => (
+              <MenuItem key={screen.path} screen={screen} />
+            ))}
+        </ul>
+      </nav>
+      <header>
+        <button
+          type="button"
+          class="plain icon menu"
+          aria-label="Menu"
+          aria-expanded={menuOpen.value}
+          onClick={() => (menuOpen.value = !menuOpen.value)}
+        >
+          <Icon name={menuOpen.value ? 'close' : 'menu'} />
+        </button>
+        <form
+          class="search"
+          onSubmit={(event) => {
+            event.preventDefault()
+            const words = search.current?.value.trim() ?? ''
+            if (words !== '') go(href('/search', { q: words }))
+          }}
+        >
+          <input
+            ref={search}
+            type="search"
+            aria-label="Search, or paste an id"
+            placeholder="Search or paste an id   /"
+          />
+        </form>
+        <RangePicker />
+        <button type="button" class="plain icon" aria-label="Light or dark" onClick={switchTheme}>
+          <Icon name="theme" />
+        </button>
+        <a
+          class="button plain account"
+          href={href('/settings')}
+          aria-label={`Account of ${caller.value?.user?.name ?? 'nobody'}`}
+        >
+          <Icon name="people" />
+          <span>{caller.value?.user?.name}</span>
+        </a>
+      </header>
+      <main id="content">{children}</main>
+      <KeyList />
+      <Toasts />
+    </div>
+  )
+}
+
+const switchTheme = (): void => applyTheme(isDark() ? 'light' : 'dark')
+
+const isWithin = (screen: Screen): boolean =>
+  screen.path === '/' ? path.value === '/' : `${path.value}/`.startsWith(`${screen.path}/`)
+
+const MenuItem = ({ screen }: { screen: Screen }) => (
+  <li>
+    <a href={href(screen.path)} aria-current={isWithin(screen) ? 'page' : undefined}>
+      {screen.menu !== undefined && <Icon name={screen.menu.icon} />}
+      {screen.title}
+      {screen.path === '/escalations' && <Waiting />}
+    </a>
+  </li>
+)
+
+/** How many requests wait for a person. */
+function Waiting() {
+  const found = useLoaded(
+    'waiting',
+    (signal) => api('GET /v1/escalations', { query: { status: 'queued', limit: 100 }, signal }),
+    { everyMs: 15_000 },
+  )
+  const count = found.value?.escalations.length ?? 0
+  if (count === 0) return null
+  return (
+    <span class="count">
+      {count}
+      {found.value?.next_cursor === null ? '' : '+'}
+      <span class="hidden"> waiting</span>
+    </span>
+  )
+}
+
+/** The head of a screen: what it is, and what can be done on it. */
+export function Head({
+  title,
+  back,
+  children,
+}: {
+  title: ComponentChildren
+  back?: readonly [to: string, title: string]
+  children?: ComponentChildren
+}) {
+  return (
+    <div class="head">
+      <div>
+        {back !== undefined && (
+          <a class="back" href={href(back[0])}>
+            {back[1]}
+          </a>
+        )}
+        <h1>{title}</h1>
+      </div>
+      {children !== undefined && <div class="row">{children}</div>}
+    </div>
+  )
+}
+
+/** A page with one question on it and nothing to lead away. */
+export const Alone = ({ children }: { children: ComponentChildren }) => (
+  <div class="alone">
+    <main>{children}</main>
+    <Toasts />
+  </div>
+)

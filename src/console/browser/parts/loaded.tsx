@@ -1,0 +1,144 @@
+/** What a screen reads from the API, in all its states: on its way, there, refused, failed. */
+import type { ComponentChildren } from 'preact'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { Refusal } from '../api/request.ts'
+
+export interface Loaded<Value> {
+  /** What came last; stays while it is asked for again, so that nothing jumps. */
+  value: Value | undefined
+  refusal: Refusal | null
+  loading: boolean
+  reload(): void
+  /** Takes a newer value from elsewhere, such as the answer of a write. */
+  set(value: Value): void
+}
+
+/**
+ * Reads when the screen appears and whenever `key` changes; a read that is overtaken is given up. `everyMs` reads again
+ * and again, while the page is looked at.
+ */
+export function useLoaded<Value>(
+  key: string,
+  load: (signal: AbortSignal) => Promise<Value>,
+  { everyMs = 0 }: { everyMs?: number } = {},
+): Loaded<Value> {
+  const [state, setState] = useState<{ key: string; value: Value | undefined; refusal: Refusal | null }>({
+    key,
+    value: undefined,
+    refusal: null,
+  })
+  const [turn, setTurn] = useState(0)
+  const [loading, setLoading] = useState(true)
+  const latest = useRef(load)
+  latest.current = load
+  useEffect(() => {
+    const abort = new AbortController()
+    setLoading(true)
+    latest.current(abort.signal).then(
+      (value) => {
+        if (abort.signal.aborted) return
+        setState({ key, value, refusal: null })
+        setLoading(false)
+      },
+      (error: unknown) => {
+        if (abort.signal.aborted) return
+        setState((before) => ({ key, value: before.key === key ? before.value : undefined, refusal: asRefusal(error) }))
+        setLoading(false)
+      },
+    )
+    return () => abort.abort()
+  }, [key, turn])
+  useEffect(() => {
+    if (everyMs === 0) return
+    const timer = setInterval(() => {
+      if (!document.hidden) setTurn((before) => before + 1)
+    }, everyMs)
+    return () => clearInterval(timer)
+  }, [everyMs])
+  return {
+    value: state.value,
+    refusal: state.refusal,
+    loading,
+    reload: useCallback(() => setTurn((before) => before + 1), []),
+    set: useCallback((value: Value) => setState({ key, value, refusal: null }), [key]),
+  }
+}
+
+export function asRefusal(error: unknown): Refusal {
+  if (error instanceof Refusal) return error
+  const message = error instanceof Error ? error.message : String(error)
+  return new Refusal(-1, { message: `The console failed: ${message}`, code: 'console', param: null, requestId: null })
+}
+
+/** Shows what was read, or why it is not there. */
+export function Show<Value>({
+  of,
+  rows = 4,
+  children,
+}: {
+  of: Loaded<Value>
+  /** How many lines the space is held for while it loads. */
+  rows?: number
+  children: (value: Value) => ComponentChildren
+}) {
+  if (of.value !== undefined) {
+    return (
+      <>
+        {of.refusal !== null && (
+          <Fault refusal={of.refusal} retry={of.reload} kept="What is shown is what came last." />
+        )}
+        {children(of.value)}
+      </>
+    )
+  }
+  if (of.refusal === null) return <Skeleton rows={rows} />
+  return <Fault refusal={of.refusal} retry={of.reload} />
+}
+
+export const Skeleton = ({ rows }: { rows: number }) => (
+  <div class="skeleton" role="status" aria-label="Loading">
+    {Array.from({ length: rows }, (_, index) => (
+      <span key={index} />
+    ))}
+  </div>
+)
+
+/** Says what happened, what was kept and what to do. */
+export function Fault({ refusal, retry, kept }: { refusal: Refusal; retry?: () => void; kept?: string }) {
+  const { status, message, requestId } = refusal
+  const [title, advice] = explained(status)
+  return (
+    <div class={`note ${status === 403 ? 'warn' : 'danger'}`} role="alert">
+      <div class="stack close">
+        <strong>{title}</strong>
+        <p>
+          {message}
+          {/[.!?]$/.test(message) ? '' : '.'} {kept} {advice}
+        </p>
+        {status !== 403 && (retry !== undefined || requestId !== null) && (
+          <div class="row">
+            {retry !== undefined && (
+              <button type="button" onClick={retry}>
+                Try again
+              </button>
+            )}
+            {requestId !== null && <span class="small quiet">Request {requestId}</span>}
+          </div>
+        )}
+      </div>
+    </div>
+  )
+}
+
+function explained(status: number): [title: string, advice: string] {
+  if (status === 403)
+    return ['You may not see or do this', 'Somebody with the role of owner or admin can give you more.']
+  if (status === 404)
+    return ['There is nothing here', 'It may have been deleted, or belong to a team that is not yours.']
+  if (status === 409) return ['Something else stands in the way', '']
+  if (status === 412)
+    return ['Somebody changed this meanwhile', 'Reload it to see their change, then make yours again.']
+  if (status === 422 || status === 400) return ['This cannot be done as it stands', '']
+  if (status === 0 || status === 503) return ['No answer', '']
+  return ['That failed', 'Nothing was changed by it that is not shown here.']
+}

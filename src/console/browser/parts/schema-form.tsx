@@ -1,0 +1,336 @@
+/**
+ * A form made from a JSON Schema: the fields of an object, each by its type. What is left empty is absent from the value,
+ * so that the API's defaults hold. What has no field of its own kind is written as JSON.
+ *
+ * Which field is at fault is the API's word: its `param` is the same path as here. The form itself checks nothing but
+ * that JSON can be read.
+ */
+import { useState } from 'preact/hooks'
+import type { JsonSchema } from '../api/description.ts'
+import type { Refusal } from '../api/request.ts'
+import { words } from '../formats.ts'
+import { linesOf } from '../lines.ts'
+import { CheckField, SelectField, TextArea, TextField } from './field.tsx'
+
+export type JsonObject = { [name: string]: unknown }
+export type Choices = Readonly<Record<string, readonly (readonly [value: string, label: string])[]>>
+
+interface Shared {
+  /** What can be chosen for members of these names, such as records for their ids. */
+  choices?: Choices | undefined
+  refusal?: Refusal | null | undefined
+}
+
+interface ObjectProps extends Shared {
+  schema: JsonSchema
+  value: JsonObject
+  set(value: JsonObject): void
+  /** Where it stands in the body: `config`. */
+  path?: string
+  /** Members with a place of their own elsewhere. */
+  without?: readonly string[]
+}
+
+/** The fields of an object; required ones first. */
+export function SchemaFields({ schema, value, set, path = '', without = [], ...shared }: ObjectProps) {
+  const required = new Set(schema.required)
+  const members = Object.entries(schema.properties ?? {})
+    .filter(([name, { const: fixed }]) => fixed === undefined && !without.includes(name))
+    .toSorted(([left], [right]) => Number(required.has(right)) - Number(required.has(left)))
+  return (
+    <>
+      {members.map(([name, part]) => (
+        <SchemaField
+          key={name}
+          name={name}
+          path={path === '' ? name : `${path}.${name}`}
+          schema={part}
+          required={required.has(name)}
+          value={value[name]}
+          set={(next) => set(withMember(value, name, next))}
+          {...shared}
+        />
+      ))}
+    </>
+  )
+}
+
+function withMember(value: JsonObject, name: string, next: unknown): JsonObject {
+  const { [name]: _before, ...rest } = value
+  return next === undefined ? rest : { ...rest, [name]: next }
+}
+
+interface FieldProps extends Shared {
+  name: string
+  path: string
+  schema: JsonSchema
+  required: boolean
+  value: unknown
+  set(value: unknown): void
+}
+
+/** `X or null` is an X that may be left out. */
+function withoutNull(schema: JsonSchema): JsonSchema {
+  const kinds = (schema.anyOf ?? []).filter(({ type }) => type !== 'null')
+  const [only] = kinds
+  if (schema.anyOf === undefined || kinds.length !== 1 || only === undefined) return schema
+  const { anyOf: _kinds, ...rest } = schema
+  return { ...only, ...rest }
+}
+
+const textOf = (value: unknown): string => (value === undefined || value === null ? '' : String(value))
+
+const faultAt = (refusal: Refusal | null | undefined, path: string): string | null =>
+  refusal?.param != null && (refusal.param === path || refusal.param.startsWith(`${path}.`)) ? refusal.message : null
+
+function SchemaField(props: FieldProps) {
+  const { name, path, required, value, set, choices, refusal } = props
+  const schema = withoutNull(props.schema)
+  const label = required ? words(name) : `${words(name)} (optional)`
+  const hint = hintOf(schema)
+  const common = { label: schema.type === 'boolean' ? words(name) : label, hint, fault: faultAt(refusal, path) }
+  const chosen = choices?.[name]
+  if (chosen !== undefined && schema.type === 'string') {
+    const options = [['', required ? 'Choose…' : 'None'] as const, ...chosen]
+    return (
+      <SelectField
+        {...common}
+        value={textOf(value)}
+        set={(text) => set(text || undefined)}
+        options={options}
+        required={required}
+      />
+    )
+  }
+  if (schema.type === 'array') return <ArrayField {...props} schema={schema} common={common} />
+  if (schema.type === 'object') return <ObjectField {...props} schema={schema} common={common} />
+  if (schema.enum !== undefined) {
+    const first = required
+      ? 'Choose…'
+      : `Default${schema.default === undefined ? '' : `: ${words(String(schema.default))}`}`
+    const options = [['', first] as const, ...schema.enum.map((one) => [String(one), words(String(one))] as const)]
+    return (
+      <SelectField
+        {...common}
+        value={textOf(value)}
+        set={(text) => set(text || undefined)}
+        options={options}
+        required={required}
+      />
+    )
+  }
+  if (schema.type === 'boolean') {
+    return <CheckField {...common} value={value === undefined ? schema.default === true : value === true} set={set} />
+  }
+  if (schema.type === 'number' || schema.type === 'integer') {
+    return (
+      <TextField
+        {...common}
+        type="number"
+        step={schema.type === 'integer' ? 1 : 'any'}
+        value={textOf(value)}
+        set={(text) => set(text === '' ? undefined : Number(text))}
+        required={required}
+      />
+    )
+  }
+  if (schema.type === 'string') return <StringField {...props} schema={schema} common={common} />
+  return <JsonField {...props} common={common} />
+}
+
+function hintOf({ description, default: given, type }: JsonSchema): string | undefined {
+  const plain = given !== undefined && given !== null && typeof given !== 'object' && type !== 'boolean'
+  return plain ? [description, `Default: ${String(given)}`].filter(Boolean).join('. ') : description
+}
+
+interface WithCommon extends FieldProps {
+  common: { label: string; hint: string | undefined; fault: string | null }
+}
+
+/** Names whose text is kept from those who look over a shoulder. */
+const secretNames = /^(api_key|password|secret)$/
+
+function StringField({ name, schema, required, value, set, common }: WithCommon) {
+  const long = (schema.maxLength ?? 0) > 1000 && schema.format === undefined && !/url|key/.test(name)
+  const take = (text: string) => set(text === '' ? undefined : text)
+  if (long) return <TextArea {...common} value={textOf(value)} set={take} required={required} />
+  const type = secretNames.test(name) ? 'password' : schema.format === 'email' ? 'email' : 'text'
+  const autocomplete = type === 'password' ? 'new-password' : 'off'
+  return (
+    <TextField
+      {...common}
+      type={type}
+      autocomplete={autocomplete}
+      value={textOf(value)}
+      set={take}
+      required={required}
+      mono={schema.format === 'uuid'}
+    />
+  )
+}
+
+function ArrayField(props: WithCommon) {
+  const { name, schema, value, set, common, choices } = props
+  const items = schema.items ?? {}
+  const list = Array.isArray(value) ? value : []
+  const options = choices?.[name] ?? items.enum?.map((one) => [String(one), String(one)] as const)
+  if (options !== undefined && items.type === 'string') {
+    return (
+      <ManyOf
+        {...common}
+        options={options}
+        chosen={list.map(String)}
+        set={(next) => set(next.length === 0 ? undefined : next)}
+      />
+    )
+  }
+  if (items.type === 'string') return <LinesField {...props} />
+  if (items.type === 'object' && items.properties !== undefined) return <ListField {...props} />
+  return <JsonField {...props} />
+}
+
+function ManyOf({
+  label,
+  hint,
+  fault,
+  options,
+  chosen,
+  set,
+}: WithCommon['common'] & {
+  options: readonly (readonly [value: string, label: string])[]
+  chosen: readonly string[]
+  set(chosen: string[]): void
+}) {
+  return (
+    <fieldset class="field">
+      <legend>{label}</legend>
+      <div class="choices">
+        {options.map(([option, text]) => (
+          <CheckField
+            key={option}
+            label={text}
+            value={chosen.includes(option)}
+            set={(on) => set(on ? [...chosen, option] : chosen.filter((one) => one !== option))}
+          />
+        ))}
+      </div>
+      {hint !== undefined && <div class="hint">{hint}</div>}
+      {fault !== null && <div class="fault">{fault}</div>}
+    </fieldset>
+  )
+}
+
+function LinesField({ value, set, common, required }: WithCommon) {
+  const [text, setText] = useState(Array.isArray(value) ? value.join('\n') : '')
+  const take = (next: string) => {
+    setText(next)
+    const lines = linesOf(next)
+    set(lines.length === 0 ? undefined : lines)
+  }
+  const hint = [common.hint, 'One a line'].filter(Boolean).join('. ')
+  return <TextArea {...common} hint={hint} value={text} set={take} mono required={required} />
+}
+
+/** Objects one below the other, such as patterns with their names. */
+function ListField({ path, schema, value, set, common, ...shared }: WithCommon) {
+  const list: JsonObject[] = Array.isArray(value) ? value.filter(isObject) : []
+  const take = (next: JsonObject[]) => set(next.length === 0 ? undefined : next)
+  return (
+    <fieldset class="group">
+      <legend>{common.label}</legend>
+      {common.hint !== undefined && <div class="small quiet">{common.hint}</div>}
+      {list.map((item, index) => (
+        <div class="group" key={index}>
+          <SchemaFields
+            schema={schema.items ?? {}}
+            path={`${path}.${index}`}
+            value={item}
+            set={(next) => take(list.map((one, at) => (at === index ? next : one)))}
+            choices={shared.choices}
+            refusal={shared.refusal}
+          />
+          <div class="row">
+            <button type="button" onClick={() => take(list.filter((_one, at) => at !== index))}>
+              Remove
+            </button>
+          </div>
+        </div>
+      ))}
+      <div class="row">
+        <button type="button" onClick={() => take([...list, {}])}>
+          Add
+        </button>
+      </div>
+    </fieldset>
+  )
+}
+
+function ObjectField(props: WithCommon) {
+  const { schema, value, set, path, required, common, choices, refusal } = props
+  if (schema.properties === undefined) {
+    const texts = typeof schema.additionalProperties === 'object' && schema.additionalProperties.type === 'string'
+    return texts ? <PairsField {...props} /> : <JsonField {...props} />
+  }
+  const present = required || schema.default !== undefined || isObject(value)
+  return (
+    <fieldset class="group">
+      <legend>{common.label}</legend>
+      {common.hint !== undefined && <div class="small quiet">{common.hint}</div>}
+      {!required && schema.default === undefined && (
+        <CheckField label="Set it" value={present} set={(on) => set(on ? {} : undefined)} />
+      )}
+      {present && (
+        <SchemaFields
+          schema={schema}
+          path={path}
+          value={isObject(value) ? value : {}}
+          set={set}
+          choices={choices}
+          refusal={refusal}
+        />
+      )}
+    </fieldset>
+  )
+}
+
+/** A map of texts, one `name: value` a line. */
+function PairsField({ value, set, common, required }: WithCommon) {
+  const [text, setText] = useState(
+    isObject(value)
+      ? Object.entries(value)
+          .map(([name, one]) => `${name}: ${String(one)}`)
+          .join('\n')
+      : '',
+  )
+  const take = (next: string) => {
+    setText(next)
+    const pairs = linesOf(next).map((line) => {
+      const [name = '', ...rest] = line.split(':')
+      return [name.trim(), rest.join(':').trim()] as const
+    })
+    set(pairs.length === 0 ? undefined : Object.fromEntries(pairs))
+  }
+  const hint = [common.hint, 'One a line, as name: value'].filter(Boolean).join('. ')
+  return <TextArea {...common} hint={hint} value={text} set={take} mono required={required} />
+}
+
+function JsonField({ value, set, common, required }: WithCommon) {
+  const [text, setText] = useState(value === undefined ? '' : JSON.stringify(value, null, 2))
+  const [unreadable, setUnreadable] = useState(false)
+  const take = (next: string) => {
+    setText(next)
+    try {
+      set(next.trim() === '' ? undefined : JSON.parse(next))
+      setUnreadable(false)
+    } catch {
+      // Half-typed JSON is none yet: the last that could be read stands.
+      setUnreadable(true)
+    }
+  }
+  const hint = [common.hint, 'As JSON'].filter(Boolean).join('. ')
+  const fault = unreadable ? 'This is not JSON yet' : common.fault
+  return <TextArea {...common} hint={hint} fault={fault} value={text} set={take} rows={4} mono required={required} />
+}
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

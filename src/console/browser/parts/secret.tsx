@@ -1,0 +1,80 @@
+/** A secret that is shown once: it is in this page's memory only and is gone with it. */
+import { useState } from 'preact/hooks'
+import { installation } from '../installation.ts'
+import { copy } from './small.tsx'
+
+const curl = (secret: string) => `curl ${installation.gateway_url}/v1/chat/completions \\
+  -H "Authorization: Bearer ${secret}" \\
+  -H "Content-Type: application/json" \\
+  -d '{"model":"simulator/echo","messages":[{"role":"user","content":"Hello"}]}'`
+
+const javascript = (secret: string) => `import OpenAI from 'openai'
+
+const client = new OpenAI({
+  baseURL: '${installation.gateway_url}/v1',
+  apiKey: '${secret}',
+})`
+
+const python = (secret: string) => `from openai import OpenAI
+
+client = OpenAI(
+    base_url="${installation.gateway_url}/v1",
+    api_key="${secret}",
+)`
+
+const anthropic = (secret: string) => `import Anthropic from '@anthropic-ai/sdk'
+
+const client = new Anthropic({
+  baseURL: '${installation.gateway_url}',
+  apiKey: '${secret}',
+})`
+
+const snippets = { curl, JavaScript: javascript, Python: python, Anthropic: anthropic } as const
+type Language = keyof typeof snippets
+const languages: readonly Language[] = ['curl', 'JavaScript', 'Python', 'Anthropic']
+
+export const SecretLine = ({ secret, what }: { secret: string; what: string }) => (
+  <div class="secret">
+    <code data-secret>{secret}</code>
+    <button type="button" onClick={() => copy(secret, what)}>
+      Copy
+    </button>
+  </div>
+)
+
+/** The secret of a new token, with what uses it at once. */
+export function TokenSecret({ secret }: { secret: string }) {
+  const [language, setLanguage] = useState<Language>('curl')
+  const text = snippets[language](secret)
+  return (
+    <div class="stack">
+      <p>
+        <strong>This is shown once.</strong> Keep it where you keep secrets. Only its hash is stored: nobody can show it
+        to you again. If it is lost, rotate the token.
+      </p>
+      <SecretLine secret={secret} what="Token" />
+      <div class="stack close">
+        <div class="row between">
+          {/* biome-ignore lint/a11y/useSemanticElements: buttons that choose, laid out as a row */}
+          <div class="row" role="group" aria-label="Snippet">
+            {languages.map((name) => (
+              <button
+                type="button"
+                key={name}
+                class={name === language ? '' : 'plain'}
+                aria-pressed={name === language}
+                onClick={() => setLanguage(name)}
+              >
+                {name}
+              </button>
+            ))}
+          </div>
+          <button type="button" onClick={() => copy(text, 'Snippet')}>
+            Copy snippet
+          </button>
+        </div>
+        <pre class="card">{text}</pre>
+      </div>
+    </div>
+  )
+}

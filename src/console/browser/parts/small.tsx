@@ -1,0 +1,71 @@
+/** Small pieces of text that many screens show: instants, ids that can be copied, bars of how much is used. */
+import type { ComponentChildren } from 'preact'
+import { ago, fullTime, percent, shortId } from '../formats.ts'
+import { Icon } from './icon.tsx'
+import { say } from './toast.tsx'
+
+export const Time = ({ at, none = 'Never' }: { at: string | null | undefined; none?: string }) =>
+  at == null ? (
+    <span class="quiet">{none}</span>
+  ) : (
+    <time dateTime={at} title={fullTime(at)}>
+      {ago(at)}
+    </time>
+  )
+
+/** Puts text on the clipboard and says so; where the browser refuses, the text can still be selected. */
+export async function copy(text: string, what: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text)
+    say(`${what} copied`)
+  } catch {
+    // No leave, or no secure context: there is nothing else a page can do.
+    say(`The browser did not allow copying: select the text and copy it by hand`)
+  }
+}
+
+export const CopyButton = ({ text, what }: { text: string; what: string }) => (
+  <button type="button" class="plain icon" aria-label={`Copy ${what.toLowerCase()}`} onClick={() => copy(text, what)}>
+    <Icon name="copy" />
+  </button>
+)
+
+export const Id = ({ id, what = 'Id', short = false }: { id: string; what?: string; short?: boolean }) => (
+  <span class="row tight">
+    <code title={id}>{short ? shortId(id) : id}</code>
+    <CopyButton text={id} what={what} />
+  </span>
+)
+
+/** How much of a limit is used, in words for those who do not see the bar. */
+export function UsedBar({ used, limit, text }: { used: number; limit: number; text: string }) {
+  const share = limit === 0 ? 1 : Math.min(1, used / limit)
+  const state = share >= 1 ? 'full' : share >= 0.8 ? 'near' : ''
+  return (
+    <div>
+      <progress class={`bar ${state}`} value={share} max={1} aria-label={text} title={`${percent(share)} used`} />
+      <span class="small quiet number">{text}</span>
+    </div>
+  )
+}
+
+/** A command to copy: what makes something happen. */
+export const Command = ({ text, what = 'Command' }: { text: string; what?: string }) => (
+  <div class="command">
+    <pre>{text}</pre>
+    <CopyButton text={text} what={what} />
+  </div>
+)
+
+export const Facts = ({ facts }: { facts: readonly (readonly [name: string, value: ComponentChildren] | null)[] }) => (
+  <dl class="facts">
+    {facts.map((fact) =>
+      fact === null ? null : (
+        <>
+          <dt key={`${fact[0]}-name`}>{fact[0]}</dt>
+          <dd key={fact[0]}>{fact[1]}</dd>
+        </>
+      ),
+    )}
+  </dl>
+)

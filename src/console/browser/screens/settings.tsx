@@ -1,0 +1,170 @@
+/** The person's own: password, sessions, look; and what this installation is. */
+import { useState } from 'preact/hooks'
+import { api } from '../api/routes.ts'
+import { words } from '../formats.ts'
+import { installation } from '../installation.ts'
+import { useAction } from '../parts/dialog.tsx'
+import { RadioField, TextField } from '../parts/field.tsx'
+import { Head } from '../parts/frame.tsx'
+import { showKeys } from '../parts/keys.tsx'
+import { Fault, useLoaded } from '../parts/loaded.tsx'
+import { Facts, Time } from '../parts/small.tsx'
+import { Empty, TableCard } from '../parts/table.tsx'
+import { say } from '../parts/toast.tsx'
+import { applyTheme, type Theme, theme } from '../preferences.ts'
+import { caller } from '../session.ts'
+import { signOut } from './signed-in-as.tsx'
+
+export function Settings() {
+  const user = caller.value?.user
+  return (
+    <>
+      <Head title="Settings">
+        <button type="button" onClick={showKeys}>
+          Keyboard
+        </button>
+        <button type="button" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      </Head>
+      <div class="cards">
+        <section class="card stack">
+          <h2>You</h2>
+          <Facts
+            facts={[
+              ['Name', user?.name],
+              ['E-mail address', user?.email],
+              ['Role', words(user?.role ?? 'none')],
+            ]}
+          />
+          <RadioField
+            label="Look"
+            value={theme.value}
+            set={(value) => applyTheme(value as Theme)}
+            options={[
+              { value: 'system', label: 'As this computer' },
+              { value: 'light', label: 'Light' },
+              { value: 'dark', label: 'Dark' },
+            ]}
+          />
+        </section>
+        <Password />
+        <section class="card stack">
+          <h2>This installation</h2>
+          <Facts
+            facts={[
+              ['Control plane', <code key="control-plane">{installation.base_url}</code>],
+              ['Gateway', <code key="gateway">{installation.gateway_url}</code>],
+            ]}
+          />
+          <p>
+            <a href="/docs" target="_blank" rel="noreferrer">
+              The API, described
+            </a>
+          </p>
+          <p class="quiet">
+            Settings of the server are in its file, environment and flags: <code>gatehouse config explain</code> shows
+            each and where it came from.
+          </p>
+        </section>
+      </div>
+      <Sessions />
+    </>
+  )
+}
+
+function Password() {
+  const [current, setCurrent] = useState('')
+  const [next, setNext] = useState('')
+  const { run, busy, refusal } = useAction(
+    () => api('POST /v1/auth/password', { body: { current_password: current, new_password: next } }),
+    () => {
+      setCurrent('')
+      setNext('')
+      say('Your password is changed. Your other sessions have ended.')
+    },
+  )
+  return (
+    <section class="card stack">
+      <h2>Password</h2>
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          run()
+        }}
+      >
+        <TextField
+          label="Present password"
+          type="password"
+          autocomplete="current-password"
+          value={current}
+          set={setCurrent}
+          required
+        />
+        <TextField
+          label="New password"
+          type="password"
+          autocomplete="new-password"
+          minLength={12}
+          hint="12 characters or more. Your other sessions end."
+          value={next}
+          set={setNext}
+          required
+          fault={refusal?.param === 'new_password' ? refusal.message : null}
+        />
+        {refusal !== null && <Fault refusal={refusal} />}
+        <div class="row">
+          <button type="submit" disabled={busy}>
+            Change password
+          </button>
+        </div>
+      </form>
+    </section>
+  )
+}
+
+function Sessions() {
+  const found = useLoaded('sessions', (signal) => api('GET /v1/auth/sessions', { signal }))
+  const end = async (id: string) => {
+    await api('DELETE /v1/auth/sessions/{id}', { params: { id } })
+    say('The session has ended')
+    found.reload()
+  }
+  return (
+    <section class="stack close">
+      <h2>Your sessions</h2>
+      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      <TableCard
+        label="Your sessions"
+        rows={found.value?.sessions}
+        keyOf={({ id }) => id}
+        columns={[
+          {
+            title: 'Where',
+            cell: ({ kind, program, current }) => (
+              <>
+                {kind === 'browser' ? 'Browser' : `Program ${program ?? ''}`}{' '}
+                {current && <span class="tag">this one</span>}
+              </>
+            ),
+          },
+          { title: 'Last used', cell: ({ last_used_at }) => <Time at={last_used_at} />, nowrap: true },
+          { title: 'Began', cell: ({ created_at }) => <Time at={created_at} />, from: 'wide', nowrap: true },
+          { title: 'Ends', cell: ({ expires_at }) => <Time at={expires_at} />, from: 'wide', nowrap: true },
+          {
+            title: 'Action',
+            right: true,
+            cell: ({ id, current }) =>
+              current ? null : (
+                <button type="button" class="danger" onClick={() => void end(id)}>
+                  End
+                </button>
+              ),
+          },
+        ]}
+        empty={<Empty title="No session" />}
+      />
+    </section>
+  )
+}

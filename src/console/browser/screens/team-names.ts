@@ -1,0 +1,34 @@
+/** The names of teams, read once for all that shows them. Whoever may not read members sees the ids. */
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { api, type Team } from '../api/routes.ts'
+import { shortId } from '../formats.ts'
+import { may } from '../session.ts'
+
+const teams = signal<readonly Team[] | null>(null)
+let asked: Promise<void> | null = null
+
+/** The teams there are; null until they are known. */
+export function useTeams(): readonly Team[] | null {
+  useEffect(() => {
+    if (may('members:read')) void readTeams()
+  }, [])
+  return teams.value
+}
+
+export async function readTeams({ again = false } = {}): Promise<void> {
+  if (again) asked = null
+  asked ??= api('GET /v1/teams', { query: { limit: 100 } }).then(
+    (page) => {
+      teams.value = page.teams
+    },
+    () => {
+      // Names are a help and nothing more: ids are shown instead, and the next screen asks again.
+      asked = null
+    },
+  )
+  await asked
+}
+
+export const teamName = (known: readonly Team[] | null, id: string | null | undefined): string =>
+  id == null ? '–' : (known?.find((team) => team.id === id)?.name ?? shortId(id))

@@ -1,0 +1,27 @@
+/** Who is signed in, what they may do, and the CSRF token of their session, which lives in memory only. */
+import { signal } from '@preact/signals'
+import type { Permission } from '../../tokens/permissions.ts'
+import type { Caller } from './api/routes.ts'
+
+/** Undefined until it is known; null where nobody is signed in. */
+export const caller = signal<Caller | null | undefined>(undefined)
+
+/** Why the sign-in is shown, where it was not the first thing. */
+export const sessionNote = signal<string | null>(null)
+
+export const csrfToken = (): string | null => caller.peek()?.csrf_token ?? null
+
+/** Called where the API says that nobody is signed in. */
+export function sessionEnded(): void {
+  if (caller.peek() !== null && caller.peek() !== undefined) {
+    sessionNote.value = 'Your session has ended. Sign in to go on where you were.'
+  }
+  caller.value = null
+}
+
+/** Whether the person who is signed in has a permission. */
+export const may = (permission: Permission): boolean => caller.value?.permissions.includes(permission) ?? false
+
+/** Words for who did something, as events and records name them: `user:<id>`, `token:<id>`. */
+export const isCaller = (name: string | null): boolean =>
+  name !== null && caller.value?.user != null && name === `user:${caller.value.user.id}`

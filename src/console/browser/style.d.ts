@@ -1,0 +1,2 @@
+/** Styles are bundled by being imported; they give nothing. */
+declare module '*.css'

@@ -1,0 +1,139 @@
+/**
+ * Serves the console under the path of `console_url`: its hashed files, and for every other address below that path the
+ * one page, which reads the address itself, so that each state of each screen is a link.
+ *
+ * The page runs one script and one style of ours, talks to its own origin and to nothing else, is framed by nobody and
+ * kept by nobody; the files may be kept for ever. What differs between installations (where the gateway is) stands in a
+ * meta element as text, since a script in the page would need leave to run there.
+ */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../api/route.ts'
+import { Failure } from '../failure.ts'
+import { consoleAssets } from './assets.ts'
+import type { ConsoleAsset } from './bundle.ts'
+
+export interface ConsoleOptions {
+  consoleUrl(): string
+  baseUrl(): string
+  gatewayUrl(): string
+}
+
+/** What the app is told of the installation that serves it. */
+export interface ConsoleInstallation {
+  /** The path that all addresses of the console begin with; empty for the root. */
+  path: string
+  base_url: string
+  gateway_url: string
+}
+
+const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+const pageHeaders: Readonly<Record<string, string>> = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': pagePolicy,
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
+
+const pageRoute = { tag: 'Console', access: 'public', reply: z.never(), internal: true, method: 'GET' } as const
+
+export function consoleRoutes(options: ConsoleOptions): AnyRoute[] {
+  const path = new URL(options.consoleUrl()).pathname.replace(/\/$/, '')
+  let made: Promise<Served> | null = null
+  const served = (): Promise<Served> => {
+    made ??= consoleAssets().then((assets) => serve(assets, path, options))
+    return made
+  }
+  const page = async (): Promise<Response> => pageResponse((await served()).page)
+  return [
+    route({
+      ...pageRoute,
+      path: `${path}/assets/{name}`,
+      params: z.object({ name: z.string() }),
+      summary: 'A file of the console',
+      async handle({ params: { name } }, request) {
+        const found = (await served()).files.get(name)
+        if (found === undefined) throw new Failure('not_found')
+        return fileResponse(found, request)
+      },
+    }),
+    ...(path === '' ? [] : [route({ ...pageRoute, path, summary: 'The console', handle: page })]),
+    route({
+      ...pageRoute,
+      path: `${path}/*`,
+      summary: 'A screen of the console',
+      handle(_call, request) {
+        // A console at the root must not answer for the API's addresses.
+        if (/^\/(v1|\.well-known)\//.test(new URL(request.url).pathname)) throw new Failure('not_found')
+        return page()
+      },
+    }),
+  ]
+}
+
+interface Packed {
+  type: string
+  plain: Uint8Array<ArrayBuffer>
+  gzipped: Uint8Array<ArrayBuffer>
+}
+
+interface Served {
+  page: Packed
+  files: ReadonlyMap<string, Packed>
+}
+
+const packed = (type: string, text: string): Packed => {
+  const plain = new Uint8Array(Buffer.from(text))
+  return { type, plain, gzipped: Bun.gzipSync(plain, { level: 9 }) }
+}
+
+function serve(assets: readonly ConsoleAsset[], path: string, options: ConsoleOptions): Served {
+  const named = (extension: string): string => {
+    const found = assets.find(({ name }) => name.endsWith(extension))
+    if (found === undefined) throw new Error(`The console's bundle has no ${extension} file`)
+    return `${path}/assets/${found.name}`
+  }
+  const installation: ConsoleInstallation = { path, base_url: options.baseUrl(), gateway_url: options.gatewayUrl() }
+  const html = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>Gatehouse</title>
+<meta name="gatehouse" content="${Bun.escapeHTML(JSON.stringify(installation))}">
+<link rel="icon" type="image/svg+xml" href="${named('.svg')}"><link rel="stylesheet" href="${named('.css')}">
+<script type="module" src="${named('.js')}"></script></head>
+<body><noscript>The console needs JavaScript. The command line does all that it does.</noscript></body></html>`
+  return {
+    page: packed('text/html; charset=utf-8', html),
+    files: new Map(assets.map(({ name, type, text }) => [name, packed(type, text)])),
+  }
+}
+
+const pageResponse = ({ plain }: Packed): Response => new Response(plain, { headers: { ...pageHeaders } })
+
+function fileResponse({ type, plain, gzipped }: Packed, request: Request): Response {
+  const gzip = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')
+  return new Response(gzip ? gzipped : plain, {
+    headers: {
+      'content-type': type,
+      'cache-control': 'public, max-age=31536000, immutable',
+      'cross-origin-resource-policy': 'same-origin',
+      vary: 'accept-encoding',
+      ...(gzip ? { 'content-encoding': 'gzip' } : {}),
+    },
+  })
+}

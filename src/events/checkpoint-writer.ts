@@ -1,0 +1,166 @@
+/**
+ * Signs where all chains stand, every minute with news (protocols section 6): into the one `state` row that every host
+ * copies and thereby witnesses, into one log line, and into the ledger, which keeps some of the former ones, so that a
+ * finding can be narrowed down. Of several control planes one signs a minute: the others find the row changed.
+ *
+ * A chain that no longer holds what was signed of it before keeps its former head: a checkpoint never covers up what
+ * the one before it shows.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Head } from '../fleet/wire.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Database, Statement } from '../store/open.ts'
+import { chainStart } from './chain.ts'
+import { type ChainPoint, type Checkpoint, checkpointBody, parseCheckpoint, readStateCheckpoint } from './checkpoint.ts'
+import { type KeyRing, readKeyRing, type Signed, type SigningKey } from './checkpoint-key.ts'
+import { arrivalsStart, arrivalsUpTo } from './proof-arrivals.ts'
+import { openFloor, type StoredFloor } from './retention-floor.ts'
+
+export interface CheckpointOptions {
+  state: Database
+  ledger: Database
+  key: SigningKey
+  /** Called right after the state transaction. */
+  announce(head: Head): void
+  clock: Clock
+  log: Log
+  settings: { event_retention_days: number }
+}
+
+const everyMs = 60_000
+const hourMs = 3_600_000
+const dayMs = 86_400_000
+
+const none: Checkpoint = { number: 0, at: Number.NEGATIVE_INFINITY, heads: new Map() }
+
+/** To be called every few seconds; gives whether a checkpoint was signed. */
+export async function signCheckpoint(options: CheckpointOptions): Promise<boolean> {
+  const { state, ledger, key, clock, log } = options
+  const keys = await readKeyRing(ledger)
+  const inState = await readStateCheckpoint(state)
+  const former = await newestSigned(options, keys)
+  if (clock.now() - former.at < everyMs) return false
+  const heads = await readHeads(options, keys, former)
+  if (![...heads].some(([chain, { seq }]) => seq > (former.heads.get(chain)?.seq ?? 0))) return false
+  const checkpoint = { number: former.number + 1, at: clock.now(), heads }
+  const signed = key.sign('checkpoint', checkpointBody(checkpoint))
+  await state.write(replaceCheckpoint(signed, checkpoint.number, inState?.number ?? 0))
+  if ((await readStateCheckpoint(state))?.signature !== signed.signature) return false
+  options.announce(await readHead(state))
+  await ledger.write([keepCheckpoint(signed, checkpoint), ...thinCheckpoints(options)])
+  log.info({ checkpoint: checkpoint.number, ...signed }, 'The heads of all chains were signed')
+  return true
+}
+
+/** The newest checkpoint whose signature holds, in the state or, where that was lost or altered, in the ledger. */
+async function newestSigned({ state, ledger, log }: CheckpointOptions, keys: KeyRing): Promise<Checkpoint> {
+  const [kept] = await ledger.read<Signed>(
+    'select body, key_id, signature from checkpoints order by number desc limit 1',
+  )
+  const found = [await readStateCheckpoint(state), kept ?? null].map((signed) => {
+    if (signed === null) return none
+    if (keys.check('checkpoint', signed) === 'good') return parseCheckpoint(signed.body) ?? none
+    log.error({ key_id: signed.key_id }, 'A checkpoint is not what was signed')
+    return none
+  })
+  return found.reduce((one, other) => (other.number > one.number ? other : one))
+}
+
+async function readHeads(
+  { ledger, log }: CheckpointOptions,
+  keys: KeyRing,
+  former: Checkpoint,
+): Promise<Map<string, ChainPoint>> {
+  const chains = await ledger.read<{ chain: string; seq: number; digest: string }>(
+    'select chain, seq, digest from chains order by chain',
+  )
+  const floors = await readFloors(ledger, keys)
+  const heads = new Map<string, ChainPoint>()
+  for (const { chain, seq, digest } of chains) {
+    const floor = floors.get(chain)
+    // All of it is gone: the floor says so, and a lane that comes back brings the chain back.
+    if (floor?.seq === seq) continue
+    const known = former.heads.get(chain)
+    const base = known !== undefined && known.seq > (floor?.seq ?? 0) ? known : floor
+    const point = await pointAt(ledger, chain, { base, removed: base === floor }, { seq, digest })
+    if (point === null) log.error({ chain, seq }, 'A chain does not go on from where it was last signed')
+    const kept = point ?? known
+    if (kept !== undefined) heads.set(chain, kept)
+  }
+  for (const [chain, point] of former.heads) {
+    if (!heads.has(chain) && (floors.get(chain)?.seq ?? 0) < point.seq) heads.set(chain, point)
+  }
+  return heads
+}
+
+/** The head as a place in a chain that goes on from `base`, which retention may have removed; null where it does not. */
+async function pointAt(
+  ledger: Database,
+  chain: string,
+  { base, removed }: { base: ChainPoint | undefined; removed: boolean },
+  head: { seq: number; digest: string },
+): Promise<ChainPoint | null> {
+  const from = base ?? { seq: 0, digest: chainStart(chain), arrivals: arrivalsStart(chain) }
+  if (head.seq < from.seq) return null
+  if (head.seq === from.seq) return head.digest === from.digest ? from : null
+  const rows = await ledger.read<{ seq: number; digest: string }>(
+    'select seq, digest from events where chain = ? and seq in (?, ?)',
+    [chain, from.seq, head.seq],
+  )
+  const digestAt = (seq: number) => rows.find((row) => row.seq === seq)?.digest
+  if (!removed && digestAt(from.seq) !== from.digest) return null
+  if (digestAt(head.seq) !== head.digest) return null
+  const arrivals = await arrivalsUpTo(ledger, chain, from, head.seq)
+  return arrivals === null ? null : { ...head, arrivals }
+}
+
+async function readFloors(ledger: Database, keys: KeyRing): Promise<Map<string, ChainPoint>> {
+  const rows = await ledger.read<StoredFloor>('select * from chain_floors')
+  return new Map(
+    rows.flatMap((row) => {
+      const floor = openFloor(row, keys)
+      return floor === null ? [] : [[row.chain, floor] as const]
+    }),
+  )
+}
+
+/** Nothing happens where the row is no longer the one that was read. */
+function replaceCheckpoint({ body, key_id, signature }: Signed, number: number, former: number): Statement[] {
+  const unchanged = '(select number from checkpoints where id = 1) = ?'
+  return [
+    {
+      sql: `update state_head set version = version + 1, nonce = ? where id = 1 and ${unchanged}`,
+      args: [randomBytes(16).toString('hex'), former],
+    },
+    {
+      sql: `update checkpoints set number = ?, key_id = ?, signature = ?, body = ?,
+        version = (select version from state_head) where id = 1 and number = ?`,
+      args: [number, key_id, signature, body, former],
+    },
+  ]
+}
+
+const keepCheckpoint = ({ body, key_id, signature }: Signed, { number, at }: Checkpoint): Statement => ({
+  sql: `insert into checkpoints (number, at, key_id, signature, body) values (?, ?, ?, ?, ?)
+    on conflict (number) do nothing`,
+  args: [number, at, key_id, signature, body],
+})
+
+/** Keeps those of the last hour, then one an hour, after a day one a day. */
+function thinCheckpoints({ clock, settings }: CheckpointOptions): Statement[] {
+  const firstOf = (milliseconds: number) => `(select min(number) from checkpoints group by at / ${milliseconds})`
+  return [
+    {
+      sql: `delete from checkpoints where at < ?1 and number not in ${firstOf(hourMs)}
+        or at < ?2 and number not in ${firstOf(dayMs)} or at < ?3`,
+      args: [clock.now() - hourMs, clock.now() - dayMs, clock.now() - settings.event_retention_days * dayMs],
+    },
+  ]
+}
+
+async function readHead(state: Database): Promise<Head> {
+  const [head] = await state.read<Head>('select version, nonce, history from state_head')
+  if (head === undefined) throw new Error('The state database has no state_head row: it was not migrated')
+  return head
+}

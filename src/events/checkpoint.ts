@@ -1,0 +1,69 @@
+/**
+ * A checkpoint: where every chain stood at an instant, signed (protocols section 6). Beside the chain's own digest it
+ * holds a second one, over what the ledger adds to each body (proof-arrivals.ts), so that no column is left uncovered.
+ */
+import { z } from 'zod'
+import { timestamp } from '../lib/clock.ts'
+import type { Database } from '../store/open.ts'
+import type { Signed } from './checkpoint-key.ts'
+
+/** A place in a chain: the number and digest of an event, and the digest of arrivals up to it. */
+export interface ChainPoint {
+  seq: number
+  digest: string
+  arrivals: string
+}
+
+export interface Checkpoint {
+  /** One more than that of the checkpoint before. */
+  number: number
+  /** Milliseconds since the epoch. */
+  at: number
+  heads: ReadonlyMap<string, ChainPoint>
+}
+
+const bodySchema = z.strictObject({
+  number: z.number().int(),
+  at: z.iso.datetime(),
+  heads: z.array(z.tuple([z.string(), z.number().int(), z.string(), z.string()])),
+})
+
+export const signedSchema = z.strictObject({
+  body: z.string().max(4 * 1024 * 1024),
+  key_id: z.string().max(64),
+  signature: z.string().max(128),
+})
+
+/** The text that is signed. */
+export function checkpointBody({ number, at, heads }: Checkpoint): string {
+  const rows = [...heads].map(([chain, { seq, digest, arrivals }]) => [chain, seq, digest, arrivals])
+  return JSON.stringify({ number, at: timestamp(at), heads: rows })
+}
+
+/** Reads what `checkpointBody` wrote; null where it is something else. */
+export function parseCheckpoint(body: string): Checkpoint | null {
+  const parsed = bodySchema.safeParse(parseJson(body))
+  if (!parsed.success) return null
+  const { number, at, heads } = parsed.data
+  const points = heads.map(([chain, seq, digest, arrivals]) => [chain, { seq, digest, arrivals }] as const)
+  return { number, at: Date.parse(at), heads: new Map(points) }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The schema says that nothing is not a checkpoint.
+    return undefined
+  }
+}
+
+export interface StoredCheckpoint extends Signed {
+  number: number
+}
+
+/** The newest one, as the state and with it every host has it; null where there is none yet. */
+export async function readStateCheckpoint(state: Database): Promise<StoredCheckpoint | null> {
+  const [row] = await state.read<StoredCheckpoint>('select number, key_id, signature, body from checkpoints')
+  return row === undefined || row.number === 0 ? null : row
+}

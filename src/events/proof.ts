@@ -1,0 +1,57 @@
+/** What a control plane does for the proof of its events: its key, checkpoints, retention, the route that verifies. */
+import { join } from 'node:path'
+import type { AnyRoute } from '../api/route.ts'
+import type { Settings } from '../config.ts'
+import type { Head } from '../fleet/wire.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Database } from '../store/open.ts'
+import { loadSigningKey, publishKey } from './checkpoint-key.ts'
+import { signCheckpoint } from './checkpoint-writer.ts'
+import { removeOldEvents } from './retention.ts'
+import { verifyRoutes } from './verify-route.ts'
+
+export interface ProofOptions {
+  state: Database
+  ledger: Database
+  dataDirectory: string
+  /** A checkpoint has changed the state. */
+  announce(head: Head): void
+  clock: Clock
+  log: Log
+  settings: Pick<Settings, 'checkpoint_key_file' | 'event_retention_days'>
+  /** What else goes when events go; told the instant before which they went. */
+  alsoRemove?(before: number): Promise<void>
+}
+
+export interface Proof {
+  routes: AnyRoute[]
+  /** To be called every few seconds. */
+  checkpoint(): Promise<void>
+  /** To be called every few seconds; works for a second at most. */
+  retain(): Promise<void>
+}
+
+/** How long nothing is looked for once all that was old enough is gone. */
+const restMs = 600_000
+
+/** Reads or makes the signing key and makes its public half known. Throws `invalid_parameter` where there is no key. */
+export async function createProof(options: ProofOptions): Promise<Proof> {
+  const { ledger, clock, log, settings } = options
+  const key = loadSigningKey(settings.checkpoint_key_file ?? join(options.dataDirectory, 'checkpoint-key'))
+  await ledger.write([publishKey(key, clock.now())])
+  log.info({ checkpoint_key: key.id }, 'Checkpoints are signed with this key: note its id to verify events by')
+  let restUntil = Number.NEGATIVE_INFINITY
+  return {
+    routes: verifyRoutes(options),
+    async checkpoint() {
+      await signCheckpoint({ ...options, key })
+    },
+    async retain() {
+      if (clock.monotonic() < restUntil) return
+      const { removed, finished } = await removeOldEvents({ ...options, key })
+      if (finished) restUntil = clock.monotonic() + restMs
+      if (removed > 0) log.info({ removed }, 'Events older than event_retention_days were removed')
+    },
+  }
+}

@@ -1,0 +1,76 @@
+/** What `verify` finds, and what it says of each. */
+import { z } from 'zod'
+
+const findings = {
+  'event.altered': 'The body or the digest is not what was written',
+  'event.column_altered': 'A column does not say what the body says',
+  'event.digest_altered': 'The digest is not what was written; the body is',
+  'event.inserted': 'This row has no place in its chain',
+  'event.out_of_order': 'Its position is not behind that of the event before it',
+  'events.missing': 'These events are missing',
+  'events.rewritten': 'These events are not those that were signed',
+  'events.arrival_altered':
+    'The position, the time of receipt or the putting aside of one of these is not what was signed',
+  'chain.head_altered': 'What the ledger names as the end of the chain is not its last event',
+  'chain.unknown': 'The ledger does not know the chain of these events',
+  'floor.altered': 'The record of what retention removed is not what was signed',
+  'checkpoint.altered': 'A checkpoint is not what was signed',
+  'checkpoint.went_back': 'The newest checkpoint is older than one that was seen before',
+  'key.unknown': 'This was signed with a key that is not among those to be trusted',
+} as const
+export type FindingCode = keyof typeof findings
+
+export const findingSchema = z.object({
+  kind: z.literal('finding'),
+  what: z.enum(Object.keys(findings) as [FindingCode, ...FindingCode[]]),
+  message: z.string(),
+  chain: z.string().nullable(),
+  from: z.number().nullable().describe('The number of the first event concerned'),
+  to: z.number().nullable().describe('The number of the last one'),
+  event_id: z.string().nullable().describe('The id of the first one, as far as it is there'),
+  column: z.string().nullable(),
+})
+export type Finding = z.infer<typeof findingSchema>
+
+/** A finding; what is not said is null. */
+export const finding = (
+  what: FindingCode,
+  concerned: Partial<Omit<Finding, 'kind' | 'what' | 'message'>>,
+): Finding => ({
+  kind: 'finding',
+  what,
+  message: findings[what],
+  chain: null,
+  from: null,
+  to: null,
+  event_id: null,
+  column: null,
+  ...concerned,
+})
+
+/** One finding for the same thing in events that follow each other: a chain of a million altered ones is one. */
+export class Findings {
+  readonly #open = new Map<string, Finding>()
+  #done: Finding[] = []
+
+  add(found: Finding): void {
+    const key = `${found.what} ${found.column}`
+    const open = this.#open.get(key)
+    if (open !== undefined && open.to !== null && found.from === open.to + 1) {
+      open.to = found.to
+      return
+    }
+    if (open !== undefined) this.#done.push(open)
+    this.#open.set(key, { ...found })
+  }
+
+  /** Those that can no longer grow; at the end, with `all`, the others too. */
+  take(all = false): Finding[] {
+    const taken = this.#done
+    this.#done = []
+    if (!all) return taken
+    taken.push(...this.#open.values())
+    this.#open.clear()
+    return taken.toSorted((one, other) => (one.from ?? 0) - (other.from ?? 0))
+  }
+}

@@ -1,0 +1,51 @@
+/** Whether the columns of an event's row say what its body says. */
+import { eventColumns } from './append.ts'
+import { controlPlaneChain } from './chain.ts'
+import type { Event } from './event.ts'
+import { arrivalText } from './proof-arrivals.ts'
+import { isQuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
+
+/** A row of `events` as anyone who can write the file may have left it. */
+export type EventRow = Record<string, unknown> & { seq: unknown; digest: unknown; body: unknown; arrival: unknown }
+
+/** What `verify` reads of each row. */
+export const rowColumns = `position, seq, digest, body, received_at, ${arrivalText} as arrival,
+  ${Object.keys(eventColumns).join()}`
+
+/** The names of the columns that do not say what the body says. */
+export function alteredColumns(chain: string, row: EventRow): string[] {
+  const receivedAt = row.received_at
+  if (typeof receivedAt !== 'number' || !Number.isSafeInteger(receivedAt)) return ['received_at']
+  const event =
+    row.event_type === quarantinedType && chain !== controlPlaneChain ? putAside(chain, row) : read(row.body)
+  if (event === null) return ['body']
+  return Object.entries(eventColumns).flatMap(([name, value]) =>
+    row[name] === (value(event, receivedAt) ?? null) ? [] : [name],
+  )
+}
+
+/** The event under which bytes stand that could not be understood: of itself it has its id and its reason only. */
+function putAside(
+  chain: string,
+  { event_id: id, reason_code: reason, received_at: receivedAt }: EventRow,
+): Event | null {
+  if (typeof id !== 'string' || !isQuarantineReason(reason) || typeof receivedAt !== 'number') return null
+  const line = { n: 0, digest: '', body: '' }
+  const [gatewayId = ''] = chain.split('/')
+  return quarantined(line, { reason, gatewayId, receivedAt, newId: () => id }).event
+}
+
+/** The body as an event; only what columns are read from is looked at, so that older forms are understood too. */
+function read(body: unknown): Event | null {
+  if (typeof body !== 'string') return null
+  try {
+    const parsed: Event = JSON.parse(body)
+    // What columns are read from has to be there; the rest is the digest's to prove.
+    return typeof parsed === 'object' && typeof parsed?.event_attribution === 'object' && parsed.event_attribution
+      ? parsed
+      : null
+  } catch {
+    // No JSON: whatever the columns say, it is not in the body.
+    return null
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * Says whether any event was altered, removed or inserted since it was written (contract section 9; protocols section
+ * 6): every row is held against its chain, its columns against its body, every chain against what checkpoints, floors
+ * and witnesses say of it. It reads in slices of a few milliseconds, between which everything else has its turn, and at
+ * memory that grows with the number of chains only.
+ *
+ * Not covered is what came after the newest checkpoint, unless a gateway still holds it: it ships such events again, and
+ * another content under their numbers is refused as a fork. The lines say of each chain up to where it is covered.
+ */
+import { z } from 'zod'
+import { timestamp } from '../lib/clock.ts'
+import type { Database } from '../store/open.ts'
+import { chainStart } from './chain.ts'
+import type { ChainPoint } from './checkpoint.ts'
+import { arrivalsStart, turn } from './proof-arrivals.ts'
+import { ChainCheck } from './verify-chain.ts'
+import { type Finding, finding, findingSchema } from './verify-finding.ts'
+import { type EventRow, rowColumns } from './verify-row.ts'
+import { readSigned, readSignedFloor, type SignedRecord, type SignedSources } from './verify-signed.ts'
+
+export const verifiedChainSchema = z.object({
+  kind: z.literal('chain'),
+  chain: z.string(),
+  events: z.number().describe('Rows that were read'),
+  from: z.number().describe('The number of the event before the first that was read'),
+  to: z.number().describe('The number of the last event'),
+  covered_to: z.number().describe('Up to this number the newest checkpoint vouches for what is there'),
+})
+
+export const verifiedSchema = z.object({
+  kind: z.literal('summary'),
+  chains: z.number(),
+  events: z.number(),
+  findings: z.number(),
+  not_covered: z.number().describe('Events younger than the newest checkpoint'),
+  checkpoint: z.object({ number: z.number(), at: z.iso.datetime(), key_id: z.string() }).nullable(),
+  keys: z.array(z.string()).describe('Ids of the keys that signatures were checked with'),
+})
+
+/** One line of the report, in this order: findings of signatures, then of each chain its findings and its line, the sum. */
+export const verifyLineSchema = z.discriminatedUnion('kind', [findingSchema, verifiedChainSchema, verifiedSchema])
+export type VerifyLine = z.infer<typeof verifyLineSchema>
+
+export interface VerifyOptions extends SignedSources {
+  /** Milliseconds since the epoch; null for all there is. Reading begins at the checkpoint before it. */
+  since: number | null
+  signal: AbortSignal
+}
+
+const sliceRows = 200
+/** Of one chain; more are counted, not named. */
+const mostFindings = 1000
+/** A chain is read again where retention has moved its floor meanwhile. */
+const mostReadings = 5
+
+export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<VerifyLine> {
+  const signed = await readSigned(options, options.since)
+  const misplaced = await rowsWithoutChain(options.ledger)
+  yield* [...signed.findings, ...misplaced]
+  const sum = { chains: 0, events: 0, findings: signed.findings.length + misplaced.length, not_covered: 0 }
+  for await (const chain of chainNames(options.ledger, signed)) {
+    if (options.signal.aborted) return
+    const { findings, count, line } = await verifyChain(options, signed, chain)
+    yield* findings
+    yield line
+    sum.chains += 1
+    sum.events += line.events
+    sum.findings += count
+    sum.not_covered += Math.max(0, line.to - line.covered_to)
+  }
+  const { newest } = signed
+  yield {
+    kind: 'summary',
+    ...sum,
+    checkpoint: newest === null ? null : { ...newest, at: timestamp(newest.at) },
+    keys: signed.keys.ids,
+  }
+}
+
+/** Every chain that anything says there is, in order. */
+async function* chainNames(ledger: Database, { points }: SignedRecord): AsyncGenerator<string> {
+  const signed = [...points.keys()].toSorted()
+  let next = await lowestChain(ledger, '>=', '')
+  let fromSigned = signed.shift()
+  while (next !== null || fromSigned !== undefined) {
+    const name = next === null || (fromSigned !== undefined && fromSigned < next) ? fromSigned : next
+    if (name === undefined) return
+    yield name
+    while (fromSigned !== undefined && fromSigned <= name) fromSigned = signed.shift()
+    next = await lowestChain(ledger, '>', name)
+  }
+}
+
+async function lowestChain(ledger: Database, behind: '>' | '>=', name: string): Promise<string | null> {
+  const lowest = ['chains', 'chain_floors', 'events'].map(
+    (table) => `select min(chain) as chain from ${table} where chain ${behind} ?1`,
+  )
+  const [row] = await ledger.read<{ chain: string | null }>(
+    `select min(chain) as chain from (${lowest.join(' union all ')}) where typeof(chain) = 'text'`,
+    [name],
+  )
+  return row?.chain ?? null
+}
+
+/** Rows whose chain is no text belong to none. */
+async function rowsWithoutChain(ledger: Database): Promise<Finding[]> {
+  const rows = await ledger.read<{ event_id: unknown }>("select event_id from events where chain >= x'' limit 100")
+  return rows.map((row) => finding('event.inserted', { event_id: String(row.event_id) }))
+}
+
+interface VerifiedChain {
+  findings: Finding[]
+  count: number
+  line: z.infer<typeof verifiedChainSchema>
+}
+
+async function verifyChain(options: VerifyOptions, signed: SignedRecord, chain: string): Promise<VerifiedChain> {
+  for (let reading = 1; ; reading += 1) {
+    const floor = await readSignedFloor(options.ledger, signed.keys, chain)
+    const verified = await readChain(options, signed, chain, floor)
+    const after = await readSignedFloor(options.ledger, signed.keys, chain)
+    const moved = JSON.stringify(floor) !== JSON.stringify(after)
+    if (!moved || reading === mostReadings || options.signal.aborted) return verified
+  }
+}
+
+async function readChain(
+  { ledger, since, signal }: VerifyOptions,
+  signed: SignedRecord,
+  chain: string,
+  floor: ChainPoint | Finding | null,
+): Promise<VerifiedChain> {
+  const start = { seq: 0, digest: chainStart(chain), arrivals: arrivalsStart(chain) }
+  const lowest = floor === null || 'kind' in floor ? start : floor
+  const base = since === null ? undefined : signed.base.get(chain)
+  const from = base !== undefined && base.seq > lowest.seq ? base : lowest
+  const points = signed.points.get(chain) ?? []
+  const check = new ChainCheck({ chain, from, points })
+  const findings: Finding[] = []
+  let count = 0
+  const take = (all: boolean) => {
+    const found = check.findings.take(all)
+    count += found.length
+    findings.push(...found.slice(0, mostFindings - findings.length))
+  }
+  if (floor !== null && 'kind' in floor) check.findings.add(floor)
+  // From the very first, so that a row below the floor is found too.
+  let last: unknown = from === base ? from.seq : Number.MIN_SAFE_INTEGER
+  for (;;) {
+    const rows = await ledger.read<EventRow>(
+      `select ${rowColumns} from events where chain = ? and seq > ? order by seq limit ${sliceRows}`,
+      [chain, plain(last)],
+    )
+    for (const row of rows) check.row(row)
+    take(false)
+    last = rows.at(-1)?.seq ?? last
+    await turn()
+    if (signal.aborted) break
+    if (rows.length > 0) continue
+    const head = await readNamedHead(ledger, chain)
+    // It has grown since the rows were read.
+    if (typeof head?.seq === 'number' && head.seq > check.seq && (await hasMore(ledger, chain, last))) continue
+    check.end(head)
+    break
+  }
+  take(true)
+  const covered = points.reduce((most, { seq }) => Math.max(most, seq), lowest.seq)
+  const line = {
+    kind: 'chain',
+    chain,
+    events: check.events,
+    from: from.seq,
+    to: check.seq,
+    covered_to: covered,
+  } as const
+  return { findings, count, line }
+}
+
+/** A number as a row may have it; behind anything else nothing follows. */
+const plain = (seq: unknown): string | number | null =>
+  typeof seq === 'number' || typeof seq === 'string' ? seq : null
+
+const hasMore = async (ledger: Database, chain: string, seq: unknown): Promise<boolean> =>
+  (await ledger.read('select 1 from events where chain = ? and seq > ? limit 1', [chain, plain(seq)])).length > 0
+
+async function readNamedHead(ledger: Database, chain: string) {
+  const [row] = await ledger.read<{ seq: unknown; digest: unknown; updated_at: unknown }>(
+    'select seq, digest, updated_at from chains where chain = ?',
+    [chain],
+  )
+  return row ?? null
+}

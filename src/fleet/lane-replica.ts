@@ -1,0 +1,187 @@
+/**
+ * A lane on a sidecar: where the lane's state comes from (replica.ts) and what it has to know of the control plane for
+ * that. The read credential is asked for again after half of its life; a copy of the state is read only where it has
+ * reached what the control plane said of the primary, and after all that it forgot was told (revived.ts).
+ */
+import { join } from 'node:path'
+import { asFailure, Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Fetch } from '../providers/provider.ts'
+import { isPrivate } from './control-client.ts'
+import type { KeptBootstrap } from './lane-files.ts'
+import type { DenyRecord } from './outbox-record.ts'
+import { type BuiltState, Replica } from './replica.ts'
+import { type StartReplicator, startReplicator } from './replicator-process.ts'
+import { type Denial, findRevived } from './revived.ts'
+import type { BootstrapReply, Head } from './wire.ts'
+
+/** Until the control plane says otherwise, a credential without an end is asked for again so often. */
+const unboundedMs = 10 * 60_000
+const retryMs = 5000
+
+export interface ReplicatorCommand {
+  /** The command line that starts the replicator. */
+  command: readonly string[]
+  /** Where the native addon is placed. */
+  dataDirectory: string
+  start?: StartReplicator
+}
+
+/** The lane's connection to its control plane, as far as a replica needs it. */
+export interface ReplicaSession {
+  readonly connected: boolean
+  readonly primaryHead: Head | null
+  credential(): Promise<{ state: BootstrapReply['state']; now: string }>
+  tellDenials(history: string, denials: readonly Denial[]): Promise<void>
+}
+
+export interface LaneReplicaOptions extends ReplicatorCommand {
+  /** The lane's data directory. */
+  directory: string
+  fetch: Fetch
+  clock: Clock
+  log: Log
+  randomBytes(size: number): Uint8Array
+  session(): ReplicaSession
+  /** Denials in the lane's journal. */
+  denials(): readonly DenyRecord[]
+  /** The state as it is read now. */
+  head(): Head | null
+  onNews(): void
+  onDistrusted(): void
+}
+
+export class LaneReplica {
+  readonly #options: LaneReplicaOptions
+  readonly #replica: Replica
+  readonly #timer: Timer
+  #renewAt = Number.POSITIVE_INFINITY
+  #renewing = false
+  /** What the control plane said of the primary at the last bootstrap. */
+  #bootstrapHead: Head | null = null
+  #fault: Failure | null = null
+
+  constructor(options: LaneReplicaOptions) {
+    this.#options = options
+    this.#replica = new Replica({
+      ...options,
+      directory: join(options.directory, 'replica'),
+      start: options.start ?? startReplicator,
+      admit: (built) => this.#admit(built),
+      onRefused: () => this.#renewSoon(),
+      told: () => options.session().connected,
+    })
+    this.#timer = setInterval(() => this.#renewWhenDue(), 1000)
+    this.#timer.unref()
+  }
+
+  get file(): string {
+    return this.#replica.file
+  }
+
+  get restarts(): number {
+    return this.#replica.restarts
+  }
+
+  get bytes(): number {
+    return this.#replica.bytes
+  }
+
+  /** Why there is no state to read yet, in words. */
+  get obstacle(): Failure | null {
+    const message = this.#fault?.message ?? this.#replica.waitingFor
+    return message === null ? null : new Failure('not_ready', { message })
+  }
+
+  /** What the control plane said at a bootstrap, now or before the last restart. */
+  bootstrapped({ state, head }: KeptBootstrap, now: number): void {
+    this.#bootstrapHead = head
+    this.#follow(state, now)
+  }
+
+  sync(): void {
+    this.#replica.sync()
+  }
+
+  /** What is read has been opened. */
+  opened(): void {
+    this.#replica.opened()
+  }
+
+  /** What is read is damaged. */
+  damaged(reason: string): void {
+    if (!this.#replica.renewing) this.#replica.anew(reason, true)
+  }
+
+  /** Resolves when what is named is of the primary's present history: `head` is where that stands. */
+  async restored(head: Head, acknowledged: number): Promise<void> {
+    const read = this.#options.head()
+    const replaced = read?.history === head.history && read.version < acknowledged && read.version <= head.version
+    if (replaced || (read?.version === head.version && read.nonce === head.nonce)) return
+    const named = this.#replica.named()
+    if (!this.#replica.renewing) this.#replica.anew('The primary was restored or replaced', false)
+    await named
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#replica.stop()
+  }
+
+  #follow(state: BootstrapReply['state'], now: number): void {
+    this.#fault = faultOf(state)
+    if (state.kind === 'file' || this.#fault !== null) return
+    const lifetime = state.expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(state.expires_at) - now
+    this.#replica.follow({ url: state.url, token: state.token }, lifetime)
+    this.#renewAt = this.#options.clock.monotonic() + Math.min(lifetime, unboundedMs) / 2
+  }
+
+  #renewSoon(): void {
+    this.#renewAt = Math.min(this.#renewAt, this.#options.clock.monotonic() + retryMs)
+  }
+
+  #renewWhenDue(): void {
+    if (this.#renewing || this.#options.clock.monotonic() < this.#renewAt || !this.#options.session().connected) return
+    this.#renewing = true
+    this.#options
+      .session()
+      .credential()
+      .then(({ state, now }) => this.#follow(state, Date.parse(now)))
+      .catch((error: unknown) => {
+        this.#options.log.warn({ reason: asFailure(error).message }, 'The read credential could not be renewed yet')
+        this.#renewAt = this.#options.clock.monotonic() + retryMs
+      })
+      .finally(() => {
+        this.#renewing = false
+      })
+  }
+
+  async #admit({ file, head, former }: BuiltState): Promise<boolean> {
+    const { session, denials, log } = this.#options
+    const primary = session().primaryHead ?? this.#bootstrapHead
+    if (primary === null) return false
+    if (head.history !== primary.history) {
+      throw new Failure('state_replaced', {
+        message: 'What the primary holds is another state than the control plane has',
+      })
+    }
+    if (head.version < primary.version) return false
+    for (const lost of await findRevived(file, former, denials())) {
+      log.warn({ tokens: lost.denials.length }, 'The primary has forgotten that these are refused: it is told')
+      await session().tellDenials(lost.history, lost.denials)
+    }
+    return true
+  }
+}
+
+function faultOf(state: BootstrapReply['state']): Failure | null {
+  if (state.kind === 'file') {
+    return new Failure('not_ready', {
+      message:
+        'The control plane keeps its state in a file of its own host: it needs a libSQL primary for this gateway',
+    })
+  }
+  if (isPrivate(state.url)) return null
+  return new Failure('not_ready', { message: 'The primary must be reached over https, unless it is on this host' })
+}

@@ -1,0 +1,100 @@
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { checkpointBody } from '../events/checkpoint.ts'
+import type { Event } from '../events/event.ts'
+import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { silentLog } from '../lib/log.ts'
+import { stateMigrations } from '../store/migrate.ts'
+import { Witness } from './witness.ts'
+
+let directory: string
+let state: Database
+let recorded: Event[]
+const made: Witness[] = []
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-witness-'))
+  state = new Database(join(directory, 'state.db'), { create: true })
+  for (const { sql } of stateMigrations) state.run(sql)
+  recorded = []
+})
+afterEach(() => {
+  for (const witness of made.splice(0)) witness.stop()
+  state.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const keptFile = () => join(directory, 'checkpoint.json')
+
+function witness(): Witness {
+  const started = new Witness({
+    stateFile: join(directory, 'state.db'),
+    keptFile: keptFile(),
+    clock: systemClock,
+    newId,
+    log: silentLog,
+    record: (event) => recorded.push(event),
+    gatewayId: () => 'gateway',
+  })
+  made.push(started)
+  return started
+}
+
+function put(number: number, seq: number): void {
+  const point = { seq, digest: 'digest', arrivals: 'arrivals' }
+  const body = number === 0 ? '' : checkpointBody({ number, at: number, heads: new Map([['chain', point]]) })
+  state.run('update checkpoints set number = ?, body = ?, key_id = ?, signature = ?', [
+    number,
+    body,
+    'key',
+    `${number}/${seq}`,
+  ])
+}
+
+const keptNumber = (): unknown => JSON.parse(JSON.parse(readFileSync(keptFile(), 'utf8')).body).number
+
+test('a witness keeps the highest checkpoint, over restarts, and says nothing while they rise', () => {
+  witness().look()
+  put(1, 5)
+  witness().look()
+  expect(keptNumber()).toBe(1)
+  put(3, 5)
+  const later = witness()
+  later.look()
+  later.look()
+  expect(keptNumber()).toBe(3)
+  expect(later.regressions).toBe(0)
+  expect(recorded).toEqual([])
+})
+
+for (const [how, number, seq] of [
+  ['older', 1, 9],
+  ['other', 2, 9],
+  ['chain_shorter', 3, 4],
+  ['not_a_checkpoint', 0, 0],
+] as const) {
+  test(`a checkpoint that went back is told of once and never kept: ${how}`, () => {
+    put(2, 5)
+    witness().look()
+    put(number, seq)
+    const looking = witness()
+    looking.look()
+    looking.look()
+    expect(looking.regressions).toBe(1)
+    expect(recorded).toMatchObject([
+      { event_type: 'gateway.checkpoint_regressed', verdict: 'error', details: { how, seen: 2 } },
+    ])
+    expect(keptNumber()).toBe(2)
+  })
+}
+
+test('a kept file that is no checkpoint is as good as none', () => {
+  writeFileSync(keptFile(), '{')
+  put(1, 5)
+  witness().look()
+  expect(keptNumber()).toBe(1)
+})

@@ -1,0 +1,125 @@
+/**
+ * What a gateway has seen of the checkpoints in the state that it reads (protocols section 6): it keeps the highest one
+ * in its data directory and compares. A state whose checkpoint is older than that, other under the same number, or has a
+ * chain end before where it ended, was put back or rewritten: that is logged, counted and recorded as an event, once
+ * for each such checkpoint.
+ */
+import { Database } from 'bun:sqlite'
+import { existsSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
+import { z } from 'zod'
+import { parseCheckpoint, signedSchema } from '../events/checkpoint.ts'
+import { type Event, nobody } from '../events/event.ts'
+import { type Clock, timestamp } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+
+const lookEveryMs = 5000
+
+export interface WitnessOptions {
+  /** The state database's file; what is read is what the gateway decides by. */
+  stateFile: string
+  /** The file in which the highest checkpoint is kept. */
+  keptFile: string
+  clock: Pick<Clock, 'now'>
+  newId: NewId
+  log: Log
+  /** Records an event of this gateway. */
+  record(event: Event): void
+  gatewayId(): string
+}
+
+/** What is wrong with a checkpoint beside one that was seen before; null where nothing is. */
+export function wentBack(seen: string, found: string): string | null {
+  const [former, present] = [parseCheckpoint(seen), parseCheckpoint(found)]
+  if (former === null) return null
+  if (present === null) return 'not_a_checkpoint'
+  if (present.number < former.number) return 'older'
+  if (present.number === former.number) return seen === found ? null : 'other'
+  for (const [chain, { seq }] of present.heads) if (seq < (former.heads.get(chain)?.seq ?? 0)) return 'chain_shorter'
+  return null
+}
+
+export class Witness {
+  readonly #options: WitnessOptions
+  #kept: z.infer<typeof signedSchema> | null
+  #told = ''
+  readonly #timer: Timer
+  /** How often the state's checkpoint went back. */
+  regressions = 0
+
+  /** Looks every few seconds until `stop`. */
+  constructor(options: WitnessOptions) {
+    this.#options = options
+    this.#kept = readKept(options.keptFile)
+    this.#timer = setInterval(() => {
+      try {
+        this.look()
+      } catch (error) {
+        // The state cannot be read at this moment, or is of an older form; the next look may find it.
+        options.log.debug({ error: String(error) }, "The state's checkpoint could not be looked at")
+      }
+    }, lookEveryMs)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** Compares the state's checkpoint with the one that is kept. */
+  look(): void {
+    const found = this.#read()
+    if (found === null || found.signature === this.#kept?.signature) return
+    const wrong = this.#kept === null ? null : wentBack(this.#kept.body, found.body)
+    if (wrong === null) this.#keep(found)
+    else if (this.#told !== found.signature) this.#tell(found, wrong)
+  }
+
+  /** The row of the state; before the first checkpoint its number is 0. */
+  #read(): z.infer<typeof signedSchema> | null {
+    if (!existsSync(this.#options.stateFile)) return null
+    using state = new Database(realpathSync(this.#options.stateFile), { readonly: true })
+    const row = state.query('select number, body, key_id, signature from checkpoints').get()
+    const parsed = signedSchema.extend({ number: z.number() }).safeParse(row)
+    if (!parsed.success || (parsed.data.number === 0 && this.#kept === null)) return null
+    const { number: _number, ...signed } = parsed.data
+    return signed
+  }
+
+  #keep(found: z.infer<typeof signedSchema>): void {
+    const { keptFile } = this.#options
+    writeFileSync(`${keptFile}.new`, JSON.stringify(found), { mode: 0o600, flush: true })
+    renameSync(`${keptFile}.new`, keptFile)
+    this.#kept = found
+  }
+
+  #tell(found: z.infer<typeof signedSchema>, how: string): void {
+    const { clock, newId, log, record, gatewayId } = this.#options
+    const seen = this.#kept === null ? null : parseCheckpoint(this.#kept.body)
+    const details = { how, seen: seen?.number ?? null, found: parseCheckpoint(found.body)?.number ?? null }
+    this.#told = found.signature
+    this.regressions += 1
+    log.error(details, 'The state has a checkpoint that is not behind the one seen before')
+    record({
+      event_id: newId(),
+      event_type: 'gateway.checkpoint_regressed',
+      request_id: null,
+      timestamp: timestamp(clock.now()),
+      verdict: 'error',
+      reason_code: 'checkpoint.went_back',
+      config_version: 0,
+      event_attribution: { ...nobody, gateway_id: gatewayId() },
+      details,
+    })
+  }
+}
+
+function readKept(path: string): z.infer<typeof signedSchema> | null {
+  if (!existsSync(path)) return null
+  try {
+    return signedSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
+  } catch {
+    // Written by rename, so never half a file: what is not a checkpoint is as good as none.
+    return null
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Keeps access tokens at what their person may do (contract section 11). A change of a person's role, standing or teams
+ * is one of the ledger; with it, in the same transaction, goes a mark that the tokens in the state must follow. They do
+ * so right after, and where the process died before that, `settleFollowing` finds the mark.
+ *
+ * Whoever writes the tokens reads the person again afterwards and goes on until both agree: of several that do this at
+ * once the last one to write has then read what is true. The control plane itself looks at the person on each call and
+ * waits for none of this.
+ */
+import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import { Failure } from '../failure.ts'
+import type { Delegations } from '../members/dependencies.ts'
+import type { Statement } from '../store/open.ts'
+import { newStateVersion } from '../store/rows.ts'
+import type { Actor } from '../tokens/minting.ts'
+import { anonymous } from '../tokens/principal.ts'
+import { type AccessToken, liveAccessTokens } from './access-token.ts'
+import type { OAuthDependencies } from './dependencies.ts'
+import { endGrant, grantsInForce, settleEndings } from './end-grant.ts'
+import { permissionsWithin, type Standing, standingOf } from './standing.ts'
+
+/** Goes into the transaction that changes a person. Nothing where no application acts for them. */
+export const markPerson = (userId: string, now: number): Statement => ({
+  sql: `insert into oauth_followups (user_id, marked_at) select ?, ?
+    where exists (select 1 from oauth_grants where user_id = ? and revoked_at is null)
+    on conflict (user_id) do update set marks = marks + 1`,
+  args: [userId, now, userId],
+})
+
+/** As the routes of people see it. */
+export const delegationsOf = (dependencies: OAuthDependencies): Delegations => ({
+  mark: markPerson,
+  follow: (actor, userId) => followPerson(dependencies, actor, userId),
+})
+
+const abandonedAfterMilliseconds = 5000
+const mostRounds = 20
+
+/** Brings a person's tokens up to date and waits until gateways know, where that took rights away. */
+export async function followPerson(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<void> {
+  const { ledger, fleet } = dependencies
+  const [mark] = await ledger.read<{ marks: number }>('select marks from oauth_followups where user_id = ?', [userId])
+  if (mark === undefined) return
+  const version = await bringUpToDate(dependencies, actor, userId)
+  await ledger.write([
+    { sql: 'delete from oauth_followups where user_id = ? and marks = ?', args: [userId, mark.marks] },
+  ])
+  if (version !== null) await fleet.propagation(version)
+}
+
+/** The version of the state that took rights away; null where nothing did. */
+async function bringUpToDate(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<number | null> {
+  let narrowed: number | null = null
+  for (let round = 0; round < mostRounds; round += 1) {
+    const standing = await standingOf(dependencies.ledger, userId)
+    if (!standing.active) return await endAll(dependencies, actor, userId)
+    const live = await liveAccessTokens(dependencies.state, 'user_id', userId, dependencies.clock.now())
+    const outdated = live.filter((token) => !agrees(token, standing))
+    if (outdated.length === 0) return narrowed
+    narrowed = (await rewrite(dependencies, actor, { userId, standing, outdated })) ?? narrowed
+  }
+  throw new Failure('dependency_unavailable', { message: 'The person changes faster than the tokens can follow' })
+}
+
+async function endAll(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<number | null> {
+  let version: number | null = null
+  for (const grant of await grantsInForce(dependencies.ledger, userId)) {
+    version = await endGrant(dependencies, grant, { type: 'oauth.token_revoked', cause: 'user_disabled', ...actor })
+  }
+  return version
+}
+
+const agrees = ({ scope, permissions, teamIds }: AccessToken, standing: Standing): boolean =>
+  Bun.deepEquals(permissions, permissionsWithin(scope, standing)) && Bun.deepEquals(teamIds, standing.teamIds)
+
+async function rewrite(
+  { clock, newId, recorder }: OAuthDependencies,
+  { principal, requestId }: Actor,
+  { userId, standing, outdated }: { userId: string; standing: Standing; outdated: readonly AccessToken[] },
+): Promise<number | null> {
+  const narrowed = outdated.filter(({ scope, permissions }) => {
+    const now: readonly string[] = permissionsWithin(scope, standing)
+    return permissions.some((permission) => !now.includes(permission))
+  })
+  const event = controlPlaneEvent({
+    type: 'member.updated',
+    principal,
+    requestId,
+    teamId: standing.teamIds[0] ?? null,
+    details: { user_id: userId, oauth_tokens: outdated.length, narrowed: narrowed.length },
+    configVersion: 0,
+    clock,
+    newId,
+  })
+  const { head } = await recorder.change({
+    event,
+    state: outdated.map(({ id, scope }) => ({
+      sql: `update oauth_tokens set permissions = ?, team_ids = ?, version = ${newStateVersion} where id = ?`,
+      args: [JSON.stringify(permissionsWithin(scope, standing)), JSON.stringify(standing.teamIds), id],
+    })),
+    ledger: [],
+    deny: narrowed.map(({ hash }) => hash),
+  })
+  return narrowed.length > 0 ? head.version : null
+}
+
+/** Finishes what processes that died had begun: endings of grants, and tokens that do not follow their person yet. */
+export async function settleOAuth(dependencies: OAuthDependencies): Promise<void> {
+  const { ledger, clock, newId } = dependencies
+  const olderThan = clock.now() - abandonedAfterMilliseconds
+  const actor: Actor = { principal: { ...anonymous, name: 'system:settle' }, requestId: newId() }
+  await settleEndings(dependencies, { type: 'oauth.token_revoked', cause: 'interrupted', ...actor }, olderThan)
+  const marked = await ledger.read<{ user_id: string }>('select user_id from oauth_followups where marked_at <= ?', [
+    olderThan,
+  ])
+  for (const { user_id } of marked) await followPerson(dependencies, actor, user_id)
+}

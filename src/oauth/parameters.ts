@@ -1,0 +1,33 @@
+/**
+ * Protocol parameters as they came. One without a value counts as left out, one that nobody knows is ignored, and of
+ * those that are known none may come twice (RFC 6749 sections 3.1, 3.2), `resource` excepted (RFC 8707 section 2).
+ */
+export type Parameters = ReadonlyMap<string, readonly string[]>
+
+/** From pairs as a query or a form has them. */
+export function parametersOf(pairs: Iterable<readonly [string, string]>): Parameters {
+  const found = new Map<string, string[]>()
+  for (const [name, value] of pairs) if (value !== '') found.set(name, [...(found.get(name) ?? []), value])
+  return found
+}
+
+/** From a JSON object whose members are texts or lists of texts; what is neither is taken for its JSON. */
+export const parametersOfObject = (members: Readonly<Record<string, unknown>>): Parameters =>
+  parametersOf(
+    Object.entries(members).flatMap(([name, value]) =>
+      (Array.isArray(value) ? value : [value]).map((one): [string, string] => [name, textOf(one)]),
+    ),
+  )
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  return value === null || value === undefined ? '' : JSON.stringify(value)
+}
+
+/** The value of a parameter that came once; null where it came not at all, or more than once. */
+export function single(parameters: Parameters, name: string): string | null {
+  const values = parameters.get(name) ?? []
+  return values.length === 1 ? (values[0] ?? null) : null
+}
+
+export const isRepeated = (parameters: Parameters, name: string): boolean => (parameters.get(name)?.length ?? 0) > 1

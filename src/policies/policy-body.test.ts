@@ -1,0 +1,35 @@
+import { expect, test } from 'bun:test'
+import { checkContent, type PolicyContent } from './policy-body.ts'
+
+const content = (change: Partial<PolicyContent>): PolicyContent => ({
+  kind: 'term-filter',
+  stages: ['pre_response'],
+  config: { terms: ['a'], action: 'redact' },
+  when: 'response.status == 200',
+  targets: {},
+  mode: 'enforce',
+  whenBroken: 'deny',
+  enabled: true,
+  ...change,
+})
+
+test('a policy that would change a stream it has to wait for is refused, by its condition', () => {
+  for (const wrong of [
+    content({}),
+    content({ when: 'request.stream && size(response.tool_calls) > 0' }),
+    content({
+      kind: 'response-rewrite',
+      config: { replacements: [{ find: 'a', replace: 'b' }] },
+    }),
+  ]) {
+    expect(() => checkContent(wrong)).toThrow(expect.objectContaining({ status: 422, param: 'when' }))
+  }
+  for (const right of [
+    content({ when: 'request.text.contains("response")' }),
+    content({ when: null }),
+    content({ mode: 'monitor' }),
+    content({ config: { terms: ['a'], action: 'block' } }),
+  ]) {
+    expect(() => checkContent(right)).not.toThrow()
+  }
+})

@@ -1,0 +1,126 @@
+/**
+ * Opens a database of a libSQL server (sqld, Turso Cloud) over HTTP, without the native addon. Every call is one request:
+ * a `write` is one batch, which the server commits or undoes whole, so no transaction is ever held across an await.
+ *
+ *   - Every call ends: after `callMilliseconds` it is `dependency_unavailable`, however the server hangs. What a write
+ *     that was not answered has done is not known; whoever wrote finds out (events/change.ts).
+ *   - Tried again, within that time: what never reached the server, what it says it was too busy to begin, and reads.
+ *   - The database's own word, a broken constraint or a fault in a statement, is passed on as it is.
+ *   - In the clear only to this host: elsewhere the credential and all that is read would cross a network readable.
+ *
+ * sqld has foreign keys on and WAL; it commits with `synchronous = normal`, which its host's crash may cost the last
+ * moments of.
+ */
+import type { Client, InStatement, ResultSet } from '@libsql/client'
+import { Failure } from '../failure.ts'
+import type { Database, Row, Statement } from './open.ts'
+
+export interface RemoteOptions {
+  /** `libsql://`, `https://`, or `http://` on this host. */
+  url: string
+  /** The credential, where the server asks for one (a secret). */
+  token: string | undefined
+  /** What messages call it: state, ledger. */
+  name: string
+}
+
+const callMilliseconds = 5000
+const attempts = 4
+const firstPauseMilliseconds = 20
+/** Calls on their way at once; further ones wait within their own time. */
+const concurrency = 128
+
+/** Opens it; does not connect. Throws `invalid_parameter` for an address in the clear that is not of this host. */
+export async function openRemoteDatabase({ url, token, name }: RemoteOptions): Promise<Database> {
+  const address = remoteAddress(url, name)
+  const { createClient } = await import('@libsql/client/http')
+  const client = createClient({
+    url: address,
+    ...(token === undefined ? {} : { authToken: token }),
+    concurrency,
+    fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(callMilliseconds) }),
+  })
+  const guarded = guard(client, name)
+  return {
+    client: guarded,
+    async write(statements) {
+      await guarded.batch(statements.map(inStatement), 'write')
+    },
+    async read<Shape>(sql: string, args: Statement['args'] = []) {
+      return rowsOf(await guarded.execute({ sql, args })) as Shape[]
+    },
+    close: () => client.close(),
+  }
+}
+
+const isLoopback = (hostname: string): boolean => /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+
+/** The address as the client takes it. */
+export function remoteAddress(url: string, name: string): string {
+  const { protocol, hostname } = new URL(url)
+  if (protocol === 'http:' && !isLoopback(hostname)) {
+    throw new Failure('invalid_parameter', {
+      message: `The ${name} database must be reached over https:// or libsql://, unless it is on this host`,
+      param: `${name}_url`,
+    })
+  }
+  return url.replace(/^libsql:/, 'https:')
+}
+
+const inStatement = ({ sql, args }: Statement): InStatement => ({ sql, args })
+
+const rowsOf = ({ columns, rows }: ResultSet): Row[] =>
+  rows.map((row) => Object.fromEntries(columns.map((column, index) => [column, row[index]])))
+
+/** The client's calls, each with its end and its repetitions. */
+function guard(client: Client, name: string): Database['client'] {
+  const call = <Result>(run: () => Promise<Result>, repeatable: boolean) => within(() => persist(run, repeatable), name)
+  return {
+    execute: (statement: InStatement) =>
+      call(() => client.execute(statement), isRead(typeof statement === 'string' ? statement : statement.sql)),
+    batch: (statements, mode) => call(() => client.batch(statements, mode), false),
+    executeMultiple: (sql) => call(() => client.executeMultiple(sql), false),
+  }
+}
+
+const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql)
+
+async function persist<Result>(run: () => Promise<Result>, repeatable: boolean): Promise<Result> {
+  let pause = firstPauseMilliseconds
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await run()
+    } catch (error) {
+      const again = neverBegun(error) || (repeatable && !isOwnWord(error) && !timedOut(error))
+      if (!again || attempt === attempts) throw error
+      await Bun.sleep(pause)
+      pause *= 3
+    }
+  }
+}
+
+/** Gives up in time, and tells what the database said from that it could not be asked. */
+async function within<Result>(work: () => Promise<Result>, name: string): Promise<Result> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new DOMException('No answer in time', 'TimeoutError')), callMilliseconds)
+  try {
+    return await Promise.race([work(), late.promise])
+  } catch (error) {
+    if (isOwnWord(error)) throw error
+    const message = `The ${name} database cannot be used at the moment`
+    throw new Failure('dependency_unavailable', { message, cause: error, retryAfter: 1 })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+
+const isBusy = (error: unknown): boolean => /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
+
+const isOwnWord = (error: unknown): boolean => /^SQL(ITE)?_/.test(codeOf(error)) && !isBusy(error)
+
+const neverBegun = (error: unknown): boolean => isBusy(error) || codeOf(error) === 'ECONNREFUSED'
+
+const timedOut = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError'

@@ -1,0 +1,81 @@
+/** What an operator does with limits that lanes hold, by the routes. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
+import { temporaryApi } from '../tokens/test-api.ts'
+import { lacksChanges } from './restored-ledger.ts'
+import { usageRoutes } from './usage-routes.ts'
+
+const lane = 'gateway/instance/0'
+const account = 'token/t/requests'
+let made: TemporaryInstallation
+let call: ReturnType<typeof temporaryApi>
+let freed: string[]
+
+beforeEach(async () => {
+  made = await temporaryInstallation()
+  freed = []
+  call = temporaryApi(made, usageRoutes({ ...made.deps, freed: (accounts) => freed.push(...accounts) }))
+  await made.store.ledger.write([
+    {
+      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+        last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
+      args: [lane],
+    },
+    { sql: 'insert into usage_cells (account, lane, granted, settled) values (?, ?, 9, 4)', args: [account, lane] },
+    { sql: "insert into usage_accounts (account, kind, settled) values (?, 'requests', 4)", args: [account] },
+  ])
+})
+afterEach(() => made.store.remove())
+
+const events = async () =>
+  (
+    await made.store.ledger.read<{ details: string }>(
+      "select body ->> '$.details' as details from events where event_type = 'usage.released' order by position",
+    )
+  ).map(({ details }) => JSON.parse(details) as unknown)
+
+test('what a lost lane holds is freed once, with an event, and what it settled stays', async () => {
+  const released = await call('POST', '/v1/usage/release', { body: { lane } })
+  expect(released).toMatchObject({ status: 200, json: { lane, held: [] } })
+  expect(freed).toEqual([account])
+  expect((await call('POST', '/v1/usage/release', { body: { lane } })).status).toBe(200)
+  expect(await events()).toMatchObject([{ lane, amounts: [{ account, amount: 5 }] }])
+  expect((await call('GET', '/v1/usage/accounts?prefix=token/t')).json.accounts).toMatchObject([
+    { account, settled: 4, held: 0, lanes: 0 },
+  ])
+})
+
+test('a lane that still beats is not released, and one that nobody knows is not found', async () => {
+  await made.store.ledger.write([{ sql: 'update lanes set last_beat_at = ?', args: [made.clock.now()] }])
+  expect((await call('POST', '/v1/usage/release', { body: { lane } })).json.error).toMatchObject({
+    code: 'conflict',
+    param: 'lane',
+  })
+  expect((await call('POST', '/v1/usage/release', { body: { lane: 'g/i/7' } })).status).toBe(404)
+  expect(freed).toEqual([])
+})
+
+test('an account that was closed is opened again', async () => {
+  expect((await call('POST', '/v1/usage/reopen', { body: { account } })).status).toBe(404)
+  await made.store.ledger.write([{ sql: 'update usage_accounts set closed_at = 1', args: [] }])
+  expect((await call('POST', '/v1/usage/reopen', { body: { account } })).json).toEqual({ account, closed_at: null })
+  expect(await events()).toMatchObject([{ account, reopened: true }])
+  expect(freed).toEqual([account])
+})
+
+test('lanes that a restored ledger waits for are shown, and no longer waited for when an operator says so', async () => {
+  await made.store.ledger.write([{ sql: 'update lanes set awaited = 1', args: [] }])
+  expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: true }])
+  expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ lanes: [lane] })
+  expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: false }])
+  expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ lanes: [] })
+  expect(await events()).toMatchObject([{ resumed: true, lanes: [lane] }])
+})
+
+test('a ledger that lacks a change of the state is an older copy', async () => {
+  const { state, ledger } = made.store
+  await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general' } })
+  expect(await lacksChanges(state, ledger, made.clock.now())).toBe(false)
+  await ledger.write([{ sql: 'delete from events where position = (select max(position) from events)', args: [] }])
+  expect(await lacksChanges(state, ledger, made.clock.now())).toBe(true)
+})

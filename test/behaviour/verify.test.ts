@@ -1,0 +1,76 @@
+/** Whether the record of events can be altered unseen, by whoever can write the ledger's file. */
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { api, chat, createToken } from '../client.ts'
+import { until } from '../eventually.ts'
+import { executable } from '../executable.ts'
+import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
+import { type Gatehouse, operate, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { eventsInLedger, outcomesOf } from '../recorded.ts'
+
+setDefaultTimeout(120_000)
+
+const directory = temporaryDirectory()
+const dataDirectory = join(directory, 'data')
+let upstream: FakeUpstream
+let gatehouse: Gatehouse
+
+beforeAll(async () => {
+  await executable()
+  upstream = await startFakeUpstream()
+  gatehouse = await startGatehouse({ upstream, dataDirectory })
+}, 240_000)
+afterAll(async () => {
+  await gatehouse?.stop()
+  await upstream?.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+test('an event that is altered in the file is named, with exit code 1, and what is not covered is said', async () => {
+  const token = (await createToken(gatehouse)).token_value
+  for (let index = 0; index < 5; index++) await (await chat(gatehouse, { token, requestId: `request-${index}` })).text()
+  await until('all are in the ledger', () => outcomesOf(eventsInLedger(gatehouse), 'request-4').length === 1)
+
+  const whole = await operate(gatehouse, 'events', 'verify')
+  expect(whole.code).toBe(0)
+  expect(whole.stdout).toMatch(/^\d+ events of 2 chains, 0 findings\n$/)
+  expect(whole.stderr).toMatch(/Signed up to checkpoint 1 .* with key [0-9a-f]{64}\n/)
+  expect(whole.stderr).toMatch(/events are younger than that/)
+  expect(statSync(join(dataDirectory, 'checkpoint-key')).mode & 0o777).toBe(0o600)
+  const witness = join(dataDirectory, 'gateway', 'lane', 'checkpoint.json')
+  await until('the gateway keeps what it saw', () => JSON.parse(readFileSync(witness, 'utf8')).key_id.length === 64)
+  const { key_id: key } = JSON.parse(readFileSync(witness, 'utf8'))
+  expect((await operate(gatehouse, 'events', 'verify', '--key', key, '--witness', witness, '--since', '1h')).code).toBe(
+    0,
+  )
+  expect((await operate(gatehouse, 'events', 'verify', '--key', '0'.repeat(64))).code).toBe(1)
+
+  await gatehouse.end('SIGTERM')
+  await gatehouse.stop()
+  {
+    using ledger = new Database(join(dataDirectory, 'ledger.db'))
+    ledger.run("update events set verdict = 'deny' where request_id = 'request-3' and event_type like '%outcome'")
+  }
+  gatehouse = await startGatehouse({ upstream, dataDirectory, adminToken: gatehouse.adminToken })
+  const found = await operate(gatehouse, 'events', 'verify')
+  expect(found.code).toBe(1)
+  expect(found.stdout).toMatch(/\/0 \d+ column verdict event [0-9a-f-]{36}: .*\(event\.column_altered\)\n/)
+  const json = await operate(gatehouse, 'events', 'verify', '--json')
+  const lines = json.stdout
+    .trim()
+    .split('\n')
+    .map((line): { kind: string } => JSON.parse(line))
+  expect(lines.map(({ kind }) => kind)).toContain('finding')
+  expect(lines.at(-1)).toMatchObject({ kind: 'summary', findings: 1 })
+})
+
+test('it is for those who see the events of every team only', async () => {
+  const member = (await createToken(gatehouse)).token_value
+  const answer = await fetch(`${gatehouse.baseUrl}/v1/events/verify`, {
+    headers: { authorization: `Bearer ${member}` },
+  })
+  expect(answer.status).toBe(403)
+  expect((await api(gatehouse, '/v1/events/verify?key=short')).status).toBe(422)
+})
