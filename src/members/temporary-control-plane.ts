@@ -19,9 +19,10 @@ import type { UserRole } from './user.ts'
 export const testOrigin = 'http://127.0.0.1:7070'
 export const testPassword = 'correct horse battery staple'
 
-/** What a test sends: JSON by `body`, a session by `cookie`. */
+/** What a test sends: JSON by `body`, a form by `form`, a session by `cookie`. */
 export interface Sent {
   body?: unknown
+  form?: Record<string, string>
   cookie?: string
   token?: string
   headers?: Record<string, string>
@@ -62,15 +63,13 @@ export async function temporaryControlPlane(
 
   async function call(method: string, path: string, sent: Sent = {}): Promise<Received> {
     const headers = new Headers(sent.headers)
-    const { body } = sent
-    if (body !== undefined) headers.set('content-type', 'application/json')
+    const { body, form } = sent
+    if (form !== undefined) headers.set('content-type', 'application/x-www-form-urlencoded')
+    else if (body !== undefined) headers.set('content-type', 'application/json')
     if (sent.cookie !== undefined) headers.set('cookie', `gatehouse_session=${sent.cookie}`)
     if (sent.token !== undefined) headers.set('authorization', `Bearer ${sent.token}`)
-    const request = new Request(baseUrl + path, {
-      method,
-      headers,
-      body: body === undefined ? null : JSON.stringify(body),
-    })
+    const content = form === undefined ? JSON.stringify(body) : new URLSearchParams(form).toString()
+    const request = new Request(baseUrl + path, { method, headers, body: content ?? null })
     addresses.set(request, sent.address ?? '192.0.2.1')
     const response = await server.fetch(request)
     const text = await response.text()
