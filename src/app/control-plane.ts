@@ -17,7 +17,9 @@ import { createProof } from '../events/proof.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { removeOldRollups } from '../events/rollup-retention.ts'
 import { eventRoutes } from '../events/routes.ts'
+import { connectedLanes } from '../fleet/connected-lanes.ts'
 import { createFleet } from '../fleet/control.ts'
+import type { Fleet } from '../fleet/fleet.ts'
 import { gatewayRouteDescriptions } from '../gateway/routes.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -41,7 +43,7 @@ import { moveNames } from '../store/gateway-name.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { openDatabase } from '../store/open.ts'
-import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
+import { type ControlPlaneMetrics, createControlPlaneMetrics } from '../telemetry/metrics.ts'
 import { alertThresholds } from '../tokens/alerts.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { createLastUse } from '../tokens/last-use.ts'
@@ -118,7 +120,9 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     gateway: settings.gateway_url ?? localUrl(settings.gateway_listen),
     console: settings.console_url ?? '',
   }
+  const metrics = createControlPlaneMetrics({ connectedLanes: () => connectedLanes(ledger, clock.now()) })
   const lanes = createFleet({
+    meter: metrics,
     state,
     ledger,
     masterKey,
@@ -131,6 +135,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     gatewayUrl: () => addresses.gateway,
     recorder: () => recorder,
   })
+  lanes.fleet = timed(lanes.fleet, metrics, clock)
   const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
   const shared = {
     ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes, log },
@@ -156,7 +161,18 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     dataDirectory: directory,
     announce: (head) => lanes.fleet.announce(head, [], []),
   })
-  return { shared, lanes, addresses, oauth, installation, exports, proof, lastUse: createLastUse(ledger), settings }
+  return {
+    shared,
+    lanes,
+    metrics,
+    addresses,
+    oauth,
+    installation,
+    exports,
+    proof,
+    lastUse: createLastUse(ledger),
+    settings,
+  }
 }
 
 type Parts = Awaited<ReturnType<typeof wire>>
@@ -165,9 +181,8 @@ function serve(
   { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
   parts: Parts,
 ): { drain(): Promise<void> } {
-  const { shared, lanes, addresses, oauth, exports, lastUse, proof } = parts
+  const { shared, lanes, metrics, addresses, oauth, exports, lastUse, proof } = parts
   const { state, ledger } = shared
-  const metrics = createControlPlaneMetrics()
   const callers = new WeakMap<Request, string>()
   const server = Bun.serve({
     ...listenOn(settings.control_plane_listen),
@@ -238,6 +253,17 @@ function serve(
     },
   }
 }
+
+/** A fleet whose propagations are timed. */
+const timed = (fleet: Fleet, metrics: Pick<ControlPlaneMetrics, 'propagated'>, clock: Clock): Fleet => ({
+  ...fleet,
+  async propagation(version) {
+    const began = clock.monotonic()
+    const propagation = await fleet.propagation(version)
+    metrics.propagated((clock.monotonic() - began) / 1000)
+    return propagation
+  },
+})
 
 async function setupUrl({ shared, addresses, installation }: Parts): Promise<string | null> {
   const userId = installation.adminToken === null ? null : await ownerAwaitingSetup(shared.ledger)

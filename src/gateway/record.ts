@@ -25,7 +25,7 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   events.push(settled)
   const { journal } = gateway.lane
   exchange.settled = exchange.opened ? journal.close(exchange.id, events) : journal.refuse(events)
-  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic())
+  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), settled.event_cost_attribution)
   traceExchange(exchange, gateway, outcome, settled.event_cost_attribution)
   return exchange.settled
 }

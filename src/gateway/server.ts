@@ -113,7 +113,13 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     ),
   )
 
-  const metrics = () => meter.text(running.size, lane.counters)
+  const metrics = () =>
+    meter.text({
+      inFlight: running.size,
+      lane: lane.counters,
+      openCircuits: gateway.circuits.open(clock.monotonic()),
+      spans: tracer.counters,
+    })
   const itself: AboutItself = {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : lane.ready()),
     metrics,
