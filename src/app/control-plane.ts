@@ -15,6 +15,7 @@ import { createRecorder } from '../events/change.ts'
 import { createExportRunner } from '../events/export-runner.ts'
 import { createProof } from '../events/proof.ts'
 import type { Recorder } from '../events/recorder.ts'
+import { foldRollups } from '../events/rollup-fold.ts'
 import { removeOldRollups } from '../events/rollup-retention.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { connectedLanes } from '../fleet/connected-lanes.ts'
@@ -310,7 +311,8 @@ async function housekeep({ shared, lanes, oauth, exports, lastUse, proof, settin
     ['oauth', () => settleOAuth(oauth)],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
     ['exports', () => exports.tend()],
-    ['sums for charts', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
+    ['sums for charts', () => foldRollups(shared.ledger)],
+    ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
     ['checkpoint', () => proof.checkpoint()],
     ['retention', () => proof.retain()],

@@ -51,7 +51,16 @@ export async function emptyTestDatabases({ state, ledger }: TestDatabases): Prom
   const empty = (table: string) => ({ sql: `delete from ${table}`, args: [] })
   await state.write(['change_log', 'gateways'].map(empty))
   await ledger.write(
-    ['pending_changes', 'events', 'event_rollups', 'chains', 'secrets', 'idempotency_keys', 'export_jobs'].map(empty),
+    [
+      'pending_changes',
+      'events',
+      'event_rollups',
+      'event_rollup_arrivals',
+      'chains',
+      'secrets',
+      'idempotency_keys',
+      'export_jobs',
+    ].map(empty),
   )
 }
 

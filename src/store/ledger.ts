@@ -355,6 +355,13 @@ export const escalationAttempts = sqliteTable('escalation_attempts', {
   escalationId: text('escalation_id').notNull(),
 })
 
+export const eventRollupArrivals = sqliteTable('event_rollup_arrivals', {
+  id: integer('id').primaryKey({ autoIncrement: true }),
+  stage: integer('stage').notNull().default(0),
+  receivedAt: integer('received_at').notNull(),
+  outcomes: text('outcomes').notNull(),
+})
+
 export const eventRollups = sqliteTable(
   'event_rollups',
   {
