@@ -142,6 +142,18 @@ test('holds what its maker saw when it was made, until the end of its window, an
   expect(await (await ask(`/${before.id}/download`)).json()).toEqual({ events: [] })
 })
 
+test('a file of many pages holds each event once, oldest first', async () => {
+  for (let batch = 0; batch < 3; batch += 1) await keep(420)
+  const { json, done, ask } = controlPlane()
+  const { id } = await json('', { since: '1h', format: 'json' })
+  expect(await done(id)).toMatchObject({ status: 'completed', events: 1260 })
+  const { events } = JSON.parse(await (await ask(`/${id}/download`)).text())
+  const recorded = await databases.ledger.read<{ event_id: string }>(
+    "select event_id from events where event_type not like 'export.%' order by position",
+  )
+  expect(events.map(({ event_id }: { event_id: string }) => event_id)).toEqual(recorded.map(({ event_id }) => event_id))
+})
+
 test('nobody else sees it', async () => {
   const { json, ask, done } = controlPlane()
   const { id } = await json('', { since: '1h', format: 'csv' })
