@@ -173,6 +173,15 @@ test('export passes the bytes on', async () => {
   expect(requests[0]).toMatchObject({ path: '/v1/events/export', query: { since: '1h', format: 'csv' } })
 })
 
+test('export says how much it has written where somebody watches, and nothing of it among the data', async () => {
+  answering(() => new Response('x'.repeat(600_000)))
+  const lines: string[] = []
+  const screen = { ...terminal(), progress: (line: string) => void lines.push(line) }
+  expect(await main(['events', 'export', '--since', '1h', '--format', 'csv'], screen)).toBe(0)
+  expect(lines.at(-1)).toBe('0.6 MB')
+  expect(screen.written()).toBe('x'.repeat(600_000))
+})
+
 /** Follows for as many polls as there are answers, then ends by the rejection of its sleep. */
 async function follow(...rounds: (() => Response)[]): Promise<ReturnType<typeof terminal>> {
   answering(...rounds)

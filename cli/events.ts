@@ -81,9 +81,33 @@ const exportEvents = (terminal: Terminal): Leaf =>
       const api = createApi(findConnection(flags, terminal), fetch)
       const query = { since: flags.since, format: flags.format }
       const answer = await api.response({ path: '/v1/events/export', query })
-      await writeBody(answer, terminal)
+      const shown = exportProgress(terminal)
+      await writeBody(answer, terminal, shown.at)
+      shown.done()
     },
   })
+
+const shownEveryBytes = 256 * 1024
+
+/** How much has been written, where somebody watches. */
+function exportProgress(terminal: Terminal): { at(bytes: number): void; done(): void } {
+  let written = 0
+  let shown = 0
+  const show = () => terminal.progress?.(`${(written / 1_000_000).toFixed(1)} MB`)
+  return {
+    at(bytes) {
+      written = bytes
+      if (bytes - shown < shownEveryBytes) return
+      shown = bytes
+      show()
+    },
+    done() {
+      if (terminal.progress === undefined) return
+      show()
+      terminal.note('')
+    },
+  }
+}
 
 function whole(flag: string, text: string, minimum: number, maximum: number): number {
   const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN

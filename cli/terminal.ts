@@ -9,6 +9,8 @@ export interface Terminal {
   write(data: string | Uint8Array): Promise<void>
   /** Writes one line to stderr. */
   note(line: string): void
+  /** Shows a line on stderr in place of the one before; absent where no person watches it, or data goes there too. */
+  progress?(line: string): void
 }
 
 export interface ProcessTerminal extends Terminal {
@@ -30,11 +32,17 @@ export function processTerminal(name: string): ProcessTerminal {
     note: (line) => {
       process.stderr.write(`${line}\n`)
     },
+    ...(process.stderr.isTTY && !process.stdout.isTTY ? { progress } : {}),
     async end(exitCode) {
       await Promise.all([written(process.stdout, ''), written(process.stderr, '')])
       process.exit(exitCode)
     },
   }
+}
+
+/** Back to the line's beginning, and what stood there erased (ECMA-48, EL). */
+const progress = (line: string): void => {
+  process.stderr.write(`\r\u001b[K${line}`)
 }
 
 const written = (stream: NodeJS.WriteStream, data: string | Uint8Array): Promise<void> =>

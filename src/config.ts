@@ -177,6 +177,23 @@ export const settingsSchema = z.strictObject({
   outbox_keep_hours: whole(0, 24 * 30)
     .default(24)
     .describe('How long acknowledged segments are kept'),
+  export_keep_hours: whole(1, 24 * 30)
+    .default(24)
+    .describe('How long the file of an export made in the background is kept'),
+  export_limit_bytes: whole(mebibyte, 1024 * 1024 * mebibyte)
+    .default(4096 * mebibyte)
+    .describe('The most that the files of exports may take together'),
+  otlp_endpoint: httpUrl
+    .optional()
+    .describe('The collector that traces are sent to by OTLP over HTTP; default: none, and nothing is traced'),
+  otlp_headers: z
+    .string()
+    .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, 'Write NAME=VALUE, more of them with commas between')
+    .optional()
+    .describe('What its requests carry, as NAME=VALUE,NAME=VALUE (a secret)'),
+  trace_sample_percent: whole(0, 100)
+    .default(100)
+    .describe('How many of the requests that bring no traceparent are traced; others go by theirs'),
   log_level: z
     .enum(['error', 'warn', 'info', 'debug'])
     .default('info')
@@ -194,6 +211,7 @@ export const secretSettings: ReadonlySet<SettingName> = new Set<SettingName>([
   'state_token',
   'ledger_token',
   'state_read_token',
+  'otlp_headers',
 ])
 
 export const isSettingName = (name: string): name is SettingName => Object.hasOwn(settingsSchema.shape, name)

@@ -43,6 +43,12 @@ export const failures = {
   unsupported_media_type: row(415, 'invalid_request_error', 'Send the body as application/json'),
   invalid_parameter: row(422, 'invalid_request_error', 'A field is missing or has a wrong value'),
   unknown_parameter: row(422, 'invalid_request_error', 'The request has a field that this route does not know'),
+  export_elsewhere: row(409, 'invalid_request_error', 'Another control plane has the file of this export: ask there'),
+  export_too_large: row(
+    409,
+    'invalid_request_error',
+    'The files of exports may not take more room: wait for some to expire',
+  ),
   invalid_cursor: row(422, 'invalid_request_error', 'The cursor belongs to another query: start again without it'),
   session_id_mismatch: row(422, 'invalid_request_error', 'session_id and x-session-id differ: send one of them'),
   idempotency_key_reused: row(422, 'invalid_request_error', 'This Idempotency-Key was used with another body'),

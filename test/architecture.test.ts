@@ -68,7 +68,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'lib',
     'telemetry',
   ],
-  telemetry: ['events', 'lib'],
+  telemetry: ['events', 'version.ts', 'lib'],
   console: ['failure.ts', 'api'],
   cli: ['config.ts', 'failure.ts', 'version.ts', 'lib', 'console/bundle.ts'],
 }

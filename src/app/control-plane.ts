@@ -12,10 +12,15 @@ import { consoleRoutes } from '../console/routes.ts'
 import { settleQueue } from '../escalations/arrivals.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { createRecorder } from '../events/change.ts'
+import { createExportRunner } from '../events/export-runner.ts'
 import { createProof } from '../events/proof.ts'
 import type { Recorder } from '../events/recorder.ts'
+import { foldRollups } from '../events/rollup-fold.ts'
+import { removeOldRollups } from '../events/rollup-retention.ts'
 import { eventRoutes } from '../events/routes.ts'
+import { connectedLanes } from '../fleet/connected-lanes.ts'
 import { createFleet } from '../fleet/control.ts'
+import type { Fleet } from '../fleet/fleet.ts'
 import { gatewayRouteDescriptions } from '../gateway/routes.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -39,7 +44,7 @@ import { moveNames } from '../store/gateway-name.ts'
 import { loadMasterKey } from '../store/master-key.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { openDatabase } from '../store/open.ts'
-import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
+import { type ControlPlaneMetrics, createControlPlaneMetrics } from '../telemetry/metrics.ts'
 import { alertThresholds } from '../tokens/alerts.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { createLastUse } from '../tokens/last-use.ts'
@@ -116,7 +121,9 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     gateway: settings.gateway_url ?? localUrl(settings.gateway_listen),
     console: settings.console_url ?? '',
   }
+  const metrics = createControlPlaneMetrics({ connectedLanes: () => connectedLanes(ledger, clock.now()) })
   const lanes = createFleet({
+    meter: metrics,
     state,
     ledger,
     masterKey,
@@ -129,9 +136,10 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     gatewayUrl: () => addresses.gateway,
     recorder: () => recorder,
   })
+  lanes.fleet = timed(lanes.fleet, metrics, clock)
   const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
   const shared = {
-    ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes },
+    ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes, log },
     depletion: depletionView(ledger, (accounts) => lanes.usage.authority.callBack(accounts)),
     alerts: alertThresholds(settings),
   }
@@ -143,12 +151,29 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     consoleUrl: () => addresses.console,
   }
   const installation = await firstStart(shared)
+  const exports = createExportRunner({
+    ...shared,
+    settings,
+    directory: join(directory, 'exports'),
+    address: () => addresses.base,
+  })
   const proof = await createProof({
     ...{ state, ledger, clock, log, settings },
     dataDirectory: directory,
     announce: (head) => lanes.fleet.announce(head, [], []),
   })
-  return { shared, lanes, addresses, oauth, installation, proof, lastUse: createLastUse(ledger), settings }
+  return {
+    shared,
+    lanes,
+    metrics,
+    addresses,
+    oauth,
+    installation,
+    exports,
+    proof,
+    lastUse: createLastUse(ledger),
+    settings,
+  }
 }
 
 type Parts = Awaited<ReturnType<typeof wire>>
@@ -157,9 +182,8 @@ function serve(
   { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
   parts: Parts,
 ): { drain(): Promise<void> } {
-  const { shared, lanes, addresses, oauth, lastUse, proof } = parts
+  const { shared, lanes, metrics, addresses, oauth, exports, lastUse, proof } = parts
   const { state, ledger } = shared
-  const metrics = createControlPlaneMetrics()
   const callers = new WeakMap<Request, string>()
   const server = Bun.serve({
     ...listenOn(settings.control_plane_listen),
@@ -192,7 +216,7 @@ function serve(
       ...limitRoutes(shared),
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
       ...priceRoutes(shared),
-      ...eventRoutes({ ledger, clock }),
+      ...eventRoutes({ ...shared, exports }),
       ...proof.routes,
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
@@ -223,12 +247,24 @@ function serve(
     async drain() {
       draining = true
       clearInterval(timer)
+      await exports.stop()
       await lanes.close()
       await stopWithin(server, settings.drain_seconds)
       await housekeep(parts, log)
     },
   }
 }
+
+/** A fleet whose propagations are timed. */
+const timed = (fleet: Fleet, metrics: Pick<ControlPlaneMetrics, 'propagated'>, clock: Clock): Fleet => ({
+  ...fleet,
+  async propagation(version) {
+    const began = clock.monotonic()
+    const propagation = await fleet.propagation(version)
+    metrics.propagated((clock.monotonic() - began) / 1000)
+    return propagation
+  },
+})
 
 async function setupUrl({ shared, addresses, installation }: Parts): Promise<string | null> {
   const userId = installation.adminToken === null ? null : await ownerAwaitingSetup(shared.ledger)
@@ -265,7 +301,8 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lanes, oauth, lastUse, proof, settings }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lanes, oauth, exports, lastUse, proof, settings }: Parts, log: Log): Promise<void> {
+  const retention = settings.event_retention_days * 86_400_000
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
     ['restored ledger', () => lanes.usage.lookForRestored()],
@@ -274,6 +311,9 @@ async function housekeep({ shared, lanes, oauth, lastUse, proof, settings }: Par
     ['oauth', () => settleOAuth(oauth)],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
     ['cells of limits', () => lanes.usage.compact()],
+    ['exports', () => exports.tend()],
+    ['sums for charts', () => foldRollups(shared.ledger)],
+    ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
     ['checkpoint', () => proof.checkpoint()],
     ['retention', () => proof.retain()],

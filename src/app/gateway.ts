@@ -8,6 +8,8 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
+import { loadOtlpExporter } from '../telemetry/otlp.ts'
+import { createTracer, noTracer, type Tracer } from '../telemetry/tracer.ts'
 
 export interface GatewayProcessOptions {
   settings: Settings
@@ -29,6 +31,9 @@ export interface GatewayProcess {
   /** Finishes what runs, records it, ships what is left. */
   drain(): Promise<void>
 }
+
+/** How long a stopping gateway waits for its collector. */
+const closeTracesMilliseconds = 2000
 
 const takenOver =
   'Another gateway has taken over this instance: where its data directory was copied, remove gateway/lane in this one'
@@ -63,8 +68,10 @@ export async function gateway({
     onFenced: () => over.resolve(new Failure('lane_fenced', { message: takenOver })),
     onRetired: () => process.exit(1),
   })
+  const tracer = tracerOf(settings, log)
   const handler = createGateway({
     lane,
+    tracer,
     settings,
     fetch,
     clock: { now: () => lane.now(), monotonic: () => clock.monotonic() },
@@ -91,9 +98,23 @@ export async function gateway({
     async drain() {
       await handler.drain()
       await server.stop(true)
-      await lane.drain()
+      await Promise.all([lane.drain(), tracer.close(closeTracesMilliseconds)])
     },
   }
+}
+
+/** Where no collector is named, nothing is loaded and nothing is traced. */
+function tracerOf(
+  { otlp_endpoint: endpoint, otlp_headers: headers, trace_sample_percent }: Settings,
+  log: Log,
+): Tracer {
+  if (endpoint === undefined) return noTracer
+  return createTracer({
+    load: () => loadOtlpExporter({ endpoint, headers }),
+    samplePercent: trace_sample_percent,
+    random: Math.random,
+    log,
+  })
 }
 
 function required(settings: Settings, name: SettingName & ('api_url' | 'api_token')): string {

@@ -1,7 +1,7 @@
 /**
- * Every event of a window as one streamed answer, oldest first, at constant memory: a page is read when the one before
- * has been taken by the reader. What arrives after the start is not part of it. A database that fails on the way breaks
- * the answer off, so that half an export never looks like a whole one.
+ * Every event of a window as text, oldest first, at constant memory: a page is read when the one before has been taken
+ * by the reader. What arrives after the start is not part of it. A database that fails on the way breaks the text off,
+ * so that half an export never looks like a whole one.
  */
 import type { Database } from '../store/open.ts'
 import type { Event } from './event.ts'
@@ -10,6 +10,11 @@ import type { Visibility } from './visibility.ts'
 
 export const exportFormats = ['csv', 'json'] as const
 export type ExportFormat = (typeof exportFormats)[number]
+
+export const contentTypes: Readonly<Record<ExportFormat, string>> = {
+  csv: 'text/csv; charset=utf-8; header=present',
+  json: 'application/json; charset=utf-8',
+}
 
 const columns = [
   'event_id',
@@ -23,75 +28,102 @@ const columns = [
 
 const pageSize = 500
 
-interface ExportOptions {
+export interface ExportWindow {
   /** Milliseconds since the epoch, inclusive. */
   since: number
-  format: ExportFormat
+  /** Exclusive; null for no end. */
+  until: number | null
+  /** The position of the last event that is part of it. */
+  lastPosition: number
   visibility: Visibility
-  /** Fires when the caller leaves. */
+  /** Fires when nobody wants it any more. */
   signal: AbortSignal
 }
 
-export async function exportEvents(ledger: Database, options: ExportOptions): Promise<Response> {
+/** A piece of the text, with how many events it holds and how much of the window lies behind, from 0 to 1. */
+export interface ExportPiece {
+  text: string
+  events: number
+  progress: number
+}
+
+/** Where the ledger's events end. */
+export async function lastPosition(ledger: Database): Promise<number> {
   const [{ last = 0 } = {}] = await ledger.read<{ last: number }>(
     'select coalesce(max(position), 0) as last from events',
   )
-  const first = await firstPositionSince(ledger, options.since)
-  const write = options.format === 'csv' ? asCsv : asJson
-  const text = write(readBodies(ledger, options, first, last))
+  return last
+}
+
+/** The text of a window in a format, piece by piece; it ends early where the signal has fired. */
+export const exportText = (
+  ledger: Database,
+  window: ExportWindow,
+  format: ExportFormat,
+): AsyncGenerator<ExportPiece, void, undefined> => (format === 'csv' ? asCsv : asJson)(readPages(ledger, window))
+
+/** The text as one streamed answer, which ends with a reader that leaves. */
+export function exportAnswer(ledger: Database, window: ExportWindow, format: ExportFormat): Response {
+  const pieces = exportText(ledger, window, format)
   const encoder = new TextEncoder()
   const stream = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const { done, value } = await text.next()
+      const { done, value } = await pieces.next()
       if (done) controller.close()
-      else controller.enqueue(encoder.encode(value))
+      else controller.enqueue(encoder.encode(value.text))
     },
-    cancel: () => text.return(undefined).then(() => undefined),
+    cancel: () => pieces.return(undefined).then(() => undefined),
   })
-  const type = options.format === 'csv' ? 'text/csv; charset=utf-8; header=present' : 'application/json; charset=utf-8'
-  return new Response(stream, { headers: { 'content-type': type } })
+  return new Response(stream, { headers: { 'content-type': contentTypes[format] } })
 }
 
-async function* readBodies(
+interface Page {
+  bodies: string[]
+  progress: number
+}
+
+async function* readPages(
   ledger: Database,
-  { since, visibility, signal }: ExportOptions,
-  first: number,
-  last: number,
-): AsyncGenerator<string[]> {
+  { since, until, lastPosition: last, visibility, signal }: ExportWindow,
+): AsyncGenerator<Page> {
   const seen = seenBy(visibility)
+  const first = await firstPositionSince(ledger, since)
   let next = first
   while (next <= last && !signal.aborted) {
     const rows = await ledger.read<{ position: number; body: string }>(
-      `select position, ${shownBody} from events where position between ? and ? and +timestamp >= ? and ${seen.sql}
-        order by position limit ${pageSize}`,
-      [next, last, since, ...seen.args],
+      `select position, ${shownBody} from events where position between ? and ? and +timestamp >= ?
+        and +timestamp < ? and ${seen.sql} order by position limit ${pageSize}`,
+      [next, last, since, until ?? Number.MAX_SAFE_INTEGER, ...seen.args],
     )
-    if (rows.length > 0) yield rows.map(({ body }) => body)
-    if (rows.length < pageSize) return
     next = (rows.at(-1)?.position ?? last) + 1
+    const whole = rows.length < pageSize
+    const progress = whole ? 1 : (next - first) / (last + 1 - first)
+    if (rows.length > 0) yield { bodies: rows.map(({ body }) => body), progress }
+    if (whole) return
     // The native driver frees what it read only between turns of the event loop.
     await new Promise((resolve) => setImmediate(resolve))
   }
 }
 
-async function* asJson(pages: AsyncGenerator<string[]>): AsyncGenerator<string, void, undefined> {
+async function* asJson(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, void, undefined> {
   let separator = '{"events":['
-  for await (const bodies of pages) {
-    yield separator + bodies.join(',')
+  for await (const { bodies, progress } of pages) {
+    yield { text: separator + bodies.join(','), events: bodies.length, progress }
     separator = ','
   }
-  yield separator === ',' ? ']}' : '{"events":[]}'
+  yield { text: separator === ',' ? ']}' : '{"events":[]}', events: 0, progress: 1 }
 }
 
-async function* asCsv(pages: AsyncGenerator<string[]>): AsyncGenerator<string, void, undefined> {
-  yield csvLine(columns)
-  for await (const bodies of pages) {
-    yield bodies
+async function* asCsv(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, void, undefined> {
+  yield { text: csvLine(columns), events: 0, progress: 0 }
+  for await (const { bodies, progress } of pages) {
+    const text = bodies
       .map((body) => {
         const event: Event = JSON.parse(body)
         return csvLine(columns.map((column) => event[column]))
       })
       .join('')
+    yield { text, events: bodies.length, progress }
   }
 }
 
@@ -101,6 +133,6 @@ const csvLine = (fields: readonly (string | number | null)[]): string => `${fiel
 function csvField(value: string | number | null): string {
   if (value === null) return ''
   if (typeof value === 'number') return String(value)
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  const text = /^[=+\-@\t\r\n]/.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type CostAttribution, type Event, nobody, type Verdict } from './event.ts'
 import { rollupStatements, stepMilliseconds } from './rollup.ts'
+import { foldRollups } from './rollup-fold.ts'
 import { readSeries, type SeriesQuery } from './series.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './test-ledger.ts'
 import type { Visibility } from './visibility.ts'
@@ -64,7 +65,11 @@ const outcome = (told: Told = {}): Event =>
     event_cost_attribution: cost(told.cost ?? 0.001),
   })
 
-const keep = (events: readonly Event[]) => databases.ledger.write(rollupStatements(events, now))
+const arrive = (events: readonly Event[]) => databases.ledger.write(rollupStatements(events, now))
+const keep = async (events: readonly Event[]) => {
+  await arrive(events)
+  await foldRollups(databases.ledger)
+}
 const series = (query: Partial<SeriesQuery>, visibility = all) =>
   readSeries(databases.ledger, { query: { since: now - hour, until: now + 1, ...query }, visibility, now })
 const totals = async (query: Partial<SeriesQuery>, visibility = all) =>
@@ -167,7 +172,8 @@ test('sums up what is beyond the fifty largest keys', async () => {
 
 test('refuses more points than a chart can show and names a coarser step, or takes it where none was asked for', async () => {
   const models = Array.from({ length: 50 }, (_, index) => `m${index}`)
-  for (let ago = 0; ago < 45 * minute; ago += minute) await keep(models.map((model) => outcome({ model, ago })))
+  for (let ago = 0; ago < 45 * minute; ago += minute) await arrive(models.map((model) => outcome({ model, ago })))
+  await foldRollups(databases.ledger)
   const asked = series({ by: 'model', step: 'minute' })
   await expect(asked).rejects.toMatchObject({ param: 'step', message: expect.stringContaining('step=hour') })
   expect(await series({ by: 'model' })).toMatchObject({ step: 'hour' })
@@ -193,6 +199,28 @@ test('a bucket holds so many models and reasons, however many callers make up', 
   expect((await series({ by: 'model', step: 'hour' })).totals.map(({ key }) => key)).not.toContain('never answered')
 })
 
+test('each arrival is added once, through deaths between any two transactions and with several at it', async () => {
+  const events = Array.from({ length: 60 }, (_, index) => outcome({ token: `t${index}`, model: `m${index}` }))
+  await arrive(events)
+  let writes = 0
+  const dying = {
+    ...databases.ledger,
+    write: (statements: Parameters<typeof databases.ledger.write>[0]) => {
+      writes += 1
+      return writes % 2 === 0 ? Promise.reject(new Error('killed')) : databases.ledger.write(statements)
+    },
+  }
+  for (let life = 0; life < 20; life += 1) await foldRollups(dying).catch(() => undefined)
+  expect(await databases.ledger.read('select id from event_rollup_arrivals')).toEqual([])
+  await arrive(events)
+  await Promise.all([foldRollups(databases.ledger), foldRollups(databases.ledger)])
+  await foldRollups(databases.ledger)
+  const rows = await databases.ledger.read<{ kind: string; step: string; requests: number }>(
+    "select kind, step, sum(requests) as requests from event_rollups where scope = 'team-a' group by kind, step",
+  )
+  expect(rows.map(({ requests }) => requests)).toEqual(Array(14).fill(120))
+})
+
 const anyTold = fc.record({
   ago: fc.integer({ min: 0, max: 50 * minute }),
   verdict: fc.constantFrom<Verdict>('allow', 'block', 'error'),
@@ -211,7 +239,8 @@ test('the sums are the same however the events were cut into batches, and those 
         const answers = []
         for (const batch of [events.length, size]) {
           await emptyTestDatabases(databases)
-          for (let start = 0; start < events.length; start += batch) await keep(events.slice(start, start + batch))
+          for (let start = 0; start < events.length; start += batch) await arrive(events.slice(start, start + batch))
+          await foldRollups(databases.ledger)
           answers.push([await series({ by: 'model' }), await series({ by: 'team' }), await series({ by: 'verdict' })])
         }
         expect(answers[1]).toEqual(answers[0])

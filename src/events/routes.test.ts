@@ -9,10 +9,16 @@ import { permissionsOf } from '../tokens/permissions.ts'
 import { anonymous, type Principal } from '../tokens/principal.ts'
 import { createRecorder } from './change.ts'
 import { type Event, nobody } from './event.ts'
-import { exportEvents } from './export.ts'
+import { exportAnswer, lastPosition } from './export.ts'
 import { readEventPage } from './query.ts'
 import { eventRoutes } from './routes.ts'
-import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './test-ledger.ts'
+import {
+  emptyTestDatabases,
+  openTestDatabases,
+  type TestDatabases,
+  testEvent,
+  testEventDependencies,
+} from './test-ledger.ts'
 import type { Visibility } from './visibility.ts'
 
 const start = Date.parse('2026-01-01T00:00:00Z')
@@ -33,7 +39,7 @@ const owner: Principal = {
 beforeAll(async () => {
   databases = await openTestDatabases()
   server = mount({
-    routes: eventRoutes({ ledger: databases.ledger, clock }),
+    routes: eventRoutes(testEventDependencies(databases, clock)),
     authenticate: async () => principal,
     answers: createAnswerStore({ ledger: databases.ledger, clock, key: new Uint8Array(32) }),
     clock,
@@ -232,7 +238,8 @@ test('no page and no export sorts: rows come from an index in their order', asyn
       })
     }
     const signal = new AbortController().signal
-    await (await exportEvents(ledger, { since: 0, format: 'csv', visibility, signal })).text()
+    const window = { since: 0, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
+    await exportAnswer(ledger, window, 'csv').text()
   }
   const plans = await Promise.all(
     asked.map(({ sql, args }) => databases.ledger.read(`explain query plan ${sql}`, args)),
@@ -264,7 +271,8 @@ describe('GET /v1/events/export', () => {
     }
     const visibility: Visibility = { teams: 'every', withoutTeam: true }
     const signal = new AbortController().signal
-    const response = await exportEvents(ledger, { since: 0, format: 'json', visibility, signal })
+    const window = { since: 0, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
+    const response = exportAnswer(ledger, window, 'json')
     const reader = response.body?.getReader()
     await reader?.read()
     await Bun.sleep(5)

@@ -1,18 +1,22 @@
 /** Events by query: GET /v1/events (service.md Events; contract section 9). */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { Database } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { describedEventSchema } from './event-details.ts'
-import { exportEvents, exportFormats } from './export.ts'
+import { exportAnswer, exportFormats, lastPosition } from './export.ts'
+import type { ExportDependencies } from './export-job.ts'
+import { exportJobRoutes } from './export-job-routes.ts'
+import type { ExportRunner } from './export-runner.ts'
 import { eventFilters } from './filters.ts'
 import { readEventPage, teamsOfUser } from './query.ts'
 import { seriesRoute } from './series-route.ts'
 import { requireUntilAfter, sinceInstant, sinceSchema } from './since.ts'
 import { type Visibility, visibilityOf } from './visibility.ts'
 
-export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock }): AnyRoute[] {
+export function eventRoutes(
+  deps: ExportDependencies & { exports: Pick<ExportRunner, 'start' | 'fileOf'> },
+): AnyRoute[] {
+  const { ledger, clock } = deps
   const visible = async (principal: Principal): Promise<Visibility> =>
     visibilityOf(principal, await teamsOfUser(ledger, principal.userId))
   return [
@@ -54,9 +58,11 @@ export function eventRoutes({ ledger, clock }: { ledger: Database; clock: Clock 
       async handle({ principal, query, signal }) {
         const since = sinceInstant(query.since, clock.now())
         const visibility = await visible(principal)
-        return await exportEvents(ledger, { since, format: query.format, visibility, signal })
+        const window = { since, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
+        return exportAnswer(ledger, window, query.format)
       },
     }),
-    seriesRoute({ ledger, clock }, visible),
+    seriesRoute(deps, visible),
+    ...exportJobRoutes({ ...deps, visible }),
   ]
 }

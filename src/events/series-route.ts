@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { verdicts } from './event.ts'
+import { foldRollups } from './rollup-fold.ts'
 import { readSeries, seriesGroups } from './series.ts'
 import { sinceInstant, sinceSchema } from './since.ts'
 import type { Visibility } from './visibility.ts'
@@ -13,6 +14,9 @@ const quantilesSchema = z
   .object({ p50: z.number(), p95: z.number(), p99: z.number() })
   .nullable()
   .describe('Within 5 % of the true value; null where nothing was measured, for reasons and for `other`')
+
+/** As much as a reader waits for; a backlog after an outage is left to what runs every few seconds. */
+const turnsBeforeReading = 20
 
 const measures = {
   requests: z.number().int(),
@@ -50,7 +54,7 @@ export const seriesRoute = (
     method: 'GET',
     path: '/v1/events/series',
     tag: 'Events',
-    summary: 'Requests, tokens, cost and times by minute, hour or day, from sums that are kept as events come in',
+    summary: 'Requests, tokens, cost and times by minute, hour or day, from sums that are kept of all requests',
     access: 'events:read',
     query,
     reply: z.object({
@@ -68,6 +72,7 @@ export const seriesRoute = (
       const since = sinceInstant(query.since, now)
       const until = query.until === undefined ? now + 1 : Date.parse(query.until)
       const visibility = await visible(principal)
+      await foldRollups(ledger, turnsBeforeReading)
       return { reply: await readSeries(ledger, { query: { ...query, since, until }, visibility, now }) }
     },
   })

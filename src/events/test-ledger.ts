@@ -2,8 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Clock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { silentLog } from '../lib/log.ts'
 import { type Database, openDatabase } from '../store/open.ts'
+import { createRecorder } from './change.ts'
 import { type Event, nobody } from './event.ts'
+import type { ExportDependencies } from './export-job.ts'
+import type { ExportRunner } from './export-runner.ts'
 
 const migration = (name: string): Promise<string> =>
   Bun.file(new URL(`../store/migrations/${name}`, import.meta.url)).text()
@@ -44,7 +50,18 @@ export async function openTestDatabases(): Promise<TestDatabases> {
 export async function emptyTestDatabases({ state, ledger }: TestDatabases): Promise<void> {
   const empty = (table: string) => ({ sql: `delete from ${table}`, args: [] })
   await state.write(['change_log', 'gateways'].map(empty))
-  await ledger.write(['pending_changes', 'events', 'event_rollups', 'chains', 'secrets', 'idempotency_keys'].map(empty))
+  await ledger.write(
+    [
+      'pending_changes',
+      'events',
+      'event_rollups',
+      'event_rollup_arrivals',
+      'chains',
+      'secrets',
+      'idempotency_keys',
+      'export_jobs',
+    ].map(empty),
+  )
 }
 
 /** An event as a gateway or the control plane might write it. */
@@ -58,4 +75,14 @@ export const testEvent = (change: Partial<Event> = {}): Event => ({
   config_version: 1,
   event_attribution: nobody,
   ...change,
+})
+
+/** What the routes of events need, with exports that nobody makes. */
+export const testEventDependencies = (
+  { state, ledger }: TestDatabases,
+  clock: Clock,
+): ExportDependencies & { exports: Pick<ExportRunner, 'start' | 'fileOf'> } => ({
+  ...{ state, ledger, clock, newId, log: silentLog },
+  recorder: createRecorder({ state, ledger, announce: () => undefined, clock, log: silentLog }),
+  exports: { start: () => undefined, fileOf: ({ id }) => id },
 })

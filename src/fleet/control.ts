@@ -4,6 +4,7 @@
  */
 import type { AnyRoute } from '../api/route.ts'
 import type { Settings } from '../config.ts'
+import type { Event } from '../events/event.ts'
 import { chainHead } from '../events/ingest.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -35,6 +36,8 @@ export interface FleetOptions {
   settings: Pick<Settings, 'max_staleness_seconds'>
   /** 32 bytes; opens the ledger's secrets. */
   masterKey: Uint8Array
+  /** Told of events that came in. */
+  meter?: { ingested(events: readonly Event[]): void }
   /** Asked for when something is to be recorded; it is made after the fleet. */
   recorder(): Recorder
   /** Known when the listeners are: asked at each bootstrap. */

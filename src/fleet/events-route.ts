@@ -42,7 +42,10 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies): A
         newId: options.newId,
         log: options.log,
         settle: (events) => usage.settle(lane.lane, events),
-        onSettled: (events) => usage.settled(events),
+        onSettled: (events) => {
+          usage.settled(events)
+          options.meter?.ingested(events)
+        },
       })
       return { reply: { seq, digest } }
     },

@@ -110,6 +110,7 @@ class RunningLane implements LaneRuntime {
   readonly #listeners: ((hashes: readonly string[]) => void)[] = []
   readonly #cutListeners: ((hashes: readonly string[]) => void)[] = []
   #kept: KeptBootstrap | null = null
+  #usageAsks = 0
   #promptKey: Buffer = Buffer.alloc(0)
   #staleAfterMs = Number.POSITIVE_INFINITY
   /** Gateway time is this plus the monotonic clock. */
@@ -309,7 +310,10 @@ class RunningLane implements LaneRuntime {
       },
       clock: { now: () => this.now(), monotonic: () => clock.monotonic() },
       journal: this.journal,
-      send: (request) => this.#session.leases(request),
+      send: (request) => {
+        this.#usageAsks += 1
+        return this.#session.leases(request)
+      },
       after(milliseconds, work) {
         if (milliseconds === 0) setImmediate(work)
         else setTimeout(work, milliseconds).unref()
@@ -353,9 +357,13 @@ class RunningLane implements LaneRuntime {
     const replica = this.#replica
     const freshness = this.#freshness
     const connected = () => (this.#session.connected ? 1 : 0)
+    const usageAsks = () => this.#usageAsks
     return {
       get stateVersion() {
         return view.version
+      },
+      get usageAsks() {
+        return usageAsks()
       },
       get secondsSinceFresh() {
         return freshness.age() / 1000

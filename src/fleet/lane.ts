@@ -125,6 +125,8 @@ export interface LaneCounters {
   readonly denials: number
   /** Token records held in memory. */
   readonly tokensInMemory: number
+  /** Messages about limits sent to the control plane since the start. */
+  readonly usageAsks: number
   /** How often the state's checkpoint went behind one that was seen before. */
   readonly checkpointRegressions: number
   /** Starts of the replicator that were not the first; 0 where another process of this host keeps the state. */

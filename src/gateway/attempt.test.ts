@@ -5,6 +5,7 @@ import { neverCame } from './attempt.ts'
 
 const attempt = {
   eventId: 'e',
+  spanId: null,
   provider: 'p',
   model: 'm',
   startedAt: 0,

@@ -8,6 +8,7 @@ import { type Attempt, type Exchange, type Gateway, given, type ReasonCode } fro
 import { headersToProvider } from './headers.ts'
 import { endAttempt } from './record.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
+import { traceparentFor } from './trace-exchange.ts'
 
 /** A call that failed before anything of it was passed to the caller. */
 export interface FailedAttempt {
@@ -118,17 +119,18 @@ async function send(exchange: Exchange, gateway: Gateway): Promise<void> {
       stream: given(exchange.facts).stream,
       body: bodyToSend(exchange),
       contentType: exchange.contentType,
-      headers: headersToProvider(exchange.request.headers),
+      headers: headersToProvider(exchange.request.headers, traceparentFor(exchange)),
       signal: exchange.abort.signal,
     },
     gateway.fetch,
   )
 }
 
-function beginAttempt(exchange: Exchange, { clock, newId }: Gateway): Attempt {
+function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
   const { provider, upstreamModel } = given(exchange.model)
   const attempt: Attempt = {
     eventId: newId(),
+    spanId: exchange.trace?.spanId ? tracer.newSpanId() : null,
     provider: provider.name,
     model: upstreamModel,
     startedAt: clock.now(),

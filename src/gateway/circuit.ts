@@ -69,6 +69,13 @@ export class Circuits {
     circuit.restUntil = Math.max(circuit.restUntil, now + Math.min(milliseconds, longestRestMilliseconds))
   }
 
+  /** How many paths are passed over now. */
+  open(now: number): number {
+    let open = 0
+    for (const { openUntil, restUntil } of this.#circuits.values()) if (now < openUntil || now < restUntil) open += 1
+    return open
+  }
+
   #of(path: CircuitPath): Circuit {
     const name = nameOf(path)
     let circuit = this.#circuits.get(name)

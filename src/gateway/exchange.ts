@@ -15,6 +15,7 @@ import type { PolicyContext } from '../policies/context.ts'
 import type { Placeholders } from '../policies/redaction.ts'
 import type { ModelTerms, PriceBook } from '../providers/price-book.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
+import type { ExchangeTrace, Tracer } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
 import type { Rates } from '../usage/rate-lane.ts'
@@ -41,6 +42,8 @@ export interface ResolvedModel {
 /** One call to a provider, as the attempt event tells it. */
 export interface Attempt {
   readonly eventId: string
+  /** The call's own span; null where the exchange is not recorded as a trace. */
+  readonly spanId: string | null
   provider: string
   model: string
   startedAt: number
@@ -98,6 +101,8 @@ export interface Exchange {
   readonly requestId: string
   /** The outcome's event id, the same for what a restart would write, so that only one can ever stand. */
   readonly outcomeEventId: string
+  /** The trace it belongs to: the caller's, or one that begins here; null where there is none. */
+  trace: ExchangeTrace | null
   /** `POST /v1/chat/completions`, as events name it. */
   readonly route: string
   /** A bounded label for metrics: the dialect's family, or `models`. */
@@ -214,6 +219,7 @@ export interface Gateway {
   readonly newId: NewId
   readonly log: Log
   readonly meter: Meter
+  readonly tracer: Tracer
   readonly running: Running
   /** It stops: what is new is refused, what runs may finish. */
   draining: boolean
@@ -236,6 +242,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   id: newId(),
   requestId: beginning.requestId,
   outcomeEventId: newId(),
+  trace: null,
   route: beginning.route,
   family: beginning.family,
   dialect: beginning.dialect,

@@ -42,13 +42,14 @@ const toCaller: Partial<Record<Family, readonly string[]>> = {
   transcriptions: [...toEveryCaller, 'content-disposition'],
 }
 
-/** The caller's headers that go on to the provider. */
-export function headersToProvider(headers: Headers): Record<string, string> {
+/** The caller's headers that go on to the provider, with a `traceparent` of ours where the exchange is recorded. */
+export function headersToProvider(headers: Headers, traceparent: string | null): Record<string, string> {
   const passed: Record<string, string> = {}
   for (const name of toProvider) {
     const value = headers.get(name)
     if (value !== null) passed[name] = value
   }
+  if (traceparent !== null) passed.traceparent = traceparent
   return passed
 }
 

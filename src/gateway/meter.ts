@@ -1,18 +1,40 @@
 /**
- * What the gateway counts about itself: plain numbers in memory, written out in Prometheus' text form when asked. Labels
- * are bounded: families, verdicts, status classes and reasons of ours, never a token, a user, a request id or a model
- * name that a caller made up.
+ * What the gateway counts about itself. Labels are bounded: families, verdicts, status classes, kinds of policies, codes
+ * and reasons of ours; never a token, a user, a request id or a model name that a caller made up. What there is stands in
+ * telemetry/metrics.md.
  */
+import type { CostAttribution } from '../events/event.ts'
+import { failures } from '../failure.ts'
 import type { LaneCounters } from '../fleet/lane.ts'
+import { fromNano, toNano } from '../lib/money.ts'
+import { brokenReason } from '../policies/run-stage.ts'
+import {
+  count,
+  counterText,
+  gaugeText,
+  type Histogram,
+  histogram,
+  histogramText,
+  type LabelledCounts,
+  observe,
+} from '../telemetry/exposition.ts'
 import type { Exchange, Outcome } from './exchange.ts'
 
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
+/** What is looked up when the text is made. */
+export interface MeterReadings {
+  inFlight: number
+  lane: LaneCounters
+  openCircuits: number
+  spans: { readonly exported: number; readonly dropped: number }
+}
+
 export interface Meter {
-  finished(exchange: Exchange, outcome: Outcome, monotonic: number): void
-  /** The text exposition. `inFlight` and the lane's gauges are read at this moment. */
-  text(inFlight: number, lane: LaneCounters): string
+  finished(exchange: Exchange, outcome: Outcome, monotonic: number, cost?: CostAttribution): void
+  /** The text exposition. */
+  text(readings: MeterReadings): string
 }
 
 const laneGauges: readonly [keyof LaneCounters, string, string][] = [
@@ -23,82 +45,107 @@ const laneGauges: readonly [keyof LaneCounters, string, string][] = [
   ['outboxUnshipped', 'gatehouse_outbox_unshipped_events', 'Events that the control plane has not acknowledged'],
   ['openExchanges', 'gatehouse_open_exchanges', 'Exchanges opened and not yet closed'],
   ['denials', 'gatehouse_denials', 'Tokens denied ahead of the state'],
+  ['usageAsks', 'gatehouse_usage_asks', 'Messages about limits sent to the control plane since the start'],
   ['checkpointRegressions', 'gatehouse_checkpoint_regressions', 'Checkpoints of the state that went back'],
   ['tokensInMemory', 'gatehouse_tokens_in_memory', 'Token records held in memory'],
   ['replicatorRestarts', 'gatehouse_replicator_restarts', 'Starts of the replicator that were not the first'],
   ['replicatedBytes', 'gatehouse_replicated_bytes', 'Bytes of the state that came from the primary'],
 ]
 
-interface Histogram {
-  readonly bounds: readonly number[]
-  readonly counts: number[]
-  sum: number
-  count: number
-}
+/** A counter without labels is there from the start, so that its rate is known from the first time it counts. */
+const unlabelled = (): LabelledCounts => new Map([['', 0]])
 
 export function createMeter(): Meter {
-  const requests = new Map<string, number>()
-  const upstreamErrors = new Map<string, number>()
-  const duration = histogram(durationBounds)
-  const firstToken = histogram(firstTokenBounds)
+  const counts = {
+    requests: new Map<string, number>(),
+    refusals: new Map<string, number>(),
+    upstreamErrors: new Map<string, number>(),
+    policyVerdicts: new Map<string, number>(),
+    policyErrors: unlabelled(),
+    tokens: new Map<string, number>(),
+    cost: unlabelled(),
+    unpriced: unlabelled(),
+  }
+  const duration = new Map<string, Histogram>()
+  const firstToken = new Map<string, Histogram>()
   return {
-    finished(exchange, { verdict, status }, monotonic) {
+    finished(exchange, outcome, monotonic, cost) {
+      const { verdict, status, reason } = outcome
       const statusClass = status === null ? 'none' : `${Math.floor(status / 100)}xx`
-      increment(requests, `family="${exchange.family}",verdict="${verdict}",status="${statusClass}"`)
+      count(counts.requests, `family="${exchange.family}",verdict="${verdict}",status="${statusClass}"`)
+      if (verdict !== 'allow' && Object.hasOwn(failures, reason)) count(counts.refusals, `code="${reason}"`)
       for (const { reason } of exchange.attempts) {
-        if (reason !== 'ok' && reason !== 'client.left') increment(upstreamErrors, `reason="${reason}"`)
+        if (reason !== 'ok' && reason !== 'client.left') count(counts.upstreamErrors, `reason="${reason}"`)
       }
-      observe(duration, (monotonic - exchange.startedMonotonic) / 1000)
-      if (exchange.firstTokenMs !== null) observe(firstToken, exchange.firstTokenMs / 1000)
+      countPolicies(counts, exchange)
+      countUsage(counts, cost)
+      observe(histogramOf(duration, exchange.family, durationBounds), (monotonic - exchange.startedMonotonic) / 1000)
+      if (exchange.firstTokenMs === null) return
+      observe(histogramOf(firstToken, exchange.family, firstTokenBounds), exchange.firstTokenMs / 1000)
     },
-    text: (inFlight, lane) =>
+    text: ({ inFlight, lane, openCircuits, spans }) =>
       [
-        counterText('gatehouse_requests_total', 'Requests by family, verdict and status class', requests),
+        counterText('gatehouse_requests_total', 'Requests by family, verdict and status class', counts.requests),
         gaugeText('gatehouse_requests_in_flight', 'Requests that run at this moment', inFlight),
-        counterText('gatehouse_upstream_errors_total', 'Calls to providers that failed, by reason', upstreamErrors),
-        histogramText('gatehouse_request_duration_seconds', 'From the request to the end of its answer', duration),
-        histogramText('gatehouse_first_token_seconds', 'From the request to the first generated text', firstToken),
+        counterText('gatehouse_refusals_total', "Requests that were refused, by the error's code", counts.refusals),
+        counterText(
+          'gatehouse_upstream_errors_total',
+          'Calls to providers that failed, by reason',
+          counts.upstreamErrors,
+        ),
+        gaugeText('gatehouse_circuits_open', 'Paths that are passed over at this moment', openCircuits),
+        counterText(
+          'gatehouse_policy_verdicts_total',
+          'What policies said other than allow, by kind',
+          counts.policyVerdicts,
+        ),
+        counterText('gatehouse_policy_errors_total', 'Policies that could not decide', counts.policyErrors),
+        counterText('gatehouse_tokens_total', 'Tokens of requests and answers, by direction', counts.tokens),
+        counterText('gatehouse_cost_usd_total', 'What answers cost', inDollars(counts.cost)),
+        counterText('gatehouse_unpriced_total', 'Answers whose model has no price', counts.unpriced),
+        histogramText('gatehouse_request_duration_seconds', 'From the request to its end', 'family', duration),
+        histogramText('gatehouse_first_token_seconds', 'From the request to the first text', 'family', firstToken),
+        counterText('gatehouse_trace_spans_total', 'Spans by what became of them', spanCounts(spans)),
         ...laneGauges.map(([counter, name, help]) => gaugeText(name, help, lane[counter])),
       ].join(''),
   }
 }
 
-const histogram = (bounds: readonly number[]): Histogram => ({
-  bounds,
-  counts: bounds.map(() => 0),
-  sum: 0,
-  count: 0,
-})
-
-function observe(histogram: Histogram, value: number): void {
-  histogram.sum += value
-  histogram.count += 1
-  const { bounds, counts } = histogram
-  for (let index = 0; index < bounds.length; index++) {
-    if (value <= (bounds[index] ?? 0)) {
-      counts[index] = (counts[index] ?? 0) + 1
-      return
-    }
+function countPolicies(
+  counts: { policyVerdicts: LabelledCounts; policyErrors: LabelledCounts },
+  { policyResults }: Exchange,
+): void {
+  for (const { kind, verdict, reason_code } of policyResults) {
+    if (verdict !== 'allow') count(counts.policyVerdicts, `kind="${kind}",verdict="${verdict}"`)
+    if (reason_code === brokenReason) count(counts.policyErrors, '')
   }
 }
 
-const increment = (counters: Map<string, number>, labels: string): void => {
-  counters.set(labels, (counters.get(labels) ?? 0) + 1)
+function countUsage(
+  counts: { tokens: LabelledCounts; cost: LabelledCounts; unpriced: LabelledCounts },
+  cost: CostAttribution | undefined,
+): void {
+  if (cost === undefined) return
+  if (cost.input_tokens) count(counts.tokens, 'direction="input"', cost.input_tokens)
+  if (cost.output_tokens) count(counts.tokens, 'direction="output"', cost.output_tokens)
+  if (cost.cost === null) count(counts.unpriced, '')
+  else count(counts.cost, '', toNano(cost.cost))
 }
 
-const head = (name: string, help: string, type: string) => `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`
-
-const counterText = (name: string, help: string, counters: ReadonlyMap<string, number>): string =>
-  head(name, help, 'counter') + [...counters].map(([labels, value]) => `${name}{${labels}} ${value}\n`).join('')
-
-const gaugeText = (name: string, help: string, value: number): string =>
-  `${head(name, help, 'gauge')}${name} ${value}\n`
-
-function histogramText(name: string, help: string, { bounds, counts, sum, count }: Histogram): string {
-  let below = 0
-  const buckets = bounds.map((bound, index) => {
-    below += counts[index] ?? 0
-    return `${name}_bucket{le="${bound}"} ${below}\n`
-  })
-  return `${head(name, help, 'histogram')}${buckets.join('')}${name}_bucket{le="+Inf"} ${count}\n${name}_sum ${sum}\n${name}_count ${count}\n`
+function histogramOf(histograms: Map<string, Histogram>, family: string, bounds: readonly number[]): Histogram {
+  let found = histograms.get(family)
+  if (found === undefined) {
+    found = histogram(bounds)
+    histograms.set(family, found)
+  }
+  return found
 }
+
+const inDollars = (nano: LabelledCounts): LabelledCounts =>
+  new Map([...nano].map(([labels, cost]) => [labels, fromNano(cost)]))
+
+const spanCounts = ({ exported, dropped }: MeterReadings['spans']): LabelledCounts =>
+  new Map([
+    ['outcome="exported"', exported],
+    ['outcome="dropped"', dropped],
+  ])

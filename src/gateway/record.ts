@@ -9,6 +9,7 @@ import { capturePrompt } from './capture-prompt.ts'
 import { decisionEvents, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
+import { traceExchange } from './trace-exchange.ts'
 import { keepGrant, settleGrant } from './use-grant.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
@@ -22,10 +23,12 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
   const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
   events.push(...decisionEvents(exchange, gateway, frame))
-  events.push(settledEvent(exchange, gateway, outcome))
+  const settled = settledEvent(exchange, gateway, outcome)
+  events.push(settled)
   const { journal } = gateway.lane
   exchange.settled = exchange.opened ? journal.close(exchange.id, events) : journal.refuse(events)
-  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic())
+  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), settled.event_cost_attribution)
+  traceExchange(exchange, gateway, outcome, settled.event_cost_attribution)
   return exchange.settled
 }
 
@@ -84,7 +87,20 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   }
   if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
   if (exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
+  const metadata = trustedMetadata(exchange)
+  if (metadata !== null) event.metadata = metadata
   return event
+}
+
+/** The caller's own metadata, where its token is trusted with it (contract section 3); as much as providers take. */
+function trustedMetadata({ token, parsed }: Exchange): Record<string, string> | null {
+  const given = token?.metadataTrust === 'caller' ? parsed?.metadata : null
+  if (typeof given !== 'object' || given === null) return null
+  const texts = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  if (texts.length === 0) return null
+  return Object.fromEntries(
+    texts.slice(0, 16).map(([name, text]) => [name.slice(0, 64).toWellFormed(), text.slice(0, 512).toWellFormed()]),
+  )
 }
 
 function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): Event {
@@ -118,6 +134,7 @@ const baseEvent = (
   config_version: lane.view.version,
   event_attribution: attribution(exchange, lane.standing.gatewayId),
   exchange_id: exchange.id,
+  ...(exchange.trace === null ? {} : { trace_id: exchange.trace.traceId }),
 })
 
 function attribution({ token, sessionId }: Exchange, gatewayId: string): Attribution {

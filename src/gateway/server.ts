@@ -16,6 +16,7 @@ import { gatewayResources } from '../oauth/protected-resource.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { simulator } from '../providers/simulator.ts'
+import { noTracer, type Tracer } from '../telemetry/tracer.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import type { Rates } from '../usage/rate-lane.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
@@ -50,6 +51,8 @@ export interface GatewayOptions {
   clock: Clock
   newId: NewId
   log: Log
+  /** Where spans go; nowhere where it is left out. */
+  tracer?: Tracer
   documents: { openapi(): Promise<unknown> }
 }
 
@@ -85,7 +88,7 @@ const discovery: GovernedRoute = {
 const closeGraceMilliseconds = 2500
 
 export function createGateway(options: GatewayOptions): GatewayServer {
-  const { lane, settings, fetch, clock, newId, log, documents } = options
+  const { lane, settings, fetch, clock, newId, log, documents, tracer = noTracer } = options
   const meter = createMeter()
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
@@ -97,6 +100,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     newId,
     log,
     meter,
+    tracer,
     running,
     circuits: new Circuits(settings),
     draining: false,
@@ -109,7 +113,13 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     ),
   )
 
-  const metrics = () => meter.text(running.size, lane.counters)
+  const metrics = () =>
+    meter.text({
+      inFlight: running.size,
+      lane: lane.counters,
+      openCircuits: gateway.circuits.open(clock.monotonic()),
+      spans: tracer.counters,
+    })
   const itself: AboutItself = {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : lane.ready()),
     metrics,

@@ -25,6 +25,7 @@ const usage = (inputTokens: number, outputTokens: number): Usage => ({
 })
 const attempt = (reported: Usage | null): Attempt => ({
   eventId: newId(),
+  spanId: null,
   provider: 'upstream',
   model: 'up',
   startedAt: 0,

@@ -3,6 +3,7 @@ import type { Settings } from '../config.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
+import { noTracer, type Tracer } from '../telemetry/tracer.ts'
 import { createGateway, type GatewayServer } from './server.ts'
 import { createTestLane, type TestLane, testProvider, testSettings } from './test-lane.ts'
 
@@ -25,7 +26,11 @@ export interface TestGateway {
 
 type Upstream = (request: Request, body: string) => Response | Promise<Response>
 
-export async function startTestGateway(upstream: Upstream, settings: Partial<Settings> = {}): Promise<TestGateway> {
+export async function startTestGateway(
+  upstream: Upstream,
+  settings: Partial<Settings> = {},
+  tracer: Tracer = noTracer,
+): Promise<TestGateway> {
   const seen: TestGateway['seen'] = []
   let aborted = 0
   const provider = Bun.serve({
@@ -50,6 +55,7 @@ export async function startTestGateway(upstream: Upstream, settings: Partial<Set
     clock: systemClock,
     newId,
     log: silentLog,
+    tracer,
     documents: { openapi: async () => ({ openapi: '3.1.0' }) },
   })
   const server = Bun.serve({

@@ -133,6 +133,7 @@ export function createTestLane(): TestLane {
       openExchanges: 0,
       denials: 0,
       tokensInMemory: 0,
+      usageAsks: 0,
       checkpointRegressions: 0,
       replicatorRestarts: 0,
       replicatedBytes: 0,

@@ -6,6 +6,7 @@ import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { PriceBook } from '../providers/price-book.ts'
+import { noTracer } from '../telemetry/tracer.ts'
 import { Circuits } from './circuit.ts'
 import { beginExchange, type Exchange, type Gateway } from './exchange.ts'
 import type { BeginInspection, Inspected, StreamInspection } from './inspected-stream.ts'
@@ -89,6 +90,7 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
     newId,
     log: silentLog,
     meter,
+    tracer: noTracer,
     running,
     circuits: new Circuits(settings),
     draining: false,
@@ -99,6 +101,7 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
   exchange.facts = dialect.read({ model: 'm', stream })
   exchange.attempts.push({
     eventId: newId(),
+    spanId: null,
     provider: 'upstream',
     model: 'm',
     startedAt: exchange.startedAt,

@@ -3,7 +3,7 @@
  * tables; a test holds these definitions against them. Times are milliseconds since the epoch, money integer nano-units.
  * Longer than most, because it lists every table.
  */
-import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
 export const organizations = sqliteTable('organizations', {
   id: text('id').primaryKey(),
@@ -355,6 +355,13 @@ export const escalationAttempts = sqliteTable('escalation_attempts', {
   escalationId: text('escalation_id').notNull(),
 })
 
+export const eventRollupArrivals = sqliteTable('event_rollup_arrivals', {
+  id: integer('id').primaryKey({ autoIncrement: true }),
+  stage: integer('stage').notNull().default(0),
+  receivedAt: integer('received_at').notNull(),
+  outcomes: text('outcomes').notNull(),
+})
+
 export const eventRollups = sqliteTable(
   'event_rollups',
   {
@@ -373,6 +380,28 @@ export const eventRollups = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.kind, table.step, table.scope, table.at, table.key, table.verdict] })],
 )
+
+export const exportJobs = sqliteTable('export_jobs', {
+  id: text('id').primaryKey(),
+  state: text('state').notNull(),
+  format: text('format').notNull(),
+  since: integer('since').notNull(),
+  until: integer('until'),
+  sees: text('sees').notNull(),
+  lastPosition: integer('last_position').notNull(),
+  createdBy: text('created_by').notNull(),
+  teamId: text('team_id'),
+  createdAt: integer('created_at').notNull(),
+  owner: text('owner'),
+  ownerAddress: text('owner_address'),
+  beatAt: integer('beat_at'),
+  progress: real('progress').notNull().default(0),
+  events: integer('events').notNull().default(0),
+  bytes: integer('bytes').notNull().default(0),
+  error: text('error'),
+  finishedAt: integer('finished_at'),
+  expiresAt: integer('expires_at'),
+})
 
 export const oauthClients = sqliteTable('oauth_clients', {
   id: text('id').primaryKey(),

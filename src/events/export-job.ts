@@ -1,0 +1,106 @@
+/**
+ * Exports made in the background, as the ledger keeps them: queued → processing → completed or failed, and a completed
+ * one expires with its file. Each step is a change with its event, guarded by the state that it goes on from, so that of
+ * several control planes one takes it.
+ */
+import { z } from 'zod'
+import { type Clock, timestamp } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import { exportJobs } from '../store/ledger.ts'
+import type { Database, Statement } from '../store/open.ts'
+import { fromRow } from '../store/rows.ts'
+import { anonymous } from '../tokens/principal.ts'
+import { controlPlaneEvent } from './control-plane-event.ts'
+import type { Event, EventType } from './event.ts'
+import { exportFormats } from './export.ts'
+import type { Recorder } from './recorder.ts'
+
+export const exportStates = ['queued', 'processing', 'completed', 'failed', 'expired'] as const
+
+export interface ExportDependencies {
+  state: Database
+  ledger: Database
+  recorder: Recorder
+  clock: Clock
+  newId: NewId
+  log: Log
+}
+
+export type ExportJob = typeof exportJobs.$inferSelect
+
+export const exportJobSchema = z.object({
+  id: z.uuid(),
+  status: z.enum(exportStates),
+  format: z.enum(exportFormats),
+  since: z.iso.datetime(),
+  until: z.iso.datetime().nullable().describe('Exclusive; null: all there was when it was made'),
+  progress: z.number().min(0).max(1),
+  events: z.number().int().describe('Written so far'),
+  bytes: z.number().int().describe('Written so far'),
+  error: z.string().nullable().describe('Why it failed'),
+  created_at: z.iso.datetime(),
+  created_by: z.string(),
+  finished_at: z.iso.datetime().nullable(),
+  expires_at: z.iso.datetime().nullable().describe('When the file of a completed one is removed'),
+})
+
+const instant = (milliseconds: number | null): string | null => (milliseconds === null ? null : timestamp(milliseconds))
+
+/** A job as the API shows it. */
+export const shownJob = (job: ExportJob): z.infer<typeof exportJobSchema> => ({
+  id: job.id,
+  status: exportStates.find((state) => state === job.state) ?? 'failed',
+  format: exportFormats.find((format) => format === job.format) ?? 'json',
+  since: timestamp(job.since),
+  until: instant(job.until),
+  progress: job.progress,
+  events: job.events,
+  bytes: job.bytes,
+  error: job.error,
+  created_at: timestamp(job.createdAt),
+  created_by: job.createdBy,
+  finished_at: instant(job.finishedAt),
+  expires_at: instant(job.expiresAt),
+})
+
+/** Jobs that meet a condition, in the order they were made. */
+export async function readJobs(ledger: Database, condition: Statement, limit: number): Promise<ExportJob[]> {
+  const rows = await ledger.read(`select * from export_jobs where ${condition.sql} order by id limit ?`, [
+    ...condition.args,
+    limit,
+  ])
+  return rows.map((row) => fromRow(exportJobs, row))
+}
+
+/** A change of a job that holds only while the condition does; otherwise its transaction fails a check. */
+export const changeJob = (id: string, set: Statement, whileTrue: Statement): Statement[] => [
+  {
+    sql: `insert into guards (holds) select 0 where not exists (
+      select 1 from export_jobs where id = ? and ${whileTrue.sql})`,
+    args: [id, ...whileTrue.args],
+  },
+  { sql: `update export_jobs set ${set.sql} where id = ?`, args: [...set.args, id] },
+]
+
+/** The event of what the control plane did with a job by itself. */
+export async function jobEvent(
+  { state, clock, newId }: ExportDependencies,
+  job: ExportJob,
+  told: { type: EventType; reason?: string; details?: Record<string, unknown> },
+): Promise<Event> {
+  const [head] = await state.read<{ version: number }>('select version from state_head')
+  const event = controlPlaneEvent({
+    type: told.type,
+    verdict: told.reason === undefined ? 'allow' : 'error',
+    reason: told.reason ?? 'ok',
+    principal: { ...anonymous, name: 'exports', teamId: job.teamId },
+    requestId: '',
+    details: { job_id: job.id, format: job.format, created_by: job.createdBy, ...told.details },
+    configVersion: head?.version ?? 0,
+    clock,
+    newId,
+  })
+  // No call asked for it.
+  return { ...event, request_id: null }
+}

@@ -1,0 +1,191 @@
+/**
+ * Adds what came in to the sums (rollup.ts), each outcome once. As many kinds and steps at a time as make a short
+ * transaction, which also says how far these arrivals are: a process may die between any two, and of several control
+ * planes one does each.
+ *
+ * Callers can make models and reasons up: a bucket holds `keysAtMost` of them (and what one turn brings beyond), the rest
+ * are added to `other`.
+ */
+import type { Database, Statement } from '../store/open.ts'
+import { brokenConstraint } from './append.ts'
+import { addDuration, type LatencySketch } from './latency-sketch.ts'
+import {
+  type CountedOutcome,
+  everyTeam,
+  minutesKeptMilliseconds,
+  noTeam,
+  otherKey,
+  type RollupKind,
+  rollupShapes,
+  type Step,
+  stepMilliseconds,
+} from './rollup.ts'
+
+const keysAtMost = 500
+const arrivalsAtOnce = 20
+const sumsAtOnce = 100
+const turnsByDefault = 400
+
+/** Each kind and step. Arrivals keep how many of these they have been through, so the order must stay. */
+const stages = rollupShapes.flatMap(({ steps, ...shape }) => steps.map((step) => ({ ...shape, step })))
+type Stage = (typeof stages)[number]
+
+interface Arrival {
+  id: number
+  stage: number
+  received_at: number
+  outcomes: string
+}
+
+/** To be called before a chart is read, and every few seconds. What is left after so many turns waits for the next call. */
+export async function foldRollups(ledger: Database, turns = turnsByDefault): Promise<void> {
+  const parsed = new Map<number, CountedOutcome[]>()
+  for (let turn = 0; turn < turns; turn += 1) {
+    // What is furthest is finished first, so that little is under way at any time.
+    const arrivals = await ledger.read<Arrival>(
+      `select id, stage, received_at, outcomes from event_rollup_arrivals
+        where stage = (select max(stage) from event_rollup_arrivals) order by id limit ${arrivalsAtOnce}`,
+    )
+    if (arrivals.length === 0) return
+    const { sums, next } = nextSums(arrivals, parsed)
+    try {
+      await ledger.write([...claimArrivals(arrivals, next), ...addStatements(sums)])
+    } catch (error) {
+      // Another control plane is at it.
+      if (brokenConstraint(error) === 'check') return
+      throw error
+    }
+    // Whoever waits comes first.
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+/** The sums of the next stages, of as many as stay few together, and the stage that comes after them. */
+function nextSums(arrivals: readonly Arrival[], parsed: Map<number, CountedOutcome[]>): { sums: Sums[]; next: number } {
+  const sums: Sums[] = []
+  let next = arrivals[0]?.stage ?? 0
+  for (const stage of stages.slice(next)) {
+    const more = sumsOf(stage, arrivals, parsed)
+    if (sums.length > 0 && sums.length + more.length > sumsAtOnce) break
+    sums.push(...more)
+    next += 1
+  }
+  return { sums, next }
+}
+
+/** Moves arrivals on to a stage, or away after the last; breaks the transaction where somebody else has. */
+function claimArrivals(arrivals: readonly Arrival[], next: number): Statement[] {
+  const stage = arrivals[0]?.stage ?? 0
+  const ids = JSON.stringify(arrivals.map(({ id }) => id))
+  const those = 'stage = ? and id in (select value from json_each(?))'
+  return [
+    {
+      sql: `insert into guards (holds) select 0 where (
+        select count(*) from event_rollup_arrivals where ${those}) <> ?`,
+      args: [stage, ids, arrivals.length],
+    },
+    next === stages.length
+      ? { sql: `delete from event_rollup_arrivals where ${those}`, args: [stage, ids] }
+      : { sql: `update event_rollup_arrivals set stage = ? where ${those}`, args: [next, stage, ids] },
+  ]
+}
+
+interface Sums {
+  kind: RollupKind
+  step: Step
+  scope: string
+  at: number
+  key: string
+  verdict: string
+  requests: number
+  inputTokens: number
+  outputTokens: number
+  cost: number
+  latency: LatencySketch
+  firstToken: LatencySketch
+}
+
+function sumsOf(stage: Stage, arrivals: readonly Arrival[], parsed: Map<number, CountedOutcome[]>): Sums[] {
+  const sums = new Map<string, Sums>()
+  for (const { id, received_at: receivedAt, outcomes } of arrivals) {
+    const counted = parsed.get(id) ?? JSON.parse(outcomes)
+    parsed.set(id, counted)
+    for (const outcome of counted) addOutcome(sums, stage, outcome, receivedAt)
+  }
+  return [...sums.values()]
+}
+
+function addOutcome(sums: Map<string, Sums>, stage: Stage, outcome: CountedOutcome, receivedAt: number): void {
+  const { kind, step, everyTeam: together, sketched } = stage
+  if (step === 'minute' && outcome.at < receivedAt - minutesKeptMilliseconds) return
+  const { scope, verdict } = outcome
+  const at = outcome.at - (outcome.at % stepMilliseconds[step])
+  const key = outcome.keys[kind]
+  for (const each of together && scope !== noTeam ? [scope, everyTeam] : [scope]) {
+    const id = `${each}\0${at}\0${key}\0${verdict}`
+    let row = sums.get(id)
+    if (row === undefined) {
+      row = { kind, step, scope: each, at, key, verdict, ...nothing(), latency: {}, firstToken: {} }
+      sums.set(id, row)
+    }
+    row.requests += 1
+    row.inputTokens += outcome.inputTokens
+    row.outputTokens += outcome.outputTokens
+    row.cost += outcome.cost
+    if (sketched && outcome.latency !== null) addDuration(row.latency, outcome.latency)
+    if (sketched && outcome.firstToken !== null) addDuration(row.firstToken, outcome.firstToken)
+  }
+}
+
+const nothing = () => ({ requests: 0, inputTokens: 0, outputTokens: 0, cost: 0 })
+
+const addStatements = (sums: readonly Sums[]): Statement[] =>
+  sums.length === 0 ? [] : [{ sql: addSums, args: [JSON.stringify(sums.map(asRow))] }]
+
+const asRow = (row: Sums): (string | number | null)[] => [
+  row.kind,
+  row.step,
+  row.scope,
+  row.at,
+  row.key,
+  row.verdict,
+  row.requests,
+  row.inputTokens,
+  row.outputTokens,
+  row.cost,
+  sketchText(row.latency),
+  sketchText(row.firstToken),
+]
+
+function sketchText(sketch: LatencySketch): string | null {
+  const text = JSON.stringify(sketch)
+  return text === '{}' ? null : text
+}
+
+/** A sketch and another one added up, in SQL. */
+const addSketch = (column: string): string => `${column} = case
+  when excluded.${column} is null then ${column}
+  when ${column} is null then excluded.${column}
+  else (select json_group_object(key, count) from (
+    select key, sum(value) as count from (
+      select key, value from json_each(event_rollups.${column})
+      union all select key, value from json_each(excluded.${column})) group by key)) end`
+
+const addSums = `
+  insert into event_rollups (kind, step, scope, at, key, verdict, requests, input_tokens, output_tokens, cost,
+    latency, first_token)
+  select kind, step, scope, at,
+    case when kind in ('model', 'reason') and key <> ''
+      and not exists (select 1 from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
+        and r.scope = fresh.scope and r.at = fresh.at and r.key = fresh.key)
+      and (select count(distinct r.key) from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
+        and r.scope = fresh.scope and r.at = fresh.at) >= ${keysAtMost}
+      then '${otherKey}' else key end,
+    verdict, requests, input_tokens, output_tokens, cost, latency, first_token
+  from (select value ->> 0 as kind, value ->> 1 as step, value ->> 2 as scope, value ->> 3 as at, value ->> 4 as key,
+    value ->> 5 as verdict, value ->> 6 as requests, value ->> 7 as input_tokens, value ->> 8 as output_tokens,
+    value ->> 9 as cost, value ->> 10 as latency, value ->> 11 as first_token from json_each(?)) as fresh
+  where true
+  on conflict (kind, step, scope, at, key, verdict) do update set requests = requests + excluded.requests,
+    input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
+    cost = cost + excluded.cost, ${addSketch('latency')}, ${addSketch('first_token')}`

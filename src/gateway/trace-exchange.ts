@@ -1,0 +1,94 @@
+/** The spans of an exchange that is recorded as a trace: itself and each call to a provider. */
+import type { CostAttribution } from '../events/event.ts'
+import { attribute, attributes, operationOf, providerNameOf, type Span } from '../telemetry/span.ts'
+import { traceparentOf } from '../telemetry/trace-context.ts'
+import type { ExchangeTrace } from '../telemetry/tracer.ts'
+import type { Attempt, Exchange, Gateway, Outcome } from './exchange.ts'
+
+/** The header that tells the provider of its parent; null where the caller's own goes on as it came. */
+export function traceparentFor({ trace, attempts }: Exchange): string | null {
+  const spanId = attempts.at(-1)?.spanId ?? null
+  return trace === null || spanId === null ? null : traceparentOf(trace.traceId, spanId)
+}
+
+/** Hands the spans of a settled exchange over; does nothing where it is not recorded. */
+export function traceExchange(
+  exchange: Exchange,
+  { tracer, clock }: Pick<Gateway, 'tracer' | 'clock'>,
+  outcome: Outcome,
+  cost: CostAttribution | undefined,
+): void {
+  const { trace } = exchange
+  if (trace === null || trace.spanId === null) return
+  const own = exchangeSpan(exchange, trace, trace.spanId, outcome, cost)
+  own.endedAt = exchange.startedAt + (clock.monotonic() - exchange.startedMonotonic)
+  tracer.ended([own, ...exchange.attempts.flatMap((attempt, index) => attemptSpan(exchange, own, attempt, index))])
+}
+
+function exchangeSpan(
+  exchange: Exchange,
+  trace: ExchangeTrace,
+  spanId: string,
+  { verdict, reason, status }: Outcome,
+  cost: CostAttribution | undefined,
+): Span {
+  const { facts, model, token } = exchange
+  const operation = operationOf(exchange.family)
+  return {
+    name: facts?.model ? `${operation} ${facts.model}` : operation,
+    kind: 'server',
+    traceId: trace.traceId,
+    spanId,
+    parentSpanId: trace.parentSpanId,
+    startedAt: exchange.startedAt,
+    endedAt: exchange.startedAt,
+    attributes: attributes({
+      [attribute.operation]: operation,
+      [attribute.providerName]: model === null ? null : providerNameOf(model.provider.kind),
+      [attribute.requestModel]: facts?.model,
+      [attribute.conversation]: exchange.sessionId,
+      [attribute.inputTokens]: cost?.input_tokens,
+      [attribute.outputTokens]: cost?.output_tokens,
+      [attribute.estimated]: cost?.estimated,
+      [attribute.route]: exchange.route.slice(exchange.route.indexOf(' ') + 1),
+      [attribute.status]: status,
+      [attribute.exchangeId]: exchange.id,
+      [attribute.requestId]: exchange.requestId,
+      [attribute.verdict]: verdict,
+      [attribute.reason]: reason,
+      [attribute.tokenId]: token?.id,
+      [attribute.teamId]: token?.eventTeamId,
+      [attribute.stream]: facts?.stream,
+      [attribute.firstToken]: exchange.firstTokenMs,
+      [attribute.error]: verdict === 'error' ? reason : null,
+    }),
+    error: verdict === 'error' ? reason : null,
+  }
+}
+
+function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: number): Span[] {
+  if (attempt.spanId === null) return []
+  const failed = attempt.reason === 'ok' ? null : attempt.reason
+  const operation = operationOf(exchange.family)
+  const startedAt = exchange.startedAt + (attempt.startedMonotonic - exchange.startedMonotonic)
+  return [
+    {
+      name: `${operation} ${attempt.model}`,
+      kind: 'client',
+      traceId: parent.traceId,
+      spanId: attempt.spanId,
+      parentSpanId: parent.spanId,
+      startedAt,
+      endedAt: startedAt + (attempt.latencyMs ?? 0),
+      attributes: attributes({
+        [attribute.operation]: operation,
+        [attribute.provider]: attempt.provider,
+        [attribute.requestModel]: attempt.model,
+        [attribute.status]: attempt.status,
+        [attribute.attempt]: index,
+        [attribute.error]: failed,
+      }),
+      error: failed,
+    },
+  ]
+}

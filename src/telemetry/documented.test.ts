@@ -1,0 +1,29 @@
+/** The list of metrics says exactly what the listeners answer. */
+import { expect, test } from 'bun:test'
+import { createMeter } from '../gateway/meter.ts'
+import { createTestLane } from '../gateway/test-lane.ts'
+import { createControlPlaneMetrics } from './metrics.ts'
+import { noTracer } from './tracer.ts'
+
+const documented = async (section: string): Promise<Record<string, string>> => {
+  const text = await Bun.file(new URL('metrics.md', import.meta.url)).text()
+  const rows = (text.split(`## ${section}`)[1] ?? '').split('## ')[0]?.matchAll(/^\| `(\w+)` \| (\w+) \|/gm) ?? []
+  return Object.fromEntries([...rows].map(([, name = '', type = '']) => [name, type]))
+}
+
+const told = (text: string): Record<string, string> =>
+  Object.fromEntries(
+    [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)]
+      .map(([, name = '', type = '']) => [name, type] as const)
+      .filter(([name]) => !/^gatehouse_(process|nodejs)_/.test(name)),
+  )
+
+test('the list names each metric of the gateway with its type', async () => {
+  const readings = { inFlight: 0, lane: createTestLane().counters, openCircuits: 0, spans: noTracer.counters }
+  expect(told(createMeter().text(readings))).toEqual(await documented('The gateway'))
+})
+
+test('the list names each metric of the control plane with its type', async () => {
+  const metrics = createControlPlaneMetrics({ connectedLanes: async () => 0 })
+  expect(told(await metrics.text())).toEqual(await documented('The control plane'))
+})

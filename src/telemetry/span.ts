@@ -1,0 +1,71 @@
+/**
+ * Spans of an exchange: itself, and under it each call to a provider. Names follow the GenAI semantic conventions of
+ * OpenTelemetry, which are still in development, so what is used of them stands here. Never in a span: texts, secrets.
+ */
+
+/** One span, as an exporter takes it. Times are milliseconds since the epoch. */
+export interface Span {
+  name: string
+  kind: 'server' | 'client'
+  traceId: string
+  spanId: string
+  parentSpanId: string | null
+  startedAt: number
+  endedAt: number
+  attributes: Record<string, string | number | boolean>
+  /** What went wrong, in a stable word; null where nothing did. */
+  error: string | null
+}
+
+/** What a family of routes does, by the conventions' well-known values where there is one. */
+const operations: Readonly<Record<string, string>> = {
+  chat: 'chat',
+  responses: 'chat',
+  messages: 'chat',
+  completions: 'text_completion',
+  embeddings: 'embeddings',
+}
+
+export const operationOf = (family: string): string => operations[family] ?? family
+
+/** The conventions' names of providers, by our kinds of them. */
+const providerNames: Readonly<Record<string, string>> = {
+  openai: 'openai',
+  anthropic: 'anthropic',
+  'azure-openai': 'azure.ai.openai',
+}
+
+export const providerNameOf = (kind: string): string => providerNames[kind] ?? kind
+
+/** Attributes by the conventions, or by `http` and `error` of the general ones; what has no name there begins with ours. */
+export const attribute = {
+  operation: 'gen_ai.operation.name',
+  providerName: 'gen_ai.provider.name',
+  requestModel: 'gen_ai.request.model',
+  conversation: 'gen_ai.conversation.id',
+  inputTokens: 'gen_ai.usage.input_tokens',
+  outputTokens: 'gen_ai.usage.output_tokens',
+  route: 'http.route',
+  status: 'http.response.status_code',
+  error: 'error.type',
+  attempt: 'http.request.resend_count',
+  exchangeId: 'gatehouse.exchange_id',
+  requestId: 'gatehouse.request_id',
+  verdict: 'gatehouse.verdict',
+  reason: 'gatehouse.reason_code',
+  provider: 'gatehouse.provider',
+  tokenId: 'gatehouse.token_id',
+  teamId: 'gatehouse.team_id',
+  stream: 'gatehouse.stream',
+  firstToken: 'gatehouse.first_token_ms',
+  estimated: 'gatehouse.usage_estimated',
+} as const
+
+/** The span without what is null. */
+export const attributes = (
+  given: Readonly<Record<string, string | number | boolean | null | undefined>>,
+): Span['attributes'] => {
+  const kept: Span['attributes'] = {}
+  for (const [name, value] of Object.entries(given)) if (value !== null && value !== undefined) kept[name] = value
+  return kept
+}

@@ -1,0 +1,29 @@
+import { expect, test } from 'bun:test'
+import { parseTraceparent, traceparentOf } from './trace-context.ts'
+
+const traceId = '0af7651916cd43dd8448eb211c80319c'
+const spanId = 'b7ad6b7169203331'
+
+test('reads the trace, the span and whether it is recorded', () => {
+  expect(parseTraceparent(`00-${traceId}-${spanId}-01`)).toEqual({ traceId, spanId, sampled: true })
+  expect(parseTraceparent(`00-${traceId}-${spanId}-00`)).toEqual({ traceId, spanId, sampled: false })
+  expect(parseTraceparent(traceparentOf(traceId, spanId))).toEqual({ traceId, spanId, sampled: true })
+})
+
+test('reads the fields that it knows of a later version', () => {
+  expect(parseTraceparent(`01-${traceId}-${spanId}-03-more`)).toEqual({ traceId, spanId, sampled: true })
+})
+
+test.each([
+  null,
+  '',
+  'nonsense',
+  `00-${traceId}-${spanId}`,
+  `00-${traceId}-${spanId}-01-more`,
+  `ff-${traceId}-${spanId}-01`,
+  `00-${'0'.repeat(32)}-${spanId}-01`,
+  `00-${traceId}-${'0'.repeat(16)}-01`,
+  `00-${traceId.toUpperCase()}-${spanId}-01`,
+])('ignores %p', (header) => {
+  expect(parseTraceparent(header)).toBeNull()
+})

@@ -1,0 +1,82 @@
+import { expect, test } from 'bun:test'
+import { silentLog } from '../lib/log.ts'
+import { parseHeaders, tracesUrl } from './otlp.ts'
+import type { Span } from './span.ts'
+import { createTracer, noTracer, type SpanExporter } from './tracer.ts'
+
+const traceId = '0af7651916cd43dd8448eb211c80319c'
+const caller = (flags: string) => `00-${traceId}-b7ad6b7169203331-${flags}`
+
+const span: Span = {
+  name: 'chat gpt-4o',
+  kind: 'server',
+  traceId,
+  spanId: 'b7ad6b7169203331',
+  parentSpanId: null,
+  startedAt: 0,
+  endedAt: 1,
+  attributes: {},
+  error: null,
+}
+const spans = (count: number): Span[] => Array.from({ length: count }, () => span)
+
+const tracer = (load: () => Promise<SpanExporter>, change: { samplePercent?: number; random?: () => number } = {}) =>
+  createTracer({ load, samplePercent: 100, random: () => 0.5, log: silentLog, flushMilliseconds: 5, ...change })
+const never = () => Promise.reject(new Error('not to be loaded'))
+
+test('without a collector a trace is told and never begun', () => {
+  expect(noTracer.begin(null)).toBeNull()
+  expect(noTracer.begin(caller('01'))).toMatchObject({ traceId, spanId: null })
+})
+
+test('what brings a traceparent goes by its flag, the rest by the share', async () => {
+  const half = tracer(never, { samplePercent: 50, random: () => 0.7 })
+  expect(half.begin(null)).toBeNull()
+  expect(half.begin(caller('01'))).toMatchObject({
+    traceId,
+    parentSpanId: 'b7ad6b7169203331',
+    spanId: expect.any(String),
+  })
+  expect(half.begin(caller('00'))).toMatchObject({ traceId, spanId: null })
+  const all = tracer(never, { samplePercent: 100 })
+  expect(all.begin(null)?.traceId).toMatch(/^[0-9a-f]{32}$/)
+  expect(tracer(never, { samplePercent: 0, random: () => 0 }).begin(null)).toBeNull()
+})
+
+test('loads what sends only when there is something to send, and sends it in batches', async () => {
+  let loaded = 0
+  const batches: number[] = []
+  const sending = tracer(async () => {
+    loaded += 1
+    return async (batch) => {
+      batches.push(batch.length)
+    }
+  })
+  expect(loaded).toBe(0)
+  sending.ended(spans(600))
+  await sending.close(1000)
+  expect(loaded).toBe(1)
+  expect(batches).toEqual([512, 88])
+  expect(sending.counters).toEqual({ exported: 600, dropped: 0 })
+})
+
+test('a collector that is away costs spans, which are counted, and nothing else', async () => {
+  const failing = tracer(async () => () => Promise.reject(new Error('refused')))
+  failing.ended(spans(10))
+  await failing.close(1000)
+  expect(failing.counters).toEqual({ exported: 0, dropped: 10 })
+})
+
+test('what does not fit into the queue while the collector is slow is dropped', async () => {
+  const slow = tracer(async () => () => new Promise(() => undefined))
+  for (let round = 0; round < 10; round += 1) slow.ended(spans(1000))
+  // The first batch is under way, and the queue is full.
+  expect(slow.counters.dropped).toBe(10_000 - 512 - 4096)
+  await slow.close(5)
+})
+
+test('reads headers and the address of a collector', () => {
+  expect(parseHeaders('api-key=a%20b, x=1=2')).toEqual({ 'api-key': 'a b', x: '1=2' })
+  expect(tracesUrl('http://collector:4318')).toBe('http://collector:4318/v1/traces')
+  expect(tracesUrl('https://host/otlp/v1/traces')).toBe('https://host/otlp/v1/traces')
+})

@@ -1,0 +1,120 @@
+/**
+ * Whether an exchange is traced, and where its spans go. Off, it reads one header and nothing else; the exporter is
+ * loaded when the first span is to be sent, never at start.
+ *
+ * Spans wait in a queue of `queueAtMost` and leave in batches, one at a time. A collector that is slow or away costs
+ * spans, which are counted, and nothing else: no request waits for it.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Log } from '../lib/log.ts'
+import type { Span } from './span.ts'
+import { parseTraceparent, type TraceContext } from './trace-context.ts'
+
+/** The trace of one exchange. */
+export interface ExchangeTrace {
+  readonly traceId: string
+  readonly parentSpanId: string | null
+  /** The exchange's own span; null where the trace is only told, because it is not recorded here. */
+  readonly spanId: string | null
+}
+
+export interface Tracer {
+  /** The trace of a request by its `traceparent`; null where it has none and begins none. */
+  begin(traceparent: string | null): ExchangeTrace | null
+  /** A new span's id. */
+  newSpanId(): string
+  /** Takes finished spans, or drops them. */
+  ended(spans: readonly Span[]): void
+  readonly counters: { readonly exported: number; readonly dropped: number }
+  /** Sends what waits, for at most so long. */
+  close(milliseconds: number): Promise<void>
+}
+
+/** Sends spans; rejects where they did not arrive. */
+export type SpanExporter = (spans: readonly Span[]) => Promise<void>
+
+export interface TracerOptions {
+  /** Loads what sends spans; called once, when there is something to send. */
+  load(): Promise<SpanExporter>
+  /** Of requests that bring no traceparent; those that do go by theirs. */
+  samplePercent: number
+  /** From 0 up to 1. */
+  random(): number
+  log: Log
+  flushMilliseconds?: number
+}
+
+const queueAtMost = 4096
+const batchAtMost = 512
+const defaultFlushMilliseconds = 2000
+
+const told = (parent: TraceContext | null): ExchangeTrace | null =>
+  parent === null ? null : { traceId: parent.traceId, parentSpanId: parent.spanId, spanId: null }
+
+/** Records no spans: a caller's trace is told and passed on as it came. */
+export const noTracer: Tracer = {
+  begin: (traceparent) => (traceparent === null ? null : told(parseTraceparent(traceparent))),
+  newSpanId: () => '',
+  ended: () => undefined,
+  counters: { exported: 0, dropped: 0 },
+  close: async () => undefined,
+}
+
+export function createTracer({ load, samplePercent, random, log, flushMilliseconds }: TracerOptions): Tracer {
+  const counters = { exported: 0, dropped: 0 }
+  const waiting: Span[] = []
+  let exporter: Promise<SpanExporter> | null = null
+  let sending: Promise<void> | null = null
+  let failing = false
+
+  async function sendBatch(): Promise<void> {
+    const batch = waiting.splice(0, batchAtMost)
+    try {
+      exporter ??= load()
+      await (await exporter)(batch)
+      counters.exported += batch.length
+      failing = false
+    } catch (error) {
+      counters.dropped += batch.length
+      // Once for each time that it stops working, not for each batch.
+      if (!failing) log.warn({ error: String(error) }, 'Traces do not reach their collector and are dropped')
+      failing = true
+    }
+  }
+  const send = (): Promise<void> => {
+    sending ??= sendBatch().finally(() => {
+      sending = null
+    })
+    return sending
+  }
+  const timer = setInterval(() => {
+    if (waiting.length > 0) void send()
+  }, flushMilliseconds ?? defaultFlushMilliseconds)
+  timer.unref()
+
+  return {
+    counters,
+    begin(traceparent) {
+      const parent = parseTraceparent(traceparent)
+      if (parent !== null && !parent.sampled) return told(parent)
+      if (parent === null && random() * 100 >= samplePercent) return null
+      return { traceId: parent?.traceId ?? newId(16), parentSpanId: parent?.spanId ?? null, spanId: newId(8) }
+    },
+    newSpanId: () => newId(8),
+    ended(spans) {
+      const room = Math.max(0, queueAtMost - waiting.length)
+      waiting.push(...spans.slice(0, room))
+      counters.dropped += Math.max(0, spans.length - room)
+      if (waiting.length >= batchAtMost) void send()
+    },
+    async close(milliseconds) {
+      clearInterval(timer)
+      const all = async () => {
+        while (waiting.length > 0 || sending !== null) await send()
+      }
+      await Promise.race([all(), Bun.sleep(milliseconds)])
+    },
+  }
+}
+
+const newId = (bytes: number): string => randomBytes(bytes).toString('hex')
