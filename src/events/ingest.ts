@@ -39,9 +39,22 @@ export interface Batch {
 }
 
 const attempts = 5
+/** More than a million events back. */
+const mostEarlier = 21
 
 /** Where the chain stands: its last number and digest, or 0 and the digest that it starts with. */
 export const chainHead = (ledger: Database, chain: string): Promise<ChainHead> => readChainHead(ledger, chain)
+
+/** As `chainHead`, with places before it that are 1, 2, 4, … events back, as far as they are kept. */
+export async function announcedHead(ledger: Database, chain: string): Promise<ChainHead & { earlier: ChainHead[] }> {
+  const head = await readChainHead(ledger, chain)
+  const back = Array.from({ length: mostEarlier }, (_, power) => head.seq - 2 ** power).filter((seq) => seq > 0)
+  const earlier = await ledger.read<ChainHead>(
+    'select seq, digest from events where chain = ? and seq in (select value from json_each(?)) order by seq',
+    [chain, JSON.stringify(back)],
+  )
+  return { ...head, earlier }
+}
 
 /**
  * Appends a batch and gives the chain's head. Throws `chain_gap` where events before these are missing, `chain_fork`

@@ -7,7 +7,7 @@
  *
  * Longer than most: it is the one place where the parts of a lane meet, and what it does itself is little.
  */
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '../config.ts'
 import { asFailure, Failure } from '../failure.ts'
@@ -23,14 +23,17 @@ import { Freshness } from './freshness.ts'
 import type { LaneCounters, LaneRuntime, Standing } from './lane.ts'
 import { type KeptBootstrap, LaneFiles } from './lane-files.ts'
 import { LaneSession } from './lane-session.ts'
-import { Outbox, type Recovered } from './outbox.ts'
+import { Outbox, type OutboxOptions, type Recovered } from './outbox.ts'
+import { forkedAfter } from './outbox-agreement.ts'
+import { carryOver } from './outbox-carried.ts'
 import { systemWrite } from './outbox-segment.ts'
 import { FileStateView } from './state-view.ts'
-import { type BootstrapReply, staleAfterMs } from './wire.ts'
+import { type BootstrapReply, type ChainHead, staleAfterMs } from './wire.ts'
 import { Witness } from './witness.ts'
 
 const lane = 0
 const keepFreshEveryMs = 5000
+const keepAgreedEveryMs = 1000
 const shipAtEndMs = 5000
 const rateTickMs = 1000
 const usageTickMs = 1000
@@ -90,6 +93,9 @@ class RunningLane implements LaneRuntime {
   readonly #rateTimer: Timer
   readonly #options: LaneOptions
   readonly #files: LaneFiles
+  readonly #directory: string
+  #agreed: ChainHead | null
+  #agreedKeptAt = Number.NEGATIVE_INFINITY
   readonly #freshness: Freshness
   readonly #session: LaneSession
   readonly #witness: Witness
@@ -112,21 +118,16 @@ class RunningLane implements LaneRuntime {
   constructor(options: LaneOptions, directory: string, client: ReturnType<typeof controlClient>, release: () => void) {
     this.#options = options
     this.#release = release
-    const { clock, settings, log } = options
+    const { clock, log } = options
     this.#timeOffset = clock.now() - clock.monotonic()
     this.#files = new LaneFiles(directory, options.apiToken, options.newId)
+    this.#directory = directory
+    this.#agreed = this.#files.agreed()
     this.journal = new Outbox({
-      directory: join(directory, 'outbox', this.#files.instanceId, String(lane)),
-      segmentBytes: settings.outbox_segment_bytes,
-      limitBytes: settings.outbox_limit_bytes,
-      keepMs: settings.outbox_keep_hours * 3_600_000,
-      bootId: bootId(),
+      ...this.#outboxOptions(this.#outboxDirectory(this.#files.instanceId)),
       onRecovered: (recovered) => {
         if (hasCrashed(recovered)) this.#files.crashed(recovered.events)
       },
-      write: systemWrite,
-      clock,
-      log,
     })
     this.#reportRecovery()
     this.#trustedEvents = this.#files.crashedAfter ?? this.journal.recovered.events
@@ -178,10 +179,20 @@ class RunningLane implements LaneRuntime {
         this.#trustedEvents = null
         this.allowances.connected()
       },
-      trustedEvents: () => this.#trustedEvents ?? this.journal.lastEvent,
+      forkedAfter: (announced) =>
+        forkedAfter(
+          {
+            agreed: this.#agreed,
+            last: this.journal.lastEvent,
+            trusted: this.#trustedEvents ?? this.journal.lastEvent,
+            reader: () => this.journal.reader(),
+          },
+          announced,
+        ),
+      onAgreed: (head) => this.#agree(head),
       onRecalled: (accounts) => this.allowances.recall(accounts),
       onFenced: () => options.onFenced(),
-      onRetired: (failure) => this.#retire(failure),
+      onRetired: (failure, after) => this.#retire(failure, after),
     })
     this.rates = new LaneRates({ clock, process: options.newId(), post: (cells) => this.#session.slots(cells) })
     this.#rateTimer = setInterval(() => this.rates.tick(), rateTickMs)
@@ -190,6 +201,7 @@ class RunningLane implements LaneRuntime {
 
   /** Loads the state by what a former run kept, where it did, and connects. */
   async startFromKept(): Promise<void> {
+    await this.#carryOver()
     const kept = this.#files.kept()
     if (kept !== null) {
       this.#take(kept)
@@ -225,6 +237,24 @@ class RunningLane implements LaneRuntime {
     this.#keepFresh(0)
     this.view.close()
     this.#release()
+  }
+
+  #outboxDirectory(instanceId: string): string {
+    return join(this.#directory, 'outbox', instanceId, String(lane))
+  }
+
+  #outboxOptions(directory: string): OutboxOptions {
+    const { settings, clock, log } = this.#options
+    return {
+      directory,
+      segmentBytes: settings.outbox_segment_bytes,
+      limitBytes: settings.outbox_limit_bytes,
+      keepMs: settings.outbox_keep_hours * 3_600_000,
+      bootId: bootId(),
+      write: systemWrite,
+      clock,
+      log,
+    }
   }
 
   #obstacle(): Failure | null {
@@ -323,7 +353,11 @@ class RunningLane implements LaneRuntime {
 
   async #bootstrapped(reply: BootstrapReply): Promise<boolean> {
     if (!this.#files.belongsTo(reply.gateway.id)) {
-      this.#retire(new Failure('conflict', { message: 'The runtime token belongs to another gateway than before' }))
+      // What the other gateway did cannot be posted as this one's: its outbox stays where it is.
+      this.#retire(
+        new Failure('conflict', { message: 'The runtime token belongs to another gateway than before' }),
+        null,
+      )
       return false
     }
     this.#files.keep(reply)
@@ -368,9 +402,44 @@ class RunningLane implements LaneRuntime {
     }
   }
 
-  #retire(failure: Failure): void {
+  #agree(head: ChainHead): void {
+    this.#agreed = head
+    const now = this.#options.clock.monotonic()
+    if (now - this.#agreedKeptAt < keepAgreedEveryMs) return
+    this.#agreedKeptAt = now
+    try {
+      this.#files.keepAgreed(head)
+    } catch (error) {
+      // An older place serves as well, if it is not too old for what the outbox keeps.
+      this.#options.log.warn({ error: String(error) }, 'How far the ledger has this chain could not be kept')
+    }
+  }
+
+  /** Takes over what instances that ended in this directory had not shipped for certain. */
+  async #carryOver(): Promise<void> {
+    for (const ended of this.#files.ended()) {
+      const directory = this.#outboxDirectory(ended.instance_id)
+      try {
+        const former = new Outbox(this.#outboxOptions(directory))
+        const times = { now: this.now(), newId: this.#options.newId }
+        const carried = await carryOver({ former, next: this.journal }, ended, times)
+        this.#files.carriedOver(ended.instance_id)
+        await former.end()
+        rmSync(directory, { recursive: true, force: true })
+        this.#options.log.warn({ ...ended, carried }, 'The events of an instance that ended were carried over')
+      } catch (error) {
+        // Nothing is lost: it stays where it is, and the next start tries again.
+        this.#options.log.error(
+          { ...ended, error: String(error) },
+          'Events of a former instance could not be carried over',
+        )
+      }
+    }
+  }
+
+  #retire(failure: Failure, after: number | null): void {
     this.#options.log.error({ reason: failure.message }, 'This instance cannot go on: the next start makes another')
-    this.#files.retire()
+    this.#files.retire(failure.code, after)
     this.#options.onFenced()
   }
 

@@ -23,7 +23,14 @@ import type { StatePosition } from './outbox-record.ts'
 import { RuntimeSession, type RuntimeSessionOptions } from './runtime-session.ts'
 import { Shipper } from './shipper.ts'
 import type { FileStateView } from './state-view.ts'
-import { type Head, type StreamMessage, streamMessageSchema, streamSilenceMs } from './wire.ts'
+import {
+  type AnnouncedHead,
+  type ChainHead,
+  type Head,
+  type StreamMessage,
+  streamMessageSchema,
+  streamSilenceMs,
+} from './wire.ts'
 
 const leastLagMs = 5
 const mostLagMs = 500
@@ -46,14 +53,16 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onSlotsRecalled(account: string, want: number, at: number): void
   /** The control plane can be asked for shares of limits: it waits for a hello. */
   onConnected(): void
-  /** As many events of its chain as the lane can vouch for: with more, the ledger knows what the lane has lost. */
-  trustedEvents(): number
+  /** Whether the ledger's chain is this lane's: null, or the number up to which both are the same. */
+  forkedAfter(announced: AnnouncedHead): number | null
+  /** The control plane has the chain up to here as it is here. */
+  onAgreed(head: ChainHead): void
   /** It wants shares of these accounts back. */
   onRecalled(accounts: readonly string[]): void
   /** Another process holds the lane: this one must end. */
   onFenced(): void
-  /** This instance's chain cannot go on: another instance must begin. */
-  onRetired(failure: Failure): void
+  /** This instance's chain cannot go on: another instance must begin, with what this one has behind event `after`. */
+  onRetired(failure: Failure, after: number): void
 }
 
 export class LaneSession {
@@ -85,7 +94,8 @@ export class LaneSession {
       clock: options.clock,
       lingerMs: options.lingerMs,
       post: (lines) => this.#post(lines),
-      onBroken: (failure) => this.#broken(failure),
+      onBroken: (failure, after) => this.#broken(failure, after),
+      onAgreed: options.onAgreed,
       onFailure: (failure) => {
         this.#unauthorized(failure)
         options.log.warn({ code: failure.code, reason: failure.message }, 'Events could not be shipped yet')
@@ -175,10 +185,12 @@ export class LaneSession {
   }
 
   #hello({ stream_id: streamId, head, events, now }: Extract<StreamMessage, { kind: 'hello' }>): void {
-    if (events.seq > this.#options.trustedEvents()) {
-      this.#retired(new Failure('chain_fork', { message: 'The ledger has more events of this chain than this lane' }))
+    const forkedAfter = this.#options.forkedAfter(events)
+    if (forkedAfter !== null) {
+      this.#retired(new Failure('chain_fork', { message: 'The ledger has other events of this chain' }), forkedAfter)
       return
     }
+    this.#options.onAgreed({ seq: events.seq, digest: events.digest })
     this.#streamId = streamId
     this.connected = true
     this.#options.onTime(Date.parse(now))
@@ -328,7 +340,7 @@ export class LaneSession {
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)
-      if (failure.code === 'lane_rolled_back') this.#retired(failure)
+      if (failure.code === 'lane_rolled_back') this.#retired(failure, this.#options.outbox.acknowledgedEvent)
       throw failure
     }
   }
@@ -352,9 +364,9 @@ export class LaneSession {
     }
   }
 
-  #broken(failure: Failure): void {
+  #broken(failure: Failure, after: number): void {
     if (failure.code === 'lane_fenced') this.#fenced()
-    else if (failure.code === 'chain_fork' || failure.code === 'chain_lost') this.#retired(failure)
+    else if (failure.code === 'chain_fork' || failure.code === 'chain_lost') this.#retired(failure, after)
     else this.#reconnect(failure)
   }
 
@@ -376,10 +388,10 @@ export class LaneSession {
     this.#options.onFenced()
   }
 
-  #retired(failure: Failure): void {
+  #retired(failure: Failure, after: number): void {
     if (this.#stopped) return
     this.#end()
-    this.#options.onRetired(failure)
+    this.#options.onRetired(failure, after)
   }
 
   #end(): void {

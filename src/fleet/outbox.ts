@@ -128,6 +128,11 @@ export class Outbox implements Journal, UsageJournal {
     return this.#space.bytes
   }
 
+  /** The number of the oldest event that is kept. */
+  get oldestEvent(): number {
+    return (this.#space.segments[0]?.before ?? 0) + 1
+  }
+
   /** Number of the last event that the control plane is known to have. */
   get acknowledgedEvent(): number {
     return this.#space.acknowledged

@@ -11,7 +11,7 @@ import type { Principal } from '../tokens/principal.ts'
 import type { FleetOptions } from './control.ts'
 import type { Lane, LaneRegistry, LaneStream } from './lane-registry.ts'
 import type { StateHead } from './state-head.ts'
-import { laneName, type StreamMessage, streamCommentMs, streamMessageSchema } from './wire.ts'
+import { type AnnouncedHead, laneName, type StreamMessage, streamCommentMs, streamMessageSchema } from './wire.ts'
 
 /** Messages that may wait for a lane that does not read, before its stream is ended. */
 const mostWaiting = 10_000
@@ -20,7 +20,7 @@ export interface StreamDependencies {
   options: FleetOptions
   registry: LaneRegistry
   stateHead: StateHead
-  chainHead(chain: string): Promise<{ seq: number; digest: string }>
+  chainHead(chain: string): Promise<AnnouncedHead>
   versionOf(instanceId: string): string | null
 }
 
