@@ -13,6 +13,7 @@ import type { Database, Statement } from '../store/open.ts'
 import { appendStatements, brokenConstraint, type Chained, type ChainHead, readChainHead } from './append.ts'
 import { chainNext } from './chain.ts'
 import { type Event, eventSchema, isGatewayEventType } from './event.ts'
+import { turn } from './proof-arrivals.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
 
 /** One event as a lane ships it: its number, the chain's digest after it, its exact text. */
@@ -56,12 +57,25 @@ export async function announcedHead(ledger: Database, chain: string): Promise<Ch
   return { ...head, earlier }
 }
 
+/** Events of one transaction: a few milliseconds of the database and of this thread (protocols section 7). */
+const sliceEvents = 128
+
 /**
  * Appends a batch and gives the chain's head. Throws `chain_gap` where events before these are missing, `chain_fork`
- * where a number is recorded with another content or a digest does not follow.
+ * where a number is recorded with another content or a digest does not follow; slices before it are in the ledger then.
  */
 export async function ingestEvents(ledger: Database, batch: Batch): Promise<ChainHead> {
   requireConsecutive(batch.lines)
+  let head = await ingestSlice(ledger, { ...batch, lines: batch.lines.slice(0, sliceEvents) })
+  for (let at = sliceEvents; at < batch.lines.length; at += sliceEvents) {
+    // Grants and acknowledgements that wait come in between.
+    await turn()
+    head = await ingestSlice(ledger, { ...batch, lines: batch.lines.slice(at, at + sliceEvents) })
+  }
+  return head
+}
+
+async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
   let chained = batch.lines.map((line) => readLine(line, batch))
   for (let attempt = 1; ; attempt += 1) {
     const head = await readChainHead(ledger, batch.chain)
@@ -72,8 +86,12 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
     if (last === undefined) return head
     try {
       const events = fresh.map(({ event }) => event)
-      const append = appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt })
-      await ledger.write([...append, ...arrivalStatements(events, batch.receivedAt), ...batch.settle(events)])
+      // What else is kept of new events, as sums for charts, goes here: it is written with them or not at all.
+      await ledger.write([
+        ...appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt }),
+        ...arrivalStatements(events, batch.receivedAt),
+        ...batch.settle(events),
+      ])
       batch.onSettled(events)
       reportQuarantined(batch, fresh)
       return { seq: last.n, digest: last.digest }

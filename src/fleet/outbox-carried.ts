@@ -23,7 +23,7 @@ const readAtOnce = 64
 
 /** Writes into `next` what `former` has behind `ended.after`, then one event that says so. Gives how many there were. */
 export async function carryOver(
-  { former, next }: { former: Outbox; next: Pick<Outbox, 'refuse'> },
+  { former, next }: { former: Outbox; next: Pick<Outbox, 'add'> },
   ended: EndedInstance,
   { now, newId }: { now: number; newId(): string },
 ): Promise<number> {
@@ -36,12 +36,12 @@ export async function carryOver(
       if (events.length === 0) break
       after = events.at(-1)?.n ?? after
       carried += events.length
-      await next.refuse(events.map(({ record }) => moved(record, ended.instance_id)))
+      await next.add(events.map(({ record }) => moved(record, ended.instance_id)))
     }
   } finally {
     reader.close()
   }
-  await next.refuse([replacement(ended, carried, { now, newId })])
+  await next.add([replacement(ended, carried, { now, newId })])
   return carried
 }
 

@@ -51,7 +51,7 @@ function event(details: Record<string, unknown> = {}, exchangeId?: string): Even
     verdict: 'allow',
     reason_code: 'ok',
     config_version: 1,
-    event_attribution: nobody,
+    event_attribution: { ...nobody, token_id: 'token' },
     ...(exchangeId === undefined ? {} : { exchange_id: exchangeId }),
     details,
   }

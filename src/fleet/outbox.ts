@@ -34,6 +34,7 @@ import {
   usualClosingEvents,
 } from './outbox-record.ts'
 import { type RecoveredOutbox, recoverOutbox } from './outbox-recovery.ts'
+import { UnknownCallers } from './outbox-refusals.ts'
 import type { Segment } from './outbox-segment.ts'
 import { writeWhole, writeZeros } from './outbox-segment.ts'
 import { asOutboxFull, OutboxSpace, type SpaceOptions } from './outbox-space.ts'
@@ -80,6 +81,7 @@ export class Outbox implements Journal, UsageJournal {
   #syncTimer: Timer | null = null
   #closed = false
   readonly #listeners: (() => void)[] = []
+  readonly #unknownCallers: UnknownCallers
   readonly #failedCloses = new FailedCloses((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
   /** What recovery found, for the log. */
   readonly recovered: Recovered
@@ -87,6 +89,7 @@ export class Outbox implements Journal, UsageJournal {
   /** Opens the outbox in a directory, making it where there is none, and recovers what is in it. */
   constructor(options: OutboxOptions) {
     this.#options = options
+    this.#unknownCallers = new UnknownCallers(() => options.clock.monotonic())
     mkdirSync(options.directory, { recursive: true, mode: 0o700 })
     const { segments, seq, n, open, denials, acknowledged, bootId, closed, dropped } = recoverOutbox(
       options.directory,
@@ -188,6 +191,11 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   refuse(events: readonly Event[]): Promise<void> {
+    return this.add(this.#unknownCallers.admit(events, () => this.#space.halfFull))
+  }
+
+  /** Writes events that belong to no exchange, each of them; otherwise as `refuse`. */
+  add(events: readonly Event[]): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
       this.#space.ensure(events.length * recordBytes, this.#written)
