@@ -116,6 +116,10 @@ const valuesOf = (
   ...columnValues.map((value) => value(event, receivedAt) ?? null),
 ]
 
+/** Whether another writer of a remote primary was in the way: the same again a moment later is all there is to do. */
+export const isBusy = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
+
 /** Which kind of constraint a database error is about, or null where it is about something else. */
 export function brokenConstraint(error: unknown): 'check' | 'unique' | 'other' | null {
   if (!(error instanceof Error)) return null

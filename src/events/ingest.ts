@@ -10,7 +10,7 @@ import { Failure } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database, Statement } from '../store/open.ts'
-import { appendStatements, brokenConstraint, type Chained, type ChainHead, readChainHead } from './append.ts'
+import { appendStatements, brokenConstraint, type Chained, type ChainHead, isBusy, readChainHead } from './append.ts'
 import { chainNext } from './chain.ts'
 import { type Event, eventSchema, isGatewayEventType } from './event.ts'
 import { turn } from './proof-arrivals.ts'
@@ -40,6 +40,7 @@ export interface Batch {
 }
 
 const attempts = 5
+const busyWaitMs = 5
 /** More than a million events back. */
 const mostEarlier = 21
 
@@ -96,6 +97,11 @@ async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
       reportQuarantined(batch, fresh)
       return { seq: last.n, digest: last.digest }
     } catch (error) {
+      if (isBusy(error)) {
+        if (attempt === attempts) throw new Failure('dependency_unavailable', { cause: error, retryAfter: 1 })
+        await Bun.sleep(busyWaitMs * attempt)
+        continue
+      }
       const broken = brokenConstraint(error)
       if ((broken !== 'check' && broken !== 'unique') || attempt === attempts) throw error
       if (broken === 'unique') chained = await quarantineRepeated(ledger, batch, fresh)
