@@ -231,7 +231,9 @@ export class LaneSession {
     let lag = leastLagMs
     for (;;) {
       const read = await view.refresh()
-      outbox.applied(positionOf(read))
+      // Denials of a history that the control plane has left; of one that is still to come the state read says nothing.
+      const current = read.history === head.history
+      outbox.applied(positionOf(read), (hash) => current && view.refuses(hash))
       if (read.history === head.history && read.version >= head.version) break
       if (this.#stopped) return
       await Bun.sleep(lag)

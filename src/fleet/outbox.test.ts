@@ -169,6 +169,16 @@ describe('an outbox', () => {
     expect(after.denials).toHaveLength(0)
   })
 
+  test('forgets denials of another history once the state refuses each of their tokens', async () => {
+    const outbox = start(emptyDirectory())
+    await outbox.deny({ history: 'h', version: 7 }, ['one', 'two'], null)
+    const other = { history: 'other', version: 1 }
+    outbox.applied(other, (hash) => hash === 'one')
+    expect(outbox.denials).toHaveLength(1)
+    outbox.applied(other, () => true)
+    expect(outbox.denials).toHaveLength(0)
+  })
+
   test('trims an event that is too large in its details and never loses it', async () => {
     const outbox = start(emptyDirectory())
     const large = event({ route: 'chat', text: '😀'.repeat(5000) })

@@ -225,12 +225,19 @@ export class Outbox implements Journal, UsageJournal {
     this.#acknowledged = acknowledged
   }
 
-  /** Forgets denials that the state read, being at this position, shows by itself. */
-  applied({ history, version }: StatePosition): void {
-    const needed = (position: StatePosition) => position.history !== history || position.version > version
+  /**
+   * Forgets denials that the state read, being at this position, shows by itself; those of another history once it
+   * `refuses` each of their tokens.
+   */
+  applied({ history, version }: StatePosition, refuses: (hash: string) => boolean = () => false): void {
     if (this.#denials.length === 0) return
-    this.#denials = this.#denials.filter(({ position }) => needed(position))
-    for (const segment of this.#space.segments) segment.denials = segment.denials.filter(needed)
+    this.#denials = this.#denials.filter(({ position, hashes }) =>
+      position.history === history ? position.version > version : !hashes.every(refuses),
+    )
+    const needed = new Set(this.#denials.map(({ position }) => nameOf(position)))
+    for (const segment of this.#space.segments) {
+      segment.denials = segment.denials.filter((position) => needed.has(nameOf(position)))
+    }
   }
 
   /** The control plane has all events up to number `n`: their segments need no longer be kept for it. */
@@ -420,3 +427,5 @@ export class Outbox implements Journal, UsageJournal {
     }, syncEveryMs)
   }
 }
+
+const nameOf = ({ history, version }: StatePosition): string => `${history} ${version}`
