@@ -200,10 +200,12 @@ function serve(
     answered: metrics.answered,
   })
   const timer = setInterval(() => void housekeep(parts, log), housekeepingMilliseconds)
+  proof.start()
   return {
     async drain() {
       draining = true
       clearInterval(timer)
+      await proof.stop()
       await lanes.close()
       await stopWithin(server, settings.drain_seconds)
       await housekeep(parts, log)
@@ -245,15 +247,13 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lanes, lastUse, proof, settings }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lanes, lastUse, settings }: Parts, log: Log): Promise<void> {
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['lost lanes', () => lanes.usage.news.lookForLost()],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
-    ['checkpoint', () => proof.checkpoint()],
-    ['retention', () => proof.retain()],
   ] as const) {
     try {
       await work()

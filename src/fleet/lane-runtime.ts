@@ -7,7 +7,7 @@
  *
  * Longer than most: it is the one place where the parts of a lane meet, and what it does itself is little.
  */
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '../config.ts'
 import { asFailure, Failure } from '../failure.ts'
@@ -24,16 +24,14 @@ import type { LaneCounters, LaneRuntime, Standing } from './lane.ts'
 import { type KeptBootstrap, LaneFiles } from './lane-files.ts'
 import { LaneSession } from './lane-session.ts'
 import { Outbox, type OutboxOptions, type Recovered } from './outbox.ts'
-import { forkedAfter } from './outbox-agreement.ts'
-import { carryOver } from './outbox-carried.ts'
+import { ChainContinuity } from './outbox-continuity.ts'
 import { systemWrite } from './outbox-segment.ts'
 import { FileStateView } from './state-view.ts'
-import { type BootstrapReply, type ChainHead, staleAfterMs } from './wire.ts'
+import { type BootstrapReply, staleAfterMs } from './wire.ts'
 import { Witness } from './witness.ts'
 
 const lane = 0
 const keepFreshEveryMs = 5000
-const keepAgreedEveryMs = 1000
 const shipAtEndMs = 5000
 const rateTickMs = 1000
 const usageTickMs = 1000
@@ -93,9 +91,7 @@ class RunningLane implements LaneRuntime {
   readonly #rateTimer: Timer
   readonly #options: LaneOptions
   readonly #files: LaneFiles
-  readonly #directory: string
-  #agreed: ChainHead | null
-  #agreedKeptAt = Number.NEGATIVE_INFINITY
+  readonly #continuity: ChainContinuity
   readonly #freshness: Freshness
   readonly #session: LaneSession
   readonly #witness: Witness
@@ -121,13 +117,19 @@ class RunningLane implements LaneRuntime {
     const { clock, log } = options
     this.#timeOffset = clock.now() - clock.monotonic()
     this.#files = new LaneFiles(directory, options.apiToken, options.newId)
-    this.#directory = directory
-    this.#agreed = this.#files.agreed()
+    const outboxDirectory = (instanceId: string) => join(directory, 'outbox', instanceId, String(lane))
     this.journal = new Outbox({
-      ...this.#outboxOptions(this.#outboxDirectory(this.#files.instanceId)),
+      ...this.#outboxOptions(outboxDirectory(this.#files.instanceId)),
       onRecovered: (recovered) => {
         if (hasCrashed(recovered)) this.#files.crashed(recovered.events)
       },
+    })
+    this.#continuity = new ChainContinuity({
+      ...{ files: this.#files, journal: this.journal, clock, newId: options.newId, log },
+      outboxOf: (instanceId) => ({
+        directory: outboxDirectory(instanceId),
+        open: () => new Outbox(this.#outboxOptions(outboxDirectory(instanceId))),
+      }),
     })
     this.#reportRecovery()
     this.#trustedEvents = this.#files.crashedAfter ?? this.journal.recovered.events
@@ -180,16 +182,8 @@ class RunningLane implements LaneRuntime {
         this.allowances.connected()
       },
       forkedAfter: (announced) =>
-        forkedAfter(
-          {
-            agreed: this.#agreed,
-            last: this.journal.lastEvent,
-            trusted: this.#trustedEvents ?? this.journal.lastEvent,
-            reader: () => this.journal.reader(),
-          },
-          announced,
-        ),
-      onAgreed: (head) => this.#agree(head),
+        this.#continuity.forkedAfter(announced, this.#trustedEvents ?? this.journal.lastEvent),
+      onAgreed: (head) => this.#continuity.agree(head),
       onRecalled: (accounts) => this.allowances.recall(accounts),
       onFenced: () => options.onFenced(),
       onRetired: (failure, after) => this.#retire(failure, after),
@@ -201,7 +195,7 @@ class RunningLane implements LaneRuntime {
 
   /** Loads the state by what a former run kept, where it did, and connects. */
   async startFromKept(): Promise<void> {
-    await this.#carryOver()
+    await this.#continuity.carryOver()
     const kept = this.#files.kept()
     if (kept !== null) {
       this.#take(kept)
@@ -237,10 +231,6 @@ class RunningLane implements LaneRuntime {
     this.#keepFresh(0)
     this.view.close()
     this.#release()
-  }
-
-  #outboxDirectory(instanceId: string): string {
-    return join(this.#directory, 'outbox', instanceId, String(lane))
   }
 
   #outboxOptions(directory: string): OutboxOptions {
@@ -402,44 +392,9 @@ class RunningLane implements LaneRuntime {
     }
   }
 
-  #agree(head: ChainHead): void {
-    this.#agreed = head
-    const now = this.#options.clock.monotonic()
-    if (now - this.#agreedKeptAt < keepAgreedEveryMs) return
-    this.#agreedKeptAt = now
-    try {
-      this.#files.keepAgreed(head)
-    } catch (error) {
-      // An older place serves as well, if it is not too old for what the outbox keeps.
-      this.#options.log.warn({ error: String(error) }, 'How far the ledger has this chain could not be kept')
-    }
-  }
-
-  /** Takes over what instances that ended in this directory had not shipped for certain. */
-  async #carryOver(): Promise<void> {
-    for (const ended of this.#files.ended()) {
-      const directory = this.#outboxDirectory(ended.instance_id)
-      try {
-        const former = new Outbox(this.#outboxOptions(directory))
-        const times = { now: this.now(), newId: this.#options.newId }
-        const carried = await carryOver({ former, next: this.journal }, ended, times)
-        this.#files.carriedOver(ended.instance_id)
-        await former.end()
-        rmSync(directory, { recursive: true, force: true })
-        this.#options.log.warn({ ...ended, carried }, 'The events of an instance that ended were carried over')
-      } catch (error) {
-        // Nothing is lost: it stays where it is, and the next start tries again.
-        this.#options.log.error(
-          { ...ended, error: String(error) },
-          'Events of a former instance could not be carried over',
-        )
-      }
-    }
-  }
-
   #retire(failure: Failure, after: number | null): void {
     this.#options.log.error({ reason: failure.message }, 'This instance cannot go on: the next start makes another')
-    this.#files.retire(failure.code, after)
+    this.#continuity.retire(failure.code, after)
     this.#options.onFenced()
   }
 

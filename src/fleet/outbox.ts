@@ -161,6 +161,14 @@ export class Outbox implements Journal, UsageJournal {
     return this.#batch?.committed ?? Promise.resolve()
   }
 
+  /** Resolves when all that was appended so far survives a crash of the host. */
+  async durable(): Promise<void> {
+    await this.committed()
+    // The first may be one that was already running.
+    await this.#space.sync()
+    await this.#space.sync()
+  }
+
   open(exchangeId: string, interrupted: Event, closingEvents = usualClosingEvents): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
@@ -266,9 +274,7 @@ export class Outbox implements Journal, UsageJournal {
     const failure = this.#commit()
     this.#failedCloses.stop()
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer)
-    // The first may be one that was already running when the mark was written.
-    await this.#space.sync()
-    await this.#space.sync()
+    await this.durable()
     this.#space.close()
     if (failure !== null) throw failure
   }
