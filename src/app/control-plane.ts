@@ -243,11 +243,13 @@ function serve(
     answered: metrics.answered,
   })
   const timer = setInterval(() => void housekeep(parts, log), housekeepingMilliseconds)
+  proof.start()
   return {
     async drain() {
       draining = true
       clearInterval(timer)
       await exports.stop()
+      await proof.stop()
       await lanes.close()
       await stopWithin(server, settings.drain_seconds)
       await housekeep(parts, log)
@@ -301,7 +303,7 @@ async function openStore(directory: string) {
 }
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lanes, oauth, exports, lastUse, proof, settings }: Parts, log: Log): Promise<void> {
+async function housekeep({ shared, lanes, oauth, exports, lastUse, settings }: Parts, log: Log): Promise<void> {
   const retention = settings.event_retention_days * 86_400_000
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
@@ -315,8 +317,6 @@ async function housekeep({ shared, lanes, oauth, exports, lastUse, proof, settin
     ['sums for charts', () => foldRollups(shared.ledger)],
     ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
-    ['checkpoint', () => proof.checkpoint()],
-    ['retention', () => proof.retain()],
   ] as const) {
     try {
       await work()

@@ -93,8 +93,9 @@ const placeholders = `(${Array(5 + columnValues.length)
   .join()})`
 
 /**
- * Rows of one statement: as many as pay for its preparation, and far fewer than the values it may have (32 766). Plain
- * values cost less than one JSON text that SQLite would take apart again for each column.
+ * Rows of one statement: as many as pay for its preparation, and far fewer than the values it may have (32 766). One
+ * statement of plain values took 0.7 of the time of one `json_each` on a local file, where this thread waits for it, and
+ * 1.2 of it on a remote primary, where it does not.
  */
 const chunkRows = 100
 
@@ -115,6 +116,10 @@ const valuesOf = (
   body,
   ...columnValues.map((value) => value(event, receivedAt) ?? null),
 ]
+
+/** Whether another writer of a remote primary was in the way: the same again a moment later is all there is to do. */
+export const isBusy = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
 
 /** Which kind of constraint a database error is about, or null where it is about something else. */
 export function brokenConstraint(error: unknown): 'check' | 'unique' | 'other' | null {

@@ -211,7 +211,7 @@ const groups: readonly Described[] = [
   },
   {
     name: 'FleetEvent',
-    types: ['fleet.enrolled', 'fleet.event_quarantined', 'gateway.checkpoint_regressed'],
+    types: ['fleet.enrolled', 'fleet.event_quarantined', 'gateway.checkpoint_regressed', 'gateway.instance_replaced'],
     details: z.looseObject({
       instance_id: anId,
       chain: z.string().optional().describe('The chain in which the bytes keep their place'),

@@ -22,6 +22,7 @@ export const eventTypes = [
   'gateway.request.outcome',
   'gateway.provider.attempt',
   'gateway.checkpoint_regressed',
+  'gateway.instance_replaced',
   'decision',
   'token.created',
   'token.updated',

@@ -10,9 +10,10 @@ import { Failure } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database, Statement } from '../store/open.ts'
-import { appendStatements, brokenConstraint, type Chained, type ChainHead, readChainHead } from './append.ts'
+import { appendStatements, brokenConstraint, type Chained, type ChainHead, isBusy, readChainHead } from './append.ts'
 import { chainNext } from './chain.ts'
 import { type Event, eventSchema, isGatewayEventType } from './event.ts'
+import { turn } from './proof-arrivals.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
 import { rollupStatements } from './rollup.ts'
 
@@ -40,16 +41,43 @@ export interface Batch {
 }
 
 const attempts = 5
+const busyWaitMs = 5
+/** More than a million events back. */
+const mostEarlier = 21
 
 /** Where the chain stands: its last number and digest, or 0 and the digest that it starts with. */
 export const chainHead = (ledger: Database, chain: string): Promise<ChainHead> => readChainHead(ledger, chain)
 
+/** As `chainHead`, with places before it that are 1, 2, 4, … events back, as far as they are kept. */
+export async function announcedHead(ledger: Database, chain: string): Promise<ChainHead & { earlier: ChainHead[] }> {
+  const head = await readChainHead(ledger, chain)
+  const back = Array.from({ length: mostEarlier }, (_, power) => head.seq - 2 ** power).filter((seq) => seq > 0)
+  const earlier = await ledger.read<ChainHead>(
+    'select seq, digest from events where chain = ? and seq in (select value from json_each(?)) order by seq',
+    [chain, JSON.stringify(back)],
+  )
+  return { ...head, earlier }
+}
+
+/** Events of one transaction: a few milliseconds of the database and of this thread (protocols section 7). */
+const sliceEvents = 128
+
 /**
  * Appends a batch and gives the chain's head. Throws `chain_gap` where events before these are missing, `chain_fork`
- * where a number is recorded with another content or a digest does not follow.
+ * where a number is recorded with another content or a digest does not follow; slices before it are in the ledger then.
  */
 export async function ingestEvents(ledger: Database, batch: Batch): Promise<ChainHead> {
   requireConsecutive(batch.lines)
+  let head = await ingestSlice(ledger, { ...batch, lines: batch.lines.slice(0, sliceEvents) })
+  for (let at = sliceEvents; at < batch.lines.length; at += sliceEvents) {
+    // Grants and acknowledgements that wait come in between.
+    await turn()
+    head = await ingestSlice(ledger, { ...batch, lines: batch.lines.slice(at, at + sliceEvents) })
+  }
+  return head
+}
+
+async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
   let chained = batch.lines.map((line) => readLine(line, batch))
   for (let attempt = 1; ; attempt += 1) {
     const head = await readChainHead(ledger, batch.chain)
@@ -60,13 +88,21 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
     if (last === undefined) return head
     try {
       const events = fresh.map(({ event }) => event)
-      const append = appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt })
-      const sums = rollupStatements(events, batch.receivedAt)
-      await ledger.write([...append, ...sums, ...arrivalStatements(events, batch.receivedAt), ...batch.settle(events)])
+      await ledger.write([
+        ...appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt }),
+        ...rollupStatements(events, batch.receivedAt),
+        ...arrivalStatements(events, batch.receivedAt),
+        ...batch.settle(events),
+      ])
       batch.onSettled(events)
       reportQuarantined(batch, fresh)
       return { seq: last.n, digest: last.digest }
     } catch (error) {
+      if (isBusy(error)) {
+        if (attempt === attempts) throw new Failure('dependency_unavailable', { cause: error, retryAfter: 1 })
+        await Bun.sleep(busyWaitMs * attempt)
+        continue
+      }
       const broken = brokenConstraint(error)
       if ((broken !== 'check' && broken !== 'unique') || attempt === attempts) throw error
       if (broken === 'unique') chained = await quarantineRepeated(ledger, batch, fresh)

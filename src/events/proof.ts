@@ -20,19 +20,19 @@ export interface ProofOptions {
   clock: Clock
   log: Log
   settings: Pick<Settings, 'checkpoint_key_file' | 'event_retention_days'>
-  /** What else goes when events go; told the instant before which they went. */
-  alsoRemove?(before: number): Promise<void>
 }
 
 export interface Proof {
   routes: AnyRoute[]
-  /** To be called every few seconds. */
-  checkpoint(): Promise<void>
-  /** To be called every few seconds; works for a second at most. */
-  retain(): Promise<void>
+  /** Signs and removes from now on, every few seconds, behind everything else's back. */
+  start(): void
+  /** Resolves when what runs is done; nothing follows. */
+  stop(): Promise<void>
 }
 
-/** How long nothing is looked for once all that was old enough is gone. */
+const everyMs = 5000
+const firstMs = 500
+/** How long nothing old is looked for once all that was old enough is gone. */
 const restMs = 600_000
 
 /** Reads or makes the signing key and makes its public half known. Throws `invalid_parameter` where there is no key. */
@@ -42,16 +42,36 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
   await ledger.write([publishKey(key, clock.now())])
   log.info({ checkpoint_key: key.id }, 'Checkpoints are signed with this key: note its id to verify events by')
   let restUntil = Number.NEGATIVE_INFINITY
+  const retain = async () => {
+    if (clock.monotonic() < restUntil) return
+    const { removed, finished } = await removeOldEvents({ ...options, key })
+    if (finished) restUntil = clock.monotonic() + restMs
+    if (removed > 0) log.info({ removed }, 'Events older than event_retention_days were removed')
+  }
+  const turn = async () => {
+    for (const work of [() => signCheckpoint({ ...options, key }), retain]) {
+      await work().catch((error: unknown) => {
+        log.error({ error: String(error) }, 'Events could not be signed or removed: it will be tried again')
+      })
+    }
+  }
+  let timer: Timer | null = null
+  let running: Promise<void> = Promise.resolve()
+  let stopped = false
+  const next = (milliseconds: number) => {
+    if (stopped) return
+    timer = setTimeout(() => {
+      running = turn()
+      void running.then(() => next(everyMs))
+    }, milliseconds)
+  }
   return {
     routes: verifyRoutes(options),
-    async checkpoint() {
-      await signCheckpoint({ ...options, key })
-    },
-    async retain() {
-      if (clock.monotonic() < restUntil) return
-      const { removed, finished } = await removeOldEvents({ ...options, key })
-      if (finished) restUntil = clock.monotonic() + restMs
-      if (removed > 0) log.info({ removed }, 'Events older than event_retention_days were removed')
+    start: () => next(firstMs),
+    async stop() {
+      stopped = true
+      if (timer !== null) clearTimeout(timer)
+      await running
     },
   }
 }

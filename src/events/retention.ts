@@ -19,8 +19,6 @@ export interface RetentionOptions {
   clock: { now(): number; monotonic(): number }
   log: Log
   settings: { event_retention_days: number }
-  /** What else is kept as long as events are; told the instant before which it goes, at the end of each round. */
-  alsoRemove?(before: number): Promise<void>
   /** How long one round works; the next goes on where it ended. Default: one second. */
   roundMs?: number
 }
@@ -46,7 +44,6 @@ export async function removeOldEvents(options: RetentionOptions): Promise<{ remo
       await turn()
     } while (count > 0)
   }
-  await options.alsoRemove?.(before)
   return { removed, finished: true }
 }
 

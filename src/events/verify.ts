@@ -145,12 +145,9 @@ async function readChain(
   }
   if (floor !== null && 'kind' in floor) check.findings.add(floor)
   // From the very first, so that a row below the floor is found too.
-  let last: unknown = from === base ? from.seq : Number.MIN_SAFE_INTEGER
+  let last: unknown = from === base ? from.seq : null
   for (;;) {
-    const rows = await ledger.read<EventRow>(
-      `select ${rowColumns} from events where chain = ? and seq > ? order by seq limit ${sliceRows}`,
-      [chain, plain(last)],
-    )
+    const rows = await readSlice(ledger, chain, last)
     for (const row of rows) check.row(row)
     take(false)
     last = rows.at(-1)?.seq ?? last
@@ -159,7 +156,8 @@ async function readChain(
     if (rows.length > 0) continue
     const head = await readNamedHead(ledger, chain)
     // It has grown since the rows were read.
-    if (typeof head?.seq === 'number' && head.seq > check.seq && (await hasMore(ledger, chain, last))) continue
+    if (typeof head?.seq === 'number' && head.seq > check.seq && (await readSlice(ledger, chain, last)).length > 0)
+      continue
     check.end(head)
     break
   }
@@ -180,8 +178,14 @@ async function readChain(
 const plain = (seq: unknown): string | number | null =>
   typeof seq === 'number' || typeof seq === 'string' ? seq : null
 
-const hasMore = async (ledger: Database, chain: string, seq: unknown): Promise<boolean> =>
-  (await ledger.read('select 1 from events where chain = ? and seq > ? limit 1', [chain, plain(seq)])).length > 0
+/** The next rows behind a number, or the first ones; a number may be whatever somebody wrote there. */
+const readSlice = (ledger: Database, chain: string, last: unknown): Promise<EventRow[]> =>
+  last === null
+    ? ledger.read(`select ${rowColumns} from events where chain = ? order by seq limit ${sliceRows}`, [chain])
+    : ledger.read(`select ${rowColumns} from events where chain = ? and seq > ? order by seq limit ${sliceRows}`, [
+        chain,
+        plain(last),
+      ])
 
 async function readNamedHead(ledger: Database, chain: string) {
   const [row] = await ledger.read<{ seq: unknown; digest: unknown; updated_at: unknown }>(

@@ -5,7 +5,7 @@
 import type { AnyRoute } from '../api/route.ts'
 import type { Settings } from '../config.ts'
 import type { Event } from '../events/event.ts'
-import { chainHead } from '../events/ingest.ts'
+import { announcedHead } from '../events/ingest.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -93,7 +93,7 @@ export function createFleet(options: FleetOptions): {
       options,
       registry,
       stateHead,
-      chainHead: (chain) => chainHead(ledger, chain),
+      chainHead: (chain) => announcedHead(ledger, chain),
       versionOf: (instanceId) => versions.get(instanceId) ?? null,
     }),
     beatRoute({ options, registry, stateHead, tokens, endToken }),

@@ -4,6 +4,7 @@ import { ingestEvents, type ShippedEvent } from '../events/ingest.ts'
 import { Failure } from '../failure.ts'
 import { heldLane } from './beat-route.ts'
 import type { FleetOptions } from './control.ts'
+import { IngestQueue } from './events-queue.ts'
 import type { LaneRegistry } from './lane-registry.ts'
 import type { UsageControl } from './usage.ts'
 import { eventBatchLimit, eventsReplySchema, laneHeader, streamIdHeader } from './wire.ts'
@@ -18,7 +19,11 @@ export interface EventsDependencies {
   usage: Pick<UsageControl, 'settle' | 'settled'>
 }
 
+/** Batches of all lanes that are being taken in or wait for it; a lane sends one at a time. */
+const mostBatches = 64
+
 export function eventsRoute({ options, registry, usage }: EventsDependencies): AnyRoute {
+  const queue = new IngestQueue({ atOnce: 4, most: mostBatches })
   return route({
     method: 'POST',
     path: '/v1/gateway-runtime/events',
@@ -34,19 +39,22 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies): A
       const lane = await heldLane(registry, principal, worker, headers.get(streamIdHeader) ?? '')
       const bytes = await request.arrayBuffer()
       if (bytes.byteLength > mostBytes) throw new Failure('request_too_large')
-      const { seq, digest } = await ingestEvents(options.ledger, {
-        chain: lane.lane,
-        gatewayId: lane.gatewayId,
-        lines: parseLines(bytes),
-        receivedAt: options.clock.now(),
-        newId: options.newId,
-        log: options.log,
-        settle: (events) => usage.settle(lane.lane, events),
-        onSettled: (events) => {
-          usage.settled(events)
-          options.meter?.ingested(events)
-        },
-      })
+      const lines = parseLines(bytes)
+      const { seq, digest } = await queue.run(() =>
+        ingestEvents(options.ledger, {
+          chain: lane.lane,
+          gatewayId: lane.gatewayId,
+          lines,
+          receivedAt: options.clock.now(),
+          newId: options.newId,
+          log: options.log,
+          settle: (events) => usage.settle(lane.lane, events),
+          onSettled: (events) => {
+            usage.settled(events)
+            options.meter?.ingested(events)
+          },
+        }),
+      )
       return { reply: { seq, digest } }
     },
   })

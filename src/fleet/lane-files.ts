@@ -7,9 +7,17 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { NewId } from '../lib/ids.ts'
 import { deriveKey, seal, unseal } from '../lib/seal.ts'
-import { type BootstrapReply, bootstrapReplySchema } from './wire.ts'
+import type { EndedInstance } from './outbox-carried.ts'
+import { type BootstrapReply, bootstrapReplySchema, type ChainHead } from './wire.ts'
 
 const instanceSchema = z.object({ instance_id: z.uuid(), gateway_id: z.uuid().nullable() })
+const endedSchema = z.object({
+  instance_id: z.uuid(),
+  gateway_id: z.uuid().nullable(),
+  after: z.number().int(),
+  reason: z.string(),
+})
+const agreedSchema = z.object({ seq: z.number().int(), digest: z.string() })
 const keptSchema = bootstrapReplySchema.omit({ session: true, now: true })
 /** What stays of a bootstrap for a restart without control plane. */
 export type KeptBootstrap = z.infer<typeof keptSchema>
@@ -40,9 +48,40 @@ export class LaneFiles {
     return this.#instance.gateway_id === gatewayId
   }
 
-  /** Ends this instance: the next start makes another, with an outbox and a chain of its own. */
-  retire(): void {
-    for (const name of ['instance.json', 'keys', 'fresh', 'crashed']) rmSync(this.#path(name), { force: true })
+  /**
+   * Ends this instance: the next start makes another, with an outbox and a chain of its own, into which it carries over
+   * what this one had behind event `after`; nothing where that is null.
+   */
+  retire(reason: string, after: number | null): void {
+    const { instance_id, gateway_id } = this.#instance
+    if (after !== null) this.#replaceEnded([...this.ended(), { instance_id, gateway_id, after, reason }])
+    for (const name of ['instance.json', 'keys', 'fresh', 'crashed', 'agreed'])
+      rmSync(this.#path(name), { force: true })
+  }
+
+  /** Instances that ended here and whose events were not carried over yet. */
+  ended(): EndedInstance[] {
+    if (!existsSync(this.#path('ended.json'))) return []
+    return z.array(endedSchema).parse(JSON.parse(readFileSync(this.#path('ended.json'), 'utf8')))
+  }
+
+  carriedOver(instanceId: string): void {
+    this.#replaceEnded(this.ended().filter(({ instance_id }) => instance_id !== instanceId))
+  }
+
+  /** Where this lane's chain and the ledger's were last known to be the same. */
+  keepAgreed({ seq, digest }: ChainHead): void {
+    this.#replace('agreed', JSON.stringify({ seq, digest }))
+  }
+
+  agreed(): ChainHead | null {
+    if (!existsSync(this.#path('agreed'))) return null
+    try {
+      return agreedSchema.parse(JSON.parse(readFileSync(this.#path('agreed'), 'utf8')))
+    } catch {
+      // The host went down while it was written: without it the numbers alone are compared.
+      return null
+    }
   }
 
   keep({ session: _session, now: _now, ...kept }: BootstrapReply): void {
@@ -85,6 +124,11 @@ export class LaneFiles {
     if (!existsSync(this.#path('fresh'))) return null
     const at = Number(readFileSync(this.#path('fresh'), 'utf8'))
     return Number.isSafeInteger(at) && at > 0 ? at : null
+  }
+
+  #replaceEnded(ended: readonly EndedInstance[]): void {
+    if (ended.length > 0) this.#replace('ended.json', JSON.stringify(ended))
+    else rmSync(this.#path('ended.json'), { force: true })
   }
 
   #replaceInstance(instance: z.infer<typeof instanceSchema>): void {

@@ -167,8 +167,64 @@ describe('a lane', () => {
     await rolledBack.drain()
     const next = await fleet.lane('b')
     await next.journal.refuse([event()])
-    await until(async () => (await fleet.events()).length === 2)
+    await until(async () => (await fleet.events()).length === 3)
     expect(new Set((await fleet.events()).map(({ chain }) => chain)).size).toBe(2)
+    const found = await fleet.ledger.read<{ event_type: string }>('select event_type from events')
+    expect(found.filter(({ event_type }) => event_type === 'fleet.enrolled')).toHaveLength(2)
+    expect(found.map(({ event_type }) => event_type)).toContain('gateway.instance_replaced')
+  })
+
+  test('that a crash of the host took back loses no event: those it wrote since are those of its next instance', async () => {
+    const first = await fleet.lane('a')
+    const shipped = Array.from({ length: 5 }, event)
+    await first.journal.refuse(shipped.slice(0, 3))
+    await until(async () => (await fleet.events()).length === 3)
+    cpSync(join(fleet.directory, 'a', 'lane'), join(fleet.directory, 'crashed', 'lane'), { recursive: true })
+    await first.journal.refuse(shipped.slice(3))
+    await until(async () => (await fleet.events()).length === 5)
+    await first.drain()
+    const port = await fleet.stopControlPlane()
+    let ended = false
+    const crashed = await fleet.lane('crashed', {
+      apiUrl: `http://127.0.0.1:${port}`,
+      random: () => 0,
+      onRetired() {
+        ended = true
+      },
+    })
+    const served = Array.from({ length: 4 }, event)
+    await crashed.journal.refuse(served)
+    fleet.startControlPlane(port)
+    await until(() => ended)
+    await crashed.drain()
+    await fleet.lane('crashed')
+    await until(async () => (await fleet.events()).length === 10)
+    const found = (await fleet.events()).map(({ event_id }) => event_id)
+    for (const each of [...shipped, ...served]) expect(found.filter((id) => id === each.event_id)).toHaveLength(1)
+  })
+
+  test('goes on from the head that the ledger has when it is told of a gap, on the same stream', async () => {
+    let streams = 0
+    let gaps = 0
+    fleet.interfere = async (path, _request, forward) => {
+      if (path.endsWith('/stream')) streams++
+      if (!path.endsWith('/events') || gaps > 0) return forward()
+      gaps++
+      await fleet.ledger.write([
+        { sql: 'delete from events', args: [] },
+        { sql: 'delete from chains', args: [] },
+      ])
+      return forward()
+    }
+    const lane = await fleet.lane('a')
+    await until(() => lane.ready().ok)
+    gaps = 1
+    await lane.journal.refuse([event(), event()])
+    await until(async () => (await fleet.events()).length === 2)
+    gaps = 0
+    await lane.journal.refuse([event()])
+    await until(async () => (await fleet.events()).length === 3)
+    expect({ streams, gaps }).toEqual({ streams: 1, gaps: 1 })
   })
 
   test('serves without a control plane until its news are too old, also over a restart', async () => {

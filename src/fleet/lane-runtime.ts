@@ -25,7 +25,8 @@ import type { LaneCounters, LaneRuntime, Readiness, Standing } from './lane.ts'
 import { type KeptBootstrap, LaneFiles } from './lane-files.ts'
 import { LaneReplica, type ReplicatorCommand } from './lane-replica.ts'
 import { LaneSession } from './lane-session.ts'
-import { Outbox, type Recovered } from './outbox.ts'
+import { Outbox, type OutboxOptions, type Recovered } from './outbox.ts'
+import { ChainContinuity } from './outbox-continuity.ts'
 import { systemWrite } from './outbox-segment.ts'
 import { FileStateView } from './state-view.ts'
 import { type BootstrapReply, staleAfterMs } from './wire.ts'
@@ -100,6 +101,7 @@ class RunningLane implements LaneRuntime {
   readonly #rateTimer: Timer
   readonly #options: LaneOptions
   readonly #files: LaneFiles
+  readonly #continuity: ChainContinuity
   readonly #freshness: Freshness
   readonly #session: LaneSession
   readonly #witness: Witness
@@ -123,21 +125,22 @@ class RunningLane implements LaneRuntime {
   constructor(options: LaneOptions, directory: string, client: ReturnType<typeof controlClient>, release: () => void) {
     this.#options = options
     this.#release = release
-    const { clock, settings, log } = options
+    const { clock, log } = options
     this.#timeOffset = clock.now() - clock.monotonic()
     this.#files = new LaneFiles(directory, options.apiToken, options.newId)
+    const outboxDirectory = (instanceId: string) => join(directory, 'outbox', instanceId, String(lane))
     this.journal = new Outbox({
-      directory: join(directory, 'outbox', this.#files.instanceId, String(lane)),
-      segmentBytes: settings.outbox_segment_bytes,
-      limitBytes: settings.outbox_limit_bytes,
-      keepMs: settings.outbox_keep_hours * 3_600_000,
-      bootId: bootId(),
+      ...this.#outboxOptions(outboxDirectory(this.#files.instanceId)),
       onRecovered: (recovered) => {
         if (hasCrashed(recovered)) this.#files.crashed(recovered.events)
       },
-      write: systemWrite,
-      clock,
-      log,
+    })
+    this.#continuity = new ChainContinuity({
+      ...{ files: this.#files, journal: this.journal, clock, newId: options.newId, log },
+      outboxOf: (instanceId) => ({
+        directory: outboxDirectory(instanceId),
+        open: () => new Outbox(this.#outboxOptions(outboxDirectory(instanceId))),
+      }),
     })
     this.#reportRecovery()
     this.#trustedEvents = this.#files.crashedAfter ?? this.journal.recovered.events
@@ -195,11 +198,13 @@ class RunningLane implements LaneRuntime {
         this.#trustedEvents = null
         this.allowances.connected()
       },
-      trustedEvents: () => this.#trustedEvents ?? this.journal.lastEvent,
+      forkedAfter: (announced) =>
+        this.#continuity.forkedAfter(announced, this.#trustedEvents ?? this.journal.lastEvent),
+      onAgreed: (head) => this.#continuity.agree(head),
       onRecalled: (accounts) => this.allowances.recall(accounts),
       onFenced: () => options.onFenced(),
       onForked: () => this.allowances.giveUp(),
-      onRetired: (failure) => this.#retire(failure),
+      onRetired: (failure, after) => this.#retire(failure, after),
     })
     this.rates = new LaneRates({ clock, process: options.newId(), post: (cells) => this.#session.slots(cells) })
     this.#rateTimer = setInterval(() => this.rates.tick(), rateTickMs)
@@ -208,6 +213,7 @@ class RunningLane implements LaneRuntime {
 
   /** Loads the state by what a former run kept, where it did, and connects. */
   async startFromKept(): Promise<void> {
+    await this.#continuity.carryOver()
     const kept = this.#files.kept()
     if (kept !== null) {
       this.#take(kept)
@@ -251,6 +257,20 @@ class RunningLane implements LaneRuntime {
     await this.#replica?.stop()
     this.view.close()
     this.#release()
+  }
+
+  #outboxOptions(directory: string): OutboxOptions {
+    const { settings, clock, log } = this.#options
+    return {
+      directory,
+      segmentBytes: settings.outbox_segment_bytes,
+      limitBytes: settings.outbox_limit_bytes,
+      keepMs: settings.outbox_keep_hours * 3_600_000,
+      bootId: bootId(),
+      write: systemWrite,
+      clock,
+      log,
+    }
   }
 
   #obstacle(): Failure | null {
@@ -400,7 +420,11 @@ class RunningLane implements LaneRuntime {
 
   async #bootstrapped(reply: BootstrapReply): Promise<boolean> {
     if (!this.#files.belongsTo(reply.gateway.id)) {
-      this.#retire(new Failure('conflict', { message: 'The runtime token belongs to another gateway than before' }))
+      // What the other gateway did cannot be posted as this one's: its outbox stays where it is.
+      this.#retire(
+        new Failure('conflict', { message: 'The runtime token belongs to another gateway than before' }),
+        null,
+      )
       return false
     }
     this.#files.keep(reply)
@@ -446,9 +470,9 @@ class RunningLane implements LaneRuntime {
     }
   }
 
-  #retire(failure: Failure): void {
+  #retire(failure: Failure, after: number | null): void {
     this.#options.log.error({ reason: failure.message }, 'This instance cannot go on: the next start makes another')
-    this.#files.retire()
+    this.#continuity.retire(failure.code, after)
     this.#options.onRetired()
   }
 

@@ -24,7 +24,15 @@ import type { Denial } from './revived.ts'
 import { RuntimeSession, type RuntimeSessionOptions } from './runtime-session.ts'
 import { Shipper } from './shipper.ts'
 import type { FileStateView } from './state-view.ts'
-import { denialsLimit, type Head, type StreamMessage, streamMessageSchema, streamSilenceMs } from './wire.ts'
+import {
+  type AnnouncedHead,
+  type ChainHead,
+  denialsLimit,
+  type Head,
+  type StreamMessage,
+  streamMessageSchema,
+  streamSilenceMs,
+} from './wire.ts'
 
 const leastLagMs = 5
 const mostLagMs = 500
@@ -54,16 +62,18 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onSlotsRecalled(account: string, want: number, at: number): void
   /** The control plane can be asked for shares of limits: it waits for a hello. */
   onConnected(): void
-  /** As many events of its chain as the lane can vouch for: with more, the ledger knows what the lane has lost. */
-  trustedEvents(): number
+  /** Whether the ledger's chain is this lane's: null, or the number up to which both are the same. */
+  forkedAfter(announced: AnnouncedHead): number | null
+  /** The control plane has the chain up to here as it is here. */
+  onAgreed(head: ChainHead): void
   /** It wants shares of these accounts back. */
   onRecalled(accounts: readonly string[]): void
   /** Another process holds the lane: this one must end. */
   onFenced(): void
   /** The ledger has events that this lane has lost: what it held of limits is said to be so too, before it ends. */
   onForked(): Promise<void>
-  /** This instance's chain cannot go on: another instance must begin. */
-  onRetired(failure: Failure): void
+  /** This instance's chain cannot go on: another instance must begin, with what this one has behind event `after`. */
+  onRetired(failure: Failure, after: number): void
 }
 
 export class LaneSession {
@@ -96,7 +106,8 @@ export class LaneSession {
       clock: options.clock,
       lingerMs: options.lingerMs,
       post: (lines) => this.#post(lines),
-      onBroken: (failure) => this.#broken(failure),
+      onBroken: (failure, after) => this.#broken(failure, after),
+      onAgreed: options.onAgreed,
       onFailure: (failure) => {
         this.#unauthorized(failure)
         options.log.warn({ code: failure.code, reason: failure.message }, 'Events could not be shipped yet')
@@ -208,12 +219,14 @@ export class LaneSession {
   }
 
   #hello({ stream_id: streamId, head, events, now }: Extract<StreamMessage, { kind: 'hello' }>): void {
-    if (events.seq > this.#options.trustedEvents()) {
-      const forked = new Failure('chain_fork', { message: 'The ledger has more events of this chain than this lane' })
+    const forkedAfter = this.#options.forkedAfter(events)
+    if (forkedAfter !== null) {
+      const forked = new Failure('chain_fork', { message: 'The ledger has other events of this chain' })
       this.#streamId = streamId
-      void this.#options.onForked().then(() => this.#retired(forked))
+      void this.#options.onForked().then(() => this.#retired(forked, forkedAfter))
       return
     }
+    this.#options.onAgreed({ seq: events.seq, digest: events.digest })
     this.#streamId = streamId
     this.connected = true
     this.#primaryHead = head
@@ -262,7 +275,11 @@ export class LaneSession {
     for (;;) {
       const read = await view.refresh().catch(this.#unreadable)
       if (this.#stopped || streamId !== this.#streamId) return
-      if (read !== null) outbox.applied(positionOf(read))
+      if (read !== null) {
+        // Denials of a history that the control plane has left; of one that is still to come the state read says nothing.
+        const current = read.history === head.history
+        outbox.applied(positionOf(read), (hash) => current && view.refuses(hash))
+      }
       if (read !== null && reaches(read, head)) break
       this.#options.onWanted()
       if (read !== null && isAt(read, positionOf(head))) await this.#options.onRestored(head)
@@ -380,7 +397,7 @@ export class LaneSession {
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)
-      if (failure.code === 'lane_rolled_back') this.#retired(failure)
+      if (failure.code === 'lane_rolled_back') this.#retired(failure, this.#options.outbox.acknowledgedEvent)
       throw failure
     }
   }
@@ -413,9 +430,9 @@ export class LaneSession {
     await client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
   }
 
-  #broken(failure: Failure): void {
+  #broken(failure: Failure, after: number): void {
     if (failure.code === 'lane_fenced') this.#fenced()
-    else if (failure.code === 'chain_fork' || failure.code === 'chain_lost') this.#retired(failure)
+    else if (failure.code === 'chain_fork' || failure.code === 'chain_lost') this.#retired(failure, after)
     else this.#reconnect(failure)
   }
 
@@ -437,10 +454,10 @@ export class LaneSession {
     this.#options.onFenced()
   }
 
-  #retired(failure: Failure): void {
+  #retired(failure: Failure, after: number): void {
     if (this.#stopped) return
     this.#end()
-    this.#options.onRetired(failure)
+    this.#options.onRetired(failure, after)
   }
 
   #end(): void {

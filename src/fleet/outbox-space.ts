@@ -72,6 +72,12 @@ export class OutboxSpace {
     return sum(this.segments) + sum(this.#spares)
   }
 
+  /** Whether what the control plane does not have yet takes more than half of what there may be. */
+  get halfFull(): boolean {
+    const unacknowledged = this.segments.filter(({ last }) => last > this.acknowledged)
+    return sum(unacknowledged) > this.#options.limitBytes / 2
+  }
+
   /**
    * Makes sure that `bytes` can be had beside everything set aside, `written` being already used of the current
    * segment. Throws `event_outbox_full` where the limit or the disk does not allow it. `beyondLimit` is for what must

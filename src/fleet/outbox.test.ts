@@ -51,7 +51,7 @@ function event(details: Record<string, unknown> = {}, exchangeId?: string): Even
     verdict: 'allow',
     reason_code: 'ok',
     config_version: 1,
-    event_attribution: nobody,
+    event_attribution: { ...nobody, token_id: 'token' },
     ...(exchangeId === undefined ? {} : { exchange_id: exchangeId }),
     details,
   }
@@ -167,6 +167,16 @@ describe('an outbox', () => {
     expect(after.denials).toHaveLength(1)
     after.applied(position)
     expect(after.denials).toHaveLength(0)
+  })
+
+  test('forgets denials of another history once the state refuses each of their tokens', async () => {
+    const outbox = start(emptyDirectory())
+    await outbox.deny({ history: 'h', version: 7 }, ['one', 'two'], null)
+    const other = { history: 'other', version: 1 }
+    outbox.applied(other, (hash) => hash === 'one')
+    expect(outbox.denials).toHaveLength(1)
+    outbox.applied(other, () => true)
+    expect(outbox.denials).toHaveLength(0)
   })
 
   test('trims an event that is too large in its details and never loses it', async () => {

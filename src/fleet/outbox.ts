@@ -34,6 +34,7 @@ import {
   usualClosingEvents,
 } from './outbox-record.ts'
 import { type RecoveredOutbox, recoverOutbox } from './outbox-recovery.ts'
+import { UnknownCallers } from './outbox-refusals.ts'
 import type { Segment } from './outbox-segment.ts'
 import { writeWhole, writeZeros } from './outbox-segment.ts'
 import { asOutboxFull, OutboxSpace, type SpaceOptions } from './outbox-space.ts'
@@ -80,6 +81,7 @@ export class Outbox implements Journal, UsageJournal {
   #syncTimer: Timer | null = null
   #closed = false
   readonly #listeners: (() => void)[] = []
+  readonly #unknownCallers: UnknownCallers
   readonly #failedCloses = new FailedCloses((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
   /** What recovery found, for the log. */
   readonly recovered: Recovered
@@ -87,6 +89,7 @@ export class Outbox implements Journal, UsageJournal {
   /** Opens the outbox in a directory, making it where there is none, and recovers what is in it. */
   constructor(options: OutboxOptions) {
     this.#options = options
+    this.#unknownCallers = new UnknownCallers(() => options.clock.monotonic())
     mkdirSync(options.directory, { recursive: true, mode: 0o700 })
     const { segments, seq, n, open, denials, acknowledged, bootId, closed, dropped } = recoverOutbox(
       options.directory,
@@ -128,6 +131,11 @@ export class Outbox implements Journal, UsageJournal {
     return this.#space.bytes
   }
 
+  /** The number of the oldest event that is kept. */
+  get oldestEvent(): number {
+    return (this.#space.segments[0]?.before ?? 0) + 1
+  }
+
   /** Number of the last event that the control plane is known to have. */
   get acknowledgedEvent(): number {
     return this.#space.acknowledged
@@ -151,6 +159,14 @@ export class Outbox implements Journal, UsageJournal {
   /** Resolves when all that was appended so far is committed. */
   committed(): Promise<void> {
     return this.#batch?.committed ?? Promise.resolve()
+  }
+
+  /** Resolves when all that was appended so far survives a crash of the host. */
+  async durable(): Promise<void> {
+    await this.committed()
+    // The first may be one that was already running.
+    await this.#space.sync()
+    await this.#space.sync()
   }
 
   open(exchangeId: string, interrupted: Event, closingEvents = usualClosingEvents): Promise<void> {
@@ -183,6 +199,11 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   refuse(events: readonly Event[]): Promise<void> {
+    return this.add(this.#unknownCallers.admit(events, () => this.#space.halfFull))
+  }
+
+  /** Writes events that belong to no exchange, each of them; otherwise as `refuse`. */
+  add(events: readonly Event[]): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
       this.#space.ensure(events.length * recordBytes, this.#written)
@@ -212,12 +233,19 @@ export class Outbox implements Journal, UsageJournal {
     this.#acknowledged = acknowledged
   }
 
-  /** Forgets denials that the state read, being at this position, shows by itself. */
-  applied({ history, version }: StatePosition): void {
-    const needed = (position: StatePosition) => position.history !== history || position.version > version
+  /**
+   * Forgets denials that the state read, being at this position, shows by itself; those of another history once it
+   * `refuses` each of their tokens.
+   */
+  applied({ history, version }: StatePosition, refuses: (hash: string) => boolean = () => false): void {
     if (this.#denials.length === 0) return
-    this.#denials = this.#denials.filter(({ position }) => needed(position))
-    for (const segment of this.#space.segments) segment.denials = segment.denials.filter(needed)
+    this.#denials = this.#denials.filter(({ position, hashes }) =>
+      position.history === history ? position.version > version : !hashes.every(refuses),
+    )
+    const needed = new Set(this.#denials.map(({ position }) => nameOf(position)))
+    for (const segment of this.#space.segments) {
+      segment.denials = segment.denials.filter((position) => needed.has(nameOf(position)))
+    }
   }
 
   /** The control plane has all events up to number `n`: their segments need no longer be kept for it. */
@@ -246,9 +274,7 @@ export class Outbox implements Journal, UsageJournal {
     const failure = this.#commit()
     this.#failedCloses.stop()
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer)
-    // The first may be one that was already running when the mark was written.
-    await this.#space.sync()
-    await this.#space.sync()
+    await this.durable()
     this.#space.close()
     if (failure !== null) throw failure
   }
@@ -407,3 +433,5 @@ export class Outbox implements Journal, UsageJournal {
     }, syncEveryMs)
   }
 }
+
+const nameOf = ({ history, version }: StatePosition): string => `${history} ${version}`

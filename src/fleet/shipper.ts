@@ -7,25 +7,22 @@
  * once, and while there is a lot of it batches follow each other at a pace that lets them fill; a full one never waits.
  */
 import { chainNext } from '../events/chain.ts'
-import { asFailure, type Failure } from '../failure.ts'
+import { asFailure, type Failure, type FailureCode } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import { backoff } from './backoff.ts'
 import type { Outbox } from './outbox.ts'
 import type { OutboxReader } from './outbox-reader.ts'
 import { eventBody } from './outbox-record.ts'
-import { eventLineHead } from './wire.ts'
-
-export interface ChainHead {
-  seq: number
-  digest: string
-}
+import { type ChainHead, eventLineHead } from './wire.ts'
 
 export interface ShipperOptions {
   outbox: Outbox
   /** Posts NDJSON; gives the ledger's head of the chain. */
   post(lines: Buffer<ArrayBuffer>): Promise<ChainHead>
-  /** Called where shipping cannot go on from the head it has: it stops until `resume`. */
-  onBroken(failure: Failure): void
+  /** Called where shipping cannot go on from the head it has, behind event `after`: it stops until `resume`. */
+  onBroken(failure: Failure, after: number): void
+  /** The control plane has the chain up to here as it is here. */
+  onAgreed(head: ChainHead): void
   /** Called after a failure that is tried again. */
   onFailure(failure: Failure): void
   random: () => number
@@ -38,6 +35,8 @@ export interface ShipperOptions {
 const aroundBody = 128
 /** A full batch: few enough that the control plane takes it in within a few milliseconds (protocols section 7). */
 const batchEvents = 128
+/** After these nothing can be shipped from the same head. */
+const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'lane_fenced'])
 /** Batches that are not full begin at least so far apart. */
 const paceMs = 50
 
@@ -113,9 +112,10 @@ export class Shipper {
         // A hello that came in the meantime knows better.
         if (this.#head === head) this.#head = reply
         this.#options.outbox.shipped(reply.seq)
+        this.#options.onAgreed(reply)
       }
     } catch (error) {
-      wait = this.#failed(asFailure(error), head)
+      wait = await this.#failed(asFailure(error), head)
     }
     this.#shipping = false
     if (!this.done) this.#soon(wait ?? this.#pause())
@@ -138,16 +138,25 @@ export class Shipper {
     return bytes.subarray(0, at)
   }
 
-  #failed(failure: Failure, head: ChainHead): number {
-    const broken =
-      failure.code === 'chain_gap' ||
-      failure.code === 'chain_lost' ||
-      failure.code === 'chain_fork' ||
-      failure.code === 'lane_fenced'
-    if (broken) {
+  async #failed(failure: Failure, head: ChainHead): Promise<number> {
+    if (failure.code === 'chain_gap' && (await this.#rewind(head))) return 0
+    if (ending.has(failure.code)) {
       if (this.#head === head) this.#head = null
-      this.#options.onBroken(failure)
+      this.#options.onBroken(failure, head.seq)
     } else this.#options.onFailure(failure)
     return backoff(this.#attempt++, this.#options.random)
+  }
+
+  /** Goes on from the head that the ledger has: an empty batch is answered with it. False where that is no news. */
+  async #rewind(head: ChainHead): Promise<boolean> {
+    try {
+      const announced = await this.#options.post(Buffer.alloc(0))
+      if (announced.seq === head.seq && announced.digest === head.digest) return false
+      if (this.#head === head) this.#head = announced
+      return true
+    } catch (error) {
+      this.#options.onFailure(asFailure(error))
+      return false
+    }
   }
 }

@@ -138,6 +138,12 @@ export class FileStateView implements StateView {
     return this.#catalog.gateway
   }
 
+  /** Whether the state read does not have the token, or has it as revoked: then a denial of it says nothing more. */
+  refuses(hash: string): boolean {
+    const token = this.token(hash)
+    return token === null || token.revokedAt !== null
+  }
+
   /** Refuses tokens until the state read is at `position`. */
   deny(position: StatePosition, hashes: readonly string[]): void {
     if (this.#reached(position)) return

@@ -9,9 +9,10 @@ import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Principal } from '../tokens/principal.ts'
 import type { FleetOptions } from './control.ts'
+import { recordEnrolment } from './enrolled.ts'
 import type { Lane, LaneRegistry, LaneStream } from './lane-registry.ts'
 import type { StateHead } from './state-head.ts'
-import { laneName, type StreamMessage, streamCommentMs, streamMessageSchema } from './wire.ts'
+import { type AnnouncedHead, laneName, type StreamMessage, streamCommentMs, streamMessageSchema } from './wire.ts'
 
 /** Messages that may wait for a lane that does not read, before its stream is ended. */
 const mostWaiting = 10_000
@@ -20,7 +21,7 @@ export interface StreamDependencies {
   options: FleetOptions
   registry: LaneRegistry
   stateHead: StateHead
-  chainHead(chain: string): Promise<{ seq: number; digest: string }>
+  chainHead(chain: string): Promise<AnnouncedHead>
   versionOf(instanceId: string): string | null
 }
 
@@ -34,15 +35,25 @@ export function streamRoute(dependencies: StreamDependencies): AnyRoute {
     query: z.strictObject({ lane: z.coerce.number().int().min(0).max(63) }),
     reply: streamMessageSchema,
     internal: true,
-    handle: async ({ principal, query }) => openStream(dependencies, principal, query.lane),
+    handle: async ({ principal, query, requestId }) => openStream(dependencies, principal, query.lane, requestId),
   })
 }
 
-async function openStream(dependencies: StreamDependencies, principal: Principal, worker: number): Promise<Response> {
+async function openStream(
+  dependencies: StreamDependencies,
+  principal: Principal,
+  worker: number,
+  requestId: string,
+): Promise<Response> {
   const { options, registry, stateHead } = dependencies
   const { gatewayId, instanceId, tokenId } = sessionOf(principal)
   const name = laneName(gatewayId, instanceId, worker)
-  const former = registry.get(name)?.lastBeatAt ?? (await registry.row(name))?.last_beat_at ?? 0
+  const known = registry.get(name)?.lastBeatAt ?? (await registry.row(name))?.last_beat_at ?? null
+  if (known === null) {
+    const { version: configVersion } = await stateHead.read()
+    const version = dependencies.versionOf(instanceId)
+    await recordEnrolment(options, { principal, requestId, lane: name, instanceId, version, configVersion })
+  }
   const { stream, body, hello } = openBody(() => {
     if (lane.stream === stream) lane.stream = null
   })
@@ -55,7 +66,7 @@ async function openStream(dependencies: StreamDependencies, principal: Principal
     streamId: options.newId(),
     stream,
     acknowledgedVersion: 0,
-    lastBeatAt: former,
+    lastBeatAt: known ?? 0,
   }
   try {
     await registry.take(lane, dependencies.versionOf(instanceId))

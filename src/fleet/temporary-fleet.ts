@@ -195,8 +195,11 @@ export class TemporaryFleet {
     return head
   }
 
+  /** The events of lanes. */
   async events(): Promise<{ chain: string; seq: number; event_id: string }[]> {
-    return this.ledger.read('select chain, seq, event_id from events order by chain, seq')
+    return this.ledger.read(
+      "select chain, seq, event_id from events where chain <> 'control-plane' order by chain, seq",
+    )
   }
 
   async remove(): Promise<void> {

@@ -69,12 +69,18 @@ export const staleAfterMs = (maxStalenessSeconds: number): number =>
 export const streamCommentMs = 5000
 export const streamSilenceMs = 3 * streamCommentMs
 
+const chainHeadSchema = z.object({ seq: z.number().int(), digest: z.string() })
+export type ChainHead = z.infer<typeof chainHeadSchema>
+/** The ledger's head of a lane's chain, and some places before it, ever farther apart, to find where two part. */
+const announcedHeadSchema = chainHeadSchema.extend({ earlier: z.array(chainHeadSchema).default([]) })
+export type AnnouncedHead = z.infer<typeof announcedHeadSchema>
+
 /** The stream's SSE events; the SSE `event:` field is `kind`. */
 export const helloSchema = z.object({
   kind: z.literal('hello'),
   stream_id: z.uuid(),
   head: headSchema,
-  events: z.object({ seq: z.number().int(), digest: z.string() }).describe("The ledger's head of this lane's chain"),
+  events: announcedHeadSchema.describe("The ledger's head of this lane's chain"),
   now: z.iso.datetime(),
 })
 export const changeSchema = z.object({
@@ -154,7 +160,7 @@ export const eventBatchLimit = 500
 /** What stands in a line before the body; after it stands one brace. */
 export const eventLineHead = (n: number, digest: string): string => `{"n":${n},"digest":"${digest}","body":`
 
-export const eventsReplySchema = z.object({ seq: z.number().int(), digest: z.string() })
+export const eventsReplySchema = chainHeadSchema
 
 const amount = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
 const accountName = z.string().max(128)

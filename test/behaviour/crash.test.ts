@@ -7,7 +7,7 @@ import { eventually, until } from '../eventually.ts'
 import { executable } from '../executable.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type Call, type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { type Gatehouse, operate, startGatehouse, temporaryDirectory } from '../harness.ts'
 import { descendantsOf, isAlive, signal } from '../processes.ts'
 import { eventsInLedger } from '../recorded.ts'
 
@@ -99,6 +99,8 @@ async function expectExactlyOnce(load: Load): Promise<Map<string, Event[]>> {
   )
   const events = eventsInLedger(gatehouse)
   const outcomes = outcomesByRequest(events)
+  const verified = await operate(gatehouse, 'events', 'verify')
+  expect(verified).toMatchObject({ code: 0, stdout: expect.stringContaining(' 0 findings') })
   expect(new Set(events.map(({ event_id }) => event_id)).size).toBe(events.length)
   expect([...outcomes].filter(([, { length }]) => length > 1).map(([id]) => id)).toEqual([])
   expect([...load.completed].filter((id) => outcomes.get(id)?.length !== 1)).toEqual([])
@@ -204,6 +206,34 @@ test('a control plane that is killed again and again while events are shipped re
   }
   await load.stop()
   await expectExactlyOnce(load)
+})
+
+test('gateway and control plane killed by turns and together while events are taken in: each exactly once', async () => {
+  const load = startLoad('by-turns')
+  const kill = async (pids: readonly number[]) => {
+    for (const pid of pids) signal(pid, 'SIGKILL')
+    await until('they are gone', () => !pids.some(isAlive))
+    await until('the gateway serves again', serves, { withinMs: 20_000 })
+  }
+  const counts: string[] = []
+  for (const [what, pids] of [
+    ['gateway', () => [gatehouse.gatewayPid()]],
+    ['control plane', () => [gatehouse.controlPlanePid()]],
+    ['both', () => [gatehouse.gatewayPid(), gatehouse.controlPlanePid()]],
+    ['control plane', () => [gatehouse.controlPlanePid()]],
+    ['both', () => [gatehouse.controlPlanePid(), gatehouse.gatewayPid()]],
+  ] as const) {
+    const before = load.completed.size
+    await until('forty more answers are complete', () => load.completed.size >= before + 40, { withinMs: 30_000 })
+    const found = await eventually(pids, { withinMs: 20_000 })
+    counts.push(
+      `${what}: ${load.completed.size} completed, ${outcomesByRequest(eventsInLedger(gatehouse)).size} in the ledger`,
+    )
+    await kill(found)
+  }
+  await load.stop()
+  const outcomes = await expectExactlyOnce(load)
+  console.info(`${counts.join('; ')}; at the end ${load.completed.size} completed, ${outcomes.size} in the ledger`)
 })
 
 test('SIGTERM lets a running stream finish, takes no new request, exits 0 and leaves nothing unrecorded', async () => {

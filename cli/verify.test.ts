@@ -1,0 +1,55 @@
+import { afterEach, expect, test } from 'bun:test'
+import { main } from './main.ts'
+import { recordingTerminal } from './test-terminal.ts'
+
+const servers: Bun.Server<undefined>[] = []
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.stop(true)
+})
+
+const summary = { kind: 'summary', chains: 1, events: 3, findings: 0, not_covered: 1, checkpoint: null, keys: ['ab'] }
+const found = {
+  ...{ kind: 'finding', what: 'events.missing', message: 'These events are missing', chain: 'lane', from: 2, to: 4 },
+  ...{ event_id: null, column: null },
+}
+
+/** A control plane that answers with these lines. */
+function terminal(...lines: object[]) {
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: () => new Response(lines.map((line) => `${JSON.stringify(line)}\n`).join('')),
+  })
+  servers.push(server)
+  return recordingTerminal({
+    environment: { SERVICE_API_URL: `http://127.0.0.1:${server.port}`, HOME: '/nonexistent' },
+  })
+}
+
+test('what was found is named on stdout, and the exit code says so', async () => {
+  const screen = terminal(found, { kind: 'chain', chain: 'lane', to: 6, covered_to: 5 }, { ...summary, findings: 1 })
+  expect(await main(['events', 'verify'], screen)).toBe(1)
+  expect(screen.written()).toBe(
+    'lane 2–4: These events are missing (events.missing)\n3 events of 1 chains, 1 findings\n',
+  )
+  expect(screen.noted()).toContain('Not covered yet: lane 6–6')
+  expect(screen.noted()).toContain('Compare with the id that you noted, or give it as --key: ab')
+})
+
+test('nothing found is exit code 0; as JSON the lines are passed on', async () => {
+  const screen = terminal(summary)
+  expect(await main(['events', 'verify', '--json'], screen)).toBe(0)
+  expect(screen.written()).toBe(`${JSON.stringify(summary)}\n`)
+})
+
+test('an answer that broke off is no verification', async () => {
+  const screen = terminal({ kind: 'chain', chain: 'lane', to: 6, covered_to: 6 })
+  expect(await main(['events', 'verify'], screen)).toBe(1)
+  expect(screen.noted()).toContain('broke off')
+})
+
+test('a key or a witness that is none is a usage error', async () => {
+  const screen = terminal(summary)
+  expect(await main(['events', 'verify', '--key', 'short'], screen)).toBe(2)
+  expect(await main(['events', 'verify', '--witness', '/nonexistent'], screen)).toBe(2)
+})
