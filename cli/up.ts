@@ -147,7 +147,8 @@ async function start(
   try {
     handedOver = plane.runtime_token
     const environment = gatewayEnvironment(own, handedOver)
-    const gateway = await keep({ name: 'gateway', environment }, '--state-file', plane.state_file).ready
+    const stateFile = plane.state_file === null ? [] : ['--state-file', plane.state_file]
+    const gateway = await keep({ name: 'gateway', environment }, ...stateFile).ready
     if (gateway.ready !== 'gateway') throw new Failure('process_failed')
     return { plane, gatewayUrl: settings.gateway_url ?? gateway.url }
   } catch (error) {
@@ -158,7 +159,13 @@ async function start(
 
 const gatewayEnvironment = (own: Omit<Settings, 'api_url' | 'api_token'>, runtimeToken: string): Environment => ({
   ...withoutSecrets(withoutServiceVariables()),
-  ...settingsEnvironment({ ...own, master_key: undefined }),
+  ...settingsEnvironment({
+    ...own,
+    master_key: undefined,
+    state_token: undefined,
+    ledger_token: undefined,
+    state_read_token: undefined,
+  }),
   // Bun lets 256 calls to providers run at once unless told otherwise before it starts; the rest would hang.
   BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
   SERVICE_API_URL: localUrl(own.control_plane_listen),

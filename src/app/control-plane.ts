@@ -3,8 +3,7 @@
  * stop. With `gateway.ts` beside it, the only place that knows every part.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
 import type { Settings } from '../config.ts'
@@ -31,8 +30,6 @@ import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
 import { priceRoutes } from '../providers/price-routes.ts'
 import { catalogRoutes } from '../providers/routes.ts'
 import { loadMasterKey } from '../store/master-key.ts'
-import { migrateLedger, migrateState } from '../store/migrate.ts'
-import { openDatabase } from '../store/open.ts'
 import { createControlPlaneMetrics } from '../telemetry/metrics.ts'
 import { alertThresholds } from '../tokens/alerts.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
@@ -41,6 +38,7 @@ import { tokenRoutes } from '../tokens/routes.ts'
 import { depletionView } from '../usage/depletion.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
 import { usageRoutes } from '../usage/usage-routes.ts'
+import { openStore, type Store } from './store.ts'
 
 export interface ControlPlaneOptions {
   settings: Settings
@@ -54,8 +52,8 @@ export interface ControlPlaneOptions {
 
 export interface ControlPlane {
   baseUrl: string
-  /** The state database, for a gateway on this host to read. */
-  stateFile: string
+  /** The state database, for a gateway on this host to read; null where it is on a server. */
+  stateFile: string | null
   /** What that gateway identifies itself with (a secret). */
   runtimeToken: string
   /** The administrator token, once (a secret). */
@@ -72,16 +70,19 @@ const housekeepingMilliseconds = 5000
 
 /** Opens or makes an installation in `settings.data` and serves its API. Throws before it listens, or not at all. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const store = await openStore(resolve(options.settings.data))
+  const directory = resolve(options.settings.data)
+  const store = await openStore(options.settings, directory, options.clock.now)
   try {
     const parts = await wire(options, store)
     const { installation, shared } = parts
     await housekeep(parts, options.log)
     await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
+    await parts.lanes.prepare()
     const served = serve(options, parts)
+    await parts.lanes.start()
     return {
       baseUrl: parts.addresses.base,
-      stateFile: store.stateFile,
+      stateFile: 'file' in store.source ? store.source.file : null,
       runtimeToken: installation.runtimeToken,
       adminToken: installation.adminToken,
       setupUrl: await setupUrl(parts),
@@ -98,10 +99,10 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
 }
 
 /** The parts that stand behind the routes. The base address is filled in when the listener has its port. */
-async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { state, ledger, directory }: Store) {
+async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { state, ledger, source }: Store) {
   const masterKey = await loadMasterKey({
     setting: settings.master_key,
-    dataDirectory: directory,
+    dataDirectory: resolve(settings.data),
     ledger,
     randomBytes,
   })
@@ -110,15 +111,19 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     gateway: settings.gateway_url ?? localUrl(settings.gateway_listen),
     console: settings.console_url ?? '',
   }
+  const callers = new WeakMap<Request, string>()
   const lanes = createFleet({
     state,
     ledger,
+    source,
     masterKey,
     clock,
     newId,
     randomBytes,
     log,
     settings,
+    peerUrl: () => settings.peer_url ?? addresses.base,
+    addressOf: (request) => callers.get(request) ?? 'unknown',
     baseUrl: () => addresses.base,
     gatewayUrl: () => addresses.gateway,
     recorder: () => recorder,
@@ -130,7 +135,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     alerts: alertThresholds(settings),
   }
   const installation = await firstStart(shared)
-  return { shared, lanes, addresses, installation, lastUse: createLastUse(ledger), settings }
+  return { shared, lanes, addresses, callers, installation, lastUse: createLastUse(ledger), settings }
 }
 
 type Parts = Awaited<ReturnType<typeof wire>>
@@ -139,10 +144,9 @@ function serve(
   { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
   parts: Parts,
 ): { drain(): Promise<void> } {
-  const { shared, lanes, addresses, lastUse } = parts
+  const { shared, lanes, addresses, callers, lastUse } = parts
   const { state, ledger } = shared
   const metrics = createControlPlaneMetrics()
-  const callers = new WeakMap<Request, string>()
   const server = Bun.serve({
     ...listenOn(settings.control_plane_listen),
     idleTimeout: 255,
@@ -215,27 +219,6 @@ const policyTools = ({ webhook_addresses }: Settings) => ({
   resolve: resolveHost,
   privateWebhooks: webhook_addresses === 'any',
 })
-
-type Store = Awaited<ReturnType<typeof openStore>>
-
-async function openStore(directory: string) {
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const stateFile = join(directory, 'state.db')
-  const state = await openDatabase(stateFile, directory)
-  const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
-  await migrateState(state)
-  await migrateLedger(ledger)
-  return {
-    directory,
-    stateFile,
-    state,
-    ledger,
-    close() {
-      state.close()
-      ledger.close()
-    },
-  }
-}
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
 async function housekeep({ shared, lanes, lastUse, settings }: Parts, log: Log): Promise<void> {

@@ -104,7 +104,7 @@ describe('a change', () => {
     const result = await found()
     expectAgreement(result)
     expect(result.gateways).toEqual([{ id: 'a', version: head.version }])
-    expect(head).toEqual({ ...head, history: 'history', nonce: expect.stringMatching(/^[0-9a-f]{32}$/) })
+    expect(head).toEqual({ ...head, history: 'history', nonce: expect.stringMatching(/^[0-9a-f-]{36}$/) })
     expect(announced).toEqual([{ version: head.version, deny: ['hash'] }])
   })
 

@@ -10,14 +10,15 @@
  * `change_log`, so that a writer who was only slow trips over the mark. Step 4 is guarded by the pending row: whoever
  * comes first does it, once. A change of the ledger alone is step 4 without a pending row.
  *
- * The event of a state change carries the version that the change made as its `config_version`.
+ * The event of a state change carries the version that the change made as its `config_version`. The nonce of a version
+ * is the id of the change that made it (`lost-…` where that was dropped), so that `change_log` can tell which pairs of
+ * version and nonce are of its history (protocols section 4, rule 1).
  */
-import { randomBytes } from 'node:crypto'
 import { Failure } from '../failure.ts'
 import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import type { Database, Statement } from '../store/open.ts'
+import { type Database, databaseTime, type Statement } from '../store/open.ts'
 import { appendStatements, brokenConstraint, chainAfter, readChainHead } from './append.ts'
 import { controlPlaneChain } from './chain.ts'
 import type { Event } from './event.ts'
@@ -36,6 +37,7 @@ export interface RecorderOptions {
 const abandonedAfterMilliseconds = 5000
 /** How often a writer of the chain tries again when another control plane was first. */
 const chainAttempts = 20
+const cutsKeptMilliseconds = 3_600_000
 
 /** What a pending row keeps beside its event, as JSON. */
 interface Pending {
@@ -85,13 +87,26 @@ async function writePending(
       sql: 'insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ?)',
       args: [event.event_id, JSON.stringify(pending), JSON.stringify(event), clock.now()],
     },
+    ...(cut.length === 0 ? [] : keepCut(event.event_id, cut)),
   ])
 }
 
+/** For control planes that miss the announcement (fleet/change-feed.ts); old ones go in the same write. */
+const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [
+  {
+    sql: `insert into cuts (event_id, hashes, at) values (?, ?, ${databaseTime})`,
+    args: [eventId, JSON.stringify(cut)],
+  },
+  { sql: `delete from cuts where at < ${databaseTime} - ?`, args: [cutsKeptMilliseconds] },
+]
+
 async function changeState(options: RecorderOptions, { event, state, guard }: Change): Promise<Head> {
-  const nonce = randomBytes(16).toString('hex')
   try {
-    await options.state.write([raiseVersion(nonce), logChange(event.event_id, options.clock.now(), guard), ...state])
+    await options.state.write([
+      raiseVersion(event.event_id),
+      logChange(event.event_id, options.clock.now(), guard),
+      ...state,
+    ])
   } catch (error) {
     const broken = brokenConstraint(error)
     // Without a word from the database the change may have happened: the pending row stays for `settle` to find out.
@@ -102,10 +117,12 @@ async function changeState(options: RecorderOptions, { event, state, guard }: Ch
     if (broken === 'check') throw new Failure('conflict', { cause: error })
     throw error
   }
-  const logged = await loggedChange(options.state, event.event_id)
-  const { history } = await readHead(options.state)
-  if (logged === null) throw new Error('A committed change is missing from change_log')
-  return { version: logged.version, nonce, history }
+  const [made] = await options.state.read<{ version: number; history: string }>(
+    'select l.version, h.history from change_log l join state_head h on h.id = 1 where l.event_id = ?',
+    [event.event_id],
+  )
+  if (made === undefined) throw new Error('A committed change is missing from change_log')
+  return { ...made, nonce: event.event_id }
 }
 
 const raiseVersion = (nonce: string): Statement => ({
@@ -241,7 +258,7 @@ const markLostUnlessLogged = (eventId: string, at: number): Statement[] => [
   {
     sql: `update state_head set version = version + 1, nonce = ?
       where id = 1 and not exists (select 1 from change_log where event_id = ?)`,
-    args: [randomBytes(16).toString('hex'), eventId],
+    args: [`lost-${eventId}`, eventId],
   },
   {
     sql: `insert into change_log (event_id, version, applied, at, guard)

@@ -1,4 +1,4 @@
-/** The five calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
+/** The calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
 import { Failure, type FailureCode, failures } from '../failure.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../usage/lease.ts'
@@ -19,6 +19,7 @@ const bootstrapMs = 10_000
 const beatMs = 2000
 const eventsMs = 15_000
 const slotsMs = 3000
+const goodbyeMs = 1000
 
 export interface Beat {
   lane: number
@@ -43,6 +44,7 @@ export interface ControlClient {
     streamId: string,
     lines: Buffer<ArrayBuffer>,
   ): Promise<{ seq: number; digest: string }>
+  goodbye(session: string, body: { lane: number; stream_id: string }): Promise<void>
   leases(session: string, lane: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
 }
 
@@ -96,6 +98,9 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
           [streamIdHeader]: streamId,
         }),
       ),
+    async goodbye(session, body) {
+      await post('goodbye', session, JSON.stringify(body), goodbyeMs, {})
+    },
     leases: async (session, lane, streamId, request) => {
       const body = JSON.stringify({ lane, stream_id: streamId, ...request })
       return leasesReplySchema.parse(await post('leases', session, body, answerWithinMs(request), {}))

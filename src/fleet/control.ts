@@ -10,19 +10,29 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database } from '../store/open.ts'
+import type { ReadCredential } from '../store/read-credential.ts'
 import { beatRoute } from './beat-route.ts'
 import { bootstrapRoute } from './bootstrap-route.ts'
+import { ChangeFeed } from './change-feed.ts'
+import { credentialRoute } from './credential-route.ts'
+import { denialsRoute } from './denials-route.ts'
+import { recordEnrolment } from './enrolment.ts'
 import { eventsRoute } from './events-route.ts'
 import type { Fleet } from './fleet.ts'
+import { goodbyeRoute } from './goodbye-route.ts'
 import { LaneRegistry } from './lane-registry.ts'
 import { leasesRoute } from './leases-route.ts'
+import type { PeerSignal } from './peer-signal.ts'
+import { Peers } from './peers.ts'
 import { propagate } from './propagation.ts'
+import { revokeByLedger } from './revived-tokens.ts'
 import { RuntimeTokens } from './runtime-token.ts'
+import { SeenState } from './seen-state.ts'
 import { slotsRoute } from './slots-route.ts'
 import { StateHead } from './state-head.ts'
 import { streamRoute } from './stream-route.ts'
 import { createUsage, type UsageControl } from './usage.ts'
-import { type StreamMessage, staleAfterMs } from './wire.ts'
+import { staleAfterMs } from './wire.ts'
 
 export interface FleetOptions {
   state: Database
@@ -33,28 +43,42 @@ export interface FleetOptions {
   randomBytes(size: number): Uint8Array
   log: Log
   settings: Pick<Settings, 'max_staleness_seconds'>
+  /** Where gateways find the state: a file of this host, or a server with credentials that only read it. */
+  source: { file: string } | { url: string; credential(): ReadCredential }
   /** 32 bytes; opens the ledger's secrets. */
   masterKey: Uint8Array
   /** Asked for when something is to be recorded; it is made after the fleet. */
   recorder(): Recorder
+  /** Where other control planes reach this one. */
+  peerUrl(): string
+  /** The network address a request came from. */
+  addressOf(request: Request): string
   /** Known when the listeners are: asked at each bootstrap. */
   baseUrl(): string
   gatewayUrl(): string
 }
 
-export function createFleet(options: FleetOptions): {
+/** How often each control plane looks at the head: what no signal told of is found then. */
+const lookEveryMs = 1000
+
+export interface FleetControl {
   fleet: Fleet
   routes: AnyRoute[]
   usage: UsageControl
+  /** Finds out whether the state was restored, and mends that; to be done before anybody is let in. */
+  prepare(): Promise<void>
+  /** Meets the other control planes, and looks at the state every second from now on. */
+  start(): Promise<void>
   close(): Promise<void>
-} {
-  const { state, ledger, clock, log } = options
-  const registry = new LaneRegistry(ledger, clock, log)
-  const stateHead = new StateHead(state, clock)
-  const tokens = new RuntimeTokens(state, clock)
-  const versions = new Map<string, string>()
-  const usage = createUsage(options, registry)
+}
 
+export function createFleet(options: FleetOptions): FleetControl {
+  const { state, ledger, clock, log } = options
+  const shared = 'url' in options.source
+  const registry = new LaneRegistry({ ledger, clock, log, shared })
+  const tokens = new RuntimeTokens(state, clock)
+  const usage = createUsage(options, registry)
+  const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
   const endToken = async (tokenId: string): Promise<void> => {
     await ledger.write([{ sql: 'delete from runtime_sessions where token_id = ?', args: [tokenId] }])
     for (const lane of registry.all()) if (lane.tokenId === tokenId) lane.stream?.end()
@@ -64,39 +88,96 @@ export function createFleet(options: FleetOptions): {
       if (!(await tokens.active(tokenId, version))) await endToken(tokenId)
     }
   }
-
-  const fleet: Fleet = {
-    announce(head, deny, cut) {
-      stateHead.announced(head)
-      const change: StreamMessage = { kind: 'change', head, since: head.version - 1, deny: [...deny], cut: [...cut] }
-      for (const { stream } of registry.all()) stream?.send(change)
-      usage.announced(head.version)
+  const feed = new ChangeFeed({
+    ...{ state, ledger, registry, log },
+    onTold(head, deny) {
       if (deny.length === 0) return
       endInactive(head.version).catch((error: unknown) => {
         // The next beat of such a lane finds it out again.
         log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
       })
     },
+  })
+  const stateHead = new StateHead(state, clock, (head) => {
+    log.error({ version: head.version }, 'The state is not what it was: every lane starts anew')
+    feed.restart(head)
+    tokens.forget()
+    registry.restart().catch((error: unknown) => {
+      // Lanes' streams are ended; each takes its row anew, with nothing acknowledged.
+      log.warn({ error: String(error) }, 'Acknowledgements of a lost history could not be removed')
+    })
+  })
+  const mend = async () => {
+    const revoked = await revokeByLedger(options)
+    log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
+  }
+  const seen = new SeenState({ ledger, stateHead, log, mend })
+  const look = async (): Promise<void> => {
+    const head = await stateHead.read()
+    await feed.at(head)
+    await seen.see(head)
+  }
+  const hear = (signal: PeerSignal): void => {
+    if (signal.kind === 'acknowledged') registry.wake()
+    else if (signal.kind === 'taken') registry.taken(signal.lane, signal.stream_id)
+    else {
+      stateHead.announced(signal.head)
+      feed.announce(signal.head, signal.deny, signal.cut)
+    }
+  }
+  registry.onWritten = () => peers.tell({ kind: 'acknowledged' })
+
+  const fleet: Fleet = {
+    announce(head, deny, cut) {
+      stateHead.announced(head)
+      feed.announce(head, deny, cut)
+      peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut] })
+      usage.announced(head.version)
+    },
     propagation: (version) =>
       propagate(registry, { version, staleAfterMs: staleAfterMs(options.settings.max_staleness_seconds), clock }),
   }
   const routes = [
-    bootstrapRoute({
-      options,
-      stateHead,
-      onVersion: (instanceId, version) => versions.set(instanceId, version),
-    }),
+    bootstrapRoute({ options, stateHead }),
     streamRoute({
       options,
       registry,
       stateHead,
       chainHead: (chain) => chainHead(ledger, chain),
-      versionOf: (instanceId) => versions.get(instanceId) ?? null,
+      onTaken: ({ lane, streamId }) => peers.tell({ kind: 'taken', lane, stream_id: streamId }),
+      async onHello(lane, head) {
+        await feed.at(head)
+        await recordEnrolment(options, lane, head.version)
+      },
     }),
+    credentialRoute(options),
     beatRoute({ options, registry, stateHead, tokens, endToken }),
+    denialsRoute({ options, registry, stateHead }),
+    goodbyeRoute({ options, registry }),
     eventsRoute({ options, registry, usage }),
     leasesRoute({ registry, usage }),
     slotsRoute({ options, registry }),
+    ...(shared ? [peers.route(hear)] : []),
   ]
-  return { fleet, routes, usage, close: () => registry.close() }
+  let timer: Timer | null = null
+  return {
+    fleet,
+    routes,
+    usage,
+    prepare: look,
+    async start() {
+      if (shared) await peers.start()
+      timer = setInterval(() => void look().catch(passing), lookEveryMs)
+      timer.unref()
+    },
+    async close() {
+      if (timer !== null) clearInterval(timer)
+      await registry.close()
+      await peers.close()
+    },
+  }
+  function passing(error: unknown): void {
+    // The next look finds what this one could not; beats say meanwhile that nothing is fresh.
+    log.debug({ error: String(error) }, 'The head of the state could not be read')
+  }
 }

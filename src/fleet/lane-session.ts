@@ -102,7 +102,13 @@ export class LaneSession {
   async stop(milliseconds: number): Promise<void> {
     const end = this.#options.clock.monotonic() + milliseconds
     while (this.connected && !this.#shipper.done && this.#options.clock.monotonic() < end) await Bun.sleep(5)
+    const { token } = this.#session
+    const streamId = this.#streamId
+    const { client, lane } = this.#options
     this.#end()
+    if (token === null || streamId === null) return
+    // Where it is not heard, this lane counts as unreachable until its time is over.
+    await client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
   }
 
   /** Asks for slots and returns some. Rejects where the control plane cannot be asked at this moment. */

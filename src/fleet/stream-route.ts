@@ -11,7 +11,7 @@ import type { Principal } from '../tokens/principal.ts'
 import type { FleetOptions } from './control.ts'
 import type { Lane, LaneRegistry, LaneStream } from './lane-registry.ts'
 import type { StateHead } from './state-head.ts'
-import { laneName, type StreamMessage, streamCommentMs, streamMessageSchema } from './wire.ts'
+import { type Head, laneName, type StreamMessage, streamCommentMs, streamMessageSchema } from './wire.ts'
 
 /** Messages that may wait for a lane that does not read, before its stream is ended. */
 const mostWaiting = 10_000
@@ -21,7 +21,10 @@ export interface StreamDependencies {
   registry: LaneRegistry
   stateHead: StateHead
   chainHead(chain: string): Promise<{ seq: number; digest: string }>
-  versionOf(instanceId: string): string | null
+  /** The lane's row is committed; whoever else had it is to be told. */
+  onTaken(lane: Lane): void
+  /** The lane is told this head. */
+  onHello(lane: Lane, head: Head): Promise<void>
 }
 
 export function streamRoute(dependencies: StreamDependencies): AnyRoute {
@@ -42,7 +45,6 @@ async function openStream(dependencies: StreamDependencies, principal: Principal
   const { options, registry, stateHead } = dependencies
   const { gatewayId, instanceId, tokenId } = sessionOf(principal)
   const name = laneName(gatewayId, instanceId, worker)
-  const former = registry.get(name)?.lastBeatAt ?? (await registry.row(name))?.last_beat_at ?? 0
   const { stream, body, hello } = openBody(() => {
     if (lane.stream === stream) lane.stream = null
   })
@@ -55,14 +57,17 @@ async function openStream(dependencies: StreamDependencies, principal: Principal
     streamId: options.newId(),
     stream,
     acknowledgedVersion: 0,
-    lastBeatAt: former,
+    lastBeatAt: null,
   }
   try {
-    await registry.take(lane, dependencies.versionOf(instanceId))
+    await registry.take(lane)
+    dependencies.onTaken(lane)
+    const head = await stateHead.read()
+    await dependencies.onHello(lane, head)
     hello({
       kind: 'hello',
       stream_id: lane.streamId,
-      head: await stateHead.read(),
+      head,
       events: await dependencies.chainHead(name),
       now: timestamp(options.clock.now()),
     })
