@@ -1,0 +1,95 @@
+/** One control plane on databases of servers: `gatehouse control-plane`, on a port that it keeps through restarts. */
+import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { eventually } from '../eventually.ts'
+import { freePort } from '../free-port.ts'
+import { temporaryDirectory } from '../harness.ts'
+import { type Sqld, startSqld } from '../sqld.ts'
+import { type Running, start } from './process.ts'
+
+/** The two databases, and what every control plane on them is given. */
+export interface Primary extends AsyncDisposable {
+  state: Sqld
+  ledger: Sqld
+  environment: Readonly<Record<string, string>>
+}
+
+/** Two servers, or with `namespaces` one that has both databases. */
+export async function startPrimary({ namespaces = false } = {}): Promise<Primary> {
+  const state = await startSqld(namespaces ? ['state', 'ledger'] : [])
+  const ledger = namespaces ? state : await startSqld()
+  return {
+    state,
+    ledger,
+    environment: {
+      SERVICE_STATE_URL: namespaces ? state.urlOf('state') : state.url,
+      SERVICE_STATE_TOKEN: state.token,
+      SERVICE_LEDGER_URL: namespaces ? state.urlOf('ledger') : ledger.url,
+      SERVICE_LEDGER_TOKEN: ledger.token,
+      SERVICE_STATE_SIGNING_KEY_FILE: state.signingKeyFile,
+      SERVICE_MASTER_KEY: randomBytes(32).toString('base64'),
+    },
+    async [Symbol.asyncDispose]() {
+      await state[Symbol.asyncDispose]()
+      if (ledger !== state) await ledger[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export interface ControlPlane extends AsyncDisposable {
+  baseUrl: string
+  /** Of a first start, otherwise empty until somebody fills it in. */
+  adminToken: string
+  running(): Running
+  kill(): Promise<void>
+  restart(): Promise<void>
+}
+
+const readyLine = z.object({ ready: z.literal(true), base_url: z.string(), admin_token: z.string().optional() })
+
+/** Starts one and waits until it is ready. Throws with all it said where it ends instead. */
+export async function startControlPlane(
+  primary: Pick<Primary, 'environment'>,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<ControlPlane> {
+  const data = join(temporaryDirectory(), 'data')
+  const port = await freePort()
+  const begin = async () => {
+    const process = await start(['control-plane', '--json', '--data', data], {
+      ...primary.environment,
+      SERVICE_CONTROL_PLANE_LISTEN: `127.0.0.1:${port}`,
+      ...environment,
+    })
+    const line = await eventually(() => readyOf(process), { withinMs: 20_000 }).catch(async (error) => {
+      await process.kill()
+      throw error
+    })
+    return { process, line }
+  }
+  let { process, line } = await begin()
+  const kill = () => process.kill()
+  return {
+    baseUrl: line.base_url,
+    adminToken: line.admin_token ?? '',
+    running: () => process,
+    kill,
+    async restart() {
+      await kill()
+      ;({ process, line } = await begin())
+    },
+    async [Symbol.asyncDispose]() {
+      await kill()
+      rmSync(join(data, '..'), { recursive: true, force: true })
+    },
+  }
+}
+
+function readyOf({ stdout, stderr, exitCode }: Running): z.infer<typeof readyLine> {
+  const line = stdout()
+    .split('\n')
+    .find((text) => text.startsWith('{"ready":true'))
+  if (line !== undefined) return readyLine.parse(JSON.parse(line))
+  throw new Error(`Not ready (exit code ${exitCode()})\nstdout: ${stdout()}\nstderr: ${stderr()}`)
+}
