@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { createClient } from '@libsql/client/http'
 import { z } from 'zod'
 import { eventually } from '../eventually.ts'
 import { freePort } from '../free-port.ts'
@@ -14,22 +15,34 @@ export interface Primary extends AsyncDisposable {
   state: Sqld
   ledger: Sqld
   environment: Readonly<Record<string, string>>
+  /** Rows, as they lie in a database. */
+  read(database: 'state' | 'ledger', sql: string, args?: (string | number)[]): Promise<Row[]>
 }
+
+type Row = Record<string, unknown>
 
 /** Two servers, or with `namespaces` one that has both databases. */
 export async function startPrimary({ namespaces = false } = {}): Promise<Primary> {
   const state = await startSqld(namespaces ? ['state', 'ledger'] : [])
   const ledger = namespaces ? state : await startSqld()
+  const [stateUrl, ledgerUrl] = namespaces ? [state.urlOf('state'), state.urlOf('ledger')] : [state.url, ledger.url]
   return {
     state,
     ledger,
     environment: {
-      SERVICE_STATE_URL: namespaces ? state.urlOf('state') : state.url,
+      SERVICE_STATE_URL: stateUrl,
       SERVICE_STATE_TOKEN: state.token,
-      SERVICE_LEDGER_URL: namespaces ? state.urlOf('ledger') : ledger.url,
+      SERVICE_LEDGER_URL: ledgerUrl,
       SERVICE_LEDGER_TOKEN: ledger.token,
       SERVICE_STATE_SIGNING_KEY_FILE: state.signingKeyFile,
       SERVICE_MASTER_KEY: randomBytes(32).toString('base64'),
+    },
+    async read(database, sql, args = []) {
+      const url = database === 'state' ? stateUrl : ledgerUrl
+      const client = createClient({ url, authToken: (database === 'state' ? state : ledger).token })
+      const { columns, rows } = await client.execute({ sql, args })
+      client.close()
+      return rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])))
     },
     async [Symbol.asyncDispose]() {
       await state[Symbol.asyncDispose]()

@@ -1,5 +1,5 @@
 /** A gateway of a fleet: `gatehouse gateway` on a copy of the state that a process beside it keeps current. */
-import { rmSync } from 'node:fs'
+import { cpSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { eventually, until } from '../eventually.ts'
@@ -12,6 +12,8 @@ export interface FleetGateway extends AsyncDisposable {
   running(): Running
   /** Which control plane it talks to is given anew; it keeps its data directory. */
   restart(controlPlane?: string): Promise<void>
+  /** Starts another process on a copy of its data directory, as a restored or cloned host would be. */
+  twin(controlPlane: { baseUrl: string }): Promise<void>
   /** Ends it in order. */
   stop(): Promise<void>
 }
@@ -43,17 +45,28 @@ export async function startFleetGateway(controlPlane: string, runtimeToken: stri
   }
   await until('the replica is there', () => replicator.stdout().includes('synced'))
   let gateway = await begin(controlPlane)
+  let other: Running | null = null
   return {
     gatewayUrl: `http://127.0.0.1:${port}`,
     running: () => gateway,
-    async restart(other = controlPlane) {
+    async restart(apiUrl = controlPlane) {
       await gateway.kill()
-      gateway = await begin(other)
+      gateway = await begin(apiUrl)
+    },
+    async twin({ baseUrl }) {
+      const copy = join(directory, 'copy')
+      cpSync(join(directory, 'data'), copy, { recursive: true })
+      other = await start(['gateway', '--state-file', file, '--data', copy], {
+        SERVICE_API_URL: baseUrl,
+        SERVICE_API_TOKEN: runtimeToken,
+        SERVICE_GATEWAY_LISTEN: '127.0.0.1:0',
+      })
     },
     async stop() {
       await gateway.end('SIGTERM')
     },
     async [Symbol.asyncDispose]() {
+      await other?.kill()
       await gateway.kill()
       await replicator.kill()
       rmSync(directory, { recursive: true, force: true })

@@ -10,6 +10,7 @@ export interface Running {
   stderr(): string
   /** The exit code, once it has one. */
   exitCode(): number | null
+  exited: Promise<number>
   kill(): Promise<void>
   end(name: NodeJS.Signals): Promise<number>
 }
@@ -39,6 +40,7 @@ export function startCommand(command: readonly string[], environment: Readonly<R
     stdout,
     stderr,
     exitCode: () => child.exitCode,
+    exited: child.exited,
     async end(name) {
       signal(child.pid, name)
       return await child.exited
