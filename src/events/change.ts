@@ -57,7 +57,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       options.announce(head, change.deny ?? [], change.cut ?? [])
       await append([withVersion(change.event, head.version)], {
         pendingId: change.event.event_id,
-        before: atVersion(change.ledger, head.version),
+        before: [...atVersion(change.ledger, head.version), keepSeen(head)],
       })
       return { head }
     },
@@ -139,6 +139,14 @@ const logChange = (eventId: string, at: number, guard: Statement | undefined): S
 const dropPending = (eventId: string): Statement => ({
   sql: 'delete from pending_changes where event_id = ?',
   args: [eventId],
+})
+
+/** With each change the ledger learns of a newer head: a state that does not know it was restored (fleet/seen-state.ts). */
+const keepSeen = ({ version, nonce, history }: Head): Statement => ({
+  sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
+    on conflict (id) do update set version = excluded.version, nonce = excluded.nonce
+    where state_seen.history = excluded.history and state_seen.version < excluded.version`,
+  args: [version, nonce, history],
 })
 
 async function readHead(state: Database): Promise<Head> {
@@ -245,10 +253,14 @@ async function settleOne(
     cut = [],
   }: Pick<Pending, 'ledger' | 'deny'> & Partial<Pending> = JSON.parse(row.statements)
   const event: Event = JSON.parse(row.event)
-  announce(await readHead(state), deny, cut)
+  const head = await readHead(state)
+  announce(head, deny, cut)
   await append([withVersion(event, logged.version)], {
     pendingId: row.event_id,
-    before: atVersion(statements, logged.version),
+    before: [
+      ...atVersion(statements, logged.version),
+      keepSeen({ ...head, version: logged.version, nonce: row.event_id }),
+    ],
   })
   log.info({ event_id: row.event_id }, 'A change that was interrupted is now recorded')
 }

@@ -101,6 +101,7 @@ export function createFleet(options: FleetOptions): FleetControl {
   const stateHead = new StateHead(state, clock, (head) => {
     log.error({ version: head.version }, 'The state is not what it was: every lane starts anew')
     feed.restart(head)
+    seen.forget()
     tokens.forget()
     registry.restart().catch((error: unknown) => {
       // Lanes' streams are ended; each takes its row anew, with nothing acknowledged.

@@ -26,8 +26,6 @@ interface Revived {
   event_team_id: string | null
 }
 
-const revivedColumns = 'id, hash, event_team_id'
-
 /** Revokes again what the ledger says has ended; resolves to how many those were. */
 export async function revokeByLedger(options: Options): Promise<number> {
   const { state, ledger, clock } = options
@@ -41,7 +39,7 @@ export async function revokeByLedger(options: Options): Promise<number> {
     if (last === undefined) return revoked
     after = last.id
     const revived = await state.read<Revived>(
-      `select ${revivedColumns} from tokens where id in (select value from json_each(?)) and deleted = 0
+      `select id, hash, event_team_id from tokens where id in (select value from json_each(?)) and deleted = 0
         and revoked_at is null and (rotated_at is null or rotated_at > ?)`,
       [JSON.stringify(page.map(({ id }) => id)), clock.now()],
     )
@@ -55,8 +53,8 @@ export async function revokeByDenials(
   denials: readonly { version: number; hash: string }[],
 ): Promise<number> {
   const revived = await options.state.read<Revived>(
-    `select distinct ${revivedColumns} from tokens join json_each(?) on hash = value ->> 'hash'
-      where deleted = 0 and revoked_at is null and version < value ->> 'version'`,
+    `select distinct t.id, t.hash, t.event_team_id from tokens t join json_each(?) denial on t.hash = value ->> 'hash'
+      where t.deleted = 0 and t.revoked_at is null and t.version < value ->> 'version'`,
     [JSON.stringify(denials)],
   )
   let revoked = 0

@@ -1,6 +1,7 @@
 /**
- * What the control planes have seen of the state, kept in the ledger: by it one that starts, or finds the state changed
- * under its hands, knows that the state was restored from an older copy (protocols section 4, rule 1).
+ * The newest head of the state that the ledger knows of, kept with each change (events/change.ts): a state that does not
+ * know it was restored from an older copy, or is another one (protocols section 4, rule 1). Looked at by each control plane
+ * when it starts and with each head that is new to it.
  */
 import type { Log } from '../lib/log.ts'
 import type { Database } from '../store/open.ts'
@@ -23,24 +24,32 @@ export class SeenState {
     this.#options = options
   }
 
-  /** Compares the head with what was seen before, mends where that is not of this state's history, and keeps it. */
+  /** The state is another one: what was looked at counts no more. */
+  forget(): void {
+    this.#kept = null
+  }
+
+  /** Compares the head with what is known, mends where that is not of this state's history, and keeps it instead. */
   async see(head: Head): Promise<void> {
     const { ledger, stateHead, log, mend } = this.#options
     if (this.#kept !== null && isSame(this.#kept, head)) return
     const [seen] = await ledger.read<Head>('select version, nonce, history from state_seen where id = 1')
-    const lost = seen !== undefined && !(await stateHead.knows(seen))
-    if (lost) {
-      log.error({ seen: seen.version, version: head.version }, 'The state was restored from an older copy or replaced')
-      await mend()
+    if (seen === undefined || !(await stateHead.knows(seen))) {
+      if (seen !== undefined) {
+        log.error(
+          { seen: seen.version, version: head.version },
+          'The state was restored from an older copy or replaced',
+        )
+        await mend()
+      }
+      const { version, nonce, history } = await stateHead.read()
+      await ledger.write([
+        {
+          sql: 'insert or replace into state_seen (id, version, nonce, history) values (1, ?, ?, ?)',
+          args: [version, nonce, history],
+        },
+      ])
     }
-    await ledger.write([
-      {
-        sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
-          on conflict (id) do update set version = excluded.version, nonce = excluded.nonce, history = excluded.history
-          where ? or state_seen.version < excluded.version`,
-        args: [head.version, head.nonce, head.history, lost ? 1 : 0],
-      },
-    ])
     this.#kept = head
   }
 }

@@ -75,7 +75,10 @@ export async function startControlPlane(
       SERVICE_CONTROL_PLANE_LISTEN: `127.0.0.1:${port}`,
       ...environment,
     })
-    const line = await eventually(() => readyOf(process), { withinMs: 20_000 }).catch(async (error) => {
+    // One that has ended is looked at once more, and then no longer waited for.
+    const ended = process.exited.then(() => readyOf(process))
+    const ready = eventually(() => readyOf(process), { withinMs: 20_000 })
+    const line = await Promise.race([ready, ended]).catch(async (error) => {
       await process.kill()
       throw error
     })
