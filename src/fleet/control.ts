@@ -13,6 +13,7 @@ import type { Database } from '../store/open.ts'
 import type { ReadCredential } from '../store/read-credential.ts'
 import { beatRoute } from './beat-route.ts'
 import { bootstrapRoute } from './bootstrap-route.ts'
+import { boundsRoutes } from './bounds-routes.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { credentialRoute } from './credential-route.ts'
 import { denialsRoute } from './denials-route.ts'
@@ -158,6 +159,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     eventsRoute({ options, registry, usage }),
     leasesRoute({ registry, usage }),
     slotsRoute({ options, registry }),
+    ...boundsRoutes(options),
     ...(shared ? [peers.route(hear)] : []),
   ]
   let timer: Timer | null = null

@@ -14,7 +14,24 @@ import { anonymous } from '../tokens/principal.ts'
 import type { FleetOptions } from './control.ts'
 import type { Lane } from './lane-registry.ts'
 
+export interface Bounds {
+  max_instances: number | null
+  addresses: string[] | null
+}
+
 const rangesSchema = z.array(z.string()).nullable()
+
+/** What holds of a gateway; without a row, nothing does. */
+export async function readBounds({ ledger }: Pick<FleetOptions, 'ledger'>, gatewayId: string): Promise<Bounds> {
+  const [row] = await ledger.read<{ max_instances: number | null; addresses: string | null }>(
+    'select max_instances, addresses from gateway_bounds where gateway_id = ?',
+    [gatewayId],
+  )
+  return {
+    max_instances: row?.max_instances ?? null,
+    addresses: rangesSchema.parse(JSON.parse(row?.addresses ?? 'null')),
+  }
+}
 
 export interface Newcomer {
   gatewayId: string
@@ -32,15 +49,10 @@ export async function enrolmentGuard(
   { ledger }: Pick<FleetOptions, 'ledger'>,
   { gatewayId, instanceId, address, now }: Newcomer,
 ): Promise<Statement[]> {
-  const [bounds] = await ledger.read<{ max_instances: number | null; addresses: string | null }>(
-    'select max_instances, addresses from gateway_bounds where gateway_id = ?',
-    [gatewayId],
-  )
-  const ranges = rangesSchema.parse(JSON.parse(bounds?.addresses ?? 'null'))
-  if (ranges !== null && !isWithin(address, ranges)) {
+  const { max_instances: most, addresses } = await readBounds({ ledger }, gatewayId)
+  if (addresses !== null && !isWithin(address, addresses)) {
     throw new Failure('access_denied', { message: 'Instances of this gateway may not come from this address' })
   }
-  const most = bounds?.max_instances ?? null
   if (most === null) return []
   return [
     {
