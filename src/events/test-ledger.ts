@@ -2,11 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { type Event, nobody } from './event.ts'
-
-const migration = (name: string): Promise<string> =>
-  Bun.file(new URL(`../store/migrations/${name}`, import.meta.url)).text()
 
 export interface TestDatabases {
   state: Database
@@ -19,11 +17,11 @@ export async function openTestDatabases(): Promise<TestDatabases> {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-events-'))
   const state = await openDatabase(join(directory, 'state.db'), directory)
   const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
-  await state.client.executeMultiple(await migration('state-0001.sql'))
-  await ledger.client.executeMultiple(await migration('ledger-0001.sql'))
+  await migrateState(state)
+  await migrateLedger(ledger)
   await state.write([
     {
-      sql: 'insert into state_head (id, version, nonce, history, reads_from, floor) values (1, 1, ?, ?, ?, 0)',
+      sql: 'insert or replace into state_head (id, version, nonce, history, reads_from, floor) values (1, 1, ?, ?, ?, 0)',
       args: ['first', 'history', '0.2.0'],
     },
   ])

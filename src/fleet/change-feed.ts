@@ -17,6 +17,9 @@ const mostDenials = 5000
 /** How old a change may be whose running requests are still ended. */
 const cutsForMs = 60_000
 
+/** What may be denied and has changed after a version: each table of hashes that gateways admit by. */
+const changedTokens = 'select hash, version from tokens where version > ?1'
+
 export interface ChangeFeedOptions {
   state: Database
   ledger: Database
@@ -89,7 +92,7 @@ export class ChangeFeed {
     if (since === null) return
     const rows = await this.#options.state.read<Changed>(
       `select h.version, h.nonce, h.history, t.hash from state_head h left join (
-          select hash from tokens where version > ? order by version limit ?) t on true where h.id = 1`,
+          select hash from (${changedTokens}) order by version limit ?2) t on true where h.id = 1`,
       [since.version, mostDenials + 1],
     )
     const [head] = rows
