@@ -33,7 +33,7 @@ import { slotsRoute } from './slots-route.ts'
 import { StateHead } from './state-head.ts'
 import { streamRoute } from './stream-route.ts'
 import { createUsage, type UsageControl } from './usage.ts'
-import { staleAfterMs } from './wire.ts'
+import { type Head, staleAfterMs } from './wire.ts'
 
 export interface FleetOptions {
   state: Database
@@ -74,12 +74,59 @@ export interface FleetControl {
 }
 
 export function createFleet(options: FleetOptions): FleetControl {
-  const { state, ledger, clock, log } = options
+  const { clock, log } = options
   const shared = 'url' in options.source
-  const registry = new LaneRegistry({ ledger, clock, log, shared })
-  const tokens = new RuntimeTokens(state, clock)
+  const watch = createWatch(options, shared)
+  const { registry, stateHead, feed } = watch
   const usage = createUsage(options, registry)
   const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
+  registry.onWritten = () => peers.tell({ kind: 'acknowledged' })
+  const fleet: Fleet = {
+    announce(head, deny, cut) {
+      stateHead.announced(head)
+      feed.announce(head, deny, cut)
+      peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut] })
+      usage.announced(head.version)
+    },
+    propagation: (version) =>
+      propagate(registry, { version, staleAfterMs: staleAfterMs(options.settings.max_staleness_seconds), clock }),
+  }
+  let timer: Timer | null = null
+  return {
+    fleet,
+    routes: [
+      ...runtimeRoutes(options, { ...watch, usage, peers }),
+      ...boundsRoutes(options),
+      ...(shared ? [peers.route((signal) => hear(watch, signal))] : []),
+    ],
+    usage,
+    prepare: () => watch.look(),
+    async start() {
+      if (shared) await peers.start()
+      const passing = (error: unknown) => {
+        // The next look finds what this one could not; beats say meanwhile that nothing is fresh.
+        log.debug({ error: String(error) }, 'The head of the state could not be read')
+      }
+      timer = setInterval(() => void watch.look().catch(passing), lookEveryMs)
+      timer.unref()
+    },
+    async close() {
+      if (timer !== null) clearInterval(timer)
+      await Promise.all([registry.close(), peers.close()]).catch((error: unknown) => {
+        // A ledger that is away keeps nobody from ending: rows grow old by themselves.
+        log.warn({ error: String(error) }, 'The last beats of lanes could not be written')
+      })
+    },
+  }
+}
+
+type Watch = ReturnType<typeof createWatch>
+
+/** What this control plane knows of the state and of lanes, and what it tells its lanes of changes. */
+function createWatch(options: FleetOptions, shared: boolean) {
+  const { state, ledger, clock, log } = options
+  const registry = new LaneRegistry({ ledger, clock, log, shared })
+  const tokens = new RuntimeTokens(state, clock)
   const endToken = async (tokenId: string): Promise<void> => {
     await ledger.write([{ sql: 'delete from runtime_sessions where token_id = ?', args: [tokenId] }])
     for (const lane of registry.all()) if (lane.tokenId === tokenId) lane.stream?.end()
@@ -89,16 +136,14 @@ export function createFleet(options: FleetOptions): FleetControl {
       if (!(await tokens.active(tokenId, version))) await endToken(tokenId)
     }
   }
-  const feed = new ChangeFeed({
-    ...{ state, ledger, registry, log },
-    onTold(head, deny) {
-      if (deny.length === 0) return
-      endInactive(head.version).catch((error: unknown) => {
-        // The next beat of such a lane finds it out again.
-        log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
-      })
-    },
-  })
+  const onTold = (head: Head, deny: readonly string[]): void => {
+    if (deny.length === 0) return
+    endInactive(head.version).catch((error: unknown) => {
+      // The next beat of such a lane finds it out again.
+      log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
+    })
+  }
+  const feed = new ChangeFeed({ state, ledger, registry, log, onTold })
   const stateHead = new StateHead(state, clock, (head) => {
     log.error({ version: head.version }, 'The state is not what it was: every lane starts anew')
     feed.restart(head)
@@ -114,38 +159,33 @@ export function createFleet(options: FleetOptions): FleetControl {
     log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
   }
   const seen = new SeenState({ ledger, stateHead, log, mend })
-  const look = async (): Promise<void> => {
+  let looking: Promise<void> | null = null
+  const lookNow = async (): Promise<void> => {
     const head = await stateHead.read()
     await feed.at(head)
     await seen.see(head)
   }
-  const hear = (signal: PeerSignal): void => {
-    if (signal.kind === 'acknowledged') registry.wake()
-    else if (signal.kind === 'taken') registry.taken(signal.lane, signal.stream_id)
-    else {
-      stateHead.announced(signal.head)
-      feed.announce(signal.head, signal.deny, signal.cut)
-    }
+  const look = (): Promise<void> => {
+    looking ??= lookNow().finally(() => {
+      looking = null
+    })
+    return looking
   }
-  registry.onWritten = () => peers.tell({ kind: 'acknowledged' })
+  return { registry, tokens, endToken, feed, stateHead, look }
+}
 
-  const fleet: Fleet = {
-    announce(head, deny, cut) {
-      stateHead.announced(head)
-      feed.announce(head, deny, cut)
-      peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut] })
-      usage.announced(head.version)
-    },
-    propagation: (version) =>
-      propagate(registry, { version, staleAfterMs: staleAfterMs(options.settings.max_staleness_seconds), clock }),
-  }
-  const routes = [
+/** What gateways call. */
+function runtimeRoutes(
+  options: FleetOptions,
+  { registry, tokens, endToken, feed, stateHead, usage, peers }: Watch & { usage: UsageControl; peers: Peers },
+): AnyRoute[] {
+  return [
     bootstrapRoute({ options, stateHead }),
     streamRoute({
       options,
       registry,
       stateHead,
-      chainHead: (chain) => chainHead(ledger, chain),
+      chainHead: (chain) => chainHead(options.ledger, chain),
       onTaken: ({ lane, streamId }) => peers.tell({ kind: 'taken', lane, stream_id: streamId }),
       async onHello(lane, head) {
         await feed.at(head)
@@ -159,28 +199,15 @@ export function createFleet(options: FleetOptions): FleetControl {
     eventsRoute({ options, registry, usage }),
     leasesRoute({ registry, usage }),
     slotsRoute({ options, registry }),
-    ...boundsRoutes(options),
-    ...(shared ? [peers.route(hear)] : []),
   ]
-  let timer: Timer | null = null
-  return {
-    fleet,
-    routes,
-    usage,
-    prepare: look,
-    async start() {
-      if (shared) await peers.start()
-      timer = setInterval(() => void look().catch(passing), lookEveryMs)
-      timer.unref()
-    },
-    async close() {
-      if (timer !== null) clearInterval(timer)
-      await registry.close()
-      await peers.close()
-    },
-  }
-  function passing(error: unknown): void {
-    // The next look finds what this one could not; beats say meanwhile that nothing is fresh.
-    log.debug({ error: String(error) }, 'The head of the state could not be read')
+}
+
+/** Takes in what another control plane has to say. */
+function hear({ registry, stateHead, feed }: Watch, signal: PeerSignal): void {
+  if (signal.kind === 'acknowledged') registry.wake()
+  else if (signal.kind === 'taken') registry.taken(signal.lane, signal.stream_id)
+  else {
+    stateHead.announced(signal.head)
+    feed.announce(signal.head, signal.deny, signal.cut)
   }
 }

@@ -25,7 +25,7 @@ export const denialsRoute = ({ options, registry, stateHead }: DenialsDependenci
     internal: true,
     async handle({ principal, body }) {
       const { lane } = await heldLane(registry, principal, body.lane, body.stream_id)
-      const revoked = await revokeByDenials(options, body.denials)
+      const revoked = await revokeByDenials(options, lane, body.denials)
       if (revoked > 0) {
         options.log.warn({ lane, revoked }, 'The restored state had tokens that a gateway knows to be revoked')
       }

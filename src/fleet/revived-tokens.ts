@@ -43,13 +43,14 @@ export async function revokeByLedger(options: Options): Promise<number> {
         and revoked_at is null and (rotated_at is null or rotated_at > ?)`,
       [JSON.stringify(page.map(({ id }) => id)), clock.now()],
     )
-    for (const token of revived) if (await revokeAgain(options, token)) revoked += 1
+    for (const token of revived) if (await revokeAgain(options, token, 'ledger')) revoked += 1
   }
 }
 
 /** Revokes again what a lane has denied at versions that the state has not given; resolves to how many those were. */
 export async function revokeByDenials(
   options: Options,
+  lane: string,
   denials: readonly { version: number; hash: string }[],
 ): Promise<number> {
   const revived = await options.state.read<Revived>(
@@ -58,7 +59,7 @@ export async function revokeByDenials(
     [JSON.stringify(denials)],
   )
   let revoked = 0
-  for (const token of revived) if (await revokeAgain(options, token)) revoked += 1
+  for (const token of revived) if (await revokeAgain(options, token, lane)) revoked += 1
   return revoked
 }
 
@@ -66,6 +67,7 @@ export async function revokeByDenials(
 async function revokeAgain(
   { clock, newId, recorder }: Options,
   { id, hash, event_team_id: teamId }: Revived,
+  knownBy: string,
 ): Promise<boolean> {
   const event = controlPlaneEvent({
     type: 'token.revoked',
@@ -74,7 +76,7 @@ async function revokeAgain(
     requestId: 'restore',
     tokenId: id,
     teamId,
-    details: { token_id: id },
+    details: { token_id: id, known_by: knownBy },
     configVersion: 0,
     clock,
     newId,
