@@ -13,6 +13,10 @@ const message = z.discriminatedUnion('kind', [
   z.looseObject({ kind: z.enum(['fenced', 'recall', 'slots']) }),
 ])
 
+const credential = z.object({
+  state: z.object({ kind: z.literal('replica'), url: z.string(), token: z.string(), expires_at: z.string() }),
+})
+
 export interface WireLane {
   denials: { version: number; hash: string }[]
   head(): StateHead
@@ -20,6 +24,8 @@ export interface WireLane {
   connected(): Promise<boolean>
   beat(known: StateHead): Promise<unknown>
   tellDenials(history: string): Promise<unknown>
+  /** What it reads the state with from now on. */
+  renewCredential(): Promise<{ url: string; token: string; expires_at: string }>
   close(): Promise<void>
 }
 
@@ -92,6 +98,7 @@ export async function connectLane(
     beat: ({ version, history, nonce }) =>
       call('beat', session, { ...held(), acknowledged_version: version, history, nonce }),
     tellDenials: (history) => call('denials', session, { ...held(), history, denials }),
+    renewCredential: async () => credential.parse(await call('credential', session, {})).state,
     close: async () => ending.abort(),
   }
 }
