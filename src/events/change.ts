@@ -33,7 +33,7 @@ export interface RecorderOptions {
   log: Log
 }
 
-/** How old a pending change must be before others may take it for abandoned. */
+/** How old a pending change must be, by the ledger's own time, before others may take it for abandoned. */
 const abandonedAfterMilliseconds = 5000
 /** How often a writer of the chain tries again when another control plane was first. */
 const chainAttempts = 20
@@ -78,14 +78,14 @@ async function changeLedger({ state }: RecorderOptions, append: Append, change: 
 }
 
 async function writePending(
-  { ledger, clock }: RecorderOptions,
+  { ledger }: RecorderOptions,
   { event, ledger: after, deny = [], cut = [] }: Change,
 ): Promise<void> {
   const pending: Pending = { ledger: after, deny, cut }
   await ledger.write([
     {
-      sql: 'insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ?)',
-      args: [event.event_id, JSON.stringify(pending), JSON.stringify(event), clock.now()],
+      sql: `insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ${databaseTime})`,
+      args: [event.event_id, JSON.stringify(pending), JSON.stringify(event)],
     },
     ...(cut.length === 0 ? [] : keepCut(event.event_id, cut)),
   ])
@@ -221,8 +221,9 @@ const isPending = async (ledger: Database, eventId: string): Promise<boolean> =>
 
 async function settle(options: RecorderOptions, append: Append): Promise<void> {
   const abandoned = await options.ledger.read<{ event_id: string; statements: string; event: string }>(
-    'select event_id, statements, event from pending_changes where created_at <= ? order by created_at, event_id',
-    [options.clock.now() - abandonedAfterMilliseconds],
+    `select event_id, statements, event from pending_changes where created_at <= ${databaseTime} - ?
+      order by created_at, event_id`,
+    [abandonedAfterMilliseconds],
   )
   const failed: unknown[] = []
   for (const row of abandoned) {
