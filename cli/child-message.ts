@@ -5,7 +5,8 @@ import { asFailure, Failure, type FailureCode, failures } from '../src/failure.t
 const controlPlaneReady = z.object({
   ready: z.literal('control-plane'),
   base_url: z.string(),
-  state_file: z.string(),
+  /** Null where the state is on a server. */
+  state_file: z.string().nullable(),
   /** Said again, with the rest, when it is another one. */
   runtime_token: z.string(),
   /** On first start only, as the two that follow from it. */

@@ -149,7 +149,8 @@ async function start(
   try {
     handedOver = plane.runtime_token
     const environment = gatewayEnvironment(own, handedOver)
-    const gateway = await keep({ name: 'gateway', environment }, '--state-file', plane.state_file).ready
+    const stateFile = plane.state_file === null ? [] : ['--state-file', plane.state_file]
+    const gateway = await keep({ name: 'gateway', environment }, ...stateFile).ready
     if (gateway.ready !== 'gateway') throw new Failure('process_failed')
     return { plane, gatewayUrl: settings.gateway_url ?? gateway.url }
   } catch (error) {
@@ -164,7 +165,13 @@ const gatewayEnvironment = (own: Omit<Settings, 'api_url' | 'api_token'>, runtim
 /** What a gateway is started with: every setting, and nothing else of ours. */
 export const gatewayProcessEnvironment = (settings: Settings): Environment => ({
   ...withoutSecrets(withoutServiceVariables()),
-  ...settingsEnvironment({ ...settings, master_key: undefined }),
+  ...settingsEnvironment({
+    ...settings,
+    master_key: undefined,
+    state_token: undefined,
+    ledger_token: undefined,
+    state_read_token: undefined,
+  }),
   // Bun lets 256 calls to providers run at once unless told otherwise before it starts; the rest would hang.
   BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
 })

@@ -3,6 +3,9 @@ import type { z } from 'zod'
 import { type CreatedToken, createdToken, tokenPage } from './answers.ts'
 import type { Gatehouse } from './harness.ts'
 
+/** Where an API is, and who asks where nobody else is named. */
+export type Installed = Pick<Gatehouse, 'baseUrl' | 'adminToken'>
+
 export interface ApiAnswer {
   status: number
   headers: Headers
@@ -17,7 +20,7 @@ export interface ApiRequest {
 }
 
 /** Calls the control plane, as the administrator where no other token is given; `token: null` sends none. */
-export async function api(gatehouse: Gatehouse, path: string, request: ApiRequest = {}): Promise<ApiAnswer> {
+export async function api(gatehouse: Installed, path: string, request: ApiRequest = {}): Promise<ApiAnswer> {
   const { token = gatehouse.adminToken, body, method = body === undefined ? 'GET' : 'POST', headers = {} } = request
   const response = await fetch(`${gatehouse.baseUrl}${path}`, {
     method,
@@ -53,18 +56,18 @@ export function expectAnswer<Schema extends z.ZodType>(
   throw new Error(`Expected ${expected}, got ${status}: ${JSON.stringify(body)}${reason}`)
 }
 
-export const createToken = async (gatehouse: Gatehouse, fields: object = {}): Promise<CreatedToken> =>
+export const createToken = async (gatehouse: Installed, fields: object = {}): Promise<CreatedToken> =>
   expectAnswer(
     await api(gatehouse, '/v1/tokens', { body: { name: 'for a test', purpose: 'general', ...fields } }),
     201,
     createdToken,
   )
 
-export const revoke = (gatehouse: Gatehouse, id: string): Promise<ApiAnswer> =>
+export const revoke = (gatehouse: Installed, id: string): Promise<ApiAnswer> =>
   api(gatehouse, `/v1/tokens/${id}`, { method: 'DELETE' })
 
 /** The gateway record and team of a fresh installation, as its runtime token names them. */
-export async function installation(gatehouse: Gatehouse): Promise<{ gatewayId: string; teamId: string }> {
+export async function installation(gatehouse: Installed): Promise<{ gatewayId: string; teamId: string }> {
   const page = expectAnswer(await api(gatehouse, '/v1/tokens?purpose=gateway_runtime'), 200, tokenPage)
   const bindings = page.tokens[0]?.bindings
   if (!bindings?.gateway_id || !bindings.team_id) throw new Error('The runtime token of the gateway is not listed')
@@ -82,7 +85,7 @@ export interface ChatRequest {
 }
 
 /** Sends a chat request the plain way; the caller reads the body. */
-export function chat(gatehouse: Gatehouse, request: ChatRequest): Promise<Response> {
+export function chat(gatehouse: Pick<Gatehouse, 'gatewayUrl'>, request: ChatRequest): Promise<Response> {
   const { token, model = 'fake-model', stream = false, text = 'hello', requestId, signal: abort } = request
   return fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
     method: 'POST',

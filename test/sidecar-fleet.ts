@@ -130,6 +130,9 @@ export class SidecarFleet {
     this.#control = createFleet({
       state: this.#state(),
       ledger: this.#ledger,
+      source: { file: '' },
+      peerUrl: () => 'http://localhost:1',
+      addressOf: () => '127.0.0.1',
       clock: systemClock,
       newId,
       randomBytes,

@@ -3,7 +3,6 @@
  * stop. With `gateway.ts` beside it, the only place that knows every part.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
@@ -40,10 +39,7 @@ import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog.ts'
 import { priceRoutes } from '../providers/price-routes.ts'
 import { catalogRoutes } from '../providers/routes.ts'
-import { moveNames } from '../store/gateway-name.ts'
 import { loadMasterKey } from '../store/master-key.ts'
-import { migrateLedger, migrateState } from '../store/migrate.ts'
-import { openDatabase } from '../store/open.ts'
 import { type ControlPlaneMetrics, createControlPlaneMetrics } from '../telemetry/metrics.ts'
 import { alertThresholds } from '../tokens/alerts.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
@@ -52,6 +48,7 @@ import { tokenRoutes } from '../tokens/routes.ts'
 import { depletionView } from '../usage/depletion.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
 import { usageRoutes } from '../usage/usage-routes.ts'
+import { openStore, type Store } from './store.ts'
 
 export interface ControlPlaneOptions {
   settings: Settings
@@ -65,8 +62,8 @@ export interface ControlPlaneOptions {
 
 export interface ControlPlane {
   baseUrl: string
-  /** The state database, for a gateway on this host to read. */
-  stateFile: string
+  /** The state database, for a gateway on this host to read; null where it is on a server. */
+  stateFile: string | null
   /** What that gateway identifies itself with (a secret). */
   runtimeToken: string
   /** The administrator token, once (a secret). */
@@ -83,16 +80,19 @@ const housekeepingMilliseconds = 5000
 
 /** Opens or makes an installation in `settings.data` and serves its API. Throws before it listens, or not at all. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const store = await openStore(resolve(options.settings.data))
+  const directory = resolve(options.settings.data)
+  const store = await openStore(options.settings, directory, options.clock.now)
   try {
     const parts = await wire(options, store)
     const { installation, shared } = parts
     await housekeep(parts, options.log)
     await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
+    await parts.lanes.prepare()
     const served = serve(options, parts)
+    await parts.lanes.start()
     return {
       baseUrl: parts.addresses.base,
-      stateFile: store.stateFile,
+      stateFile: 'file' in store.source ? store.source.file : null,
       runtimeToken: installation.runtimeToken,
       adminToken: installation.adminToken,
       setupUrl: await setupUrl(parts),
@@ -109,10 +109,10 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
 }
 
 /** The parts that stand behind the routes. The base address is filled in when the listener has its port. */
-async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { state, ledger, directory }: Store) {
+async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { state, ledger, source }: Store) {
   const masterKey = await loadMasterKey({
     setting: settings.master_key,
-    dataDirectory: directory,
+    dataDirectory: resolve(settings.data),
     ledger,
     randomBytes,
   })
@@ -122,16 +122,20 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     console: settings.console_url ?? '',
   }
   const metrics = createControlPlaneMetrics({ connectedLanes: () => connectedLanes(ledger, clock.now()) })
+  const callers = new WeakMap<Request, string>()
   const lanes = createFleet({
     meter: metrics,
     state,
     ledger,
+    source,
     masterKey,
     clock,
     newId,
     randomBytes,
     log,
     settings,
+    peerUrl: () => settings.peer_url ?? addresses.base,
+    addressOf: (request) => callers.get(request) ?? 'unknown',
     baseUrl: () => addresses.base,
     gatewayUrl: () => addresses.gateway,
     recorder: () => recorder,
@@ -151,6 +155,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     consoleUrl: () => addresses.console,
   }
   const installation = await firstStart(shared)
+  const directory = resolve(settings.data)
   const exports = createExportRunner({
     ...shared,
     settings,
@@ -167,6 +172,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     lanes,
     metrics,
     addresses,
+    callers,
     oauth,
     installation,
     exports,
@@ -182,9 +188,8 @@ function serve(
   { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
   parts: Parts,
 ): { drain(): Promise<void> } {
-  const { shared, lanes, metrics, addresses, oauth, exports, lastUse, proof } = parts
+  const { shared, lanes, metrics, addresses, callers, oauth, exports, lastUse, proof } = parts
   const { state, ledger } = shared
-  const callers = new WeakMap<Request, string>()
   const server = Bun.serve({
     ...listenOn(settings.control_plane_listen),
     idleTimeout: 255,
@@ -279,28 +284,6 @@ const policyTools = ({ webhook_addresses }: Settings) => ({
   resolve: resolveHost,
   privateWebhooks: webhook_addresses === 'any',
 })
-
-type Store = Awaited<ReturnType<typeof openStore>>
-
-async function openStore(directory: string) {
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const stateFile = join(directory, 'state.db')
-  const state = await openDatabase(stateFile, directory)
-  const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
-  await migrateState(state)
-  await migrateLedger(ledger)
-  await moveNames({ state, ledger })
-  return {
-    directory,
-    stateFile,
-    state,
-    ledger,
-    close() {
-      state.close()
-      ledger.close()
-    },
-  }
-}
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
 async function housekeep({ shared, lanes, oauth, exports, lastUse, settings }: Parts, log: Log): Promise<void> {

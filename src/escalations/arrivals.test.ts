@@ -15,9 +15,6 @@ let deps: QueueDependencies
 beforeAll(async () => {
   databases = await openTestDatabases()
   const { state, ledger } = databases
-  const migration = new URL('../store/migrations/ledger-0005.sql', import.meta.url)
-  await ledger.client.executeMultiple(await Bun.file(migration).text())
-  await ledger.client.executeMultiple('create table if not exists tokens (id text primary key, name text)')
   const recorder = createRecorder({ state, ledger, announce: () => undefined, clock: systemClock, log: silentLog })
   deps = { ledger, recorder, clock: systemClock, newId, settings: { escalation_expiry_seconds: 60 } }
 })

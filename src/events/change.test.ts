@@ -10,7 +10,7 @@ import { type Change, type Recorder, versionArgument } from './recorder.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './test-ledger.ts'
 
 let databases: TestDatabases
-let now = 0
+const now = Date.parse('2026-01-01T00:00:00Z')
 const clock: Clock = { now: () => now, monotonic: () => now }
 
 beforeAll(async () => {
@@ -18,7 +18,6 @@ beforeAll(async () => {
 })
 afterAll(() => databases.remove())
 beforeEach(async () => {
-  now = Date.parse('2026-01-01T00:00:00Z')
   await emptyTestDatabases(databases)
 })
 
@@ -104,7 +103,7 @@ describe('a change', () => {
     const result = await found()
     expectAgreement(result)
     expect(result.gateways).toEqual([{ id: 'a', version: head.version }])
-    expect(head).toEqual({ ...head, history: 'history', nonce: expect.stringMatching(/^[0-9a-f]{32}$/) })
+    expect(head).toEqual({ ...head, history: 'history', nonce: expect.stringMatching(/^[0-9a-f-]{36}$/) })
     expect(announced).toEqual([{ version: head.version, deny: ['hash'] }])
   })
 
@@ -155,7 +154,7 @@ describe('settling', () => {
         await recorderOn(dying(databases, at, before))
           .change(changeOf('a'))
           .catch(crashed)
-        now += 5000
+        await age(5000)
         await recorderOn(databases).settle()
         expectAgreement(await found())
       }
@@ -172,7 +171,7 @@ describe('settling', () => {
             .change(changeOf(`gateway-${index}`))
             .catch(crashed)
         }
-        now += 5000
+        await age(5000)
         await recorderOn(dying(databases, settling.at, settling.before))
           .settle()
           .catch(crashed)
@@ -187,7 +186,7 @@ describe('settling', () => {
     await recorderOn(dying(databases, 1, false))
       .change(changeOf('a'))
       .catch(crashed)
-    now += 4999
+    await age(4000)
     await recorderOn(databases).settle()
     expect((await found()).pending).toHaveLength(1)
   })
@@ -201,7 +200,7 @@ describe('settling', () => {
         async write(statements) {
           writes += 1
           if (writes === nth) {
-            now += 6000
+            await age(6000)
             await settler.settle()
           }
           await database.write(statements)
@@ -228,11 +227,15 @@ describe('settling', () => {
       .change(changeOf('a', { deny: ['hash'] }))
       .catch(crashed)
     expect(announced).toEqual([])
-    now += 5000
+    await age(5000)
     await recorderOn(databases).settle()
     expect(announced).toMatchObject([{ deny: ['hash'] }])
   })
 })
+
+/** Lets time pass for what is pending: its age is told by the database's own clock. */
+const age = (milliseconds: number): Promise<void> =>
+  databases.ledger.write([{ sql: 'update pending_changes set created_at = created_at - ?', args: [milliseconds] }])
 
 const crashed = (error: unknown): void => {
   const causes = [error, error instanceof Error ? error.cause : null]

@@ -10,14 +10,15 @@
  * `change_log`, so that a writer who was only slow trips over the mark. Step 4 is guarded by the pending row: whoever
  * comes first does it, once. A change of the ledger alone is step 4 without a pending row.
  *
- * The event of a state change carries the version that the change made as its `config_version`.
+ * The event of a state change carries the version that the change made as its `config_version`. The nonce of a version
+ * is the id of the change that made it (`lost-…` where that was dropped), so that `change_log` can tell which pairs of
+ * version and nonce are of its history (protocols section 4, rule 1).
  */
-import { randomBytes } from 'node:crypto'
 import { Failure } from '../failure.ts'
 import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import type { Database, Statement } from '../store/open.ts'
+import { type Database, databaseTime, type Statement } from '../store/open.ts'
 import { appendStatements, brokenConstraint, chainAfter, readChainHead } from './append.ts'
 import { controlPlaneChain } from './chain.ts'
 import type { Event } from './event.ts'
@@ -32,10 +33,11 @@ export interface RecorderOptions {
   log: Log
 }
 
-/** How old a pending change must be before others may take it for abandoned. */
+/** How old a pending change must be, by the ledger's own time, before others may take it for abandoned. */
 const abandonedAfterMilliseconds = 5000
 /** How often a writer of the chain tries again when another control plane was first. */
 const chainAttempts = 20
+const cutsKeptMilliseconds = 3_600_000
 
 /** What a pending row keeps beside its event, as JSON. */
 interface Pending {
@@ -55,7 +57,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       options.announce(head, change.deny ?? [], change.cut ?? [])
       await append([withVersion(change.event, head.version)], {
         pendingId: change.event.event_id,
-        before: atVersion(change.ledger, head.version),
+        before: [...atVersion(change.ledger, head.version), keepSeen(head)],
       })
       return { head }
     },
@@ -76,22 +78,35 @@ async function changeLedger({ state }: RecorderOptions, append: Append, change: 
 }
 
 async function writePending(
-  { ledger, clock }: RecorderOptions,
+  { ledger }: RecorderOptions,
   { event, ledger: after, deny = [], cut = [] }: Change,
 ): Promise<void> {
   const pending: Pending = { ledger: after, deny, cut }
   await ledger.write([
     {
-      sql: 'insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ?)',
-      args: [event.event_id, JSON.stringify(pending), JSON.stringify(event), clock.now()],
+      sql: `insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ${databaseTime})`,
+      args: [event.event_id, JSON.stringify(pending), JSON.stringify(event)],
     },
+    ...(cut.length === 0 ? [] : keepCut(event.event_id, cut)),
   ])
 }
 
+/** For control planes that miss the announcement (fleet/change-feed.ts); old ones go in the same write. */
+const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [
+  {
+    sql: `insert into cuts (event_id, hashes, at) values (?, ?, ${databaseTime})`,
+    args: [eventId, JSON.stringify(cut)],
+  },
+  { sql: `delete from cuts where at < ${databaseTime} - ?`, args: [cutsKeptMilliseconds] },
+]
+
 async function changeState(options: RecorderOptions, { event, state, guard }: Change): Promise<Head> {
-  const nonce = randomBytes(16).toString('hex')
   try {
-    await options.state.write([raiseVersion(nonce), logChange(event.event_id, options.clock.now(), guard), ...state])
+    await options.state.write([
+      raiseVersion(event.event_id),
+      logChange(event.event_id, options.clock.now(), guard),
+      ...state,
+    ])
   } catch (error) {
     const broken = brokenConstraint(error)
     // Without a word from the database the change may have happened: the pending row stays for `settle` to find out.
@@ -102,10 +117,12 @@ async function changeState(options: RecorderOptions, { event, state, guard }: Ch
     if (broken === 'check') throw new Failure('conflict', { cause: error })
     throw error
   }
-  const logged = await loggedChange(options.state, event.event_id)
-  const { history } = await readHead(options.state)
-  if (logged === null) throw new Error('A committed change is missing from change_log')
-  return { version: logged.version, nonce, history }
+  const [made] = await options.state.read<{ version: number; history: string }>(
+    'select l.version, h.history from change_log l join state_head h on h.id = 1 where l.event_id = ?',
+    [event.event_id],
+  )
+  if (made === undefined) throw new Error('A committed change is missing from change_log')
+  return { ...made, nonce: event.event_id }
 }
 
 const raiseVersion = (nonce: string): Statement => ({
@@ -122,6 +139,14 @@ const logChange = (eventId: string, at: number, guard: Statement | undefined): S
 const dropPending = (eventId: string): Statement => ({
   sql: 'delete from pending_changes where event_id = ?',
   args: [eventId],
+})
+
+/** With each change the ledger learns of a newer head: a state that does not know it was restored (fleet/seen-state.ts). */
+const keepSeen = ({ version, nonce, history }: Head): Statement => ({
+  sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
+    on conflict (id) do update set version = excluded.version, nonce = excluded.nonce
+    where state_seen.history = excluded.history and state_seen.version < excluded.version`,
+  args: [version, nonce, history],
 })
 
 async function readHead(state: Database): Promise<Head> {
@@ -196,8 +221,9 @@ const isPending = async (ledger: Database, eventId: string): Promise<boolean> =>
 
 async function settle(options: RecorderOptions, append: Append): Promise<void> {
   const abandoned = await options.ledger.read<{ event_id: string; statements: string; event: string }>(
-    'select event_id, statements, event from pending_changes where created_at <= ? order by created_at, event_id',
-    [options.clock.now() - abandonedAfterMilliseconds],
+    `select event_id, statements, event from pending_changes where created_at <= ${databaseTime} - ?
+      order by created_at, event_id`,
+    [abandonedAfterMilliseconds],
   )
   const failed: unknown[] = []
   for (const row of abandoned) {
@@ -228,10 +254,14 @@ async function settleOne(
     cut = [],
   }: Pick<Pending, 'ledger' | 'deny'> & Partial<Pending> = JSON.parse(row.statements)
   const event: Event = JSON.parse(row.event)
-  announce(await readHead(state), deny, cut)
+  const head = await readHead(state)
+  announce(head, deny, cut)
   await append([withVersion(event, logged.version)], {
     pendingId: row.event_id,
-    before: atVersion(statements, logged.version),
+    before: [
+      ...atVersion(statements, logged.version),
+      keepSeen({ ...head, version: logged.version, nonce: row.event_id }),
+    ],
   })
   log.info({ event_id: row.event_id }, 'A change that was interrupted is now recorded')
 }
@@ -241,7 +271,7 @@ const markLostUnlessLogged = (eventId: string, at: number): Statement[] => [
   {
     sql: `update state_head set version = version + 1, nonce = ?
       where id = 1 and not exists (select 1 from change_log where event_id = ?)`,
-    args: [randomBytes(16).toString('hex'), eventId],
+    args: [`lost-${eventId}`, eventId],
   },
   {
     sql: `insert into change_log (event_id, version, applied, at, guard)

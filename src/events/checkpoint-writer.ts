@@ -6,7 +6,7 @@
  * A chain that no longer holds what was signed of it before keeps its former head: a checkpoint never covers up what
  * the one before it shows.
  */
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
@@ -45,7 +45,9 @@ export async function signCheckpoint(options: CheckpointOptions): Promise<boolea
   if (![...heads].some(([chain, { seq }]) => seq > (former.heads.get(chain)?.seq ?? 0))) return false
   const checkpoint = { number: former.number + 1, at: clock.now(), heads }
   const signed = key.sign('checkpoint', checkpointBody(checkpoint))
-  await state.write(replaceCheckpoint(signed, checkpoint.number, inState?.number ?? 0))
+  await state.write(
+    replaceCheckpoint(signed, { number: checkpoint.number, former: inState?.number ?? 0, at: options.clock.now() }),
+  )
   if ((await readStateCheckpoint(state))?.signature !== signed.signature) return false
   options.announce(await readHead(state))
   await ledger.write([keepCheckpoint(signed, checkpoint), ...thinCheckpoints(options)])
@@ -125,13 +127,25 @@ async function readFloors(ledger: Database, keys: KeyRing): Promise<Map<string, 
   )
 }
 
-/** Nothing happens where the row is no longer the one that was read. */
-function replaceCheckpoint({ body, key_id, signature }: Signed, number: number, former: number): Statement[] {
+/**
+ * Nothing happens where the row is no longer the one that was read. The version that it makes is in `change_log` like any
+ * other, so that a restored state can be told from this one.
+ */
+function replaceCheckpoint(
+  { body, key_id, signature }: Signed,
+  { number, former, at }: { number: number; former: number; at: number },
+): Statement[] {
+  const id = randomUUID()
   const unchanged = '(select number from checkpoints where id = 1) = ?'
   return [
     {
       sql: `update state_head set version = version + 1, nonce = ? where id = 1 and ${unchanged}`,
-      args: [randomBytes(16).toString('hex'), former],
+      args: [id, former],
+    },
+    {
+      sql: `insert into change_log (event_id, version, applied, at, guard)
+        select ?, (select version from state_head), 1, ?, 1 where ${unchanged}`,
+      args: [id, at, former],
     },
     {
       sql: `update checkpoints set number = ?, key_id = ?, signature = ?, body = ?,

@@ -5,14 +5,12 @@ import { join } from 'node:path'
 import type { Clock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
+import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { createRecorder } from './change.ts'
 import { type Event, nobody } from './event.ts'
 import type { ExportDependencies } from './export-job.ts'
 import type { ExportRunner } from './export-runner.ts'
-
-const migration = (name: string): Promise<string> =>
-  Bun.file(new URL(`../store/migrations/${name}`, import.meta.url)).text()
 
 export interface TestDatabases {
   state: Database
@@ -25,13 +23,11 @@ export async function openTestDatabases(): Promise<TestDatabases> {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-events-'))
   const state = await openDatabase(join(directory, 'state.db'), directory)
   const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
-  await state.client.executeMultiple(await migration('state-0001.sql'))
-  for (const name of ['ledger-0001.sql', 'ledger-0010.sql', 'ledger-0012.sql']) {
-    await ledger.client.executeMultiple(await migration(name))
-  }
+  await migrateState(state)
+  await migrateLedger(ledger)
   await state.write([
     {
-      sql: 'insert into state_head (id, version, nonce, history, reads_from, floor) values (1, 1, ?, ?, ?, 0)',
+      sql: 'insert or replace into state_head (id, version, nonce, history, reads_from, floor) values (1, 1, ?, ?, ?, 0)',
       args: ['first', 'history', '0.2.0'],
     },
   ])

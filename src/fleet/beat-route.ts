@@ -32,20 +32,20 @@ export function beatRoute({ options, registry, stateHead, tokens, endToken }: Be
     internal: true,
     async handle({ principal, body }) {
       const lane = await heldLane(registry, principal, body.lane, body.stream_id)
+      const { acknowledged_version: version, history, nonce } = body
+      const known = await stateHead.knows({ version, history, nonce })
       const { head, fresh } = await stateHead.recent()
-      const known = acknowledges(body, head)
-      registry.beat(lane, known ? body.acknowledged_version : 0)
+      registry.beat(lane, known && acknowledges(body, head) ? version : 0)
       if (!(await tokens.active(lane.tokenId, head.version))) {
         await endToken(lane.tokenId)
         throw new Failure('invalid_api_token')
       }
-      // A lane that knows more than the primary has followed another history: its news are not of this one.
-      const ahead = body.acknowledged_version > head.version
       return {
         reply: {
           head,
           history: known ? 'known' : 'unknown',
-          fresh: fresh && !ahead,
+          // A lane whose versions are of another history has news of that one.
+          fresh: fresh && known && registry.isWritten,
           now: timestamp(options.clock.now()),
         },
       }
@@ -63,8 +63,8 @@ function acknowledges(beat: z.infer<typeof beatRequestSchema>, head: Head): bool
 }
 
 /**
- * The lane that a caller holds by its stream. Throws `lane_fenced` where another stream has it. After a restart of this
- * control plane the ledger's row says who held it.
+ * The lane that a caller holds by its stream. Throws `lane_fenced` where another stream has it. Of a lane that is not
+ * known here, connected to another control plane or to this one before a restart, the ledger's row says who holds it.
  */
 export async function heldLane(
   registry: LaneRegistry,
@@ -93,7 +93,7 @@ export async function heldLane(
     stream: null,
     // Its beat says it again, and that is held against the primary as it is now.
     acknowledgedVersion: 0,
-    lastBeatAt: row.last_beat_at,
+    lastBeatAt: null,
   }
   return registry.get(name) ?? registry.adopt(lane)
 }

@@ -5,13 +5,16 @@
  */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
+import { brokenConstraint } from '../events/append.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import { unseal } from '../lib/seal.ts'
 import { readNames } from '../store/gateway-name.ts'
-import type { Database } from '../store/open.ts'
+import type { Database, Statement } from '../store/open.ts'
 import { hashSecret, makeSecret } from '../tokens/secret.ts'
 import type { FleetOptions } from './control.ts'
+import { stateSource } from './credential-route.ts'
+import { enrolmentGuard } from './enrolment.ts'
 import type { StateHead } from './state-head.ts'
 import { type BootstrapReply, bootstrapReplySchema, bootstrapRequestSchema } from './wire.ts'
 
@@ -24,11 +27,9 @@ const idsSchema = z.array(z.string()).nullable()
 export interface BootstrapDependencies {
   options: FleetOptions
   stateHead: StateHead
-  /** Told which version an instance runs. */
-  onVersion(instanceId: string, version: string): void
 }
 
-export function bootstrapRoute({ options, stateHead, onVersion }: BootstrapDependencies): AnyRoute {
+export function bootstrapRoute({ options, stateHead }: BootstrapDependencies): AnyRoute {
   return route({
     method: 'POST',
     path: '/v1/gateway-runtime/bootstrap',
@@ -38,21 +39,26 @@ export function bootstrapRoute({ options, stateHead, onVersion }: BootstrapDepen
     body: bootstrapRequestSchema,
     reply: bootstrapReplySchema,
     internal: true,
-    async handle({ principal, body }) {
+    async handle({ principal, body }, request) {
       const { gatewayId, tokenId } = principal
       if (gatewayId === null || tokenId === null) {
         throw new Failure('access_denied', { message: 'The runtime token is not bound to a gateway' })
       }
       const head = await stateHead.read()
       const gateway = await readGateway(options, gatewayId)
-      const session = await makeSession(options, { tokenId, gatewayId, instanceId: body.instance_id })
-      onVersion(body.instance_id, body.version)
+      const { instance_id: instanceId, version } = body
+      const guard = await enrolmentGuard(options, {
+        ...{ gatewayId, instanceId },
+        address: options.addressOf(request),
+        now: options.clock.now(),
+      })
+      const session = await makeSession(options, { tokenId, gatewayId, instanceId, version }, guard)
       const reply: BootstrapReply = {
         session,
         organization_id: await organizationId(options.ledger),
         gateway: { id: gatewayId, name: gateway.name },
         head,
-        state: { kind: 'file' },
+        state: stateSource(options),
         max_staleness_seconds: options.settings.max_staleness_seconds,
         ...(await readKeys(options, gateway.providers)),
         base_url: options.baseUrl(),
@@ -78,17 +84,24 @@ async function readGateway(
 /** Sessions that ended long ago go in the same write. */
 async function makeSession(
   { ledger, clock, randomBytes }: FleetOptions,
-  bound: { tokenId: string; gatewayId: string; instanceId: string },
+  bound: { tokenId: string; gatewayId: string; instanceId: string; version: string },
+  guard: readonly Statement[],
 ): Promise<BootstrapReply['session']> {
   const token = makeSecret('session', randomBytes)
   const expiresAt = clock.now() + sessionMs
-  await ledger.write([
+  const statements = [
     { sql: 'delete from runtime_sessions where expires_at < ?', args: [clock.now() - sessionMs] },
+    ...guard,
     {
-      sql: 'insert into runtime_sessions (hash, token_id, gateway_id, instance_id, expires_at) values (?, ?, ?, ?, ?)',
-      args: [hashSecret(token), bound.tokenId, bound.gatewayId, bound.instanceId, expiresAt],
+      sql: `insert into runtime_sessions (hash, token_id, gateway_id, instance_id, expires_at, gateway_version)
+        values (?, ?, ?, ?, ?, ?)`,
+      args: [hashSecret(token), bound.tokenId, bound.gatewayId, bound.instanceId, expiresAt, bound.version],
     },
-  ])
+  ]
+  await ledger.write(statements).catch((error: unknown) => {
+    if (brokenConstraint(error) !== 'check') throw error
+    throw new Failure('access_denied', { message: 'The gateway has as many instances as it may have', cause: error })
+  })
   return { token, expires_at: timestamp(expiresAt) }
 }
 

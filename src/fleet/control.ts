@@ -11,19 +11,30 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database } from '../store/open.ts'
+import type { ReadCredential } from '../store/read-credential.ts'
 import { beatRoute } from './beat-route.ts'
 import { bootstrapRoute } from './bootstrap-route.ts'
+import { boundsRoutes } from './bounds-routes.ts'
+import { ChangeFeed } from './change-feed.ts'
+import { credentialRoute } from './credential-route.ts'
+import { denialsRoute } from './denials-route.ts'
+import { recordEnrolment } from './enrolment.ts'
 import { eventsRoute } from './events-route.ts'
 import type { Fleet } from './fleet.ts'
+import { goodbyeRoute } from './goodbye-route.ts'
 import { LaneRegistry } from './lane-registry.ts'
 import { leasesRoute } from './leases-route.ts'
+import type { PeerSignal } from './peer-signal.ts'
+import { Peers } from './peers.ts'
 import { propagate } from './propagation.ts'
+import { revokeByLedger } from './revived-tokens.ts'
 import { RuntimeTokens } from './runtime-token.ts'
+import { SeenState } from './seen-state.ts'
 import { slotsRoute } from './slots-route.ts'
 import { StateHead } from './state-head.ts'
 import { streamRoute } from './stream-route.ts'
 import { createUsage, type UsageControl } from './usage.ts'
-import { type StreamMessage, staleAfterMs } from './wire.ts'
+import { type Head, staleAfterMs } from './wire.ts'
 
 export interface FleetOptions {
   state: Database
@@ -34,30 +45,91 @@ export interface FleetOptions {
   randomBytes(size: number): Uint8Array
   log: Log
   settings: Pick<Settings, 'max_staleness_seconds'>
+  /** Where gateways find the state: a file of this host, or a server with credentials that only read it. */
+  source: { file: string } | { url: string; credential(): ReadCredential }
   /** 32 bytes; opens the ledger's secrets. */
   masterKey: Uint8Array
   /** Told of events that came in. */
   meter?: { ingested(events: readonly Event[]): void }
   /** Asked for when something is to be recorded; it is made after the fleet. */
   recorder(): Recorder
+  /** Where other control planes reach this one. */
+  peerUrl(): string
+  /** The network address a request came from. */
+  addressOf(request: Request): string
   /** Known when the listeners are: asked at each bootstrap. */
   baseUrl(): string
   gatewayUrl(): string
 }
 
-export function createFleet(options: FleetOptions): {
+/** How often each control plane looks at the head: what no signal told of is found then. */
+const lookEveryMs = 1000
+
+export interface FleetControl {
   fleet: Fleet
   routes: AnyRoute[]
   usage: UsageControl
+  /** Finds out whether the state was restored, and mends that; to be done before anybody is let in. */
+  prepare(): Promise<void>
+  /** Meets the other control planes, and looks at the state every second from now on. */
+  start(): Promise<void>
   close(): Promise<void>
-} {
-  const { state, ledger, clock, log } = options
-  const registry = new LaneRegistry(ledger, clock, log)
-  const stateHead = new StateHead(state, clock)
-  const tokens = new RuntimeTokens(state, clock)
-  const versions = new Map<string, string>()
-  const usage = createUsage(options, registry)
+}
 
+export function createFleet(options: FleetOptions): FleetControl {
+  const { clock, log } = options
+  const shared = 'url' in options.source
+  const watch = createWatch(options, shared)
+  const { registry, stateHead, feed } = watch
+  const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
+  const usage = createUsage(options, registry, peers)
+  registry.onWritten = () => peers.tell({ kind: 'acknowledged' })
+  const fleet: Fleet = {
+    announce(head, deny, cut) {
+      stateHead.announced(head)
+      feed.announce(head, deny, cut)
+      peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut] })
+      usage.announced(head.version)
+    },
+    propagation: (version) =>
+      propagate(registry, { version, staleAfterMs: staleAfterMs(options.settings.max_staleness_seconds), clock }),
+  }
+  let timer: Timer | null = null
+  return {
+    fleet,
+    routes: [
+      ...runtimeRoutes(options, { ...watch, usage, peers }),
+      ...boundsRoutes(options),
+      ...(shared ? [peers.route((signal) => hear(watch, usage, signal))] : []),
+    ],
+    usage,
+    prepare: () => watch.look(),
+    async start() {
+      if (shared) await peers.start()
+      const passing = (error: unknown) => {
+        // The next look finds what this one could not; beats say meanwhile that nothing is fresh.
+        log.debug({ error: String(error) }, 'The head of the state could not be read')
+      }
+      timer = setInterval(() => void watch.look().catch(passing), lookEveryMs)
+      timer.unref()
+    },
+    async close() {
+      if (timer !== null) clearInterval(timer)
+      await Promise.all([registry.close(), peers.close()]).catch((error: unknown) => {
+        // A ledger that is away keeps nobody from ending: rows grow old by themselves.
+        log.warn({ error: String(error) }, 'The last beats of lanes could not be written')
+      })
+    },
+  }
+}
+
+type Watch = ReturnType<typeof createWatch>
+
+/** What this control plane knows of the state and of lanes, and what it tells its lanes of changes. */
+function createWatch(options: FleetOptions, shared: boolean) {
+  const { state, ledger, clock, log } = options
+  const registry = new LaneRegistry({ ledger, clock, log, shared })
+  const tokens = new RuntimeTokens(state, clock)
   const endToken = async (tokenId: string): Promise<void> => {
     await ledger.write([{ sql: 'delete from runtime_sessions where token_id = ?', args: [tokenId] }])
     for (const lane of registry.all()) if (lane.tokenId === tokenId) lane.stream?.end()
@@ -67,39 +139,86 @@ export function createFleet(options: FleetOptions): {
       if (!(await tokens.active(tokenId, version))) await endToken(tokenId)
     }
   }
-
-  const fleet: Fleet = {
-    announce(head, deny, cut) {
-      stateHead.announced(head)
-      const change: StreamMessage = { kind: 'change', head, since: head.version - 1, deny: [...deny], cut: [...cut] }
-      for (const { stream } of registry.all()) stream?.send(change)
-      usage.announced(head.version)
-      if (deny.length === 0) return
-      endInactive(head.version).catch((error: unknown) => {
-        // The next beat of such a lane finds it out again.
-        log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
-      })
-    },
-    propagation: (version) =>
-      propagate(registry, { version, staleAfterMs: staleAfterMs(options.settings.max_staleness_seconds), clock }),
+  const onTold = (head: Head, deny: readonly string[]): void => {
+    if (deny.length === 0) return
+    endInactive(head.version).catch((error: unknown) => {
+      // The next beat of such a lane finds it out again.
+      log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
+    })
   }
-  const routes = [
-    bootstrapRoute({
-      options,
-      stateHead,
-      onVersion: (instanceId, version) => versions.set(instanceId, version),
-    }),
+  const feed = new ChangeFeed({ state, ledger, registry, log, onTold })
+  const stateHead = new StateHead(state, clock, (head) => {
+    log.error({ version: head.version }, 'The state is not what it was: every lane starts anew')
+    feed.restart(head)
+    seen.forget()
+    tokens.forget()
+    registry.restart().catch((error: unknown) => {
+      // Lanes' streams are ended; each takes its row anew, with nothing acknowledged.
+      log.warn({ error: String(error) }, 'Acknowledgements of a lost history could not be removed')
+    })
+  })
+  const mend = async () => {
+    const revoked = await revokeByLedger(options)
+    log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
+  }
+  const seen = new SeenState({ ledger, stateHead, log, mend })
+  let looking: Promise<void> | null = null
+  const lookNow = async (): Promise<void> => {
+    const head = await stateHead.read()
+    await feed.at(head)
+    await seen.see(head)
+  }
+  const look = (): Promise<void> => {
+    looking ??= lookNow().finally(() => {
+      looking = null
+    })
+    return looking
+  }
+  return { registry, tokens, endToken, feed, stateHead, look }
+}
+
+/** What gateways call. */
+function runtimeRoutes(
+  options: FleetOptions,
+  { registry, tokens, endToken, feed, stateHead, usage, peers }: Watch & { usage: UsageControl; peers: Peers },
+): AnyRoute[] {
+  return [
+    bootstrapRoute({ options, stateHead }),
     streamRoute({
       options,
       registry,
       stateHead,
-      chainHead: (chain) => announcedHead(ledger, chain),
-      versionOf: (instanceId) => versions.get(instanceId) ?? null,
+      chainHead: (chain) => announcedHead(options.ledger, chain),
+      onTaken: ({ lane, streamId }) => peers.tell({ kind: 'taken', lane, stream_id: streamId }),
+      async onHello(lane, head) {
+        await feed.at(head)
+        await recordEnrolment(options, lane, head.version)
+      },
     }),
+    credentialRoute(options),
     beatRoute({ options, registry, stateHead, tokens, endToken }),
+    denialsRoute({ options, registry, stateHead }),
+    goodbyeRoute({ options, registry }),
     eventsRoute({ options, registry, usage }),
     leasesRoute({ registry, usage }),
-    slotsRoute({ options, registry }),
+    slotsRoute({ options, registry, peers }),
   ]
-  return { fleet, routes, usage, close: () => registry.close() }
+}
+
+/** Takes in what another control plane has to say. */
+function hear({ registry, stateHead, feed }: Watch, usage: UsageControl, signal: PeerSignal): void {
+  switch (signal.kind) {
+    case 'acknowledged':
+      registry.wake()
+      break
+    case 'taken':
+      registry.taken(signal.lane, signal.stream_id)
+      break
+    case 'state':
+      stateHead.announced(signal.head)
+      feed.announce(signal.head, signal.deny, signal.cut)
+      break
+    default:
+      usage.receiver.hear(signal)
+  }
 }

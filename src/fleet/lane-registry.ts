@@ -1,13 +1,18 @@
 /**
- * The lanes connected to this control plane: who holds each, what it has acknowledged, when it last beat. Memory is
- * what is asked; the ledger's `lanes` rows follow within a second, for a restart and for other control planes.
+ * The lanes that this control plane knows: who holds each, what it has acknowledged, when it last beat. The ledger's
+ * `lanes` rows are what all control planes share: a lane's stream, its beats and its batches may each reach another one.
+ * An acknowledgement is written at once, beats within a second; a row that another stream has taken is seen then.
+ *
+ * Rows tell times in the ledger's own time, memory by the monotonic clock: only ages are compared.
  */
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import type { Database } from '../store/open.ts'
+import { type Database, databaseTime } from '../store/open.ts'
 import type { StreamMessage } from './wire.ts'
 
-export const flushEveryMs = 1000
+const flushEveryMs = 1000
+/** How far behind the beats that this control plane has called fresh its rows may be. */
+const mostLagMs = 2000
 /** The longest `max_staleness` there is. */
 const forgetAfterMs = 86_400_000
 
@@ -24,9 +29,11 @@ export interface Lane {
   worker: number
   tokenId: string
   streamId: string
+  /** Null where another control plane, or nobody at the moment, has it. */
   stream: LaneStream | null
   acknowledgedVersion: number
-  lastBeatAt: number
+  /** When it last beat here, by the monotonic clock; null where it has not. */
+  lastBeatAt: number | null
 }
 
 /** A lane as the ledger has it. */
@@ -34,10 +41,24 @@ export interface LaneRow {
   lane: string
   gateway_id: string
   instance_id: string
-  worker: number
   stream_id: string
   acknowledged_version: number
-  last_beat_at: number
+  /** Milliseconds since its last beat that was written. */
+  age: number
+}
+
+/** A lane by all that is known of it here and in the ledger. */
+export interface LaneStanding {
+  lane: string
+  gatewayId: string
+  instanceId: string
+  acknowledgedVersion: number
+  /** Milliseconds since its last beat, as far as is known. */
+  age: number
+  /** How much later it may have beaten at another control plane that has not written it yet. */
+  lag: number
+  /** Whether its stream is here, so that its acknowledgements are seen at once. */
+  here: boolean
 }
 
 export class LaneRegistry {
@@ -48,14 +69,21 @@ export class LaneRegistry {
   readonly #unwritten = new Set<Lane>()
   readonly #waiting = new Set<() => void>()
   readonly #timer: Timer
+  /** Whether there may be other control planes. */
+  readonly #shared: boolean
+  /** When the first beat came that is not written yet. */
+  #behindSince: number | null = null
+  /** Called when acknowledgements of lanes have been written. */
+  onWritten: (() => void) | null = null
 
-  constructor(ledger: Database, clock: Clock, log: Log) {
+  constructor({ ledger, clock, log, shared }: { ledger: Database; clock: Clock; log: Log; shared: boolean }) {
     this.#ledger = ledger
     this.#clock = clock
     this.#log = log
+    this.#shared = shared
     this.#timer = setInterval(() => {
       this.#forget()
-      this.#flush()
+      this.#flush(false)
     }, flushEveryMs)
     this.#timer.unref()
   }
@@ -69,72 +97,112 @@ export class LaneRegistry {
   }
 
   /** Gives the lane to a new stream: the former holder's is told and ended. Resolves when the row is committed. */
-  async take(lane: Lane, gatewayVersion: string | null): Promise<void> {
+  async take(lane: Lane): Promise<void> {
     const former = this.#lanes.get(lane.lane)
     this.#lanes.set(lane.lane, lane)
-    if (former !== undefined) {
-      this.#unwritten.delete(former)
-      former.stream?.send({ kind: 'fenced' })
-      former.stream?.end()
-    }
+    if (former !== undefined) this.#end(former)
     await this.#ledger.write([
       {
         sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version,
                 acknowledged_version, last_beat_at, connected_at)
-              values (?1, ?2, ?3, ?4, ?5, coalesce(?6, ''), 0, ?7, ?8)
+              values (?1, ?2, ?3, ?4, ?5, coalesce(${newestVersion}, ''), 0, 0, ${databaseTime})
               on conflict (lane) do update set stream_id = excluded.stream_id, connected_at = excluded.connected_at,
-                acknowledged_version = 0, gateway_version = coalesce(?6, gateway_version)`,
-        args: [
-          lane.lane,
-          lane.gatewayId,
-          lane.instanceId,
-          lane.worker,
-          lane.streamId,
-          gatewayVersion,
-          lane.lastBeatAt,
-          this.#clock.now(),
-        ],
+                acknowledged_version = 0, left_at = null, gateway_version = coalesce(${newestVersion}, gateway_version)`,
+        args: [lane.lane, lane.gatewayId, lane.instanceId, lane.worker, lane.streamId],
       },
     ])
   }
 
-  /** Adopts a lane that another process of this control plane gave its stream to, before a restart. */
+  /**
+   * Whether what the others see of beats is recent enough for a beat to be called fresh: by it they say until when a lane
+   * may serve.
+   */
+  get isWritten(): boolean {
+    return !this.#shared || this.#behindSince === null || this.#clock.monotonic() - this.#behindSince < mostLagMs
+  }
+
+  /** Adopts a lane whose stream another control plane gave it, or this one before a restart. */
   adopt(lane: Lane): Lane {
     this.#lanes.set(lane.lane, lane)
     return lane
   }
 
-  /** A beat of the lane's holder. An acknowledgement counts at once. */
-  beat(lane: Lane, acknowledgedVersion: number): void {
-    lane.lastBeatAt = this.#clock.now()
-    this.#unwritten.add(lane)
-    if (acknowledgedVersion <= lane.acknowledgedVersion) return
-    lane.acknowledgedVersion = acknowledgedVersion
-    for (const wake of this.#waiting) wake()
-    this.#flush()
+  /** Another stream has taken the lane, at another control plane: its former holder is told and ended. */
+  taken(name: string, streamId: string): void {
+    const lane = this.#lanes.get(name)
+    if (lane === undefined || lane.streamId === streamId) return
+    this.#lanes.delete(name)
+    this.#end(lane)
   }
 
-  /** Waits until `done`, looked at after each acknowledgement, or for so long. */
-  async until(done: () => boolean, milliseconds: number): Promise<void> {
-    if (done()) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const wake = () => {
-      if (done()) resolve()
+  /** The lane holds nothing any more and will not serve again by this stream. */
+  async leave(lane: Lane): Promise<void> {
+    await this.#ledger.write([
+      {
+        sql: `update lanes set left_at = ${databaseTime} where lane = ? and stream_id = ?`,
+        args: [lane.lane, lane.streamId],
+      },
+      { sql: 'delete from runtime_sessions where instance_id = ?', args: [lane.instanceId] },
+    ])
+    this.#unwritten.delete(lane)
+    if (this.#lanes.get(lane.lane) === lane) this.#lanes.delete(lane.lane)
+    lane.stream?.end()
+    this.wake()
+  }
+
+  /** A beat of the lane's holder. An acknowledgement counts at once. */
+  beat(lane: Lane, acknowledgedVersion: number): void {
+    lane.lastBeatAt = this.#clock.monotonic()
+    this.#unwritten.add(lane)
+    this.#behindSince ??= lane.lastBeatAt
+    if (acknowledgedVersion <= lane.acknowledgedVersion) return
+    lane.acknowledgedVersion = acknowledgedVersion
+    this.wake()
+    this.#flush(true)
+  }
+
+  /** What was acknowledged is of a history that is gone: nothing is acknowledged, and every lane starts anew. */
+  async restart(): Promise<void> {
+    for (const lane of this.#lanes.values()) {
+      lane.acknowledgedVersion = 0
+      lane.stream?.end()
     }
-    this.#waiting.add(wake)
+    await this.#ledger.write([{ sql: 'update lanes set acknowledged_version = 0', args: [] }])
+  }
+
+  /** Resolves with the next acknowledgement that is heard of, or after so long. */
+  async news(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#waiting.add(resolve)
     const timer = setTimeout(resolve, milliseconds)
     await promise
     clearTimeout(timer)
-    this.#waiting.delete(wake)
+    this.#waiting.delete(resolve)
   }
 
-  /** Lanes by the ledger that beat after an instant. */
-  rows(since: number): Promise<LaneRow[]> {
-    return this.#ledger.read<LaneRow>('select * from lanes where last_beat_at > ?', [since])
+  /** Whoever waits for acknowledgements looks again. */
+  wake(): void {
+    for (const resolve of this.#waiting) resolve()
   }
 
-  async row(lane: string): Promise<LaneRow | null> {
-    const [row] = await this.#ledger.read<LaneRow>('select * from lanes where lane = ?', [lane])
+  /** The lanes that beat within so long and have not said goodbye, wherever they are connected. */
+  async standing(milliseconds: number): Promise<LaneStanding[]> {
+    const rows = await this.#ledger.read<LaneRow>(
+      `select lane, gateway_id, instance_id, stream_id, acknowledged_version, ${databaseTime} - last_beat_at as age
+        from lanes where left_at is null and last_beat_at > ${databaseTime} - ?`,
+      [milliseconds + mostLagMs + flushEveryMs],
+    )
+    return rows.map((row) => this.#merge(row)).filter(({ age, lag }) => age - lag < milliseconds)
+  }
+
+  /** Whether there is nothing to wait for, by what is known here alone: it has acknowledged the version, or has gone. */
+  isThrough(lane: string, version: number): boolean {
+    const known = this.#lanes.get(lane)
+    return known === undefined || known.acknowledgedVersion >= version
+  }
+
+  async row(lane: string): Promise<{ stream_id: string } | null> {
+    const [row] = await this.#ledger.read<{ stream_id: string }>('select stream_id from lanes where lane = ?', [lane])
     return row ?? null
   }
 
@@ -144,36 +212,76 @@ export class LaneRegistry {
     await this.#write()
   }
 
-  /** Instances come and go; one that has been silent for longer than any may serve is not looked at for ever. */
-  #forget(): void {
-    const before = this.#clock.now() - forgetAfterMs
-    for (const [name, { stream, lastBeatAt }] of this.#lanes) {
-      if (stream === null && lastBeatAt < before) this.#lanes.delete(name)
+  #merge(row: LaneRow): LaneStanding {
+    const known = this.#lanes.get(row.lane)
+    const held = known?.streamId === row.stream_id ? known : null
+    const ageHere =
+      typeof held?.lastBeatAt !== 'number' ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - held.lastBeatAt
+    return {
+      lane: row.lane,
+      gatewayId: row.gateway_id,
+      instanceId: row.instance_id,
+      acknowledgedVersion: Math.max(row.acknowledged_version, held?.acknowledgedVersion ?? 0),
+      age: Math.min(row.age, ageHere),
+      lag: this.#shared ? mostLagMs + flushEveryMs : 0,
+      here: held !== null && held.stream !== null,
     }
   }
 
-  #flush(): void {
-    this.#write().catch((error: unknown) => {
-      // What counts is in memory; the lanes' next beats bring the rows up to date.
-      this.#log.warn({ error: String(error) }, 'The beats of lanes could not be written')
-    })
+  #end(lane: Lane): void {
+    this.#unwritten.delete(lane)
+    lane.stream?.send({ kind: 'fenced' })
+    lane.stream?.end()
+  }
+
+  /** Instances come and go; one that has been silent for longer than any may serve is not looked at for ever. */
+  #forget(): void {
+    const before = this.#clock.monotonic() - forgetAfterMs
+    for (const [name, { stream, lastBeatAt }] of this.#lanes) {
+      if (stream === null && (lastBeatAt ?? before) <= before) this.#lanes.delete(name)
+    }
+  }
+
+  #flush(acknowledged: boolean): void {
+    this.#write().then(
+      () => {
+        if (acknowledged) this.onWritten?.()
+      },
+      (error: unknown) => {
+        // The lanes' next beats bring the rows up to date.
+        this.#log.warn({ error: String(error) }, 'The beats of lanes could not be written')
+      },
+    )
   }
 
   async #write(): Promise<void> {
-    if (this.#unwritten.size === 0) return
-    const rows = [...this.#unwritten].map(({ lane, streamId, acknowledgedVersion, lastBeatAt }) => ({
+    const lanes = [...this.#unwritten]
+    if (lanes.length === 0) return
+    const behindSince = this.#behindSince
+    this.#unwritten.clear()
+    const now = this.#clock.monotonic()
+    const rows = lanes.map(({ lane, streamId, acknowledgedVersion, lastBeatAt }) => ({
       lane,
       stream_id: streamId,
       acknowledged: acknowledgedVersion,
-      beat: lastBeatAt,
+      age: Math.round(now - (lastBeatAt ?? now)),
     }))
-    this.#unwritten.clear()
-    await this.#ledger.write([
-      {
-        sql: `update lanes set acknowledged_version = value ->> 'acknowledged', last_beat_at = value ->> 'beat'
-              from json_each(?) where lanes.lane = value ->> 'lane' and lanes.stream_id = value ->> 'stream_id'`,
-        args: [JSON.stringify(rows)],
-      },
-    ])
+    const written = await this.#ledger.read<{ lane: string }>(
+      `update lanes set acknowledged_version = max(acknowledged_version, value ->> 'acknowledged'),
+          last_beat_at = max(last_beat_at, ${databaseTime} - (value ->> 'age')), left_at = null
+        from json_each(?) where lanes.lane = value ->> 'lane' and lanes.stream_id = value ->> 'stream_id'
+        returning lane`,
+      [JSON.stringify(rows)],
+    )
+    if (this.#behindSince === behindSince) this.#behindSince = this.#unwritten.size === 0 ? null : now
+    const held = new Set(written.map(({ lane }) => lane))
+    for (const lane of lanes) {
+      if (held.has(lane.lane) || this.#lanes.get(lane.lane) !== lane) continue
+      this.#lanes.delete(lane.lane)
+      this.#end(lane)
+    }
   }
 }
+
+const newestVersion = `(select nullif(gateway_version, '') from runtime_sessions where instance_id = ?3
+  order by expires_at desc limit 1)`

@@ -36,6 +36,11 @@ export class RuntimeTokens {
     return known.ends !== null && tokenStatus(known.ends, this.#clock.now()) === 'active'
   }
 
+  /** The state is another one. */
+  forget(): void {
+    this.#known.clear()
+  }
+
   async #read(tokenId: string): Promise<Ends | null> {
     const sql = 'select expires_at, rotated_at, revoked_at from tokens where id = ? and deleted = 0'
     const [row] = await this.#state.read<TokenRow>(sql, [tokenId]).catch((error: unknown) => {

@@ -1,6 +1,9 @@
 /**
  * The head of the state as this control plane last read it from the primary. A beat may call a lane fresh only if that
- * was within the last second (protocols section 4, rule 3); a change of our own counts as read when it is announced.
+ * was within the last second (protocols section 4, rule 3); a change of our own counts as known when it is announced.
+ *
+ * What is read is believed over what was known: where the primary has less than it had before the read began, or something
+ * else under the same version, it was restored from an older copy or replaced, and whoever listens is told.
  */
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -8,24 +11,32 @@ import type { Database } from '../store/open.ts'
 import type { Head } from './wire.ts'
 
 const freshMs = 1000
+const mostRemembered = 1000
+/** Nonces are the ids of the changes that made the versions; what is of another form is from before that was so. */
+const changeNonce = /^(lost-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export class StateHead {
   readonly #state: Database
   readonly #clock: Clock
+  readonly #onRestored: (head: Head) => void
   #head: Head | null = null
+  #announcedAt = Number.NEGATIVE_INFINITY
   #readAt = Number.NEGATIVE_INFINITY
   #reading: Promise<Head> | null = null
+  /** Whether a pair of version and nonce is of this primary's history. */
+  readonly #pairs = new Map<string, boolean>()
 
-  constructor(state: Database, clock: Clock) {
+  constructor(state: Database, clock: Clock, onRestored: (head: Head) => void) {
     this.#state = state
     this.#clock = clock
+    this.#onRestored = onRestored
   }
 
-  /** A change of our own was committed. */
+  /** A change was committed, here or by a peer. */
   announced(head: Head): void {
-    if (this.#head === null || this.#head.history !== head.history || this.#head.version < head.version) {
-      this.#head = head
-    }
+    if (this.#head !== null && this.#head.history === head.history && this.#head.version >= head.version) return
+    this.#head = head
+    this.#announcedAt = this.#clock.monotonic()
   }
 
   /** The head, and whether it was read within the last second; throws `dependency_unavailable` where none is known. */
@@ -50,15 +61,57 @@ export class StateHead {
     return this.#reading
   }
 
+  /** Whether a version that somebody has seen, with its nonce, is of this primary's history; true where nobody knows. */
+  async knows({ version, nonce, history }: Head): Promise<boolean> {
+    if (version === 0) return true
+    let { head, fresh } = await this.recent()
+    // Another control plane may have made that version since this one looked.
+    if (fresh && version > head.version) head = await this.read()
+    if (!fresh) return true
+    if (history !== head.history || version > head.version) return false
+    if (nonce === '' || !changeNonce.test(nonce)) return true
+    if (version === head.version) return nonce === head.nonce
+    const pair = `${version} ${nonce}`
+    const known = this.#pairs.get(pair) ?? (await this.#isLogged(version, nonce))
+    if (this.#pairs.size >= mostRemembered) this.#pairs.clear()
+    this.#pairs.set(pair, known)
+    return known
+  }
+
+  async #isLogged(version: number, nonce: string): Promise<boolean> {
+    const [row] = await this.#state.read<{ version: number; applied: number }>(
+      'select version, applied from change_log where event_id = ?',
+      [nonce.replace(/^lost-/, '')],
+    )
+    return row?.version === version && (row.applied === 0) === nonce.startsWith('lost-')
+  }
+
   async #readNow(): Promise<Head> {
     const began = this.#clock.monotonic()
+    const known = this.#head
     const sql = 'select version, nonce, history from state_head where id = 1'
     const [row] = await this.#state.read<Head>(sql).catch((error: unknown) => {
       throw new Failure('dependency_unavailable', { cause: error })
     })
     if (row === undefined) throw new Failure('dependency_unavailable', { message: 'The state has no head' })
     this.#readAt = began
-    this.announced(row)
+    if (known !== null && isOlder(row, known)) this.#restored(row)
+    // What was announced while the read was on its way may be newer than what it found.
+    else if (this.#announcedAt < began || isNewer(row, this.#head)) this.#head = row
     return this.#head ?? row
   }
+
+  #restored(head: Head): void {
+    this.#head = head
+    this.#pairs.clear()
+    this.#onRestored(head)
+  }
 }
+
+/** Whether a head that was read cannot follow one that had been known before. */
+const isOlder = (read: Head, known: Head): boolean =>
+  read.history !== known.history ||
+  read.version < known.version ||
+  (read.version === known.version && read.nonce !== known.nonce)
+
+const isNewer = (read: Head, known: Head | null): boolean => known === null || read.version > known.version

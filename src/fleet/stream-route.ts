@@ -9,10 +9,16 @@ import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Principal } from '../tokens/principal.ts'
 import type { FleetOptions } from './control.ts'
-import { recordEnrolment } from './enrolled.ts'
 import type { Lane, LaneRegistry, LaneStream } from './lane-registry.ts'
 import type { StateHead } from './state-head.ts'
-import { type AnnouncedHead, laneName, type StreamMessage, streamCommentMs, streamMessageSchema } from './wire.ts'
+import {
+  type AnnouncedHead,
+  type Head,
+  laneName,
+  type StreamMessage,
+  streamCommentMs,
+  streamMessageSchema,
+} from './wire.ts'
 
 /** Messages that may wait for a lane that does not read, before its stream is ended. */
 const mostWaiting = 10_000
@@ -22,7 +28,10 @@ export interface StreamDependencies {
   registry: LaneRegistry
   stateHead: StateHead
   chainHead(chain: string): Promise<AnnouncedHead>
-  versionOf(instanceId: string): string | null
+  /** The lane's row is committed; whoever else had it is to be told. */
+  onTaken(lane: Lane): void
+  /** The lane is told this head. */
+  onHello(lane: Lane, head: Head): Promise<void>
 }
 
 export function streamRoute(dependencies: StreamDependencies): AnyRoute {
@@ -35,25 +44,14 @@ export function streamRoute(dependencies: StreamDependencies): AnyRoute {
     query: z.strictObject({ lane: z.coerce.number().int().min(0).max(63) }),
     reply: streamMessageSchema,
     internal: true,
-    handle: async ({ principal, query, requestId }) => openStream(dependencies, principal, query.lane, requestId),
+    handle: async ({ principal, query }) => openStream(dependencies, principal, query.lane),
   })
 }
 
-async function openStream(
-  dependencies: StreamDependencies,
-  principal: Principal,
-  worker: number,
-  requestId: string,
-): Promise<Response> {
+async function openStream(dependencies: StreamDependencies, principal: Principal, worker: number): Promise<Response> {
   const { options, registry, stateHead } = dependencies
   const { gatewayId, instanceId, tokenId } = sessionOf(principal)
   const name = laneName(gatewayId, instanceId, worker)
-  const known = registry.get(name)?.lastBeatAt ?? (await registry.row(name))?.last_beat_at ?? null
-  if (known === null) {
-    const { version: configVersion } = await stateHead.read()
-    const version = dependencies.versionOf(instanceId)
-    await recordEnrolment(options, { principal, requestId, lane: name, instanceId, version, configVersion })
-  }
   const { stream, body, hello } = openBody(() => {
     if (lane.stream === stream) lane.stream = null
   })
@@ -66,14 +64,17 @@ async function openStream(
     streamId: options.newId(),
     stream,
     acknowledgedVersion: 0,
-    lastBeatAt: known ?? 0,
+    lastBeatAt: null,
   }
   try {
-    await registry.take(lane, dependencies.versionOf(instanceId))
+    await registry.take(lane)
+    dependencies.onTaken(lane)
+    const head = await stateHead.read()
+    await dependencies.onHello(lane, head)
     hello({
       kind: 'hello',
       stream_id: lane.streamId,
-      head: await stateHead.read(),
+      head,
       events: await dependencies.chainHead(name),
       now: timestamp(options.clock.now()),
     })

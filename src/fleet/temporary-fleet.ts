@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@libsql/client'
+import { controlPlaneChain } from '../events/chain.ts'
 import { createRecorder } from '../events/change.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { asFailure, envelope, Failure } from '../failure.ts'
@@ -104,12 +105,15 @@ export class TemporaryFleet {
     const control = createFleet({
       state,
       ledger: this.ledger,
+      source: { file: this.stateFile },
       clock: systemClock,
       newId,
       randomBytes,
       log: silentLog,
       settings: { max_staleness_seconds: 300 },
       masterKey,
+      peerUrl: () => this.url,
+      addressOf: () => '127.0.0.1',
       baseUrl: () => 'http://localhost:1',
       gatewayUrl: () => 'http://localhost:2',
       recorder: () => recorder,
@@ -181,7 +185,9 @@ export class TemporaryFleet {
 
   change(apply: () => unknown, deny: readonly string[] = [], cut: readonly string[] = []): Head {
     this.#state.transaction(() => {
-      this.#state.run('update state_head set version = version + 1, nonce = ?', [newId()])
+      const id = newId()
+      this.#state.run('update state_head set version = version + 1, nonce = ?', [id])
+      this.#state.run('insert into change_log values (?, ?, 1, 0, 1)', [id, this.head().version])
       apply()
     })()
     const head = this.head()
@@ -195,11 +201,11 @@ export class TemporaryFleet {
     return head
   }
 
-  /** The events of lanes. */
+  /** Those of lanes. */
   async events(): Promise<{ chain: string; seq: number; event_id: string }[]> {
-    return this.ledger.read(
-      "select chain, seq, event_id from events where chain <> 'control-plane' order by chain, seq",
-    )
+    return this.ledger.read('select chain, seq, event_id from events where chain <> ? order by chain, seq', [
+      controlPlaneChain,
+    ])
   }
 
   async remove(): Promise<void> {

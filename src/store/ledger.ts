@@ -154,6 +154,7 @@ export const runtimeSessions = sqliteTable('runtime_sessions', {
   gatewayId: text('gateway_id').notNull(),
   instanceId: text('instance_id').notNull(),
   expiresAt: integer('expires_at').notNull(),
+  gatewayVersion: text('gateway_version').notNull().default(''),
 })
 
 export const lanes = sqliteTable('lanes', {
@@ -172,6 +173,38 @@ export const lanes = sqliteTable('lanes', {
   releasedAt: integer('released_at'),
   greetedAt: integer('greeted_at').notNull().default(0),
   awaited: integer('awaited').notNull().default(0),
+  leftAt: integer('left_at'),
+})
+
+export const peers = sqliteTable('peers', {
+  id: text('id').primaryKey(),
+  address: text('address').notNull(),
+  seenAt: integer('seen_at').notNull(),
+})
+
+export const instances = sqliteTable('instances', {
+  instanceId: text('instance_id').primaryKey(),
+  gatewayId: text('gateway_id').notNull(),
+  enrolledAt: integer('enrolled_at').notNull(),
+})
+
+export const gatewayBounds = sqliteTable('gateway_bounds', {
+  gatewayId: text('gateway_id').primaryKey(),
+  maxInstances: integer('max_instances'),
+  addresses: text('addresses'),
+})
+
+export const stateSeen = sqliteTable('state_seen', {
+  id: integer('id').primaryKey(),
+  version: integer('version').notNull(),
+  nonce: text('nonce').notNull(),
+  history: text('history').notNull(),
+})
+
+export const cuts = sqliteTable('cuts', {
+  eventId: text('event_id').primaryKey(),
+  hashes: text('hashes').notNull(),
+  at: integer('at').notNull(),
 })
 
 export const usageAnswers = sqliteTable(

@@ -11,6 +11,7 @@ import { seal, unseal } from '../lib/seal.ts'
 import type { Database, Statement } from './open.ts'
 
 const keyLength = 32
+const checkName = 'master-key-check'
 
 export interface MasterKeyOptions {
   /** The value of the setting `master_key`: 32 bytes in base64. */
@@ -28,15 +29,27 @@ export async function loadMasterKey({ setting, dataDirectory, ledger, randomByte
     setting === undefined
       ? [keyFromFile(path, sealed.length === 0 ? randomBytes : null), path]
       : [decodeKey(setting, 'SERVICE_MASTER_KEY'), 'SERVICE_MASTER_KEY']
-  for (const secret of sealed) {
-    try {
-      unseal(key, secret.sealed, secret.name)
-    } catch (cause) {
-      const message = `The key of ${origin} does not open the secrets of this ledger: start with the key they were made with`
-      throw new Failure('invalid_parameter', { message, param: 'master_key', cause })
-    }
-  }
+  for (const secret of sealed) assertOpens(key, secret, origin)
+  await keepCheck(ledger, key, origin)
   return key
+}
+
+/** Of several that start at once with different keys on a ledger without secrets, the first keeps the others away. */
+async function keepCheck(ledger: Database, key: Uint8Array, origin: string): Promise<void> {
+  await ledger.write([keepSecret(key, checkName, 'of this installation', 0)])
+  const kept = await ledger.read<{ name: string; sealed: string }>('select name, sealed from secrets where name = ?', [
+    checkName,
+  ])
+  for (const secret of kept) assertOpens(key, secret, origin)
+}
+
+function assertOpens(key: Uint8Array, secret: { name: string; sealed: string }, origin: string): void {
+  try {
+    unseal(key, secret.sealed, secret.name)
+  } catch (cause) {
+    const message = `The key of ${origin} does not open the secrets of this ledger: start with the key they were made with`
+    throw new Failure('invalid_parameter', { message, param: 'master_key', cause })
+  }
 }
 
 /** The statement that keeps a secret in the ledger; one of the same name stays as it is. */

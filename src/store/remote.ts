@@ -119,7 +119,9 @@ const codeOf = (error: unknown): string =>
 
 const isBusy = (error: unknown): boolean => /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
 
-const isOwnWord = (error: unknown): boolean => /^SQL(ITE)?_/.test(codeOf(error)) && !isBusy(error)
+/** A database without its tables was wiped: there is nobody to ask. */
+const isOwnWord = (error: unknown): boolean =>
+  /^SQL(ITE)?_/.test(codeOf(error)) && !isBusy(error) && !/no such table/.test(String(error))
 
 const neverBegun = (error: unknown): boolean => isBusy(error) || codeOf(error) === 'ECONNREFUSED'
 

@@ -1,0 +1,81 @@
+/** The control plane's two databases: files of its data directory, or those of libSQL servers (contract section 11). */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Settings } from '../config.ts'
+import { Failure } from '../failure.ts'
+import { moveNames } from '../store/gateway-name.ts'
+import { migrateLedger, migrateState } from '../store/migrate.ts'
+import { type Database, openDatabase } from '../store/open.ts'
+import { createReadCredentials, type ReadCredential } from '../store/read-credential.ts'
+import { openRemoteDatabase } from '../store/remote.ts'
+
+export interface Store {
+  state: Database
+  ledger: Database
+  /** Where gateways find the state: a file of this host, or a server with credentials that only read it. */
+  source: { file: string } | { url: string; credential(): ReadCredential }
+  close(): void
+}
+
+type StoreSettings = Pick<
+  Settings,
+  | 'state_url'
+  | 'state_token'
+  | 'ledger_url'
+  | 'ledger_token'
+  | 'state_signing_key_file'
+  | 'state_read_token'
+  | 'master_key'
+>
+
+/** Whether the databases are those of servers. Throws `invalid_parameter` where only half of that is set. */
+export function isRemote({ state_url, ledger_url, master_key }: StoreSettings): boolean {
+  if (state_url === undefined && ledger_url === undefined) return false
+  const missing = Object.entries({ state_url, ledger_url, master_key }).find(([, value]) => value === undefined)?.[0]
+  if (missing === undefined) return true
+  const message =
+    missing === 'master_key'
+      ? 'With databases on a server every control plane needs the same SERVICE_MASTER_KEY: openssl rand -base64 32 makes one'
+      : 'SERVICE_STATE_URL and SERVICE_LEDGER_URL go together'
+  throw new Failure('invalid_parameter', { message, param: missing })
+}
+
+/** Opens both and brings them to this version's form. */
+export async function openStore(settings: StoreSettings, directory: string, now: () => number): Promise<Store> {
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const store = isRemote(settings) ? await openServers(settings, now) : await openFiles(directory)
+  try {
+    await migrateState(store.state)
+    await migrateLedger(store.ledger)
+    await moveNames(store)
+    return store
+  } catch (error) {
+    store.close()
+    throw error
+  }
+}
+
+async function openFiles(directory: string): Promise<Store> {
+  const file = join(directory, 'state.db')
+  const state = await openDatabase(file, directory)
+  const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
+  return { state, ledger, source: { file }, close: () => closeAll(state, ledger) }
+}
+
+async function openServers(settings: StoreSettings, now: () => number): Promise<Store> {
+  const { state_url: stateUrl = '', ledger_url: ledgerUrl = '' } = settings
+  const state = await openRemoteDatabase({ url: stateUrl, token: settings.state_token, name: 'state' })
+  const ledger = await openRemoteDatabase({ url: ledgerUrl, token: settings.ledger_token, name: 'ledger' })
+  const credential = await createReadCredentials({
+    stateUrl,
+    ledgerUrl,
+    signingKeyFile: settings.state_signing_key_file,
+    staticToken: settings.state_read_token,
+    now,
+  })
+  return { state, ledger, source: { url: stateUrl, credential }, close: () => closeAll(state, ledger) }
+}
+
+function closeAll(...databases: readonly Database[]): void {
+  for (const database of databases) database.close()
+}

@@ -1,0 +1,68 @@
+import { expect, test } from 'bun:test'
+import { Failure } from '../failure.ts'
+import { openRemoteDatabase, remoteAddress } from './remote.ts'
+
+/** Stands where a libSQL server would, and answers as told. */
+async function withServer(
+  answer: (request: Request, count: number) => Response | Promise<Response>,
+  use: (url: string) => Promise<void>,
+): Promise<number> {
+  let count = 0
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch(request) {
+      // The client asks for the protocol's version first.
+      if (request.method === 'GET') return new Response(null, { status: 404 })
+      count += 1
+      return answer(request, count)
+    },
+  })
+  try {
+    await use(`http://127.0.0.1:${server.port}`)
+  } finally {
+    await server.stop(true)
+  }
+  return count
+}
+
+const failureOf = async (work: Promise<unknown>): Promise<Failure> => {
+  const error: unknown = await work.catch((thrown: unknown) => thrown)
+  if (error instanceof Failure) return error
+  throw new Error(`Not a Failure: ${String(error)}`)
+}
+
+test('a read that a server fails is tried again, a write is not: nobody knows what it has done', async () => {
+  const reads = await withServer(
+    () => new Response(null, { status: 502 }),
+    async (url) => {
+      const database = await openRemoteDatabase({ url, token: 'secret', name: 'state' })
+      expect((await failureOf(database.read('select 1'))).code).toBe('dependency_unavailable')
+    },
+  )
+  const writes = await withServer(
+    () => new Response(null, { status: 502 }),
+    async (url) => {
+      const database = await openRemoteDatabase({ url, token: 'secret', name: 'state' })
+      const failure = await failureOf(database.write([{ sql: 'delete from a', args: [] }]))
+      expect(failure).toMatchObject({ code: 'dependency_unavailable', status: 503 })
+      expect(Bun.inspect(failure)).not.toContain('secret')
+    },
+  )
+  expect({ reads: reads > 1, writes }).toEqual({ reads: true, writes: 1 })
+})
+
+test('a server that is not there is unavailable, for reads and writes', async () => {
+  const database = await openRemoteDatabase({ url: 'http://127.0.0.1:1', token: undefined, name: 'ledger' })
+  expect((await failureOf(database.read('select 1'))).message).toContain('ledger')
+  expect((await failureOf(database.write([{ sql: 'delete from a', args: [] }]))).code).toBe('dependency_unavailable')
+})
+
+test('addresses in the clear are for this host only', () => {
+  const here = ['http://127.0.0.1:8080', 'http://localhost', 'http://state.localhost:8080', 'http://[::1]:1']
+  expect(here.map((url) => remoteAddress(url, 'state'))).toEqual(here)
+  expect(remoteAddress('libsql://state-org.example.com', 'state')).toBe('https://state-org.example.com')
+  for (const url of ['http://db.example.com', 'http://10.0.0.1:8080', 'http://localhost.example.com']) {
+    expect(() => remoteAddress(url, 'state')).toThrow('https://')
+  }
+})

@@ -1,0 +1,166 @@
+/** Two control planes on one primary, with gateways at each: what holds through signals, kills and hangs. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
+import { createdToken, revokedToken, tokenPage } from '../answers.ts'
+import { api, chat, createToken, expectAnswer, revoke } from '../client.ts'
+import { until } from '../eventually.ts'
+import type { ControlPlane } from './control-plane.ts'
+import { acceptedToken, type FleetUnderTest, startFleet } from './fleet.ts'
+import type { FleetGateway } from './gateway.ts'
+
+setDefaultTimeout(60_000)
+
+const staleSeconds = 5
+const gatewayPage = z.object({ gateways: z.array(z.object({ id: z.string() })) })
+
+let fleet: FleetUnderTest
+
+beforeAll(async () => {
+  fleet = await startFleet({ gateways: 4, environment: { SERVICE_MAX_STALENESS_SECONDS: String(staleSeconds) } })
+}, 240_000)
+afterAll(async () => {
+  await fleet?.[Symbol.asyncDispose]()
+})
+
+const say = async (gateway: FleetGateway, token: string): Promise<number> => {
+  const answer = await chat(gateway, { token, model: 'simulator/echo' })
+  await answer.arrayBuffer()
+  return answer.status
+}
+
+const sayAll = (token: string): Promise<number[]> =>
+  Promise.all(fleet.gateways.slice(0, 4).map((gateway) => say(gateway, token)))
+
+const planeOf = (index: number): ControlPlane => fleet.planes[index % 2 === 0 ? 0 : 1]
+
+/** One that is connected there. */
+function gatewayOf(plane: ControlPlane): FleetGateway {
+  const found = fleet.gateways[fleet.planes.indexOf(plane)]
+  if (found === undefined) throw new Error('The fleet has no gateway there')
+  return found
+}
+
+const head = async (): Promise<{ version: number; nonce: string }> => {
+  const [row] = await fleet.primary.read('state', 'select version, nonce from state_head')
+  return z.object({ version: z.number(), nonce: z.string() }).parse(row)
+}
+
+test('of a first start on both at once there is one organization, one gateway and one administrator', async () => {
+  const [first, second] = fleet.planes
+  const tokens = expectAnswer(await api(second, '/v1/tokens'), 200, tokenPage).tokens.map(({ name }) => name)
+  expect(tokens.filter((name) => name === 'administrator' || name === 'local gateway').length).toBe(2)
+  expect(expectAnswer(await api(first, '/v1/gateways'), 200, gatewayPage).gateways.length).toBe(1)
+  expect((await api(first, '/v1/users')).body).toEqual((await api(second, '/v1/users')).body)
+})
+
+test('a revocation by either control plane is in force at every gateway when it has answered', async () => {
+  for (let round = 0; round < 6; round++) {
+    const token = await acceptedToken(fleet, say)
+    const { propagation } = expectAnswer(await revoke(planeOf(round), token.id), 200, revokedToken)
+    expect(propagation).toMatchObject({ connected: 4, acknowledged: 4, unreachable: [] })
+    expect(await sayAll(token.token_value)).toEqual([401, 401, 401, 401])
+  }
+})
+
+test('of two rotations, and of two changes by one version, at both at once one is made and the other told so', async () => {
+  for (let round = 0; round < 5; round++) {
+    const token = await createToken(fleet.planes[0])
+    const rotations = await Promise.all(
+      fleet.planes.map((plane) => api(plane, `/v1/tokens/${token.id}/rotate`, { method: 'POST', body: {} })),
+    )
+    expect(rotations.map(({ status }) => status).sort()).toEqual([201, 409])
+    const other = await api(fleet.planes[0], '/v1/tokens', { body: { name: 'shared', purpose: 'general' } })
+    const { id } = createdToken.parse(other.body)
+    const edits = await Promise.all(
+      fleet.planes.map((plane, index) =>
+        api(plane, `/v1/tokens/${id}`, {
+          method: 'PATCH',
+          headers: { 'if-match': other.headers.get('etag') ?? '' },
+          body: { bindings: { model_filter: [`model-${index}`] } },
+        }),
+      ),
+    )
+    expect(edits.filter(({ status }) => status === 200).length).toBe(1)
+    expect(edits.filter(({ status }) => status === 409 || status === 412).length).toBe(1)
+  }
+})
+
+test('many changes at both at once each take a version of their own, and each is in the chain once', async () => {
+  const before = await head()
+  const made = await Promise.all(Array.from({ length: 40 }, (_, index) => createToken(planeOf(index))))
+  expect(new Set(made.map(({ id }) => id)).size).toBe(40)
+  expect((await head()).version).toBe(before.version + 40)
+  const log = await fleet.primary.read('state', 'select version, event_id from change_log where version > ?', [
+    before.version,
+  ])
+  expect(new Set(log.map(({ version }) => version)).size).toBe(40)
+  expect(log.find(({ version }) => version === before.version + 40)?.event_id).toBe((await head()).nonce)
+  const chain = await fleet.primary.read('ledger', "select seq from events where chain = 'control-plane' order by seq")
+  expect(chain.map(({ seq }) => Number(seq))).toEqual(chain.map((_, index) => index + 1))
+  expect(await fleet.primary.read('ledger', 'select 1 from pending_changes')).toEqual([])
+})
+
+test('one idempotency key at both at once makes one thing', async () => {
+  const ask = (plane: ControlPlane) =>
+    api(plane, '/v1/teams', { body: { name: 'once' }, headers: { 'idempotency-key': 'the-same' } })
+  const answers = await Promise.all(fleet.planes.map(ask))
+  expect(answers.filter(({ status }) => status === 201).length).toBeGreaterThanOrEqual(1)
+  expect(answers.every(({ status }) => status === 201 || status === 409)).toBe(true)
+  const teams = await fleet.primary.read('ledger', "select id from teams where name = 'once'")
+  expect(teams.length).toBe(1)
+  expect((await ask(fleet.planes[1])).headers.get('idempotency-replayed')).toBe('true')
+})
+
+test('a control plane that is killed while it revokes leaves nobody with the token', async () => {
+  for (let round = 0; round < 2; round++) {
+    const token = await acceptedToken(fleet, say)
+    const [first, second] = fleet.planes
+    const asked = revoke(first, token.id).catch(() => null)
+    await Bun.sleep(round * 15)
+    await first.kill()
+    await asked
+    const { propagation } = expectAnswer(await revoke(second, token.id), 200, revokedToken)
+    const effective = Math.max(0, Date.parse(propagation.effective_by) - Date.now())
+    // Gateways of the one that is gone have their time; those of the other have none.
+    expect(await say(gatewayOf(second), token.token_value)).toBe(401)
+    expect(effective).toBeLessThanOrEqual(staleSeconds * 1000 + 5000)
+    await first.restart()
+    await until('every gateway refuses it', async () => (await sayAll(token.token_value)).every((code) => code === 401))
+    await until('all gateways are connected again', async () => {
+      const { id } = await createToken(first)
+      const again = expectAnswer(await revoke(first, id), 200, revokedToken)
+      return again.propagation.acknowledged === 4
+    })
+  }
+  const pending = () => fleet.primary.read('ledger', 'select 1 from pending_changes')
+  await until('what was interrupted is settled', async () => (await pending()).length === 0, { withinMs: 20_000 })
+})
+
+test('a gateway that ended in order is not waited for, and one that was killed is said to be unreachable', async () => {
+  const [first, second] = fleet.planes
+  const [leaving, dying] = [await fleet.add(second), await fleet.add(second)]
+  await leaving.stop()
+  const one = expectAnswer(await revoke(first, (await createToken(first)).id), 200, revokedToken)
+  expect(one.propagation).toMatchObject({ connected: 5, acknowledged: 5, unreachable: [] })
+  await dying.running().kill()
+  const other = expectAnswer(await revoke(first, (await createToken(first)).id), 200, revokedToken)
+  expect(other.propagation).toMatchObject({ connected: 5, acknowledged: 4 })
+  expect(other.propagation.unreachable.length).toBe(1)
+  expect(Date.parse(other.propagation.effective_by)).toBeGreaterThan(Date.now())
+})
+
+test('a lane whose instance connects at another control plane is fenced at the first', async () => {
+  const [first] = fleet.planes
+  const gateway = await fleet.add(first)
+  const code = gateway.running().exited
+  await gateway.twin(fleet.planes[1])
+  expect(await code).toBe(1)
+})
+
+test('a control plane that no signal reaches finds the denials in the state', async () => {
+  await using deaf = await startFleet({ gateways: 2, environment: { SERVICE_PEER_URL: 'http://127.0.0.1:1' } })
+  const token = await acceptedToken(deaf, say)
+  const { propagation } = expectAnswer(await revoke(deaf.planes[0], token.id), 200, revokedToken)
+  expect(propagation).toMatchObject({ connected: 2, acknowledged: 2, unreachable: [] })
+  expect(await Promise.all(deaf.gateways.map((gateway) => say(gateway, token.token_value)))).toEqual([401, 401])
+})

@@ -1,0 +1,76 @@
+/** A small fleet: two control planes on one primary, and gateways spread over them. */
+
+import { createdToken } from '../answers.ts'
+import { api, createToken, expectAnswer, installation } from '../client.ts'
+import { type ControlPlane, type Primary, startControlPlane, startPrimary } from './control-plane.ts'
+import { type FleetGateway, startFleetGateway } from './gateway.ts'
+
+export interface FleetUnderTest extends AsyncDisposable {
+  primary: Primary
+  planes: [ControlPlane, ControlPlane]
+  gateways: FleetGateway[]
+  runtimeToken: string
+  gatewayId: string
+  /** One more gateway at one of the control planes. */
+  add(plane: ControlPlane): Promise<FleetGateway>
+}
+
+export interface FleetOptions {
+  gateways: number
+  namespaces?: boolean
+  environment?: Readonly<Record<string, string>>
+}
+
+/** Both control planes start at once on empty databases; gateways are dealt to them in turn. */
+export async function startFleet({
+  gateways,
+  namespaces = false,
+  environment = {},
+}: FleetOptions): Promise<FleetUnderTest> {
+  const primary = await startPrimary({ namespaces })
+  const planes = await Promise.all([startControlPlane(primary, environment), startControlPlane(primary, environment)])
+  const adminToken = planes.find((plane) => plane.adminToken !== '')?.adminToken ?? ''
+  for (const plane of planes) plane.adminToken = adminToken
+  const [first] = planes
+  const { gatewayId, teamId } = await installation(first)
+  const { token_value: runtimeToken } = expectAnswer(
+    await api(first, '/v1/tokens', {
+      body: {
+        name: 'fleet',
+        purpose: 'gateway_runtime',
+        principal_type: 'gateway_runtime',
+        bindings: { gateway_id: gatewayId, team_id: teamId },
+      },
+    }),
+    201,
+    createdToken,
+  )
+  const started: FleetGateway[] = []
+  const fleet: FleetUnderTest = {
+    ...{ primary, planes, gateways: started, runtimeToken, gatewayId },
+    async add(plane) {
+      const gateway = await startFleetGateway(plane.baseUrl, runtimeToken)
+      started.push(gateway)
+      return gateway
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(started.map((gateway) => gateway[Symbol.asyncDispose]()))
+      await Promise.all(planes.map((plane) => plane[Symbol.asyncDispose]()))
+      await primary[Symbol.asyncDispose]()
+    },
+  }
+  for (let index = 0; index < gateways; index++) await fleet.add(planes[index % 2 === 0 ? 0 : 1])
+  return fleet
+}
+
+/** A token for the simulator that every gateway of the fleet accepts already. */
+export async function acceptedToken(
+  { planes, gateways }: FleetUnderTest,
+  say: (gateway: FleetGateway, secret: string) => Promise<number>,
+) {
+  const token = await createToken(planes[0])
+  for (const gateway of gateways) {
+    while ((await say(gateway, token.token_value)) !== 200) await Bun.sleep(5)
+  }
+  return token
+}

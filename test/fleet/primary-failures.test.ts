@@ -1,0 +1,157 @@
+/** What becomes of control planes when their primary hangs, dies, is restored from an older copy, or is emptied. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { createClient } from '@libsql/client/http'
+import { z } from 'zod'
+import { errorAnswer, revokedToken } from '../answers.ts'
+import { api, createToken, expectAnswer, installation, revoke } from '../client.ts'
+import { until } from '../eventually.ts'
+import type { Sqld } from '../sqld.ts'
+import { type ControlPlane, type Primary, startControlPlane, startPrimary } from './control-plane.ts'
+import { connectLane } from './lane.ts'
+
+setDefaultTimeout(60_000)
+
+let primary: Primary
+let plane: ControlPlane
+
+beforeEach(async () => {
+  primary = await startPrimary()
+  plane = await startControlPlane(primary)
+}, 120_000)
+afterEach(async () => {
+  await plane?.[Symbol.asyncDispose]()
+  await primary?.[Symbol.asyncDispose]()
+})
+
+const revokedAt = async (id: string): Promise<unknown> =>
+  (await primary.read('state', 'select revoked_at from tokens where id = ?', [id]))[0]?.revoked_at
+
+const unavailable = async (): Promise<void> => {
+  const answers = await Promise.all([api(plane, '/v1/tokens'), api(plane, '/v1/tokens', { body: tokenBody })])
+  for (const answer of answers) {
+    expect(expectAnswer(answer, 503, errorAnswer).error).toMatchObject({
+      type: 'service_unavailable',
+      code: 'dependency_unavailable',
+    })
+  }
+  expect((await fetch(`${plane.baseUrl}/healthz`)).status).toBe(200)
+}
+const tokenBody = { name: 'while it is away', purpose: 'general' }
+
+for (const which of ['state', 'ledger'] as const) {
+  const server = (): Sqld => primary[which]
+
+  test(`while the server of the ${which} hangs, calls end with 503, and go on when it does`, async () => {
+    server().freeze()
+    try {
+      await unavailable()
+    } finally {
+      server().thaw()
+    }
+    await until('it answers again', async () => (await api(plane, '/v1/tokens')).status === 200)
+    const token = await createToken(plane)
+    expectAnswer(await revoke(plane, token.id), 200, revokedToken)
+  })
+
+  test(`while the server of the ${which} is down, calls end with 503, and go on when it is back`, async () => {
+    await server().kill()
+    await unavailable()
+    await server().restart()
+    await until('it answers again', async () => (await api(plane, '/v1/tokens')).status === 200)
+    const token = await createToken(plane)
+    expectAnswer(await revoke(plane, token.id), 200, revokedToken)
+    await until('nothing is left pending', async () => {
+      return (await primary.read('ledger', 'select 1 from pending_changes')).length === 0
+    })
+  })
+}
+
+test('a state that is restored from an older copy revives no token that the ledger knows to have ended', async () => {
+  const [one, other, kept] = [await createToken(plane), await createToken(plane), await createToken(plane)]
+  const copy = await primary.state.copy()
+  expectAnswer(await revoke(plane, one.id), 200, revokedToken)
+  expect((await api(plane, `/v1/tokens/${other.id}/rotate`, { method: 'POST', body: {} })).status).toBe(201)
+  await primary.state.restore(copy)
+  await until('both are revoked again', async () => {
+    return Number.isInteger(await revokedAt(one.id)) && Number.isInteger(await revokedAt(other.id))
+  })
+  expect(await revokedAt(kept.id)).toBeNull()
+  const events = await primary.read('ledger', "select token_id from events where reason_code = 'state.restored'")
+  expect(events.map(({ token_id }) => token_id).sort()).toEqual([one.id, other.id].sort())
+})
+
+test('so it is where the copy is put in place while no control plane runs', async () => {
+  const token = await createToken(plane)
+  const copy = await primary.state.copy()
+  expectAnswer(await revoke(plane, token.id), 200, revokedToken)
+  await plane.kill()
+  await primary.state.restore(copy)
+  await plane.restart()
+  expect(await revokedAt(token.id)).toBeInteger()
+})
+
+test('where both databases are restored, what lanes have denied is revoked again', async () => {
+  const token = await createToken(plane)
+  const other = await createToken(plane)
+  const { gatewayId, teamId } = await installation(plane)
+  const lane = await connectLane(plane, { gatewayId, teamId })
+  const copies = [await primary.state.copy(), await primary.ledger.copy()] as const
+  await until('the lane is back', () => lane.connected())
+  expectAnswer(await revoke(plane, token.id), 200, revokedToken)
+  await until('the lane has heard', () => lane.denials.length > 0)
+  const before = lane.head()
+  expect(await lane.beat(before)).toMatchObject({ history: 'known' })
+  await plane.kill()
+  await primary.state.restore(copies[0])
+  await primary.ledger.restore(copies[1])
+  await plane.restart()
+  expect(await revokedAt(token.id)).toBeNull()
+  await until('the lane is back', () => lane.connected())
+  expect(await lane.beat(before)).toMatchObject({ history: 'unknown', fresh: false })
+  expect(await lane.tellDenials(before.history)).toMatchObject({ revoked: 1 })
+  expect(await lane.tellDenials(before.history)).toMatchObject({ revoked: 0 })
+  expect([await revokedAt(token.id), await revokedAt(other.id)]).toEqual([expect.any(Number), null])
+  await lane.close()
+})
+
+test('a state that was emptied is unavailable, not full of unknown tokens; the next start makes it anew', async () => {
+  await primary.state.wipe()
+  await unavailable()
+  const [before] = await primary.read('ledger', 'select history from state_seen')
+  await plane.restart()
+  const [after] = await primary.read('state', 'select history from state_head')
+  expect(z.string().parse(after?.history)).not.toBe(z.string().parse(before?.history))
+})
+
+test('two databases may be namespaces of one server; what gateways read the state with reads nothing else', async () => {
+  await using shared = await startPrimary({ namespaces: true })
+  await using namespaced = await startControlPlane(shared)
+  const lane = await connectLane(namespaced, await installation(namespaced))
+  const { url, token, expires_at } = await lane.renewCredential()
+  await lane.close()
+  expect(Date.parse(expires_at) - Date.now()).toBeWithin(9 * 60_000, 10 * 60_000 + 1)
+  const state = createClient({ url, authToken: token })
+  expect((await state.execute('select id from tokens')).rows.length).toBeGreaterThan(0)
+  await expect(state.batch(['delete from tokens'], 'write')).rejects.toThrow('403')
+  const ledger = createClient({ url: shared.state.urlOf('ledger'), authToken: token })
+  await expect(ledger.execute('select id from users')).rejects.toThrow('404')
+})
+
+test('a credential for gateways that opens the ledger too is refused at the start', async () => {
+  await using shared = await startPrimary({ namespaces: true })
+  const environment = { SERVICE_STATE_SIGNING_KEY_FILE: '', SERVICE_STATE_READ_TOKEN: shared.state.token }
+  await expect(startControlPlane(shared, environment)).rejects.toThrow('opens the ledger too')
+})
+
+test('a control plane without the master key, or with another one, does not start', async () => {
+  await expect(startControlPlane(primary, { SERVICE_MASTER_KEY: '' })).rejects.toThrow(
+    'needs the same SERVICE_MASTER_KEY',
+  )
+  const other = Buffer.alloc(32, 7).toString('base64')
+  await expect(startControlPlane(primary, { SERVICE_MASTER_KEY: other })).rejects.toThrow(
+    'SERVICE_MASTER_KEY does not open the secrets of this ledger',
+  )
+  await expect(startControlPlane(primary, { SERVICE_STATE_URL: 'http://db.example.com' })).rejects.toThrow(
+    'must be reached over https',
+  )
+})
