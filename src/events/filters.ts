@@ -41,8 +41,8 @@ const columns = [
   'request_id',
   'token_id',
   'reason_code',
-  'model',
   'verdict',
+  'model',
   'event_type',
   'gateway_id',
 ] as const

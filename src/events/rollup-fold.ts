@@ -23,6 +23,8 @@ import {
 
 const keysAtMost = 500
 const arrivalsAtOnce = 20
+/** Of outcomes as JSON, some 300 characters each. */
+const charactersAtOnce = 150_000
 const sumsAtOnce = 100
 const turnsByDefault = 400
 
@@ -42,11 +44,12 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
   const parsed = new Map<number, CountedOutcome[]>()
   for (let turn = 0; turn < turns; turn += 1) {
     // What is furthest is finished first, so that little is under way at any time.
-    const arrivals = await ledger.read<Arrival>(
+    const furthest = await ledger.read<Arrival>(
       `select id, stage, received_at, outcomes from event_rollup_arrivals
         where stage = (select max(stage) from event_rollup_arrivals) order by id limit ${arrivalsAtOnce}`,
     )
-    if (arrivals.length === 0) return
+    if (furthest.length === 0) return
+    const arrivals = fewOf(furthest)
     const { sums, next } = nextSums(arrivals, parsed)
     try {
       await ledger.write([...claimArrivals(arrivals, next), ...addStatements(sums)])
@@ -55,9 +58,19 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
       if (brokenConstraint(error) === 'check') return
       throw error
     }
+    if (next === stages.length) parsed.clear()
     // Whoever waits comes first.
     await new Promise((resolve) => setImmediate(resolve))
   }
+}
+
+/** The first of them, no more than make a short transaction whatever they hold. */
+function fewOf(arrivals: readonly Arrival[]): Arrival[] {
+  let characters = 0
+  return arrivals.filter(({ outcomes }, index) => {
+    characters += outcomes.length
+    return index === 0 || characters <= charactersAtOnce
+  })
 }
 
 /** The sums of the next stages, of as many as stay few together, and the stage that comes after them. */

@@ -181,6 +181,15 @@ test('refuses more points than a chart can show and names a coarser step, or tak
   expect(shorter.series.flatMap(({ points }) => points)).toHaveLength(31 * 50)
 })
 
+test('where no step was asked for, a long window with many keys is told by days', async () => {
+  const models = Array.from({ length: 30 }, (_, index) => `m${index}`)
+  for (const ago of [0, 5 * day]) await arrive(models.map((model) => outcome({ model, ago })))
+  await foldRollups(databases.ledger)
+  expect(await series({ since: now - 10 * day, by: 'model' })).toMatchObject({ step: 'day' })
+  expect(await series({ since: now - 10 * day, by: 'verdict' })).toMatchObject({ step: 'hour' })
+  expect(await series({ since: now - 10 * day, by: 'model', step: 'hour' })).toMatchObject({ step: 'hour' })
+})
+
 test('a bucket holds so many models and reasons, however many callers make up', async () => {
   for (let batch = 0; batch < 4; batch += 1) {
     await keep(

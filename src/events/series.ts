@@ -52,19 +52,18 @@ export async function readSeries(
 ): Promise<Series> {
   if (query.until <= query.since) throw refusal('until', 'until must be after since')
   const selected = select(query)
-  const step = query.step ?? finestStep(query, selected.kind, now)
-  requireKept(step, query, selected.kind, now)
-  const since = query.since - (query.since % stepMilliseconds[step])
-  const window = { ...query, step, since }
-  const scopes = await scopesOf(ledger, window, selected, visibility)
-  const source = { ...selected, where: whereOf(window, selected, scopes) }
-  const { keys, points } = await keysAndPoints(ledger, source)
-  if (points > pointsAtMost && step !== 'day') {
-    const coarser = step === 'minute' ? 'hour' : 'day'
-    if (query.step === undefined)
-      return await readSeries(ledger, { query: { ...query, step: coarser }, visibility, now })
-    throw refusal('step', `This has more than ${pointsAtMost} points: ask for step=${coarser}`)
+  const begun = query.step ?? finestStep(query, selected.kind, now)
+  requireKept(begun, query, selected.kind, now)
+  const find = (step: Step) => findKeys(ledger, { query, selected, visibility, step })
+  let found = await find(begun === 'hour' && query.step === undefined && (await fillHours(query, find)) ? 'day' : begun)
+  while (found.points > pointsAtMost && found.step !== 'day') {
+    const coarser = found.step === 'minute' ? 'hour' : 'day'
+    if (query.step !== undefined) {
+      throw refusal('step', `This has more than ${pointsAtMost} points: ask for step=${coarser}`)
+    }
+    found = await find(coarser)
   }
+  const { keys, points, step, source, since } = found
   const shown = keys.slice(0, step === 'day' ? Math.min(keysShown, keysThatFit(keys.length, points)) : keysShown)
   const sums = new SeriesSums()
   await readShown(ledger, source, shown, sums)
@@ -76,6 +75,34 @@ export async function readSeries(
     by: query.by ?? null,
     ...sums.result(),
   }
+}
+
+interface Found {
+  step: Step
+  /** Where the first bucket begins. */
+  since: number
+  source: Source
+  keys: string[]
+  points: number
+}
+
+async function findKeys(
+  ledger: Database,
+  { query, selected, visibility, step }: { query: SeriesQuery; selected: Selected; visibility: Visibility; step: Step },
+): Promise<Found> {
+  const since = query.since - (query.since % stepMilliseconds[step])
+  const window = { ...query, step, since }
+  const scopes = await scopesOf(ledger, window, selected, visibility)
+  const source = { ...selected, where: whereOf(window, selected, scopes) }
+  return { step, since, source, ...(await keysAndPoints(ledger, source)) }
+}
+
+/** Whether so many keys would be too much by hours: days tell, and there are far fewer of them to look at. */
+async function fillHours({ since, until }: SeriesQuery, find: (step: Step) => Promise<Found>): Promise<boolean> {
+  const buckets = (until - since) / stepMilliseconds.hour
+  if (buckets * keysShown <= pointsAtMost) return false
+  const { keys } = await find('day')
+  return Math.min(keys.length, keysShown + 1) * buckets > pointsAtMost
 }
 
 interface Selected {
