@@ -244,13 +244,13 @@ export class SidecarFleet {
 
   /** Changes the state in one version, with its line in the log of changes, and announces it. */
   async change(statements: readonly Statement[], deny: readonly string[] = []): Promise<Head> {
-    const client = this.client()
-    await client.batch(
+    const id = newId()
+    await this.client().batch(
       [
-        { sql: 'update state_head set version = version + 1, nonce = ?', args: [newId()] },
+        { sql: 'update state_head set version = version + 1, nonce = ?', args: [id] },
         {
           sql: 'insert into change_log (event_id, version, applied, at, guard) select ?, version, 1, 1, 1 from state_head',
-          args: [newId()],
+          args: [id],
         },
         ...statements.map(({ sql, args }) => ({ sql, args })),
       ],

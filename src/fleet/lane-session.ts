@@ -133,15 +133,17 @@ export class LaneSession {
     return await this.#options.client.credential(await this.#session.ensure())
   }
 
-  /** Tells which tokens were denied by a history that the primary has lost, in pieces; all are durable at the end. */
-  async tellDenials(history: string, denials: readonly Denial[]): Promise<void> {
+  /**
+   * Tells which tokens were denied by a history that the primary has lost, in pieces; all are durable at the end. Gives
+   * the primary's head of then.
+   */
+  async tellDenials(history: string, denials: readonly Denial[]): Promise<Head> {
     const { client, lane } = this.#options
-    for (let at = 0; at < denials.length; at += denialsLimit) {
-      const some = denials.slice(at, at + denialsLimit)
-      await this.#asHolder((session, streamId) =>
-        client.denials(session, { lane, stream_id: streamId, history, denials: some }),
-      )
-    }
+    const some = denials.slice(0, denialsLimit)
+    const { head } = await this.#asHolder((session, streamId) =>
+      client.denials(session, { lane, stream_id: streamId, history, denials: some }),
+    )
+    return denials.length > denialsLimit ? await this.tellDenials(history, denials.slice(denialsLimit)) : head
   }
 
   /** Whether the control plane refuses the runtime token: then nothing but another token helps. */
@@ -253,7 +255,11 @@ export class LaneSession {
   async #catchUp(head: Head, restored = false): Promise<void> {
     const { outbox, view } = this.#options
     const streamId = this.#streamId
-    if (restored) await this.#options.onRestored(head)
+    if (restored) {
+      view.holdDenials(true)
+      await this.#options.onRestored(head)
+      view.holdDenials(false)
+    }
     let lag = leastLagMs
     for (;;) {
       const read = await view.refresh().catch(this.#unreadable)
