@@ -82,6 +82,8 @@ export class LaneSession {
   #beating = false
   #timer: Timer | null = null
   #primaryHead: Head | null = null
+  /** Whether the primary has lost what was acknowledged, and no state of its present history is read yet. */
+  #lost = false
   connected = false
 
   constructor(options: LaneSessionOptions) {
@@ -111,8 +113,13 @@ export class LaneSession {
   async stop(milliseconds: number): Promise<void> {
     const end = this.#options.clock.monotonic() + milliseconds
     while (this.connected && !this.#shipper.done && this.#options.clock.monotonic() < end) await Bun.sleep(5)
-    await this.#sayGoodbye()
+    const { token } = this.#session
+    const streamId = this.#streamId
+    const { client, lane } = this.#options
     this.#end()
+    if (token === null || streamId === null) return
+    // Where it is not heard, this lane counts as unreachable until its time is over.
+    await client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
   }
 
   /** Asks for slots and returns some. Rejects where the control plane cannot be asked at this moment. */
@@ -220,7 +227,7 @@ export class LaneSession {
     this.#options.onConnected()
     // A primary that is behind what was acknowledged was restored from an older copy: its versions are new ones.
     const known = this.#promised
-    const restored = known?.history === head.history && known.version > head.version
+    const restored = this.#lost || (known?.history === head.history && known.version > head.version)
     this.#catchUp(head, restored).catch((error: unknown) => this.#reconnect(error))
   }
 
@@ -259,6 +266,7 @@ export class LaneSession {
       view.holdDenials(true)
       await this.#options.onRestored(head)
       view.holdDenials(false)
+      this.#lost = false
     }
     let lag = leastLagMs
     for (;;) {
@@ -343,8 +351,7 @@ export class LaneSession {
         nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
       })
       this.#primaryHead = head
-      // What it does not know it has lost; the next hello says where it is now.
-      if (history === 'unknown' && acknowledged !== null) this.#reconnect(new Failure('state_replaced'))
+      if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
       else if (!this.#knows(head)) this.#catchUpBehind(head)
       else if (fresh) {
         this.#options.freshness.freshAt(sent)
@@ -356,6 +363,13 @@ export class LaneSession {
       if (failure.code === 'lane_fenced' && streamId === this.#streamId) this.#fenced()
       else this.#options.log.debug({ code: failure.code }, 'A beat was not answered')
     }
+  }
+
+  /** The primary does not know what this lane has acknowledged: the next hello says where it is now. */
+  #beginAnew(): void {
+    if (this.#lost) return
+    this.#lost = true
+    this.#reconnect(new Failure('state_replaced'))
   }
 
   /** Whether all denials up to this head are in force here. */
@@ -404,15 +418,6 @@ export class LaneSession {
       const outlived = failure.code === 'lane_fenced' && streamId !== this.#streamId
       throw outlived ? new Failure('dependency_unavailable', { cause: failure }) : failure
     }
-  }
-
-  /** Others then wait for this lane no longer; where it does not arrive, they do for as long as for one that was killed. */
-  async #sayGoodbye(): Promise<void> {
-    const { client, lane } = this.#options
-    const streamId = this.#streamId
-    const { token } = this.#session
-    if (!this.connected || streamId === null || token === null) return
-    await client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
   }
 
   #broken(failure: Failure): void {
