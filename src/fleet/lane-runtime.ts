@@ -121,8 +121,8 @@ class RunningLane implements LaneRuntime {
     this.#options = options
     this.#release = release
     const { clock, settings, log } = options
-    this.#timeOffset = clock.now() - clock.monotonic()
     this.#files = new LaneFiles(directory, options.apiToken, options.newId)
+    this.#timeOffset = clock.now() + this.#files.clockOffset() - clock.monotonic()
     this.journal = new Outbox({
       directory: join(directory, 'outbox', this.#files.instanceId, String(lane)),
       segmentBytes: settings.outbox_segment_bytes,
@@ -410,6 +410,7 @@ class RunningLane implements LaneRuntime {
     this.#freshKeptAt = wall
     try {
       this.#files.keepFresh(wall)
+      this.#files.keepClockOffset(this.now() - this.#options.clock.now())
     } catch (error) {
       // Only a restart without a control plane needs it, and that then serves for less long.
       this.#options.log.warn({ error: String(error) }, 'The last fresh instant could not be kept')
