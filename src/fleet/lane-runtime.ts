@@ -246,7 +246,8 @@ class RunningLane implements LaneRuntime {
     }
     const acknowledged = this.journal.acknowledged
     if (!this.#current && acknowledged?.history === head.history && head.version < acknowledged.version) {
-      return new Failure('not_ready')
+      const message = `The state is at version ${head.version}, and what was acknowledged is at ${acknowledged.version}`
+      return new Failure('not_ready', { message })
     }
     this.#current = true
     return this.#freshness.age() > this.#staleAfterMs ? new Failure('token_state_stale') : null

@@ -140,6 +140,7 @@ test('with nobody else left it restarts and serves by what it kept, until that i
     const first = await strict.sidecar('a')
     await first.ready()
     await strict.revoke(gone)
+    await until('it is read', async () => (await first.metric('gatehouse_denials')) === 0)
     await strict.stopControlPlane()
     await strict.sqld.kill()
     await first.kill()
