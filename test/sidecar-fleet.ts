@@ -127,7 +127,7 @@ export class SidecarFleet {
       append: async () => undefined,
       settle: async () => undefined,
     }
-    this.#control = createFleet({
+    const options = {
       state: this.#state(),
       ledger: this.#ledger,
       clock: systemClock,
@@ -139,7 +139,11 @@ export class SidecarFleet {
       baseUrl: () => 'http://localhost:1',
       gatewayUrl: () => 'http://localhost:2',
       recorder: () => recorder,
-    })
+      source: { url: this.sqld.url, credential: () => this.#credential() },
+      peerUrl: () => 'http://127.0.0.1:1',
+      addressOf: () => '127.0.0.1',
+    }
+    this.#control = createFleet(options)
     const serve = (request: Request) => this.#serve(request)
     this.#server = Bun.serve({ hostname: '127.0.0.1', port: this.#port, idleTimeout: 30, fetch: serve })
     this.#port = this.#server.port ?? 0
@@ -334,15 +338,19 @@ export class SidecarFleet {
     return Response.json(call === 'bootstrap' ? { ...Object(reply), state: this.#source() } : reply)
   }
 
-  #source() {
+  #credential() {
     this.credentials++
     const until = Math.floor(Date.now() / 1000) + this.credentialSeconds
-    const token = readCredential(this.sqld, until)
+    return { token: readCredential(this.sqld, until), expiresAt: until * 1000 }
+  }
+
+  #source() {
+    const { token, expiresAt } = this.#credential()
     return {
       kind: 'replica',
       url: this.primaryUrl ?? this.sqld.url,
       token,
-      expires_at: new Date(until * 1000).toISOString(),
+      expires_at: new Date(expiresAt).toISOString(),
     }
   }
 

@@ -397,7 +397,9 @@ class RunningLane implements LaneRuntime {
       if (this.view.head !== null) this.journal.applied(this.view.head)
     } catch (error) {
       this.#loadFailure = asFailure(error)
-      this.#options.log.warn({ reason: this.#loadFailure.message }, 'The state cannot be read yet')
+      // A replica's first copy is being made: `/readyz` says how far that is.
+      const level = this.#replica?.obstacle ? 'debug' : 'warn'
+      this.#options.log[level]({ reason: this.#loadFailure.message }, 'The state cannot be read yet')
     }
   }
 
