@@ -1,6 +1,8 @@
 /**
  * A fleet to test sidecars in: a real `sqld` that holds the state, a control plane of the fleet's routes in this
  * process, with a ledger of its own, and gateways of the real executable on data directories of their own.
+ *
+ * Longer than most: control plane, primary and gateways are one fleet, which a test takes apart piece by piece.
  */
 import { createPrivateKey, randomBytes, sign } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
