@@ -79,15 +79,14 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
     args: settingFlags(['control_plane_listen', 'base_url', 'console_url']),
     hidden: {
       'state-file': { type: 'string' },
-      // The processes that this one starts itself again as.
-      supervised: { type: 'boolean' },
       replicator: { type: 'boolean' },
     },
     async run(values) {
       if (values.replicator) await (await import('../src/app/replicator.ts')).serveReplicator()
       const { settings } = readSettings(values, terminal.environment)
       const stateFile = typeof values['state-file'] === 'string' ? values['state-file'] : null
-      if (stateFile === null && !values.supervised) {
+      const supervised = process.send !== undefined
+      if (stateFile === null && !supervised) {
         await (await import('./sidecar.ts')).superviseGateway(settings, terminal)
       }
       const log = createLog({ level: settings.log_level, fields: { process: 'gateway' }, destination: 'stdout' })

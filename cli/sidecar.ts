@@ -29,7 +29,7 @@ export async function superviseGateway(loaded: Settings, terminal: Terminal): Pr
   const stop = stopRequest(children)
   const child = keepRunning({
     name: 'gateway',
-    command: [...self(), 'gateway', '--supervised'],
+    command: [...self(), 'gateway'],
     environment: gatewayProcessEnvironment(settings),
     clock: systemClock,
     log: createLog({ level: settings.log_level, fields: { process: 'supervisor' }, destination: 'stderr' }),

@@ -1,6 +1,8 @@
 /**
  * A fleet to test sidecars in: a real `sqld` that holds the state, a control plane of the fleet's routes in this
  * process, with a ledger of its own, and gateways of the real executable on data directories of their own.
+ *
+ * Longer than most: control plane, primary and gateways are one fleet, which a test takes apart piece by piece.
  */
 import { createPrivateKey, randomBytes, sign } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -123,16 +125,14 @@ export class SidecarFleet {
 
   startControlPlane(): void {
     const recorder: Recorder = {
-      change: () => Promise.reject(new RangeError('This fleet records nothing')),
+      // Nothing is recorded: this is about what gateways are told and decide by.
+      change: async () => ({ head: await this.head() }),
       append: async () => undefined,
       settle: async () => undefined,
     }
-    this.#control = createFleet({
+    const options = {
       state: this.#state(),
       ledger: this.#ledger,
-      source: { file: '' },
-      peerUrl: () => 'http://localhost:1',
-      addressOf: () => '127.0.0.1',
       clock: systemClock,
       newId,
       randomBytes,
@@ -142,7 +142,11 @@ export class SidecarFleet {
       baseUrl: () => 'http://localhost:1',
       gatewayUrl: () => 'http://localhost:2',
       recorder: () => recorder,
-    })
+      source: { url: this.sqld.url, credential: () => this.#credential() },
+      peerUrl: () => 'http://127.0.0.1:1',
+      addressOf: () => '127.0.0.1',
+    }
+    this.#control = createFleet(options)
     const serve = (request: Request) => this.#serve(request)
     this.#server = Bun.serve({ hostname: '127.0.0.1', port: this.#port, idleTimeout: 30, fetch: serve })
     this.#port = this.#server.port ?? 0
@@ -247,13 +251,13 @@ export class SidecarFleet {
 
   /** Changes the state in one version, with its line in the log of changes, and announces it. */
   async change(statements: readonly Statement[], deny: readonly string[] = []): Promise<Head> {
-    const client = this.client()
-    await client.batch(
+    const id = newId()
+    await this.client().batch(
       [
-        { sql: 'update state_head set version = version + 1, nonce = ?', args: [newId()] },
+        { sql: 'update state_head set version = version + 1, nonce = ?', args: [id] },
         {
           sql: 'insert into change_log (event_id, version, applied, at, guard) select ?, version, 1, 1, 1 from state_head',
-          args: [newId()],
+          args: [id],
         },
         ...statements.map(({ sql, args }) => ({ sql, args })),
       ],
@@ -337,15 +341,19 @@ export class SidecarFleet {
     return Response.json(call === 'bootstrap' ? { ...Object(reply), state: this.#source() } : reply)
   }
 
-  #source() {
+  #credential() {
     this.credentials++
     const until = Math.floor(Date.now() / 1000) + this.credentialSeconds
-    const token = readCredential(this.sqld, until)
+    return { token: readCredential(this.sqld, until), expiresAt: until * 1000 }
+  }
+
+  #source() {
+    const { token, expiresAt } = this.#credential()
     return {
       kind: 'replica',
       url: this.primaryUrl ?? this.sqld.url,
       token,
-      expires_at: new Date(until * 1000).toISOString(),
+      expires_at: new Date(expiresAt).toISOString(),
     }
   }
 

@@ -13,7 +13,6 @@ import {
   denialsReplySchema,
   denialsRequestSchema,
   eventsReplySchema,
-  goodbyeReplySchema,
   laneHeader,
   leasesReplySchema,
   streamIdHeader,
@@ -51,13 +50,12 @@ export interface ControlClient {
     streamId: string,
     lines: Buffer<ArrayBuffer>,
   ): Promise<{ seq: number; digest: string }>
+  goodbye(session: string, body: { lane: number; stream_id: string }): Promise<void>
   leases(session: string, lane: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
   /** Where the state is, with a new credential. */
   credential(session: string): Promise<z.infer<typeof credentialReplySchema>>
   /** Tells tokens that the primary may have forgotten to refuse; resolves when they are refused again. */
   denials(session: string, body: z.infer<typeof denialsRequestSchema>): Promise<z.infer<typeof denialsReplySchema>>
-  /** The lane serves no more. */
-  goodbye(session: string, body: { lane: number; stream_id: string }): Promise<unknown>
 }
 
 /** Whether nothing that is sent there crosses a network in the clear. */
@@ -116,6 +114,9 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
           [streamIdHeader]: streamId,
         }),
       ),
+    async goodbye(session, body) {
+      await post('goodbye', session, JSON.stringify(body), goodbyeMs, {})
+    },
     leases: async (session, lane, streamId, request) => {
       const body = JSON.stringify({ lane, stream_id: streamId, ...request })
       return leasesReplySchema.parse(await post('leases', session, body, answerWithinMs(request), {}))
@@ -126,8 +127,6 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
       denialsReplySchema.parse(
         await post('denials', session, JSON.stringify(denialsRequestSchema.parse(body)), denialsMs, {}),
       ),
-    goodbye: async (session, body) =>
-      goodbyeReplySchema.parse(await post('goodbye', session, JSON.stringify(body), goodbyeMs, {})),
   }
 }
 

@@ -131,6 +131,18 @@ export class LaneFiles {
     else rmSync(this.#path('ended.json'), { force: true })
   }
 
+  /** How far the host's clock was behind the control plane's, in milliseconds. */
+  keepClockOffset(milliseconds: number): void {
+    this.#replace('clock', String(Math.round(milliseconds)))
+  }
+
+  /** 0 where nothing was kept. */
+  clockOffset(): number {
+    if (!existsSync(this.#path('clock'))) return 0
+    const milliseconds = Number(readFileSync(this.#path('clock'), 'utf8'))
+    return Number.isSafeInteger(milliseconds) ? milliseconds : 0
+  }
+
   #replaceInstance(instance: z.infer<typeof instanceSchema>): void {
     this.#replace('instance.json', JSON.stringify(instance))
   }

@@ -33,7 +33,8 @@ export interface ReplicaSession {
   readonly connected: boolean
   readonly primaryHead: Head | null
   credential(): Promise<{ state: BootstrapReply['state']; now: string }>
-  tellDenials(history: string, denials: readonly Denial[]): Promise<void>
+  /** Gives where the primary stands once it refuses them again. */
+  tellDenials(history: string, denials: readonly Denial[]): Promise<Head>
 }
 
 export interface LaneReplicaOptions extends ReplicatorCommand {
@@ -61,6 +62,9 @@ export class LaneReplica {
   /** What the control plane said of the primary at the last bootstrap. */
   #bootstrapHead: Head | null = null
   #fault: Failure | null = null
+  /** Hashes that the primary was told to refuse again, and where it stood when it did. */
+  readonly #told = new Set<string>()
+  #toldHead: Head | null = null
 
   constructor(options: LaneReplicaOptions) {
     this.#options = options
@@ -166,12 +170,20 @@ export class LaneReplica {
         message: 'What the primary holds is another state than the control plane has',
       })
     }
-    if (head.version < primary.version) return false
-    for (const lost of await findRevived(file, former, denials())) {
-      log.warn({ tokens: lost.denials.length }, 'The primary has forgotten that these are refused: it is told')
-      await session().tellDenials(lost.history, lost.denials)
+    const needed = this.#toldHead?.history === head.history ? this.#toldHead.version : 0
+    if (head.version < Math.max(primary.version, needed)) return false
+    let complete = true
+    for (const { history, denials: found } of await findRevived(file, former, denials())) {
+      const untold = found.filter(({ hash }) => !this.#told.has(hash))
+      if (untold.length === 0) continue
+      log.warn({ tokens: untold.length }, 'The primary has forgotten that these are refused: it is told')
+      this.#toldHead = await session().tellDenials(history, untold)
+      for (const { hash } of untold) this.#told.add(hash)
+      complete = false
     }
-    return true
+    // What was told has to be in the copy before anyone decides by it.
+    if (!complete) this.#replica.sync()
+    return complete
   }
 }
 

@@ -243,6 +243,18 @@ describe('a lane', () => {
     expect(() => second.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
   })
 
+  test('tells the time of its control plane on a host whose clock is wrong, also over a restart without it', async () => {
+    const clock = { now: () => Date.now() - 600_000, monotonic: () => performance.now() }
+    const first = await fleet.lane('a', { clock })
+    await until(() => first.ready().ok)
+    expect(Math.abs(first.now() - Date.now())).toBeLessThan(2000)
+    await fleet.stopControlPlane()
+    await first.drain()
+    const second = await fleet.lane('a', { clock })
+    expect(second.ready().ok).toBe(true)
+    expect(Math.abs(second.now() - Date.now())).toBeLessThan(2000)
+  })
+
   test('opens kept keys with its own runtime token only', async () => {
     const first = await fleet.lane('a')
     await until(() => first.ready().ok)

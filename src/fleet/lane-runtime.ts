@@ -126,8 +126,8 @@ class RunningLane implements LaneRuntime {
     this.#options = options
     this.#release = release
     const { clock, log } = options
-    this.#timeOffset = clock.now() - clock.monotonic()
     this.#files = new LaneFiles(directory, options.apiToken, options.newId)
+    this.#timeOffset = clock.now() + this.#files.clockOffset() - clock.monotonic()
     const outboxDirectory = (instanceId: string) => join(directory, 'outbox', instanceId, String(lane))
     this.journal = new Outbox({
       ...this.#outboxOptions(outboxDirectory(this.#files.instanceId)),
@@ -281,7 +281,8 @@ class RunningLane implements LaneRuntime {
     }
     const acknowledged = this.journal.acknowledged
     if (!this.#current && acknowledged?.history === head.history && head.version < acknowledged.version) {
-      return new Failure('not_ready')
+      const message = `The state is at version ${head.version}, and what was acknowledged is at ${acknowledged.version}`
+      return new Failure('not_ready', { message })
     }
     this.#current = true
     return this.#freshness.age() > this.#staleAfterMs ? new Failure('token_state_stale') : null
@@ -450,7 +451,9 @@ class RunningLane implements LaneRuntime {
       if (this.view.head !== null) this.journal.applied(this.view.head)
     } catch (error) {
       this.#loadFailure = asFailure(error)
-      this.#options.log.warn({ reason: this.#loadFailure.message }, 'The state cannot be read yet')
+      // A replica's first copy is being made: `/readyz` says how far that is.
+      const level = this.#replica?.obstacle ? 'debug' : 'warn'
+      this.#options.log[level]({ reason: this.#loadFailure.message }, 'The state cannot be read yet')
     }
   }
 
@@ -464,6 +467,7 @@ class RunningLane implements LaneRuntime {
     this.#freshKeptAt = wall
     try {
       this.#files.keepFresh(wall)
+      this.#files.keepClockOffset(this.now() - this.#options.clock.now())
     } catch (error) {
       // Only a restart without a control plane needs it, and that then serves for less long.
       this.#options.log.warn({ error: String(error) }, 'The last fresh instant could not be kept')

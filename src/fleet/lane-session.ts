@@ -94,6 +94,8 @@ export class LaneSession {
   #beating = false
   #timer: Timer | null = null
   #primaryHead: Head | null = null
+  /** Whether the primary has lost what was acknowledged, and no state of its present history is read yet. */
+  #lost = false
   connected = false
 
   constructor(options: LaneSessionOptions) {
@@ -124,8 +126,13 @@ export class LaneSession {
   async stop(milliseconds: number): Promise<void> {
     const end = this.#options.clock.monotonic() + milliseconds
     while (this.connected && !this.#shipper.done && this.#options.clock.monotonic() < end) await Bun.sleep(5)
-    await this.#sayGoodbye()
+    const { token } = this.#session
+    const streamId = this.#streamId
+    const { client, lane } = this.#options
     this.#end()
+    if (token === null || streamId === null) return
+    // Where it is not heard, this lane counts as unreachable until its time is over.
+    await client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
   }
 
   /** Asks for slots and returns some. Rejects where the control plane cannot be asked at this moment. */
@@ -146,15 +153,17 @@ export class LaneSession {
     return await this.#options.client.credential(await this.#session.ensure())
   }
 
-  /** Tells which tokens were denied by a history that the primary has lost, in pieces; all are durable at the end. */
-  async tellDenials(history: string, denials: readonly Denial[]): Promise<void> {
+  /**
+   * Tells which tokens were denied by a history that the primary has lost, in pieces; all are durable at the end. Gives
+   * the primary's head of then.
+   */
+  async tellDenials(history: string, denials: readonly Denial[]): Promise<Head> {
     const { client, lane } = this.#options
-    for (let at = 0; at < denials.length; at += denialsLimit) {
-      const some = denials.slice(at, at + denialsLimit)
-      await this.#asHolder((session, streamId) =>
-        client.denials(session, { lane, stream_id: streamId, history, denials: some }),
-      )
-    }
+    const some = denials.slice(0, denialsLimit)
+    const { head } = await this.#asHolder((session, streamId) =>
+      client.denials(session, { lane, stream_id: streamId, history, denials: some }),
+    )
+    return denials.length > denialsLimit ? await this.tellDenials(history, denials.slice(denialsLimit)) : head
   }
 
   /** Whether the control plane refuses the runtime token: then nothing but another token helps. */
@@ -235,7 +244,7 @@ export class LaneSession {
     this.#options.onConnected()
     // A primary that is behind what was acknowledged was restored from an older copy: its versions are new ones.
     const known = this.#promised
-    const restored = known?.history === head.history && known.version > head.version
+    const restored = this.#lost || (known?.history === head.history && known.version > head.version)
     this.#catchUp(head, restored).catch((error: unknown) => this.#reconnect(error))
   }
 
@@ -270,7 +279,12 @@ export class LaneSession {
   async #catchUp(head: Head, restored = false): Promise<void> {
     const { outbox, view } = this.#options
     const streamId = this.#streamId
-    if (restored) await this.#options.onRestored(head)
+    if (restored) {
+      view.holdDenials(true)
+      await this.#options.onRestored(head)
+      view.holdDenials(false)
+      this.#lost = false
+    }
     let lag = leastLagMs
     for (;;) {
       const read = await view.refresh().catch(this.#unreadable)
@@ -358,8 +372,7 @@ export class LaneSession {
         nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
       })
       this.#primaryHead = head
-      // What it does not know it has lost; the next hello says where it is now.
-      if (history === 'unknown' && acknowledged !== null) this.#reconnect(new Failure('state_replaced'))
+      if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
       else if (!this.#knows(head)) this.#catchUpBehind(head)
       else if (fresh) {
         this.#options.freshness.freshAt(sent)
@@ -371,6 +384,13 @@ export class LaneSession {
       if (failure.code === 'lane_fenced' && streamId === this.#streamId) this.#fenced()
       else this.#options.log.debug({ code: failure.code }, 'A beat was not answered')
     }
+  }
+
+  /** The primary does not know what this lane has acknowledged: the next hello says where it is now. */
+  #beginAnew(): void {
+    if (this.#lost) return
+    this.#lost = true
+    this.#reconnect(new Failure('state_replaced'))
   }
 
   /** Whether all denials up to this head are in force here. */
@@ -419,15 +439,6 @@ export class LaneSession {
       const outlived = failure.code === 'lane_fenced' && streamId !== this.#streamId
       throw outlived ? new Failure('dependency_unavailable', { cause: failure }) : failure
     }
-  }
-
-  /** Others then wait for this lane no longer; where it does not arrive, they do for as long as for one that was killed. */
-  async #sayGoodbye(): Promise<void> {
-    const { client, lane } = this.#options
-    const streamId = this.#streamId
-    const { token } = this.#session
-    if (!this.connected || streamId === null || token === null) return
-    await client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
   }
 
   #broken(failure: Failure, after: number): void {

@@ -30,6 +30,7 @@ const folderName = /^\d{1,9}$/
 
 export class ReplicaFolders {
   readonly directory: string
+  #last = 0
 
   constructor(directory: string) {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -56,11 +57,11 @@ export class ReplicaFolders {
     }
   }
 
-  /** Makes the next folder, empty. */
+  /** Makes the next folder, empty. A number is never used again: somebody may still read what had it. */
   create(): number {
-    const folder = Math.max(0, ...this.#folders()) + 1
-    mkdirSync(join(this.directory, String(folder)), { mode: 0o700 })
-    return folder
+    this.#last = Math.max(this.#last, ...this.#folders()) + 1
+    mkdirSync(join(this.directory, String(this.#last)), { mode: 0o700 })
+    return this.#last
   }
 
   /** Lets gateways open the folder from now on. */

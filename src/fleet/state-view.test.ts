@@ -156,4 +156,50 @@ describe('a view of the state', () => {
     tooOld.close()
     later.close()
   })
+
+  test('is read whole again below the version up to which deletions are forgotten', async () => {
+    change((version) => addToken('one', version))
+    await view.load('g', keys)
+    expect(view.token('one')).not.toBeNull()
+    change(() => writer.run("delete from tokens where hash = 'one'"))
+    await view.refresh()
+    expect(view.token('one')).not.toBeNull()
+    change((version) => writer.run('update state_head set floor = ?', [version]))
+    await view.refresh()
+    expect(view.token('one')).toBeNull()
+  })
+
+  test('says while the state has become one that this version must not decide by', async () => {
+    await view.load('g', keys)
+    expect(view.tooNew).toBeNull()
+    change(() => writer.run("update state_head set reads_from = '99.0.0'"))
+    await expect(view.refresh()).rejects.toThrow('needs version 99.0.0')
+    expect(view.tooNew?.message).toContain('99.0.0')
+    change(() => writer.run("update state_head set reads_from = '0.2.0'"))
+    await view.refresh()
+    expect(view.tooNew).toBeNull()
+  })
+
+  test('keeps denials while versions do not compare', async () => {
+    await view.load('g', keys)
+    change((version) => addToken('one', version))
+    await view.refresh()
+    view.holdDenials(true)
+    view.deny({ history: 'history-one', version: 1 }, ['one'])
+    await view.refresh()
+    expect(view.denied('one')).toBe(true)
+    view.holdDenials(false)
+    await view.refresh()
+    expect(view.denied('one')).toBe(false)
+  })
+
+  test('reports a file that is no sound database', async () => {
+    const broken = join(directory, 'broken.db')
+    writeFileSync(broken, Buffer.alloc(20_000, 'garbage'))
+    const reasons: string[] = []
+    const unsound = new FileStateView(broken, (reason) => reasons.push(reason))
+    await expect(unsound.load('g', keys)).rejects.toMatchObject({ code: 'dependency_unavailable' })
+    expect(reasons).toHaveLength(1)
+    unsound.close()
+  })
 })

@@ -55,6 +55,7 @@ export class FileStateView implements StateView {
   readonly #policies = new PolicyView()
   #keys: DataKeys = {}
   #tooNew: Failure | null = null
+  #holding = false
   #gatewayId: string | null = null
   /** Settles when the refresh that runs has ended, however it ended: one runs at a time. */
   #refreshing: Promise<unknown> = Promise.resolve()
@@ -146,11 +147,16 @@ export class FileStateView implements StateView {
 
   /** Refuses tokens until the state read is at `position`. */
   deny(position: StatePosition, hashes: readonly string[]): void {
-    if (this.#reached(position)) return
+    if (!this.#holding && this.#reached(position)) return
     for (const hash of hashes) {
       const known = this.#denials.get(hash)
       if (known?.history !== position.history || known.version < position.version) this.#denials.set(hash, position)
     }
+  }
+
+  /** Whether versions do not compare at present: the state that is read is of a history that the primary has lost. */
+  holdDenials(holding: boolean): void {
+    this.#holding = holding
   }
 
   /** Says which gateway's view of the catalog this is, with the keys it was given, and loads. */
@@ -264,6 +270,7 @@ export class FileStateView implements StateView {
   #settle(head: Head): void {
     this.#head = head
     this.#pageFrom = null
+    if (this.#holding) return
     for (const [hash, position] of this.#denials) if (this.#reached(position)) this.#denials.delete(hash)
   }
 

@@ -1,0 +1,165 @@
+/**
+ * A gateway on a host of its own, as an operator sees it: what it needs, what it serves by, how it ends. Longer than
+ * most: each test starts its own processes and says what becomes of all of them.
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { until } from '../eventually.ts'
+import { executable } from '../executable.ts'
+import { run } from '../harness.ts'
+import { descendantsOf, environmentOf, isAlive, mappedFiles, signal } from '../processes.ts'
+import { SidecarFleet } from '../sidecar-fleet.ts'
+
+setDefaultTimeout(60_000)
+
+let fleet: SidecarFleet
+
+beforeAll(async () => {
+  await executable()
+  fleet = await SidecarFleet.start()
+}, 240_000)
+afterAll(async () => {
+  await fleet?.stop()
+})
+
+test('it needs two variables, says what it waits for, and serves once its first copy of the state is whole', async () => {
+  const token = await fleet.addToken()
+  const gone = await fleet.addToken()
+  await fleet.revoke(gone)
+  fleet.sqld.freeze()
+  const sidecar = await fleet.sidecar('first')
+  await until('it answers', () => sidecar.readyz().then(({ ok }) => !ok))
+  expect(await sidecar.ask(token)).toBe(503)
+  fleet.sqld.thaw()
+  const seen = new Set<number>()
+  await until('it is ready', async () => {
+    seen.add(await sidecar.ask(gone))
+    return (await sidecar.readyz()).ok
+  })
+  expect(await sidecar.ask(token)).toBe(200)
+  expect(await sidecar.ask(gone)).toBe(401)
+  expect([...seen].filter((status) => status !== 401 && status !== 503)).toEqual([])
+  expect((await sidecar.readyz()).staleness_seconds).toBeLessThan(30)
+  expect(await sidecar.metric('gatehouse_replicated_bytes')).toBeGreaterThan(10_000)
+  await sidecar.kill()
+})
+
+test('a revocation has reached it when it is answered, and a new token does within the next sync', async () => {
+  const sidecar = await fleet.sidecar('revoked')
+  await sidecar.ready()
+  const token = await fleet.addToken()
+  await until('the new token is taken', async () => (await sidecar.ask(token)) === 200)
+  const { acknowledged } = await fleet.revoke(token)
+  expect(await sidecar.ask(token)).toBe(401)
+  expect(acknowledged).toBe(1)
+  await sidecar.kill()
+})
+
+test('the native addon is in the replicator only, which has no credential in its environment', async () => {
+  const sidecar = await fleet.sidecar('addon')
+  await sidecar.ready()
+  const addons = (pid: number) => mappedFiles(pid).filter((file) => file.includes('libsql') || file.endsWith('.node'))
+  expect(addons(sidecar.gatewayPid())).toEqual([])
+  expect(addons(sidecar.supervisorPid)).toEqual([])
+  expect(addons(sidecar.replicatorPid())).toHaveLength(1)
+  expect(environmentOf(sidecar.replicatorPid(), 'SERVICE_API_TOKEN')).toBeUndefined()
+  expect(environmentOf(sidecar.replicatorPid(), 'RUST_LOG')).toBe('off')
+  await sidecar.kill()
+})
+
+test('it keeps nothing readable: the credential and keys of its bootstrap are sealed', async () => {
+  const sidecar = await fleet.sidecar('sealed')
+  await sidecar.ready()
+  const kept = readFileSync(join(sidecar.directory, 'gateway/lane/keys'), 'utf8')
+  expect(kept).toMatch(/^v1\./)
+  const files = readdirSync(join(sidecar.directory, 'gateway/lane'))
+  for (const name of files.filter((each) => each !== 'outbox')) {
+    expect(readFileSync(join(sidecar.directory, 'gateway/lane', name), 'latin1')).not.toContain(fleet.runtimeToken)
+  }
+  await sidecar.kill()
+})
+
+test('SIGTERM drains it, says goodbye and leaves no process; so does the end of its supervisor or of its gateway', async () => {
+  const drained = await fleet.sidecar('drained')
+  await drained.ready()
+  const family = descendantsOf(drained.supervisorPid)
+  expect(family).toHaveLength(2)
+  const before = fleet.goodbyes
+  signal(drained.supervisorPid, 'SIGTERM')
+  expect(await drained.exited).toBe(0)
+  await until('none is left', () => !family.some(isAlive))
+  expect(fleet.goodbyes).toBe(before + 1)
+
+  const killed = await fleet.sidecar('killed')
+  await killed.ready()
+  const below = descendantsOf(killed.supervisorPid)
+  signal(killed.supervisorPid, 'SIGKILL')
+  await until('none is left', () => !below.some(isAlive))
+
+  const restarted = await fleet.sidecar('restarted')
+  await restarted.ready()
+  const [gateway, replicator] = [restarted.gatewayPid(), restarted.replicatorPid()]
+  signal(gateway, 'SIGKILL')
+  await until('its replicator has ended', () => !isAlive(replicator))
+  await restarted.ready()
+  expect(restarted.gatewayPid()).not.toBe(gateway)
+  await restarted.kill()
+})
+
+test('a data directory serves one: a second process fails, and a copy that takes it over ends the first for good', async () => {
+  const first = await fleet.sidecar('original')
+  await first.ready()
+  const second = await fleet.sidecar('original')
+  expect(await second.exited).toBe(1)
+  expect(second.stderr()).toContain('Another process is running on the data directory')
+  const source = join(fleet.directory, 'original')
+  cpSync(source, join(fleet.directory, 'copy'), { recursive: true })
+  const copy = await fleet.sidecar('copy')
+  await copy.ready()
+  expect(await first.exited).toBe(1)
+  expect(first.stderr()).toContain('Another gateway has taken over this instance')
+  rmSync(join(source, 'gateway/lane'), { recursive: true })
+  const again = await fleet.sidecar('original')
+  await again.ready()
+  expect((await copy.readyz()).ok).toBe(true)
+  await Promise.all([copy.kill(), again.kill()])
+})
+
+test('a control plane that would be reached in the clear is refused at start', async () => {
+  const answer = await run(['gateway'], {
+    workingDirectory: fleet.directory,
+    env: { SERVICE_API_URL: 'http://gate.example.com', SERVICE_API_TOKEN: fleet.runtimeToken, SERVICE_DATA: 'clear' },
+  })
+  expect(answer.code).toBe(2)
+  expect(answer.stderr).toContain('must be reached over https')
+  const nothing = await run(['gateway'], { workingDirectory: fleet.directory, env: {} })
+  expect(nothing.stderr).toContain('SERVICE_API_URL')
+})
+
+test('a read credential is renewed before it ends, and the replica goes on', async () => {
+  fleet.credentialSeconds = 4
+  const sidecar = await fleet.sidecar('renewed')
+  await sidecar.ready()
+  const before = fleet.credentials
+  await until('it was renewed thrice', () => fleet.credentials >= before + 3, { withinMs: 20_000 })
+  fleet.credentialSeconds = 600
+  const token = await fleet.addToken()
+  await until('the new token is taken', async () => (await sidecar.ask(token)) === 200)
+  await sidecar.kill()
+})
+
+test('a sidecar whose runtime token is revoked refuses, and says why', async () => {
+  const other = await SidecarFleet.start()
+  try {
+    const token = await other.addToken()
+    const sidecar = await other.sidecar('a')
+    await sidecar.ready()
+    expect(await sidecar.ask(token)).toBe(200)
+    await other.revoke(other.runtimeToken)
+    await until('it is not ready', async () => !(await sidecar.readyz()).ok)
+    expect((await sidecar.readyz()).reason).toContain('runtime token')
+  } finally {
+    await other.stop()
+  }
+})
