@@ -160,6 +160,32 @@ export const CheckField = ({ label, hint, value, set }: CheckProps) => (
   </label>
 )
 
+interface ManyProps extends Common {
+  options: readonly (readonly [value: string, label: string])[]
+  chosen: readonly string[]
+  set(chosen: string[]): void
+}
+
+/** Some of several. */
+export const ManyOf = ({ label, hint, fault, options, chosen, set }: ManyProps) => (
+  <fieldset class="field">
+    <legend>{label}</legend>
+    <div class="choices">
+      {options.length === 0 && <span class="quiet">There are none</span>}
+      {options.map(([option, text]) => (
+        <CheckField
+          key={option}
+          label={text}
+          value={chosen.includes(option)}
+          set={(on) => set(on ? [...chosen, option] : chosen.filter((one) => one !== option))}
+        />
+      ))}
+    </div>
+    {hint !== undefined && <div class="hint">{hint}</div>}
+    {fault != null && <div class="fault">{fault}</div>}
+  </fieldset>
+)
+
 interface RadioProps {
   label: string
   hint?: ComponentChildren
