@@ -20,7 +20,7 @@ interface TableProps<Row> {
   rows: readonly Row[]
   keyOf(row: Row): string
   /** Where a row leads; its first cell is the link. */
-  linkOf?(row: Row): string
+  linkOf?(row: Row): string | undefined
   mutedWhen?(row: Row): boolean
   selected?: string | null
   empty: ComponentChildren

@@ -55,7 +55,7 @@ export function Escalations() {
   return (
     <>
       <Head title="Escalations">
-        <span class="small quiet">
+        <span class="small quiet keys">
           <kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> allow · <kbd>b</kbd> block
         </span>
       </Head>

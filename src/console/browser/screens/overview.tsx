@@ -28,7 +28,7 @@ export function Overview() {
         <ChartPanel title="Time to answer" of={all} draw={drawTimes} format={milliseconds} empty={nothing} />
         <ChartPanel title="Spend by model" of={byModel} draw={drawSpend} format={money} stacked empty={nothing} />
         <section class="card stack">
-          <h2>Why requests were refused</h2>
+          <h2>Why requests were refused or changed</h2>
           <Show of={byReason} rows={5}>
             {(series) => <Reasons series={series} />}
           </Show>
@@ -120,17 +120,31 @@ function drawTimes({ series, totals }: Series, times: readonly number[]): ChartS
   ]
 }
 
-export const drawSpend = ({ series, totals }: Series, times: readonly number[]): ChartSeries[] =>
+const drawSpend = (series: Series, times: readonly number[]): ChartSeries[] =>
+  spendOf(series, times, {
+    nameOf: (key) => key ?? 'None',
+    linkOf: (key) => (key === null ? undefined : href('/traffic', { model: key })),
+  })
+
+/** The spend of each key, the dearest first, as many as there are colours. */
+export const spendOf = (
+  { series, totals }: Series,
+  times: readonly number[],
+  { nameOf, linkOf }: { nameOf(key: string | null): string; linkOf(key: string | null): string | undefined },
+): ChartSeries[] =>
   series
     .toSorted((left, right) => costOf(totals, right.key) - costOf(totals, left.key))
     .slice(0, seriesColours.length)
-    .map(({ key, points }, index) => ({
-      name: key ?? 'None',
-      colour: seriesColours[index] ?? '--accent',
-      values: valuesAt(times, points, ({ cost }) => cost, 0),
-      sum: money(costOf(totals, key)),
-      to: href('/traffic', { model: key }),
-    }))
+    .map(({ key, points }, index) => {
+      const to = linkOf(key)
+      return {
+        name: nameOf(key),
+        colour: seriesColours[index] ?? '--accent',
+        values: valuesAt(times, points, ({ cost }) => cost, 0),
+        sum: money(costOf(totals, key)),
+        ...(to === undefined ? {} : { to }),
+      }
+    })
 
 const costOf = (totals: Series['totals'], key: string | null): number =>
   totals.find((one) => one.key === key)?.cost ?? 0
@@ -147,7 +161,7 @@ function Reasons({ series: { totals } }: { series: Series }) {
         { title: 'Reason', cell: ({ key }) => key },
         { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
       ]}
-      empty={<p class="quiet">Nothing was refused in this time.</p>}
+      empty={<p class="quiet">Nothing was refused or changed in this time.</p>}
     />
   )
 }
