@@ -74,7 +74,7 @@ export async function openConsole({
   const wrong: string[] = []
   page.on('console', (message) => {
     // The browser notes each answer of 400 and above by itself: what the API refuses is a test's own business.
-    const ofAnAnswer = /^Failed to load resource: the server responded with a status of 4\d\d/.test(message.text())
+    const ofAnAnswer = /^Failed to load resource: the server responded with a status of [45]\d\d/.test(message.text())
     if (message.type() === 'error' && !ofAnAnswer) wrong.push(message.text())
   })
   page.on('pageerror', (error) => wrong.push(String(error)))

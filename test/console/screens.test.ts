@@ -157,6 +157,26 @@ test('whoever may not see a screen is told which permission it needs', async () 
   expect(await page.getByRole('link', { name: 'Policies' }).count()).toBe(0)
 })
 
+test('a screen whose records do not come says so instead of that there are none, and tries again', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const error = {
+    message: 'The ledger does not answer',
+    type: 'service_unavailable',
+    param: null,
+    code: 'dependency_unavailable',
+  }
+  await page.route(/\/v1\/tokens\?/, (route) =>
+    route.fulfill({ status: 503, json: { error, request_id: 'a-request' } }),
+  )
+  await opened.to('/tokens')
+  expect(await page.getByRole('alert').textContent()).toContain('The ledger does not answer')
+  expect(await page.getByText('No token fits').count()).toBe(0)
+  await page.unroute(/\/v1\/tokens\?/)
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByText('administrator').waitFor()
+})
+
 test('the first screen is there within the time that was promised', async () => {
   await using opened = await openConsole()
   const { page } = opened

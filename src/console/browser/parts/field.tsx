@@ -64,6 +64,7 @@ export function TextField(props: TextProps) {
     <Around id={id} {...props}>
       <input
         id={id}
+        // Preact's types tell each kind of input apart; all of these have the same attributes.
         type={type as 'text'}
         value={value}
         class={mono ? 'mono' : ''}
@@ -186,16 +187,17 @@ export const ManyOf = ({ label, hint, fault, options, chosen, set }: ManyProps) 
   </fieldset>
 )
 
-interface RadioProps {
+interface RadioProps<Value extends string> {
   label: string
   hint?: ComponentChildren
-  value: string
-  set(value: string): void
-  options: readonly { value: string; label: string; hint?: string }[]
+  /** Empty: none is chosen yet. */
+  value: Value | ''
+  set(value: Value): void
+  options: readonly { value: Value; label: string; hint?: string }[]
 }
 
 /** A choice whose consequences are explained beside each possibility. */
-export function RadioField({ label, hint, value, set, options }: RadioProps) {
+export function RadioField<Value extends string>({ label, hint, value, set, options }: RadioProps<Value>) {
   const name = useId()
   return (
     <fieldset class="field">

@@ -73,7 +73,7 @@ export function Escalations() {
       <div class="inbox">
         <TableCard
           label="Escalations"
-          rows={found.value === undefined && found.refusal !== null ? [] : found.value?.escalations}
+          rows={found.value === undefined && found.refusal !== null ? null : found.value?.escalations}
           next={found.value?.next_cursor}
           keyOf={({ id }) => id}
           linkOf={({ id }) => href('/escalations', { id, status: queryValue('status'), cursor: queryValue('cursor') })}

@@ -135,11 +135,11 @@ export function NewToken() {
           run()
         }}
       >
-        <RadioField
+        <RadioField<ChosenRole>
           label="Role"
           hint={role === '' ? 'Choose a role first.' : undefined}
           value={role}
-          set={(value) => setRole(value as ChosenRole)}
+          set={setRole}
           options={roles}
         />
         {role !== '' && (
@@ -200,7 +200,7 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
         required
         fault={fault('name')}
       />
-      <RadioField label="Class" value={keyClass} set={(value) => setKeyClass(value as KeyClass)} options={classes} />
+      <RadioField<KeyClass> label="Class" value={keyClass} set={setKeyClass} options={classes} />
       <SelectField
         label="Team"
         hint="Whose spend and events these are. Without one: the team default."

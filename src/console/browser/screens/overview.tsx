@@ -2,14 +2,16 @@
 import { href } from '../address.ts'
 import { request } from '../api/request.ts'
 import { api, type Series, type SeriesPoint, type Verdict } from '../api/routes.ts'
-import { milliseconds, money, number, shortNumber, words } from '../formats.ts'
+import { milliseconds, money, number, shortId, shortNumber, words } from '../formats.ts'
 import { type ChartSeries, seriesColours } from '../parts/chart.tsx'
 import { Head } from '../parts/frame.tsx'
+import { Icon } from '../parts/icon.tsx'
 import { Show, useLoaded } from '../parts/loaded.tsx'
 import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Id, Time } from '../parts/small.tsx'
 import { Empty, Table } from '../parts/table.tsx'
 import { may } from '../session.ts'
+import { recordOptions } from './record-options.ts'
 import { ChartPanel, useSeries, valuesAt } from './series.tsx'
 import { Alerts } from './tokens.tsx'
 
@@ -185,6 +187,12 @@ function Gateways() {
     },
     { everyMs: 15_000 },
   )
+  const names = useLoaded('gateway names', async () => new Map(await recordOptions('/v1/gateways', 'gateways')))
+  // A lane is named after the record and the instance of its gateway.
+  const gatewayOf = (lane: string): string => {
+    const [id = lane] = lane.split('/')
+    return names.value?.get(id) ?? shortId(id)
+  }
   return (
     <section class="card stack">
       <h2>Gateways</h2>
@@ -195,13 +203,15 @@ function Gateways() {
             rows={lanes}
             keyOf={({ lane }) => String(lane)}
             columns={[
-              { title: 'Lane', cell: ({ lane }) => <Id id={String(lane)} what="Lane" short /> },
+              { title: 'Gateway', cell: ({ lane }) => gatewayOf(String(lane)) },
+              { title: 'Lane', from: 'wide', cell: ({ lane }) => <Id id={String(lane)} what="Lane" short /> },
               {
                 title: 'State',
                 cell: ({ last_beat_at, lost_at }) => {
                   const there = lost_at === null && Date.now() - Date.parse(String(last_beat_at)) < silentMilliseconds
                   return (
                     <span class="badge" data-verdict={there ? 'allow' : 'rate_limit'}>
+                      <Icon name={there ? 'allow' : 'pending'} />
                       {there ? 'Connected' : 'Silent'}
                     </span>
                   )

@@ -126,7 +126,7 @@ function Members() {
       {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label="Members"
-        rows={found.value}
+        rows={found.value === undefined && found.refusal !== null ? null : found.value}
         keyOf={({ user_id }) => String(user_id)}
         columns={[
           { title: 'Name', cell: ({ name }) => String(name) },

@@ -50,7 +50,7 @@ export function Spend() {
         label={`Spend by ${by}`}
         rows={
           found.value === undefined && found.refusal !== null
-            ? []
+            ? null
             : found.value?.totals.toSorted((left, right) => right.cost - left.cost)
         }
         keyOf={({ key }) => key ?? ''}
