@@ -150,6 +150,16 @@ test('what must know nothing of the product knows nothing of it', () => {
   expect(rows).toEqual([])
 })
 
+test('the browser part of the console takes nothing but types from the server', () => {
+  const inBrowser = 'src/console/browser/'
+  const broken = product
+    .filter(({ path }) => path.startsWith(inBrowser))
+    .flatMap(({ path, imports }) => imports.map((found) => ({ path, to: found.path })))
+    .filter(({ path, to }) => (to.startsWith('.') ? !target(path, to).startsWith(inBrowser) : to === 'zod'))
+    .map(({ path, to }) => `${path} -> ${to}`)
+  expect(broken).toEqual([])
+})
+
 test('Elysia is known to the place that mounts routes, and to no other', () => {
   const users = product
     .filter(({ imports }) => imports.some(({ path }) => path === 'elysia' || path.startsWith('@elysiajs/')))

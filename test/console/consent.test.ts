@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, expectAnswer } from '../client.ts'
-import { openConsole, sharedConsole } from './console.ts'
+import { openConsole, picture, seriousFindings, sharedConsole } from './console.ts'
 
 setDefaultTimeout(60_000)
 
@@ -40,6 +40,8 @@ test('the page names the application, the host and each scope; an approval gives
   expect(await page.locator('strong').allTextContents()).toEqual([`127.0.0.1:${application.port}`])
   expect(await page.locator('main li').count()).toBe(1)
   expect(await page.getByRole('link').count()).toBe(0)
+  expect(await seriousFindings(page)).toEqual([])
+  await picture(page, 'consent')
   await page.getByRole('button', { name: 'Approve' }).click()
   await page.waitForURL(/^http:[^?]*\/callback/)
   const answered = new URL(page.url()).searchParams

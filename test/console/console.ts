@@ -74,7 +74,7 @@ export async function openConsole({
   const wrong: string[] = []
   page.on('console', (message) => {
     // The browser notes each answer of 400 and above by itself: what the API refuses is a test's own business.
-    const ofAnAnswer = /^Failed to load resource: the server responded with a status of 4\d\d/.test(message.text())
+    const ofAnAnswer = /^Failed to load resource: the server responded with a status of [45]\d\d/.test(message.text())
     if (message.type() === 'error' && !ofAnAnswer) wrong.push(message.text())
   })
   page.on('pageerror', (error) => wrong.push(String(error)))
@@ -109,6 +109,21 @@ export async function picture(page: Page, name: string): Promise<void> {
   if (folder === undefined) return
   mkdirSync(folder, { recursive: true })
   await page.screenshot({ path: join(folder, `${name}.png`) })
+}
+
+const axe = await Bun.file(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir)).text()
+const violations = z.array(
+  z.looseObject({ id: z.string(), impact: z.string().nullable(), nodes: z.array(z.looseObject({ html: z.string() })) }),
+)
+
+/** What axe finds serious on a page as it is now; `rules` names those to look at, without it all. */
+export async function seriousFindings(page: Page, rules?: readonly string[]): Promise<string[]> {
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe)
+  const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) })
+  const said = violations.parse(await page.evaluate(`axe.run(${options}).then(({ violations }) => violations)`))
+  return said
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join('\n  ')}`)
 }
 
 const identified = z.looseObject({ id: z.uuid() })

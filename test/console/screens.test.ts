@@ -3,14 +3,10 @@ import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { chat, createToken } from '../client.ts'
 import { until } from '../eventually.ts'
-import { make, type OpenPage, openConsole, picture, sharedConsole } from './console.ts'
+import { eventsOfRequest } from '../recorded.ts'
+import { make, type OpenPage, openConsole, picture, seriousFindings, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
-
-const axe = await Bun.file(Bun.resolveSync('axe-core/axe.min.js', import.meta.dir)).text()
-const violations = z.array(
-  z.looseObject({ id: z.string(), impact: z.string().nullable(), nodes: z.array(z.looseObject({ html: z.string() })) }),
-)
 
 /** Paths by the heading that says the screen is there. */
 let screens: [path: string, heading: string][] = []
@@ -25,22 +21,34 @@ beforeAll(async () => {
     config: { action: 'redact' },
   })
   for (const model of ['simulator/echo', 'simulator/lorem', 'no/such-model']) {
-    await (await chat(gatehouse, { token: token.token_value, model, text: 'to ann@example.com' })).text()
+    await (
+      await chat(gatehouse, {
+        token: token.token_value,
+        model,
+        text: 'to ann@example.com',
+        requestId: model.replace('/', '-'),
+      })
+    ).text()
   }
+  const [outcome] = await eventsOfRequest(gatehouse, 'no-such-model')
   screens = [
     ['/', 'Overview'],
     ['/traffic', 'Traffic'],
+    [`/traffic/${outcome?.exchange_id}`, 'no/such-model'],
     ['/tokens', 'Tokens'],
     ['/tokens/new', 'New token'],
     [`/tokens/${token.id}`, 'looked at'],
     ['/escalations', 'Escalations'],
     ['/policies', 'Policies'],
     ['/policies/new', 'New policy'],
+    ['/policies/new?kind=pattern-filter', 'New policy'],
     [`/policies/${policy.id}`, 'looked at'],
     ['/spend', 'Spend'],
     ['/catalog', 'Catalog'],
     ['/catalog?open=new', 'Catalog'],
+    ['/catalog?kind=budgets', 'Catalog'],
     ['/applications', 'Applications'],
+    ['/people?kind=members', 'People'],
     ['/people', 'People'],
     ['/settings', 'Settings'],
     ['/search?q=looked', 'Search: looked'],
@@ -60,41 +68,48 @@ const fileName = (path: string): string =>
     .replace(/[^a-z]+/g, '-')
     .replace(/^-|-$/g, '') || 'overview'
 
-for (const theme of ['light', 'dark'] as const) {
-  test(`axe finds nothing serious on any screen, in the ${theme} theme`, async () => {
-    await using opened = await openConsole({ theme, width: 1600 })
-    const found: string[] = []
-    for (const [path, heading] of screens) {
-      await look(opened, path, heading)
-      await opened.page.evaluate(axe)
-      const said = violations.parse(await opened.page.evaluate('axe.run().then(({ violations }) => violations)'))
-      const serious = said.filter(({ impact }) => impact === 'serious' || impact === 'critical')
-      found.push(...serious.map(({ id, nodes }) => `${path} ${id}: ${nodes.map(({ html }) => html).join('\n  ')}`))
-      await picture(opened.page, `${fileName(path)}-1600-${theme}`)
-    }
-    expect(found).toEqual([])
-  })
+/** The page is the same in both themes but for its colours, so that those alone are looked at a second time. */
+test('axe finds nothing serious on any screen in either theme', async () => {
+  await using opened = await openConsole({ width: 1600 })
+  const { page } = opened
+  const found: string[] = []
+  for (const [path, heading] of screens) {
+    await page.emulateMedia({ colorScheme: 'light' })
+    await look(opened, path, heading)
+    found.push(...(await seriousFindings(page)).map((finding) => `${path} light ${finding}`))
+    await picture(page, `${fileName(path)}-1600-light`)
+    await page.emulateMedia({ colorScheme: 'dark' })
+    found.push(...(await seriousFindings(page, ['color-contrast'])).map((finding) => `${path} dark ${finding}`))
+    await picture(page, `${fileName(path)}-1600-dark`)
+  }
+  expect(found).toEqual([])
+})
 
-  test(`nothing is wider than a telephone of 390 pixels, in the ${theme} theme`, async () => {
-    await using opened = await openConsole({ theme, width: 390 })
-    const wide: string[] = []
-    for (const [path, heading] of screens) {
-      await look(opened, path, heading)
-      const beyond = await opened.page.evaluate('document.documentElement.scrollWidth - innerWidth')
-      if (z.number().parse(beyond) > 0) wide.push(`${path}: ${beyond} pixels`)
-      await picture(opened.page, `${fileName(path)}-390-${theme}`)
+test('nothing is wider than the page, from a telephone of 390 pixels to a screen of 2560', async () => {
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  const wide: string[] = []
+  for (const [path, heading] of screens) {
+    await page.setViewportSize({ width: 390, height: 844 })
+    await look(opened, path, heading)
+    for (const width of [390, 720, 2560]) {
+      await page.setViewportSize({ width, height: 844 })
+      const beyond = z.number().parse(await page.evaluate('document.documentElement.scrollWidth - innerWidth'))
+      if (beyond > 0) wide.push(`${path} at ${width}: ${beyond} pixels`)
+      for (const theme of width === 390 ? (['light', 'dark'] as const) : []) {
+        await page.emulateMedia({ colorScheme: theme })
+        await picture(page, `${fileName(path)}-390-${theme}`)
+      }
     }
-    expect(wide).toEqual([])
-  })
-}
+  }
+  expect(wide).toEqual([])
+})
 
 test('the sign-in page has nothing serious either, and shows nothing of the console', async () => {
   for (const theme of ['light', 'dark'] as const) {
     await using opened = await openConsole({ as: null, theme })
     await look(opened, '/tokens', 'Sign in')
-    await opened.page.evaluate(axe)
-    const said = violations.parse(await opened.page.evaluate('axe.run().then(({ violations }) => violations)'))
-    expect(said.filter(({ impact }) => impact === 'serious' || impact === 'critical')).toEqual([])
+    expect(await seriousFindings(opened.page)).toEqual([])
     expect(await opened.page.getByRole('navigation').count()).toBe(0)
     await picture(opened.page, `sign-in-${theme}`)
   }
@@ -142,6 +157,26 @@ test('whoever may not see a screen is told which permission it needs', async () 
   expect(await page.getByRole('link', { name: 'Policies' }).count()).toBe(0)
 })
 
+test('a screen whose records do not come says so instead of that there are none, and tries again', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const error = {
+    message: 'The ledger does not answer',
+    type: 'service_unavailable',
+    param: null,
+    code: 'dependency_unavailable',
+  }
+  await page.route(/\/v1\/tokens\?/, (route) =>
+    route.fulfill({ status: 503, json: { error, request_id: 'a-request' } }),
+  )
+  await opened.to('/tokens')
+  expect(await page.getByRole('alert').textContent()).toContain('The ledger does not answer')
+  expect(await page.getByText('No token fits').count()).toBe(0)
+  await page.unroute(/\/v1\/tokens\?/)
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByText('administrator').waitFor()
+})
+
 test('the first screen is there within the time that was promised', async () => {
   await using opened = await openConsole()
   const { page } = opened
@@ -149,10 +184,8 @@ test('the first screen is there within the time that was promised', async () => 
   for (let round = 0; round < 3; round += 1) {
     await opened.to('/tokens')
     await page.locator('tbody tr').first().waitFor()
-    times.push(
-      z.number().parse(await page.evaluate(`performance.getEntriesByName('first-contentful-paint')[0].startTime`)),
-    )
+    times.push(z.number().parse(await page.evaluate('performance.now()')))
   }
-  console.info(`the first screen of the console: ${times.map((time) => time.toFixed(0)).join(', ')} ms`)
+  console.info(`the first screen of the console is usable after ${times.map((time) => time.toFixed(0)).join(', ')} ms`)
   expect(Math.min(...times)).toBeLessThan(1000)
 })

@@ -84,7 +84,10 @@ test('an emergency asks for an explanation first and leads to its proof', async 
   await dialog.getByRole('button', { name: 'Revoke now' }).click()
   await page.getByRole('heading', { name: 'Revoked in emergency' }).waitFor()
   expect(await statusOf(token.token_value)).toBe(401)
-  await page.getByRole('button', { name: 'Done' }).click()
+  await dialog.getByRole('link').click()
+  await page.getByText('"event_type": "token.emergency_revoked"').waitFor()
+  expect(await page.content()).not.toContain(token.token_value)
+  await page.goBack()
   await page.getByText('It was in a public repository').waitFor()
 })
 

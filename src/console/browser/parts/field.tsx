@@ -64,6 +64,7 @@ export function TextField(props: TextProps) {
     <Around id={id} {...props}>
       <input
         id={id}
+        // Preact's types tell each kind of input apart; all of these have the same attributes.
         type={type as 'text'}
         value={value}
         class={mono ? 'mono' : ''}
@@ -160,16 +161,43 @@ export const CheckField = ({ label, hint, value, set }: CheckProps) => (
   </label>
 )
 
-interface RadioProps {
+interface ManyProps extends Common {
+  options: readonly (readonly [value: string, label: string])[]
+  chosen: readonly string[]
+  set(chosen: string[]): void
+}
+
+/** Some of several. */
+export const ManyOf = ({ label, hint, fault, options, chosen, set }: ManyProps) => (
+  <fieldset class="field">
+    <legend>{label}</legend>
+    <div class="choices">
+      {options.length === 0 && <span class="quiet">There are none</span>}
+      {options.map(([option, text]) => (
+        <CheckField
+          key={option}
+          label={text}
+          value={chosen.includes(option)}
+          set={(on) => set(on ? [...chosen, option] : chosen.filter((one) => one !== option))}
+        />
+      ))}
+    </div>
+    {hint !== undefined && <div class="hint">{hint}</div>}
+    {fault != null && <div class="fault">{fault}</div>}
+  </fieldset>
+)
+
+interface RadioProps<Value extends string> {
   label: string
   hint?: ComponentChildren
-  value: string
-  set(value: string): void
-  options: readonly { value: string; label: string; hint?: string }[]
+  /** Empty: none is chosen yet. */
+  value: Value | ''
+  set(value: Value): void
+  options: readonly { value: Value; label: string; hint?: string }[]
 }
 
 /** A choice whose consequences are explained beside each possibility. */
-export function RadioField({ label, hint, value, set, options }: RadioProps) {
+export function RadioField<Value extends string>({ label, hint, value, set, options }: RadioProps<Value>) {
   const name = useId()
   return (
     <fieldset class="field">

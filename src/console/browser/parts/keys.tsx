@@ -22,7 +22,7 @@ export function useKeys(keys: Keys): void {
 }
 
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && target.closest('input, textarea, select, dialog, [contenteditable]') !== null
+  target instanceof HTMLElement && target.closest('input, textarea, select, dialog[open], [contenteditable]') !== null
 
 export function listenToKeys(): void {
   document.addEventListener('keydown', (event) => {

@@ -10,7 +10,7 @@ import type { JsonSchema } from '../api/description.ts'
 import type { Refusal } from '../api/request.ts'
 import { words } from '../formats.ts'
 import { linesOf } from '../lines.ts'
-import { CheckField, SelectField, TextArea, TextField } from './field.tsx'
+import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.tsx'
 
 export type JsonObject = { [name: string]: unknown }
 export type Choices = Readonly<Record<string, readonly (readonly [value: string, label: string])[]>>
@@ -187,37 +187,6 @@ function ArrayField(props: WithCommon) {
   if (items.type === 'string') return <LinesField {...props} />
   if (items.type === 'object' && items.properties !== undefined) return <ListField {...props} />
   return <JsonField {...props} />
-}
-
-function ManyOf({
-  label,
-  hint,
-  fault,
-  options,
-  chosen,
-  set,
-}: WithCommon['common'] & {
-  options: readonly (readonly [value: string, label: string])[]
-  chosen: readonly string[]
-  set(chosen: string[]): void
-}) {
-  return (
-    <fieldset class="field">
-      <legend>{label}</legend>
-      <div class="choices">
-        {options.map(([option, text]) => (
-          <CheckField
-            key={option}
-            label={text}
-            value={chosen.includes(option)}
-            set={(on) => set(on ? [...chosen, option] : chosen.filter((one) => one !== option))}
-          />
-        ))}
-      </div>
-      {hint !== undefined && <div class="hint">{hint}</div>}
-      {fault !== null && <div class="fault">{fault}</div>}
-    </fieldset>
-  )
 }
 
 function LinesField({ value, set, common, required }: WithCommon) {

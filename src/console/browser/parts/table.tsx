@@ -20,7 +20,7 @@ interface TableProps<Row> {
   rows: readonly Row[]
   keyOf(row: Row): string
   /** Where a row leads; its first cell is the link. */
-  linkOf?(row: Row): string
+  linkOf?(row: Row): string | undefined
   mutedWhen?(row: Row): boolean
   selected?: string | null
   empty: ComponentChildren
@@ -89,11 +89,12 @@ export function TableCard<Row>({
   note,
   ...table
 }: Omit<TableProps<Row>, 'rows'> & {
-  /** Undefined while they load. */
-  rows: readonly Row[] | undefined
+  /** Undefined while they load; null where they did not come, which is said elsewhere. */
+  rows: readonly Row[] | undefined | null
   next?: string | null | undefined
   note?: ComponentChildren
 }) {
+  if (rows === null) return null
   return (
     <div class="card flush">
       {rows === undefined ? <Skeleton rows={8} /> : <Table rows={rows} {...table} />}

@@ -1,6 +1,8 @@
 /** Applications of others that may ask people to be let in: OAuth clients, public, by code and PKCE only. */
+import { useState } from 'preact/hooks'
 import { request } from '../api/request.ts'
 import { installation } from '../installation.ts'
+import { Confirm } from '../parts/dialog.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { isObject, type JsonObject } from '../parts/schema-form.tsx'
@@ -13,19 +15,32 @@ const isActive = ({ status }: Listed): boolean => status === 'active'
 
 function Switch({ client, again }: { client: Listed; again(): void }) {
   const active = isActive(client)
+  const [asked, setAsked] = useState(false)
   const change = async () => {
     await request('POST', `/v1/oauth/clients/${client.id}/${active ? 'deactivate' : 'activate'}`, { body: {} })
-    say(
-      active
-        ? 'Deactivated: no new authorizations and no refreshes. Access tokens already given live to their end.'
-        : 'Active again',
-    )
+    say(active ? 'Deactivated' : 'Active again')
     again()
   }
   return (
-    <button type="button" class={active ? 'danger' : ''} onClick={() => void change()}>
-      {active ? 'Deactivate' : 'Activate'}
-    </button>
+    <>
+      <button type="button" class={active ? 'danger' : ''} onClick={() => (active ? setAsked(true) : void change())}>
+        {active ? 'Deactivate' : 'Activate'}
+      </button>
+      {asked && (
+        <Confirm
+          title="Deactivate this application"
+          name={text(client, 'client_name')}
+          action="Deactivate"
+          close={() => setAsked(false)}
+          work={change}
+        >
+          <p>
+            It can ask nobody any more and its refresh tokens stop. Access tokens it has now live to their end, within
+            the hour: revoke them apart if they must not.
+          </p>
+        </Confirm>
+      )}
+    </>
   )
 }
 

@@ -1,9 +1,9 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
-import { request } from '../api/request.ts'
 import { money, number } from '../formats.ts'
-import { type Choices, isObject, type JsonObject } from '../parts/schema-form.tsx'
+import { type Choices, isObject } from '../parts/schema-form.tsx'
 import { Id, Time, UsedBar } from '../parts/small.tsx'
 import type { Column } from '../parts/table.tsx'
+import { recordOptions } from './record-options.ts'
 import { type Listed, type RecordKind, text } from './records.tsx'
 
 const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(', ') : '–')
@@ -21,21 +21,12 @@ const perMinute: readonly Column<Listed>[] = [
   { title: 'Tokens a minute', right: true, cell: (record) => number(numberOf(record.tokens_per_minute)), from: 'wide' },
 ]
 
-/** Records of a route as what can be chosen: each by `value`, called by its name. */
-async function options(path: string, plural: string, value = 'id', label = 'name') {
-  const page = await request<JsonObject>('GET', path, { query: { limit: 100 } })
-  const rows = page[plural]
-  return (Array.isArray(rows) ? rows.filter(isObject) : []).map(
-    (row) => [String(row[value]), String(row[label] ?? row[value])] as const,
-  )
-}
-
-const teams = () => options('/v1/teams', 'teams')
-const users = () => options('/v1/users', 'users', 'id', 'email')
-const providers = (value = 'id') => options('/v1/catalog/providers', 'providers', value)
+const teams = () => recordOptions('/v1/teams', 'teams')
+const users = () => recordOptions('/v1/users', 'users', 'id', 'email')
+const providers = (value = 'id') => recordOptions('/v1/catalog/providers', 'providers', value)
 
 async function providerChoices(): Promise<Choices> {
-  return { provider_id: await providers(), fallbacks: await options('/v1/catalog/models', 'models', 'id', 'id') }
+  return { provider_id: await providers(), fallbacks: await recordOptions('/v1/catalog/models', 'models', 'id', 'id') }
 }
 
 const called = (record: Listed): string => text(record, 'name')

@@ -93,7 +93,7 @@ export function DryRun(props: Props) {
       </div>
       {refusal !== null && <Fault refusal={refusal} />}
       {said !== null && (
-        <div class="cards">
+        <div class="pair">
           <Said title="Before" trial={said.before} />
           <Said title="After" trial={said.after} />
         </div>
@@ -184,7 +184,7 @@ function Recorded({ policy }: { policy: PolicyRecord }) {
               { title: 'Was', cell: ({ recorded_verdict }) => <VerdictBadge verdict={recorded_verdict} /> },
               { title: 'Would be', cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
             ]}
-            empty={<p class="quiet">It would have let all of them pass.</p>}
+            empty={<p class="quiet">Those that can be decided it would have let pass.</p>}
           />
         </>
       )}

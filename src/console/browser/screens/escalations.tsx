@@ -55,7 +55,7 @@ export function Escalations() {
   return (
     <>
       <Head title="Escalations">
-        <span class="small quiet">
+        <span class="small quiet keys">
           <kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> allow · <kbd>b</kbd> block
         </span>
       </Head>
@@ -73,7 +73,7 @@ export function Escalations() {
       <div class="inbox">
         <TableCard
           label="Escalations"
-          rows={found.value === undefined && found.refusal !== null ? [] : found.value?.escalations}
+          rows={found.value === undefined && found.refusal !== null ? null : found.value?.escalations}
           next={found.value?.next_cursor}
           keyOf={({ id }) => id}
           linkOf={({ id }) => href('/escalations', { id, status: queryValue('status'), cursor: queryValue('cursor') })}
@@ -176,13 +176,26 @@ function Request({ escalation }: { escalation: Escalation }) {
           grant === null ? null : ['May be sent once until', fullTime(grant.expires_at)],
         ]}
       />
-      <p class="small quiet">
-        The text of the request is not kept; the digest is the same for the same request. A decision sends nothing by
-        itself.
-      </p>
+      <Captured text={capturedText(request)} />
     </>
   )
 }
+
+/** The text of the request where the gateway captures it, without personal data and secrets. */
+const capturedText = (request: object): string | null =>
+  'prompt_redacted' in request && typeof request.prompt_redacted === 'string' ? request.prompt_redacted : null
+
+const Captured = ({ text }: { text: string | null }) => (
+  <>
+    {text !== null && <pre class="card">{text}</pre>}
+    <p class="small quiet">
+      {text === null
+        ? 'The text of the request was not captured; the digest is the same for the same request.'
+        : 'Personal data and secrets were taken out before this was kept.'}{' '}
+      A decision sends nothing by itself.
+    </p>
+  </>
+)
 
 interface DecideProps {
   escalation: Escalation

@@ -12,6 +12,7 @@ import { Head } from '../parts/frame.tsx'
 import { Fault } from '../parts/loaded.tsx'
 import { TokenSecret } from '../parts/secret.tsx'
 import { useTeams } from './team-names.ts'
+import { type Lists, Restrictions } from './token-restrictions.tsx'
 
 const roles = [
   {
@@ -58,20 +59,37 @@ const expiries = [
   ['31536000', 'In 1 year'],
 ] as const
 
-const empty = { name: '', team: '', models: '', expires: '7776000', budget: '', requests: '', rpm: '', tpm: '' }
+const noLists: Lists = { policy_ids: [], access_policy_ids: [] }
+
+const empty = {
+  name: '',
+  team: '',
+  provider: '',
+  budgetId: '',
+  models: '',
+  expires: '7776000',
+  budget: '',
+  requests: '',
+  rpm: '',
+  tpm: '',
+}
 type Fields = typeof empty
 
 const amount = (text: string): number | null => (text === '' ? null : Number(text))
 
-const bodyOf = (fields: Fields, role: ChosenRole, keyClass: KeyClass, trust: boolean) => ({
+const bodyOf = (fields: Fields, lists: Lists, role: ChosenRole, keyClass: KeyClass, trust: boolean) => ({
   name: fields.name,
   purpose: 'general' as const,
   key_class: keyClass,
   roles: [role],
   bindings: {
     ...(fields.team === '' ? {} : { team_id: fields.team }),
+    ...(fields.provider === '' ? {} : { provider: fields.provider }),
+    ...(fields.budgetId === '' ? {} : { budget_id: fields.budgetId }),
     ...(fields.models.trim() === '' ? {} : { model_filter: linesOf(fields.models) }),
   },
+  policy_ids: [...lists.policy_ids],
+  access_policy_ids: [...lists.access_policy_ids],
   metadata_trust: trust ? ('caller' as const) : ('none' as const),
   max_budget: amount(fields.budget),
   max_requests: amount(fields.requests),
@@ -85,9 +103,10 @@ export function NewToken() {
   const [keyClass, setKeyClass] = useState<KeyClass>('durable')
   const [trust, setTrust] = useState(false)
   const [fields, setFields] = useState<Fields>(empty)
+  const [lists, setLists] = useState<Lists>(noLists)
   const [made, setMade] = useState<{ id: string; name: string; token_value: string } | null>(null)
   const { run, busy, refusal } = useAction(
-    () => api('POST /v1/tokens', { body: bodyOf(fields, role === '' ? 'member' : role, keyClass, trust) }),
+    () => api('POST /v1/tokens', { body: bodyOf(fields, lists, role === '' ? 'member' : role, keyClass, trust) }),
     setMade,
   )
   if (made !== null) {
@@ -116,11 +135,11 @@ export function NewToken() {
           run()
         }}
       >
-        <RadioField
+        <RadioField<ChosenRole>
           label="Role"
           hint={role === '' ? 'Choose a role first.' : undefined}
           value={role}
-          set={(value) => setRole(value as ChosenRole)}
+          set={setRole}
           options={roles}
         />
         {role !== '' && (
@@ -131,6 +150,12 @@ export function NewToken() {
               keyClass={keyClass}
               setKeyClass={setKeyClass}
               fault={(param) => (refusal?.param?.endsWith(param) ? refusal.message : null)}
+            />
+            <Restrictions
+              fields={fields}
+              set={(changes) => setFields({ ...fields, ...changes })}
+              lists={lists}
+              setLists={setLists}
             />
             <CheckField
               label="Take metadata of its callers into events"
@@ -175,7 +200,7 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
         required
         fault={fault('name')}
       />
-      <RadioField label="Class" value={keyClass} set={(value) => setKeyClass(value as KeyClass)} options={classes} />
+      <RadioField<KeyClass> label="Class" value={keyClass} set={setKeyClass} options={classes} />
       <SelectField
         label="Team"
         hint="Whose spend and events these are. Without one: the team default."

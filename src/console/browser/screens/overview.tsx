@@ -2,14 +2,16 @@
 import { href } from '../address.ts'
 import { request } from '../api/request.ts'
 import { api, type Series, type SeriesPoint, type Verdict } from '../api/routes.ts'
-import { milliseconds, money, number, shortNumber, words } from '../formats.ts'
+import { milliseconds, money, number, shortId, shortNumber, words } from '../formats.ts'
 import { type ChartSeries, seriesColours } from '../parts/chart.tsx'
 import { Head } from '../parts/frame.tsx'
+import { Icon } from '../parts/icon.tsx'
 import { Show, useLoaded } from '../parts/loaded.tsx'
 import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Id, Time } from '../parts/small.tsx'
 import { Empty, Table } from '../parts/table.tsx'
 import { may } from '../session.ts'
+import { recordOptions } from './record-options.ts'
 import { ChartPanel, useSeries, valuesAt } from './series.tsx'
 import { Alerts } from './tokens.tsx'
 
@@ -28,7 +30,7 @@ export function Overview() {
         <ChartPanel title="Time to answer" of={all} draw={drawTimes} format={milliseconds} empty={nothing} />
         <ChartPanel title="Spend by model" of={byModel} draw={drawSpend} format={money} stacked empty={nothing} />
         <section class="card stack">
-          <h2>Why requests were refused</h2>
+          <h2>Why requests were refused or changed</h2>
           <Show of={byReason} rows={5}>
             {(series) => <Reasons series={series} />}
           </Show>
@@ -120,17 +122,31 @@ function drawTimes({ series, totals }: Series, times: readonly number[]): ChartS
   ]
 }
 
-export const drawSpend = ({ series, totals }: Series, times: readonly number[]): ChartSeries[] =>
+const drawSpend = (series: Series, times: readonly number[]): ChartSeries[] =>
+  spendOf(series, times, {
+    nameOf: (key) => key ?? 'None',
+    linkOf: (key) => (key === null ? undefined : href('/traffic', { model: key })),
+  })
+
+/** The spend of each key, the dearest first, as many as there are colours. */
+export const spendOf = (
+  { series, totals }: Series,
+  times: readonly number[],
+  { nameOf, linkOf }: { nameOf(key: string | null): string; linkOf(key: string | null): string | undefined },
+): ChartSeries[] =>
   series
     .toSorted((left, right) => costOf(totals, right.key) - costOf(totals, left.key))
     .slice(0, seriesColours.length)
-    .map(({ key, points }, index) => ({
-      name: key ?? 'None',
-      colour: seriesColours[index] ?? '--accent',
-      values: valuesAt(times, points, ({ cost }) => cost, 0),
-      sum: money(costOf(totals, key)),
-      to: href('/traffic', { model: key }),
-    }))
+    .map(({ key, points }, index) => {
+      const to = linkOf(key)
+      return {
+        name: nameOf(key),
+        colour: seriesColours[index] ?? '--accent',
+        values: valuesAt(times, points, ({ cost }) => cost, 0),
+        sum: money(costOf(totals, key)),
+        ...(to === undefined ? {} : { to }),
+      }
+    })
 
 const costOf = (totals: Series['totals'], key: string | null): number =>
   totals.find((one) => one.key === key)?.cost ?? 0
@@ -147,7 +163,7 @@ function Reasons({ series: { totals } }: { series: Series }) {
         { title: 'Reason', cell: ({ key }) => key },
         { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
       ]}
-      empty={<p class="quiet">Nothing was refused in this time.</p>}
+      empty={<p class="quiet">Nothing was refused or changed in this time.</p>}
     />
   )
 }
@@ -171,6 +187,12 @@ function Gateways() {
     },
     { everyMs: 15_000 },
   )
+  const names = useLoaded('gateway names', async () => new Map(await recordOptions('/v1/gateways', 'gateways')))
+  // A lane is named after the record and the instance of its gateway.
+  const gatewayOf = (lane: string): string => {
+    const [id = lane] = lane.split('/')
+    return names.value?.get(id) ?? shortId(id)
+  }
   return (
     <section class="card stack">
       <h2>Gateways</h2>
@@ -181,13 +203,15 @@ function Gateways() {
             rows={lanes}
             keyOf={({ lane }) => String(lane)}
             columns={[
-              { title: 'Lane', cell: ({ lane }) => <Id id={String(lane)} what="Lane" short /> },
+              { title: 'Gateway', cell: ({ lane }) => gatewayOf(String(lane)) },
+              { title: 'Lane', from: 'wide', cell: ({ lane }) => <Id id={String(lane)} what="Lane" short /> },
               {
                 title: 'State',
                 cell: ({ last_beat_at, lost_at }) => {
                   const there = lost_at === null && Date.now() - Date.parse(String(last_beat_at)) < silentMilliseconds
                   return (
                     <span class="badge" data-verdict={there ? 'allow' : 'rate_limit'}>
+                      <Icon name={there ? 'allow' : 'pending'} />
                       {there ? 'Connected' : 'Silent'}
                     </span>
                   )

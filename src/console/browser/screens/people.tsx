@@ -4,7 +4,7 @@ import { href, queryValue } from '../address.ts'
 import { request } from '../api/request.ts'
 import { api } from '../api/routes.ts'
 import { words } from '../formats.ts'
-import { useAction } from '../parts/dialog.tsx'
+import { Confirm, useAction } from '../parts/dialog.tsx'
 import { SelectField } from '../parts/field.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
@@ -108,11 +108,7 @@ function Members() {
     const page = await request<JsonObject>('GET', `/v1/teams/${team}/members`, { query: { limit: 100 }, signal })
     return Array.isArray(page.members) ? page.members.filter(isObject) : []
   })
-  const remove = async (userId: string) => {
-    await request('DELETE', `/v1/teams/${team}/members/${userId}`)
-    say('Removed; tokens that were bound to both are revoked')
-    found.reload()
-  }
+  const [leaving, setLeaving] = useState<JsonObject | null>(null)
   return (
     <section class="stack">
       <div class="filters">
@@ -130,7 +126,7 @@ function Members() {
       {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label="Members"
-        rows={found.value}
+        rows={found.value === undefined && found.refusal !== null ? null : found.value}
         keyOf={({ user_id }) => String(user_id)}
         columns={[
           { title: 'Name', cell: ({ name }) => String(name) },
@@ -139,9 +135,9 @@ function Members() {
           {
             title: 'Action',
             right: true,
-            cell: ({ user_id }) =>
+            cell: (member) =>
               may('members:write') ? (
-                <button type="button" class="danger" onClick={() => void remove(String(user_id))}>
+                <button type="button" class="danger" onClick={() => setLeaving(member)}>
                   Remove
                 </button>
               ) : null,
@@ -153,6 +149,21 @@ function Members() {
           </Empty>
         }
       />
+      {leaving !== null && (
+        <Confirm
+          title="Take somebody out of this team"
+          name={String(leaving.email)}
+          action="Remove"
+          close={() => setLeaving(null)}
+          work={async () => {
+            await request('DELETE', `/v1/teams/${team}/members/${leaving.user_id}`)
+            say('Removed')
+            found.reload()
+          }}
+        >
+          <p>Tokens that are bound to both this person and this team are revoked.</p>
+        </Confirm>
+      )}
       {team !== null && may('members:write') && <AddMember team={team} added={found.reload} />}
     </section>
   )

@@ -82,7 +82,7 @@ export function Records({ kind }: { kind: RecordKind }) {
       {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label={kind.title}
-        rows={found.value === undefined && found.refusal !== null ? [] : found.value?.rows}
+        rows={found.value === undefined && found.refusal !== null ? null : found.value?.rows}
         next={found.value?.next}
         keyOf={({ id }) => id}
         linkOf={({ id }) => href(address.value.path, { ...Object.fromEntries(address.value.query), open: id })}

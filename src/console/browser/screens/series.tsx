@@ -41,7 +41,7 @@ export function valuesAt(
 interface PanelProps {
   title: string
   of: Loaded<Series>
-  /** What is drawn, from the answer. */
+  /** What is drawn, from the answer; another function draws it anew. */
   draw(series: Series, times: readonly number[]): ChartSeries[]
   format(value: number): string
   stacked?: boolean
@@ -70,7 +70,7 @@ function Drawn({
   empty,
 }: Omit<PanelProps, 'of' | 'children'> & { series: Series }) {
   const times = useMemo(() => bucketsOf(series), [series])
-  const lines = useMemo(() => draw(series, times), [series, times])
+  const lines = useMemo(() => draw(series, times), [draw, series, times])
   if (lines.length === 0) return <p class="quiet">{empty}</p>
   return <Chart label={title} times={times} series={lines} stacked={stacked ?? false} format={format} />
 }

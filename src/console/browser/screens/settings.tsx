@@ -37,10 +37,10 @@ export function Settings() {
               ['Role', words(user?.role ?? 'none')],
             ]}
           />
-          <RadioField
+          <RadioField<Theme>
             label="Look"
             value={theme.value}
-            set={(value) => applyTheme(value as Theme)}
+            set={applyTheme}
             options={[
               { value: 'system', label: 'As this computer' },
               { value: 'light', label: 'Light' },
@@ -137,7 +137,7 @@ function Sessions() {
       {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label="Your sessions"
-        rows={found.value?.sessions}
+        rows={found.value === undefined && found.refusal !== null ? null : found.value?.sessions}
         keyOf={({ id }) => id}
         columns={[
           {

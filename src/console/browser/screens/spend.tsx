@@ -1,4 +1,5 @@
 /** Who spends what: over time, by model, team or token. */
+import { useCallback } from 'preact/hooks'
 import { href, queryValue } from '../address.ts'
 import type { Series, SeriesBy } from '../api/routes.ts'
 import { api } from '../api/routes.ts'
@@ -7,7 +8,7 @@ import { Head } from '../parts/frame.tsx'
 import { useLoaded } from '../parts/loaded.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
 import { may } from '../session.ts'
-import { drawSpend } from './overview.tsx'
+import { spendOf } from './overview.tsx'
 import { ChartPanel, useSeries } from './series.tsx'
 import { teamName, useTeams } from './team-names.ts'
 
@@ -22,6 +23,10 @@ export function Spend() {
   const by = dimensions.find(([name]) => name === queryValue('by'))?.[0] ?? 'model'
   const found = useSeries(by)
   const nameOf = useNames(by)
+  const draw = useCallback(
+    (series: Series, times: readonly number[]) => spendOf(series, times, { nameOf, linkOf: (key) => linkOf(by, key) }),
+    [nameOf, by],
+  )
   return (
     <>
       <Head title="Spend" />
@@ -36,7 +41,7 @@ export function Spend() {
         key={by}
         title={`Spend by ${by}`}
         of={found}
-        draw={(series, times) => drawSpend(renamed(series, nameOf), times)}
+        draw={draw}
         format={money}
         stacked
         empty="Nothing was spent in this time."
@@ -45,11 +50,11 @@ export function Spend() {
         label={`Spend by ${by}`}
         rows={
           found.value === undefined && found.refusal !== null
-            ? []
+            ? null
             : found.value?.totals.toSorted((left, right) => right.cost - left.cost)
         }
         keyOf={({ key }) => key ?? ''}
-        linkOf={({ key }) => href('/traffic', filterOf(by, key))}
+        linkOf={({ key }) => linkOf(by, key)}
         columns={[
           { title: dimensions.find(([name]) => name === by)?.[1] ?? by, cell: ({ key }) => nameOf(key) },
           { title: 'Spend', right: true, cell: ({ cost }) => money(cost) },
@@ -67,14 +72,11 @@ export function Spend() {
   )
 }
 
-const renamed = (series: Series, nameOf: (key: string | null) => string): Series => ({
-  ...series,
-  series: series.series.map((one) => ({ ...one, key: nameOf(one.key) })),
-  totals: series.totals.map((one) => ({ ...one, key: nameOf(one.key) })),
-})
-
-const filterOf = (by: SeriesBy, key: string | null): Record<string, string | null> =>
-  by === 'model' ? { model: key } : by === 'token' ? { token_id: key } : by === 'gateway' ? { gateway_id: key } : {}
+/** The traffic behind a sum; events cannot be asked for by team. */
+function linkOf(by: SeriesBy, key: string | null): string | undefined {
+  if (key === null || key === 'other' || by === 'team') return undefined
+  return href('/traffic', by === 'model' ? { model: key } : by === 'token' ? { token_id: key } : { gateway_id: key })
+}
 
 function useNames(by: SeriesBy): (key: string | null) => string {
   const teams = useTeams()
@@ -83,10 +85,14 @@ function useNames(by: SeriesBy): (key: string | null) => string {
     const page = await api('GET /v1/tokens', { query: { limit: 100 }, signal })
     return new Map(page.tokens.map(({ id, name }) => [id, name]))
   })
-  return (key) => {
-    if (key === null) return 'None'
-    if (by === 'team') return teamName(teams, key)
-    if (by === 'token') return tokens.value?.get(key) ?? shortId(key)
-    return by === 'gateway' ? shortId(key) : key
-  }
+  const known = tokens.value
+  return useCallback(
+    (key) => {
+      if (key === null) return 'None'
+      if (by === 'team') return teamName(teams, key)
+      if (by === 'token') return known?.get(key) ?? shortId(key)
+      return by === 'gateway' ? shortId(key) : key
+    },
+    [by, teams, known],
+  )
 }

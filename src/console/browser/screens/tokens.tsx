@@ -46,7 +46,7 @@ export function Tokens() {
       {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label="Tokens"
-        rows={found.refusal !== null && found.value === undefined ? [] : found.value?.tokens}
+        rows={found.refusal !== null && found.value === undefined ? null : found.value?.tokens}
         next={found.value?.next_cursor}
         keyOf={({ id }) => id}
         linkOf={({ id }) => href(`/tokens/${id}`)}

@@ -67,7 +67,7 @@ export function Traffic() {
       {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label={type === exchanges ? 'Requests' : 'Events'}
-        rows={found.value === undefined && found.refusal !== null ? [] : found.value?.events}
+        rows={found.value === undefined && found.refusal !== null ? null : found.value?.events}
         next={found.value?.next_cursor}
         keyOf={({ event_id }) => event_id}
         linkOf={(event) => href(`/traffic/${event.exchange_id ?? event.event_id}`)}
