@@ -15,6 +15,7 @@ import { bootstrapRoute } from './bootstrap-route.ts'
 import { eventsRoute } from './events-route.ts'
 import type { Fleet } from './fleet.ts'
 import { LaneRegistry } from './lane-registry.ts'
+import { lanesRoute } from './lanes-route.ts'
 import { leasesRoute } from './leases-route.ts'
 import { propagate } from './propagation.ts'
 import { RuntimeTokens } from './runtime-token.ts'
@@ -97,6 +98,7 @@ export function createFleet(options: FleetOptions): {
     eventsRoute({ options, registry, usage }),
     leasesRoute({ registry, usage }),
     slotsRoute({ options, registry }),
+    lanesRoute({ options, stateHead }),
   ]
   return { fleet, routes, usage, close: () => registry.close() }
 }

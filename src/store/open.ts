@@ -31,6 +31,9 @@ export interface Database {
   close(): void
 }
 
+/** The time of the database itself, in milliseconds, as an SQL expression: hosts' clocks may differ, it is one. */
+export const databaseTime = "cast(unixepoch('subsec') * 1000 as integer)"
+
 /** Opens the file for writing, creating it. `dataDirectory` is where the native addon is placed. */
 export async function openDatabase(file: string, dataDirectory: string): Promise<Database> {
   placeAddon(dataDirectory)
