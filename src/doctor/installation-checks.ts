@@ -30,7 +30,8 @@ export const installationChecks: Checks<InstallationFacts> = {
   },
 
   lanes({ controlPlane, lanes, now }) {
-    if (controlPlane.caller.kind !== 'known') return null
+    const { caller } = controlPlane
+    if (caller.kind !== 'known' || caller.permissions.includes('runtime:connect')) return null
     if (lanes === null) return warn('The lanes of gateways cannot be seen', 'Use a token that holds catalog:read')
     const present = lanes.filter(({ left_at }) => left_at === null)
     const forgotten = present.filter((lane) => !lane.connected && silentFor(lane, now) > dayMs)
