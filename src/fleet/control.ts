@@ -96,9 +96,9 @@ export function createFleet(options: FleetOptions): {
     }),
     beatRoute({ options, registry, stateHead, tokens, endToken }),
     eventsRoute({ options, registry, usage }),
+    lanesRoute({ options, stateHead }),
     leasesRoute({ registry, usage }),
     slotsRoute({ options, registry }),
-    lanesRoute({ options, stateHead }),
   ]
   return { fleet, routes, usage, close: () => registry.close() }
 }
