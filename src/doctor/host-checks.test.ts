@@ -3,9 +3,9 @@ import { expect, test } from 'bun:test'
 import { settingsSchema } from '../config.ts'
 import type { ControlPlaneFacts } from './control-plane-facts.ts'
 import { examine } from './finding.ts'
+import type { GatewayDirectoryFacts } from './gateway-directory.ts'
 import { hostChecks } from './host-checks.ts'
 import type { HostFacts } from './host-facts.ts'
-import type { LaneDirectoryFacts } from './lane-directory.ts'
 import type { Answer } from './probe.ts'
 
 const now = Date.parse('2026-05-01T12:00:00Z')
@@ -22,7 +22,7 @@ const controlPlane: ControlPlaneFacts = {
 }
 const away: ControlPlaneFacts = { ...controlPlane, health: silent, readiness: silent, caller: { kind: 'silent' } }
 
-const lane: LaneDirectoryFacts = {
+const lane: GatewayDirectoryFacts = {
   instance: { kind: 'known', id: 'instance' },
   kept: 'opens',
   maxStalenessSeconds: 300,
@@ -52,7 +52,7 @@ const directory = (change: Partial<HostFacts['directory']>): HostFacts => ({
   ...sound,
   directory: { ...sound.directory, ...change },
 })
-const withLane = (change: Partial<LaneDirectoryFacts>, facts = sound): HostFacts => ({
+const withLane = (change: Partial<GatewayDirectoryFacts>, facts = sound): HostFacts => ({
   ...facts,
   lane: { ...lane, ...change },
 })
@@ -126,13 +126,13 @@ test('what is kept of a bootstrap matters as far as the control plane is away', 
 })
 
 test('a copy of the state that is missing, damaged or unreadable is named', () => {
-  const replica = (found: LaneDirectoryFacts['replica'], facts = sound) =>
+  const replica = (found: GatewayDirectoryFacts['replica'], facts = sound) =>
     said('replica', withLane({ replica: found }, facts))
   const fault = { kind: 'damaged', folder: 2, fault: 'state.db is missing' } as const
   expect(replica(fault)).toBe('warn Copy 2 of the state is damaged: state.db is missing')
   expect(replica(fault, { ...sound, controlPlane: away })).toContain('fail Copy 2')
   expect(replica({ kind: 'none' })).toBe('warn There is no copy of the state yet')
-  expect(replica({ kind: 'unreadable', reason: 'EACCES' })).toBe('fail gateway/lane/replica cannot be read: EACCES')
+  expect(replica({ kind: 'unreadable', reason: 'EACCES' })).toBe('fail gateway/replica cannot be read: EACCES')
   const garbage = { kind: 'unreadable', reason: 'file is not a database' } as const
   expect(replica({ kind: 'sound', folder: 2, state: garbage })).toBe(
     'warn Copy 2 of the state cannot be read: file is not a database',

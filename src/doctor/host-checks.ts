@@ -108,7 +108,7 @@ export const hostChecks: Checks<HostFacts> = {
     const level = controlPlane?.health.kind === 'answered' ? warn : fail
     if (replica.kind === 'unreadable') {
       return fail(
-        `gateway/lane/replica cannot be read: ${replica.reason}`,
+        `gateway/replica cannot be read: ${replica.reason}`,
         'Give the right to, or remove it while nothing runs: it is copied anew',
       )
     }

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { Settings } from '../config.ts'
 import { localUrl } from '../lib/listen.ts'
 import { type ControlPlaneFacts, readControlPlane } from './control-plane-facts.ts'
-import { type LaneDirectoryFacts, readLaneDirectory } from './lane-directory.ts'
+import { type GatewayDirectoryFacts, readGatewayDirectory } from './gateway-directory.ts'
 import { type Holder, lockHolder } from './lock-holder.ts'
 import type { Answer, Probe } from './probe.ts'
 import { readVersion, type StateFacts } from './state-version.ts'
@@ -33,7 +33,7 @@ export interface HostFacts {
   /** `everything`: a control plane is in this directory too. */
   role: 'everything' | 'gateway'
   holders: { supervisor: Holder; gateway: Holder }
-  lane: LaneDirectoryFacts | null
+  lane: GatewayDirectoryFacts | null
   /** The state of the control plane in this directory; null where it has none. */
   state: StateFacts | null
   gateway: { url: string; readiness: Answer; unshipped: number | null } | null
@@ -60,15 +60,15 @@ export async function readHost(probe: Probe, settings: Settings, now: number): P
     holders.gateway.kind === 'free' ? null : readGateway(probe, localUrl(settings.gateway_listen)),
     apiUrl === undefined ? null : readControlPlane(probe, { url: apiUrl, token, inTheClear: false }),
   ])
-  const lanePath = join(data, 'gateway', 'lane')
+  const gatewayPath = join(data, 'gateway')
   const stateFile = join(data, 'state.db')
   return {
     now,
     directory,
     role,
     holders,
-    lane: existsSync(lanePath)
-      ? readLaneDirectory(lanePath, { token, isWritten: holders.gateway.kind !== 'free' })
+    lane: existsSync(gatewayPath)
+      ? readGatewayDirectory(gatewayPath, { token, isWritten: holders.gateway.kind !== 'free' })
       : null,
     state: existsSync(stateFile) ? readVersion(stateFile) : null,
     gateway,

@@ -140,11 +140,11 @@ test('a gateway that was killed is missed by the operator, and its damaged outbo
   const bytes = readFileSync(segment)
   bytes.write('garbage', 1_000_000)
   writeFileSync(segment, bytes)
-  writeFileSync(join(edge.directory, 'gateway/lane/replica'), 'garbage')
+  writeFileSync(join(edge.directory, 'gateway/replica'), 'garbage')
   const found = await troubles(lookAtEdge(runtimeToken, '--json'))
   expect(found).toContain('fail Nothing runs here')
   expect(found).toContainEqual(expect.stringMatching(/^fail The outbox is damaged in segment 1 at byte \d+/))
-  expect(found).toContainEqual(expect.stringContaining('fail gateway/lane/replica cannot be read'))
+  expect(found).toContainEqual(expect.stringContaining('fail gateway/replica cannot be read'))
   expect(readFileSync(segment).equals(bytes)).toBe(true)
 })
 

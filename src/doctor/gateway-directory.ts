@@ -1,4 +1,4 @@
-/** A lane's directory as it lies there: its identity, what it keeps for a restart, its outbox, its replica. */
+/** A gateway's directory as it lies there: its lane with identity, what is kept for a restart and outbox; its replica. */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -9,7 +9,7 @@ import { ReplicaFolders } from '../fleet/replica-folder.ts'
 import { newId } from '../lib/ids.ts'
 import { readVersion, type StateFacts } from './state-version.ts'
 
-export interface LaneDirectoryFacts {
+export interface GatewayDirectoryFacts {
   instance: { kind: 'none' } | { kind: 'known'; id: string } | { kind: 'damaged' }
   /** What the last bootstrap gave, sealed under the runtime token; `unchecked` where that token is not here. */
   kept: 'none' | 'opens' | 'sealed' | 'unchecked'
@@ -44,19 +44,20 @@ export type ReplicaFacts =
   | { kind: 'sound'; folder: number; state: StateFacts }
 
 /** `isWritten`: whether a process uses the directory at this moment. */
-export function readLaneDirectory(
+export function readGatewayDirectory(
   directory: string,
   { token, isWritten }: { token: string | null; isWritten: boolean },
-): LaneDirectoryFacts {
-  const files = openFiles(directory, token)
+): GatewayDirectoryFacts {
+  const lane = join(directory, 'lane')
+  const files = openFiles(lane, token)
   const instance = files === 'none' || files === 'damaged' ? { kind: files } : known(files)
-  const outbox = instance.kind === 'known' ? join(directory, 'outbox', instance.id, '0') : null
+  const outbox = instance.kind === 'known' ? join(lane, 'outbox', instance.id, '0') : null
   const kept = files instanceof LaneFiles && token !== null ? files.kept() : null
-  const agreed = agreedSchema.safeParse(jsonOf(join(directory, 'agreed'))).data?.seq ?? null
+  const agreed = agreedSchema.safeParse(jsonOf(join(lane, 'agreed'))).data?.seq ?? null
   const replica = join(directory, 'replica')
   return {
     instance,
-    kept: keptOf(join(directory, 'keys'), token, kept !== null),
+    kept: keptOf(join(lane, 'keys'), token, kept !== null),
     maxStalenessSeconds: kept?.max_staleness_seconds ?? null,
     freshAt: files instanceof LaneFiles ? files.freshAt() : null,
     outbox: outbox !== null && existsSync(outbox) ? readOutbox(outbox, isWritten, agreed) : null,
@@ -79,7 +80,7 @@ function openFiles(directory: string, token: string | null): LaneFiles | 'none' 
   }
 }
 
-function keptOf(path: string, token: string | null, opens: boolean): LaneDirectoryFacts['kept'] {
+function keptOf(path: string, token: string | null, opens: boolean): GatewayDirectoryFacts['kept'] {
   if (!existsSync(path)) return 'none'
   if (token === null) return 'unchecked'
   return opens ? 'opens' : 'sealed'

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import {
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -13,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TemporaryFleet, until } from '../fleet/temporary-fleet.ts'
 import { lockDirectory } from '../lib/lock.ts'
-import { readLaneDirectory } from './lane-directory.ts'
+import { readGatewayDirectory } from './gateway-directory.ts'
 import { lockHolder } from './lock-holder.ts'
 import { readVersion } from './state-version.ts'
 
@@ -35,43 +36,43 @@ async function formerLane(): Promise<{ directory: string; token: string; instanc
   await until(() => lane.ready().ok)
   await lane.drain()
   const directory = join(root, crypto.randomUUID())
-  Bun.spawnSync(['cp', '-r', join(fleet.directory, 'one', 'lane'), directory])
+  cpSync(join(fleet.directory, 'one'), directory, { recursive: true })
   const { runtimeToken: token } = fleet
   await fleet.remove()
-  const [instanceId = ''] = readdirSync(join(directory, 'outbox'))
+  const [instanceId = ''] = readdirSync(join(directory, 'lane/outbox'))
   return { directory, token, instanceId }
 }
 
 test('what a lane has kept is read, and nothing of it is changed', async () => {
   const { directory, token, instanceId } = await formerLane()
   const before = contentOf(directory)
-  const facts = readLaneDirectory(directory, { token, isWritten: false })
+  const facts = readGatewayDirectory(directory, { token, isWritten: false })
   expect(facts).toMatchObject({ instance: { kind: 'known', id: instanceId }, kept: 'opens', maxStalenessSeconds: 300 })
   expect(facts.outbox).toMatchObject({ kind: 'stopped', open: 0, damage: null })
   expect(facts.freshAt).toBeGreaterThan(Date.now() - 60_000)
   expect(facts.replica).toBeNull()
-  expect(readLaneDirectory(directory, { token: 'gth_another', isWritten: false }).kept).toBe('sealed')
-  expect(readLaneDirectory(directory, { token: null, isWritten: false }).kept).toBe('unchecked')
-  expect(readLaneDirectory(directory, { token, isWritten: true }).outbox).toMatchObject({ kind: 'written' })
+  expect(readGatewayDirectory(directory, { token: 'gth_another', isWritten: false }).kept).toBe('sealed')
+  expect(readGatewayDirectory(directory, { token: null, isWritten: false }).kept).toBe('unchecked')
+  expect(readGatewayDirectory(directory, { token, isWritten: true }).outbox).toMatchObject({ kind: 'written' })
   expect(contentOf(directory)).toEqual(before)
 })
 
 test('a damaged outbox is named and left as it is', async () => {
   const { directory, token, instanceId } = await formerLane()
-  const segment = join(directory, 'outbox', instanceId, '0', '00000001.segment')
+  const segment = join(directory, 'lane/outbox', instanceId, '0', '00000001.segment')
   const bytes = readFileSync(segment)
   bytes.write('garbage', 40_000)
   writeFileSync(segment, bytes)
   const before = contentOf(directory)
-  const { outbox } = readLaneDirectory(directory, { token, isWritten: false })
+  const { outbox } = readGatewayDirectory(directory, { token, isWritten: false })
   expect(outbox).toMatchObject({ kind: 'stopped', damage: { segment: 1 } })
   expect(contentOf(directory)).toEqual(before)
 })
 
 test('whatever lies in the place of the files, it is a fact', () => {
   const directory = join(root, 'garbage')
-  mkdirSync(join(directory, 'outbox'), { recursive: true })
-  expect(readLaneDirectory(directory, { token: 'gth_x', isWritten: false })).toEqual({
+  mkdirSync(join(directory, 'lane/outbox'), { recursive: true })
+  expect(readGatewayDirectory(directory, { token: 'gth_x', isWritten: false })).toEqual({
     instance: { kind: 'none' },
     kept: 'none',
     maxStalenessSeconds: null,
@@ -79,10 +80,10 @@ test('whatever lies in the place of the files, it is a fact', () => {
     outbox: null,
     replica: null,
   })
-  for (const name of ['instance.json', 'keys', 'fresh', 'agreed', 'replica']) {
+  for (const name of ['lane/instance.json', 'lane/keys', 'lane/fresh', 'lane/agreed', 'replica']) {
     writeFileSync(join(directory, name), '\u0000{garbage')
   }
-  const facts = readLaneDirectory(directory, { token: 'gth_x', isWritten: false })
+  const facts = readGatewayDirectory(directory, { token: 'gth_x', isWritten: false })
   expect(facts.instance.kind).toBe('damaged')
   expect(facts.kept).toBe('sealed')
   expect(facts.replica?.kind).toBe('unreadable')
@@ -91,7 +92,7 @@ test('whatever lies in the place of the files, it is a fact', () => {
 test('a copy of the state is named with what is wrong with it', () => {
   const directory = join(root, 'replica-of-it')
   const replica = join(directory, 'replica')
-  const read = () => readLaneDirectory(directory, { token: null, isWritten: false }).replica
+  const read = () => readGatewayDirectory(directory, { token: null, isWritten: false }).replica
   mkdirSync(join(replica, '4'), { recursive: true })
   expect(read()).toEqual({ kind: 'none' })
   symlinkSync('4', join(replica, 'current'))
