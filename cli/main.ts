@@ -27,6 +27,7 @@ export const commands = (terminal: Terminal): Group => ({
     auth: async () => (await import('./auth.ts')).auth(terminal),
     usage: async () => (await import('./usage.ts')).usage(terminal),
     events: async () => (await import('./events.ts')).events(terminal),
+    doctor: async () => (await import('./doctor.ts')).doctor(terminal),
     config: async () => (await import('./explain.ts')).config(terminal),
     install: async () => (await import('./install.ts')).install(terminal),
     completion: async () => (await import('./completion.ts')).completion(terminal, () => commands(terminal)),

@@ -70,6 +70,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   ],
   telemetry: ['events', 'version.ts', 'lib'],
   console: ['failure.ts', 'api'],
+  doctor: ['fleet', 'lib', 'version.ts', 'config.ts'],
   cli: ['config.ts', 'failure.ts', 'version.ts', 'lib', 'console/bundle.ts'],
 }
 

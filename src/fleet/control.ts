@@ -23,6 +23,7 @@ import { eventsRoute } from './events-route.ts'
 import type { Fleet } from './fleet.ts'
 import { goodbyeRoute } from './goodbye-route.ts'
 import { LaneRegistry } from './lane-registry.ts'
+import { lanesRoute } from './lanes-route.ts'
 import { leasesRoute } from './leases-route.ts'
 import type { PeerSignal } from './peer-signal.ts'
 import { Peers } from './peers.ts'
@@ -200,6 +201,7 @@ function runtimeRoutes(
     denialsRoute({ options, registry, stateHead }),
     goodbyeRoute({ options, registry }),
     eventsRoute({ options, registry, usage }),
+    lanesRoute({ options, stateHead }),
     leasesRoute({ registry, usage }),
     slotsRoute({ options, registry, peers }),
   ]

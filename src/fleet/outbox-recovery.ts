@@ -44,18 +44,12 @@ interface Found {
 
 /** Reads the outbox of a directory and removes what cannot be trusted. */
 export function recoverOutbox(directory: string, write: Write): RecoveredOutbox {
-  const found: Found[] = []
+  const { found, untrusted } = readHeads(directory)
   let dropped: RecoveredOutbox['dropped'] = null
-  const indexes = listSegments(directory)
-  for (const index of indexes) {
-    const segment = readHead(directory, index)
-    const successive = found.length === 0 || index === (found.at(-1)?.segment.index ?? 0) + 1
-    if (segment === null || !successive) {
-      dropped = { segment: index, offset: 0, bytes: 0, segments: indexes.length - found.length }
-      for (const later of indexes.slice(found.length).reverse()) rmSync(segmentPath(directory, later))
-      break
-    }
-    found.push(segment)
+  const [first] = untrusted
+  if (first !== undefined) {
+    dropped = { segment: first, offset: 0, bytes: 0, segments: untrusted.length }
+    for (const later of untrusted.toReversed()) rmSync(segmentPath(directory, later))
   }
   for (;;) {
     const { recovered, bad } = readFrom(found)
@@ -65,6 +59,40 @@ export function recoverOutbox(directory: string, write: Write): RecoveredOutbox 
     const keep = bad.offset === 0 ? bad.at : bad.at + 1
     for (const later of found.splice(keep).reverse()) rmSync(later.segment.path)
   }
+}
+
+/**
+ * What a recovery would find, with nothing changed: the last event's number, how many exchanges have no outcome, and the
+ * place from which it would drop what follows. Only of an outbox that no process writes to.
+ */
+export function inspectOutbox(directory: string): {
+  events: number
+  open: number
+  bytes: number
+  damage: { segment: number; offset: number } | null
+} {
+  const { found, untrusted } = readHeads(directory)
+  const { recovered, bad } = readFrom(found)
+  const place = bad === null ? untrusted[0] : found[bad.at]?.segment.index
+  return {
+    events: recovered.n,
+    open: recovered.open.size,
+    bytes: found.reduce((sum, { segment }) => sum + segment.size, 0),
+    damage: place === undefined ? null : { segment: place, offset: bad?.offset ?? 0 },
+  }
+}
+
+/** The segments that follow one another, and the indexes of those from the first on that does not. */
+function readHeads(directory: string): { found: Found[]; untrusted: number[] } {
+  const found: Found[] = []
+  const indexes = listSegments(directory)
+  for (const index of indexes) {
+    const segment = readHead(directory, index)
+    const successive = found.length === 0 || index === (found.at(-1)?.segment.index ?? 0) + 1
+    if (segment === null || !successive) break
+    found.push(segment)
+  }
+  return { found, untrusted: indexes.slice(found.length) }
 }
 
 function readHead(directory: string, index: number): Found | null {

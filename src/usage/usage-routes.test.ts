@@ -55,6 +55,27 @@ test('a lane that still beats is not released, and one that nobody knows is not 
   expect(freed).toEqual([])
 })
 
+test('pages of accounts and of lanes follow one another', async () => {
+  await made.store.ledger.write([
+    {
+      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+        last_beat_at, connected_at) values ('gateway/instance/1', 'gateway', 'instance', 1, 'stream', '', 0, 0, 0)`,
+      args: [],
+    },
+    { sql: "insert into usage_cells (account, lane, granted) values ('token/u/requests', ?, 1)", args: [lane] },
+  ])
+  for (const [list, names] of [
+    ['accounts', ['token/t/requests', 'token/u/requests']],
+    ['lanes', ['gateway/instance/0', 'gateway/instance/1']],
+  ] as const) {
+    const path = `/v1/usage/${list}?limit=1`
+    const first = (await call('GET', path)).json
+    const second = (await call('GET', `${path}&cursor=${first.next_cursor}`)).json
+    const name = list === 'accounts' ? 'account' : 'lane'
+    expect([first[list][0][name], second[list][0][name], second.next_cursor]).toEqual([...names, null])
+  }
+})
+
 test('an account that was closed is opened again', async () => {
   expect((await call('POST', '/v1/usage/reopen', { body: { account } })).status).toBe(404)
   await made.store.ledger.write([{ sql: 'update usage_accounts set closed_at = 1', args: [] }])

@@ -84,7 +84,7 @@ const listAccounts = ({ ledger }: UsageDependencies): AnyRoute =>
            sum(c.granted - c.returned - c.settled > 0) as lanes, u.exhausted_at, u.closed_at
          from usage_cells c left join usage_accounts u on u.account = c.account
          where c.account > ? and substr(c.account, 1, length(?2)) = ?2 group by c.account order by c.account limit ?`,
-        [cursor === undefined ? '' : readCursor(cursor, filters), prefix, limit + 1],
+        [cursor === undefined ? '' : readCursor(cursor, filters, z.string()), prefix, limit + 1],
       )
       const page = rows.slice(0, limit)
       const last = page.at(-1)
@@ -126,7 +126,7 @@ const listLanes = ({ ledger }: UsageDependencies): AnyRoute =>
     reply: z.object({ lanes: z.array(laneSchema), next_cursor: z.string().nullable() }),
     async handle({ query: { limit, cursor } }) {
       const filters = { list: 'usage-lanes' }
-      const after = cursor === undefined ? '' : readCursor(cursor, filters)
+      const after = cursor === undefined ? '' : readCursor(cursor, filters, z.string())
       const rows = await ledger.read<LaneRow>(`${laneRows} where l.lane > ? order by l.lane limit ?`, [
         after,
         limit + 1,

@@ -1,0 +1,50 @@
+/** Checks of a control plane, for operators and for hosts of gateways alike; of its token each has its own. */
+import { z } from 'zod'
+import { version } from '../version.ts'
+import type { ControlPlaneFacts } from './control-plane-facts.ts'
+import { type Checks, fail, ok, warn } from './finding.ts'
+
+const mostSkewMs = 5000
+
+const healthSchema = z.object({ version: z.string() })
+const readinessSchema = z.object({ reason: z.string().nullish() })
+
+export const controlPlaneChecks: Checks<ControlPlaneFacts> = {
+  reachable({ url, health }) {
+    if (health.kind === 'silent') {
+      return fail(
+        `The control plane at ${url} cannot be reached: ${health.reason}`,
+        'Check that it runs, that SERVICE_API_URL names it, and that the network lets this host through',
+      )
+    }
+    if (health.status !== 200 || !healthSchema.safeParse(health.body).success) {
+      return fail(
+        `What answers at ${url} is no control plane: status ${health.status}`,
+        'Check that SERVICE_API_URL names it, and what stands between',
+      )
+    }
+    return ok(`The control plane at ${url} answers`)
+  },
+
+  version({ health }) {
+    const other = health.kind === 'answered' ? healthSchema.safeParse(health.body).data?.version : undefined
+    if (other === undefined) return null
+    if (other === version) return ok(`It is of this version, ${version}`)
+    return warn(`It is of version ${other}, this is ${version}`, 'Upgrade control planes first, then gateways')
+  },
+
+  ready({ readiness }) {
+    if (readiness.kind === 'silent') return null
+    if (readiness.status === 200) return ok('It is ready')
+    const reason = readinessSchema.safeParse(readiness.body).data?.reason ?? `status ${readiness.status}`
+    return fail(`It is not ready: ${reason}`, 'Look at its log; where it waits for its databases, look at those')
+  },
+
+  clock({ health }) {
+    if (health.kind === 'silent' || health.aheadMs === null) return null
+    const seconds = Math.abs(Math.round(health.aheadMs / 1000))
+    if (Math.abs(health.aheadMs) <= mostSkewMs) return ok("This host's clock and its agree")
+    const which = health.aheadMs > 0 ? 'behind' : 'ahead of'
+    return warn(`This host's clock is ${seconds} s ${which} its`, 'Set both by NTP')
+  },
+}

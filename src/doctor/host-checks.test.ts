@@ -1,0 +1,217 @@
+/** Each finding of a gateway's host once, by facts: what is said, and how bad it is. */
+import { expect, test } from 'bun:test'
+import { settingsSchema } from '../config.ts'
+import type { ControlPlaneFacts } from './control-plane-facts.ts'
+import { examine } from './finding.ts'
+import type { GatewayDirectoryFacts } from './gateway-directory.ts'
+import { hostChecks } from './host-checks.ts'
+import type { HostFacts } from './host-facts.ts'
+import type { Answer } from './probe.ts'
+
+const now = Date.parse('2026-05-01T12:00:00Z')
+const mebibyte = 1024 * 1024
+const silent: Answer = { kind: 'silent', reason: 'no answer within 3 s' }
+const says = (body: unknown, status = 200): Answer => ({ kind: 'answered', status, text: '', body, aheadMs: 0 })
+
+const controlPlane: ControlPlaneFacts = {
+  url: 'https://gatehouse.example.com',
+  private: true,
+  health: says({ version: '0.2.0' }),
+  readiness: says({ status: 'ready' }),
+  caller: { kind: 'known', tokenId: 'token', roles: ['runtime'], permissions: ['runtime:connect'] },
+}
+const away: ControlPlaneFacts = { ...controlPlane, health: silent, readiness: silent, caller: { kind: 'silent' } }
+
+const lane: GatewayDirectoryFacts = {
+  instance: { kind: 'known', id: 'instance' },
+  kept: 'opens',
+  maxStalenessSeconds: 300,
+  freshAt: now - 5000,
+  outbox: { kind: 'written', bytes: 8 * mebibyte },
+  replica: { kind: 'sound', folder: 2, state: { kind: 'read', version: 7 } },
+}
+
+const sound: HostFacts = {
+  now,
+  directory: { path: '/data', missing: null, mode: 0o700, owner: 7, user: 7, writable: true, free: 4096 * mebibyte },
+  role: 'gateway',
+  holders: { supervisor: { kind: 'held', pid: 11 }, gateway: { kind: 'held', pid: 12 } },
+  lane,
+  state: null,
+  gateway: { url: 'http://127.0.0.1:7080', readiness: says({ ok: true, staleness_seconds: 0.4 }), unshipped: 0 },
+  controlPlane,
+  settings: settingsSchema.parse({}),
+}
+const stopped: HostFacts = {
+  ...sound,
+  holders: { supervisor: { kind: 'free' }, gateway: { kind: 'free' } },
+  gateway: null,
+}
+
+const directory = (change: Partial<HostFacts['directory']>): HostFacts => ({
+  ...sound,
+  directory: { ...sound.directory, ...change },
+})
+const withLane = (change: Partial<GatewayDirectoryFacts>, facts = sound): HostFacts => ({
+  ...facts,
+  lane: { ...lane, ...change },
+})
+const stoppedOutbox = { kind: 'stopped', bytes: mebibyte, events: 9, open: 0, agreed: 9, damage: null } as const
+
+/** What one check says: `level what`, each finding; nothing is ''. */
+function said(check: keyof typeof hostChecks, facts: HostFacts): string {
+  const found = examine(hostChecks, facts).filter((finding) => finding.check === check)
+  expect(found.every(({ level, todo }) => (level === 'ok') === (todo === undefined))).toBe(true)
+  return found.map(({ level, what }) => `${level} ${what}`).join('\n')
+}
+
+test('of a sound host everything is ok', () => {
+  const findings = examine(hostChecks, sound)
+  expect(findings.filter(({ level }) => level !== 'ok')).toEqual([])
+  expect(findings.map(({ check }) => check)).toEqual([
+    'directory',
+    'mode',
+    'owner',
+    'writable',
+    'space',
+    'running',
+    'bootstrap',
+    'replica',
+    'freshness',
+    'outbox',
+    'gateway',
+    'address',
+    'token',
+  ])
+})
+
+test('a directory that is missing is the one thing said of it', () => {
+  const facts = { ...stopped, lane: null, directory: { ...sound.directory, missing: 'there is none' } }
+  expect(said('directory', facts)).toBe('fail The data directory /data cannot be used: there is none')
+  const others = examine(hostChecks, facts).map(({ check }) => check)
+  expect(others).toEqual(['directory', 'address', 'token'])
+})
+
+test('a directory must be closed to others, of this user and writable', () => {
+  expect(said('mode', directory({ mode: 0o755 }))).toBe('warn It is open to other users, mode 0755')
+  expect(said('owner', directory({ owner: 0 }))).toContain('warn It belongs to user 0, and doctor runs as 7')
+  expect(said('writable', directory({ writable: false }))).toBe('fail It cannot be written')
+})
+
+test('the disk must have room for what the outbox may still take', () => {
+  expect(said('space', directory({ free: 7 * mebibyte }))).toContain('fail The disk is full: 7.0 MiB are free')
+  expect(said('space', directory({ free: 1015 * mebibyte }))).toContain('warn The outbox may grow by 1016.0 MiB')
+  expect(said('space', directory({ free: 1016 * mebibyte }))).toContain('ok ')
+  expect(said('space', directory({ free: null }))).toBe('')
+})
+
+test('it is said which process runs, or that none does', () => {
+  expect(said('running', stopped)).toBe('fail Nothing runs here')
+  const waiting: HostFacts = { ...stopped, holders: { ...stopped.holders, supervisor: { kind: 'held', pid: 11 } } }
+  expect(said('running', waiting)).toContain('fail No gateway runs here, though its supervisor does, process 11')
+  const unknown: HostFacts = { ...stopped, holders: { supervisor: { kind: 'unknown' }, gateway: { kind: 'unknown' } } }
+  expect(said('running', unknown)).toContain('warn Whether a gateway runs here cannot be told')
+})
+
+test('a damaged identity keeps a gateway from starting', () => {
+  expect(said('instance', withLane({ instance: { kind: 'damaged' } }))).toContain('fail gateway/lane/instance.json')
+  expect(said('instance', withLane({ instance: { kind: 'none' } }))).toBe('')
+})
+
+test('what is kept of a bootstrap matters as far as the control plane is away', () => {
+  expect(said('bootstrap', withLane({ kept: 'sealed' }))).toContain('warn What the last bootstrap gave does not open')
+  expect(said('bootstrap', withLane({ kept: 'none' }))).toContain('warn Nothing of a bootstrap is kept')
+  expect(said('bootstrap', withLane({ kept: 'none' }, { ...sound, controlPlane: away }))).toContain('fail Nothing')
+  expect(said('bootstrap', withLane({ kept: 'unchecked' }))).toBe('')
+})
+
+test('a copy of the state that is missing, damaged or unreadable is named', () => {
+  const replica = (found: GatewayDirectoryFacts['replica'], facts = sound) =>
+    said('replica', withLane({ replica: found }, facts))
+  const fault = { kind: 'damaged', folder: 2, fault: 'state.db is missing' } as const
+  expect(replica(fault)).toBe('warn Copy 2 of the state is damaged: state.db is missing')
+  expect(replica(fault, { ...sound, controlPlane: away })).toContain('fail Copy 2')
+  expect(replica({ kind: 'none' })).toBe('warn There is no copy of the state yet')
+  expect(replica({ kind: 'unreadable', reason: 'EACCES' })).toBe('fail gateway/replica cannot be read: EACCES')
+  const garbage = { kind: 'unreadable', reason: 'file is not a database' } as const
+  expect(replica({ kind: 'sound', folder: 2, state: garbage })).toBe(
+    'warn Copy 2 of the state cannot be read: file is not a database',
+  )
+})
+
+test('a state beside its control plane that cannot be read fails', () => {
+  expect(said('state', { ...sound, state: { kind: 'read', version: 4 } })).toBe('ok The state is at version 4')
+  expect(said('state', { ...sound, state: { kind: 'unreadable', reason: 'it has no head' } })).toBe(
+    'fail state.db cannot be read: it has no head',
+  )
+})
+
+test('it is said how old the last news are, and until when it serves', () => {
+  const gateway = { url: '', readiness: silent, unshipped: null }
+  const at = (freshAt: number | null, facts: HostFacts = { ...sound, gateway }) =>
+    said('freshness', withLane({ freshAt }, facts))
+  expect(at(now - 61_000)).toContain('warn The last news of the primary are of 2026-05-01T11:58:59.000Z')
+  expect(at(now - 61_000)).toContain('it serves until 2026-05-01T12:03:59.000Z, then refuses')
+  expect(at(now - 301_000)).toContain('fail The last news of the primary are of 2026-05-01T11:54:59.000Z, too old')
+  expect(at(now + 60_000)).toContain('warn The last news are of a later time')
+  expect(at(now - 301_000, stopped)).toContain('ok The last news')
+  expect(at(now - 301_000, { ...stopped, controlPlane: away })).toContain('fail ')
+  expect(at(null)).toBe('')
+  expect(at(null, { ...stopped, controlPlane: away })).toBe('fail There were never news of the primary')
+})
+
+test('what a running gateway says of its news counts more than what it has kept', () => {
+  const readiness = says({ ok: true, staleness_seconds: 2 })
+  const facts = { ...sound, gateway: { url: '', readiness, unshipped: 0 } }
+  expect(said('freshness', withLane({ freshAt: now - 301_000 }, facts))).toContain('ok ')
+})
+
+test('what the outbox holds back is counted', () => {
+  const unshipped = { ...sound, gateway: { url: '', readiness: silent, unshipped: 3 } }
+  expect(said('outbox', unshipped)).toBe('ok The outbox takes 8.0 MiB; 3 events are not acknowledged yet')
+  expect(said('outbox', { ...unshipped, controlPlane: away })).toContain('warn ')
+  const left = (change: object) => said('outbox', withLane({ outbox: { ...stoppedOutbox, ...change } }, stopped))
+  expect(left({})).toBe('ok The outbox takes 1.0 MiB; 0 not acknowledged yet')
+  expect(left({ agreed: 4 })).toBe('warn The outbox takes 1.0 MiB; 5 not acknowledged yet')
+  expect(left({ open: 2, agreed: null })).toBe(
+    'warn The outbox takes 1.0 MiB; it ends with event 9, 2 requests were cut off',
+  )
+  const unreadable = withLane({ outbox: { kind: 'unreadable', reason: 'EACCES' } })
+  expect(said('outbox', unreadable)).toBe('fail The outbox cannot be read: EACCES')
+})
+
+test('an outbox of which a start would drop something is named by segment and byte', () => {
+  expect(said('damage', withLane({ outbox: stoppedOutbox }, stopped))).toBe('')
+  const damage = { segment: 3, offset: 512 }
+  expect(said('damage', withLane({ outbox: { ...stoppedOutbox, damage } }, stopped))).toContain(
+    'fail The outbox is damaged in segment 3 at byte 512',
+  )
+})
+
+test('a gateway that hangs, is unready or is another server is said to be so', () => {
+  const answering = (readiness: Answer) =>
+    said('gateway', { ...sound, gateway: { url: 'http://127.0.0.1:7080', readiness, unshipped: 0 } })
+  expect(answering(silent)).toContain('fail The gateway does not answer at http://127.0.0.1:7080: no answer')
+  expect(answering(says({ ok: false, reason: 'The state is too old' }, 503))).toBe(
+    'fail The gateway is not ready: The state is too old',
+  )
+  expect(answering(says({ ok: true, warning: 'No fresh news' }))).toContain('warn The gateway is ready, but: No fresh')
+  expect(answering(says(undefined))).toBe('fail What answers at http://127.0.0.1:7080 is no gateway')
+})
+
+test('the address must be known, and keep secrets from the network', () => {
+  expect(said('address', { ...sound, controlPlane: null })).toBe('fail Nothing says where the control plane is')
+  const clear = { ...controlPlane, url: 'http://10.0.0.1:7070', private: false, caller: { kind: 'kept' } as const }
+  expect(said('address', { ...sound, controlPlane: clear })).toContain('fail ')
+})
+
+test('the token must be one of a gateway, and in force', () => {
+  const caller = (found: ControlPlaneFacts['caller']) =>
+    said('token', { ...sound, controlPlane: { ...controlPlane, caller: found } })
+  expect(caller({ kind: 'none' })).toContain('warn There is no token here')
+  expect(caller({ kind: 'refused', status: 401, code: 'tokens.expired' })).toBe(
+    'fail The control plane refuses the token: 401 tokens.expired',
+  )
+  expect(caller({ kind: 'known', tokenId: 'x', roles: ['owner'], permissions: ['tokens:read'] })).toContain('fail ')
+  expect(caller({ kind: 'silent' })).toBe('')
+})

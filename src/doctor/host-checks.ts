@@ -1,0 +1,240 @@
+/** Checks of a gateway's host, each over what was read there (host-facts.ts). What is not there says nothing. */
+import { z } from 'zod'
+import { staleAfterMs } from '../fleet/wire.ts'
+import { timestamp } from '../lib/clock.ts'
+import { type Checks, fail, ok, warn } from './finding.ts'
+import type { HostFacts } from './host-facts.ts'
+
+const readinessSchema = z.object({
+  ok: z.boolean(),
+  reason: z.string().optional(),
+  warning: z.string().optional(),
+  staleness_seconds: z.number().optional(),
+})
+
+/** From then on the gateway itself says that its news are old. */
+const oldNewsMs = 60_000
+/** A file that says a later time than this is of another clock. */
+const aheadMs = 5000
+
+const runs = ({ holders }: HostFacts): boolean => holders.gateway.kind === 'held'
+
+export const hostChecks: Checks<HostFacts> = {
+  directory({ directory }) {
+    if (directory.missing === null) return ok(`The data directory is ${directory.path}`)
+    return fail(
+      `The data directory ${directory.path} cannot be used: ${directory.missing}`,
+      'Name the right one with --data, or start once to make it',
+    )
+  },
+
+  mode({ directory: { missing, mode, path } }) {
+    if (missing !== null) return null
+    if ((mode & 0o077) === 0) return ok(`It is closed to other users, mode ${octal(mode)}`)
+    return warn(`It is open to other users, mode ${octal(mode)}`, `chmod 700 ${path}`)
+  },
+
+  owner({ directory: { missing, owner, user, path } }) {
+    if (missing !== null) return null
+    if (owner === user) return ok('It belongs to this user')
+    return warn(
+      `It belongs to user ${owner}, and doctor runs as ${user}: what follows may hold for that other user only`,
+      `Run doctor as the user that Gatehouse runs as, or chown -R that user ${path}`,
+    )
+  },
+
+  writable({ directory: { missing, writable } }) {
+    if (missing !== null) return null
+    if (writable) return ok('It can be written')
+    return fail('It cannot be written', 'Give the right to, or mount its file system for writing')
+  },
+
+  space({ directory: { missing, free }, lane, settings }) {
+    if (missing !== null || free === null) return null
+    const used = lane?.outbox != null && 'bytes' in lane.outbox ? lane.outbox.bytes : 0
+    const wanted = Math.max(0, settings.outbox_limit_bytes - used)
+    const free_ = `${mebibytes(free)} are free`
+    if (free < 2 * settings.outbox_segment_bytes) {
+      return fail(`The disk is full: ${free_}; new requests are refused`, 'Make room on the disk of the data directory')
+    }
+    if (free >= wanted) return ok(`The disk has room for all of the outbox: ${free_}`)
+    return warn(
+      `The outbox may grow by ${mebibytes(wanted)}, and ${free_}`,
+      'Make room, or lower SERVICE_OUTBOX_LIMIT_BYTES',
+    )
+  },
+
+  running({ directory, holders: { supervisor, gateway }, role }) {
+    if (directory.missing !== null) return null
+    if (gateway.kind === 'held') return ok(`A gateway runs here, process ${gateway.pid}`)
+    if (gateway.kind === 'unknown') return warn('Whether a gateway runs here cannot be told', 'Look at its listener')
+    const command = role === 'everything' ? 'gatehouse up' : 'gatehouse gateway'
+    if (supervisor.kind === 'held') {
+      return fail(
+        `No gateway runs here, though its supervisor does, process ${supervisor.pid}`,
+        'Look at its log: it says why the gateway ends, or what it waits for',
+      )
+    }
+    return fail('Nothing runs here', `Start it with ${command}; what else stands here says what a start would meet`)
+  },
+
+  instance({ lane }) {
+    if (lane?.instance.kind !== 'damaged') return null
+    return fail(
+      'gateway/lane/instance.json is damaged: the gateway does not start',
+      'Remove it: the next start is another instance; what it held of limits stays spent until usage release frees it',
+    )
+  },
+
+  bootstrap({ lane, controlPlane }) {
+    if (lane === null) return null
+    const away = controlPlane?.health.kind !== 'answered'
+    if (lane.kept === 'opens') return ok('What the last bootstrap gave is kept, and opens by SERVICE_API_TOKEN')
+    if (lane.kept === 'unchecked') return null
+    const what =
+      lane.kept === 'none'
+        ? 'Nothing of a bootstrap is kept'
+        : 'What the last bootstrap gave does not open by SERVICE_API_TOKEN: it was another token, or the file is damaged'
+    const todo =
+      'A start needs the control plane, which gives it anew; see to it that SERVICE_API_TOKEN is the right one'
+    return away ? fail(what, todo) : warn(what, todo)
+  },
+
+  replica({ lane, controlPlane }) {
+    const replica = lane?.replica ?? null
+    if (replica === null) return null
+    const anew =
+      'Nothing by hand: a running gateway copies the state anew, if its control plane and primary are reachable'
+    const level = controlPlane?.health.kind === 'answered' ? warn : fail
+    if (replica.kind === 'unreadable') {
+      return fail(
+        `gateway/replica cannot be read: ${replica.reason}`,
+        'Give the right to, or remove it while nothing runs: it is copied anew',
+      )
+    }
+    if (replica.kind === 'none') return level('There is no copy of the state yet', anew)
+    if (replica.kind === 'damaged')
+      return level(`Copy ${replica.folder} of the state is damaged: ${replica.fault}`, anew)
+    const { state } = replica
+    if (state.kind === 'read') return ok(`Copy ${replica.folder} of the state is sound, at version ${state.version}`)
+    return level(`Copy ${replica.folder} of the state cannot be read: ${state.reason}`, anew)
+  },
+
+  state({ state }) {
+    if (state === null) return null
+    if (state.kind === 'read') return ok(`The state is at version ${state.version}`)
+    return fail(
+      `state.db cannot be read: ${state.reason}`,
+      'Restore state.db and ledger.db together from a backup, while nothing runs',
+    )
+  },
+
+  freshness(facts) {
+    const { lane, now, settings, controlPlane, gateway } = facts
+    if (lane === null) return null
+    const reachable = controlPlane?.health.kind === 'answered'
+    const said = gateway?.readiness.kind === 'answered' ? readinessSchema.safeParse(gateway.readiness.body).data : null
+    const age = said?.staleness_seconds ?? null
+    const freshAt = age === null ? lane.freshAt : now - age * 1000
+    if (freshAt === null) return reachable ? null : fail('There were never news of the primary', 'Reach it first')
+    if (freshAt > now + aheadMs) {
+      return warn('The last news are of a later time than it is: they count for nothing', "Set this host's clock")
+    }
+    const until = freshAt + staleAfterMs(lane.maxStalenessSeconds ?? settings.max_staleness_seconds)
+    const last = `The last news of the primary are of ${timestamp(freshAt)}`
+    if (now - freshAt < oldNewsMs) return ok(`${last}: it serves until ${timestamp(until)} without others`)
+    if (!runs(facts) && reachable) return ok(`${last}; a start gets new ones`)
+    if (until > now) {
+      return warn(`${last}: it serves until ${timestamp(until)}, then refuses`, 'Make the control plane reachable')
+    }
+    return fail(
+      `${last}, too old to serve by: requests are refused since ${timestamp(until)}`,
+      'Make the control plane reachable, and see to it that that reaches its primary',
+    )
+  },
+
+  outbox({ lane, gateway, controlPlane }) {
+    const outbox = lane?.outbox ?? null
+    if (outbox === null) return null
+    if (outbox.kind === 'unreadable') {
+      return fail(
+        `The outbox cannot be read: ${outbox.reason}`,
+        'Give the right to; where it holds something else, keep a copy and remove it while nothing runs',
+      )
+    }
+    if (outbox.kind === 'written') {
+      const unshipped = gateway?.unshipped ?? null
+      const size = `The outbox takes ${mebibytes(outbox.bytes)}`
+      if (unshipped === null || unshipped === 0) return ok(`${size}${unshipped === 0 ? ', all of it reported' : ''}`)
+      const what = `${size}; ${unshipped} events are not acknowledged yet`
+      return controlPlane?.health.kind === 'answered' ? ok(what) : warn(what, 'They go when the control plane is back')
+    }
+    const { events, agreed, open, bytes } = outbox
+    const left =
+      agreed === null ? `it ends with event ${events}` : `${Math.max(0, events - agreed)} not acknowledged yet`
+    const what = `The outbox takes ${mebibytes(bytes)}; ${left}${open > 0 ? `, ${open} requests were cut off` : ''}`
+    const nothing = open === 0 && (agreed === null || agreed >= events)
+    return nothing
+      ? ok(what)
+      : warn(what, 'Start the gateway here again: it reports them. Keep the directory until then')
+  },
+
+  damage({ lane }) {
+    if (lane?.outbox?.kind !== 'stopped' || lane.outbox.damage === null) return null
+    const { segment, offset } = lane.outbox.damage
+    return fail(
+      `The outbox is damaged in segment ${segment} at byte ${offset}: the next start drops what follows`,
+      'Copy gateway/lane/outbox before that start, if the events matter; events verify then says what is missing',
+    )
+  },
+
+  gateway({ gateway, holders, settings }) {
+    if (gateway === null) return null
+    if (gateway.readiness.kind === 'silent') {
+      if (holders.gateway.kind !== 'held') return null
+      return fail(
+        `The gateway does not answer at ${gateway.url}: ${gateway.readiness.reason}`,
+        'Name its listener with --gateway-listen; where that is right, look at its log',
+      )
+    }
+    const said = readinessSchema.safeParse(gateway.readiness.body).data
+    if (said === undefined) {
+      return fail(`What answers at ${gateway.url} is no gateway`, 'Name its listener with --gateway-listen')
+    }
+    if (!said.ok)
+      return fail(`The gateway is not ready: ${said.reason ?? 'it does not say why'}`, 'See what else failed')
+    if (said.warning === undefined) return ok('The gateway is ready')
+    const after = settings.max_staleness_seconds
+    return warn(`The gateway is ready, but: ${said.warning}`, `Reach the primary; it serves ${after} s without`)
+  },
+
+  address({ controlPlane, role }) {
+    if (controlPlane === null) {
+      return fail('Nothing says where the control plane is', "Set SERVICE_API_URL as in the gateway's environment")
+    }
+    if (controlPlane.private) return role === 'everything' ? null : ok('Its address keeps secrets from the network')
+    return fail(
+      `The control plane's address ${controlPlane.url} is neither https nor of this host: a gateway refuses it`,
+      'Put what terminates TLS in front of the control plane and name that in SERVICE_API_URL',
+    )
+  },
+
+  token({ controlPlane, role }) {
+    if (controlPlane === null || role === 'everything') return null
+    const { caller } = controlPlane
+    const name = 'Set SERVICE_API_TOKEN to a runtime token in force: token create --purpose gateway-runtime'
+    if (caller.kind === 'none') {
+      return warn('There is no token here to look at', "Run doctor with SERVICE_API_TOKEN of the gateway's environment")
+    }
+    if (caller.kind === 'refused') {
+      return fail(`The control plane refuses the token: ${caller.status} ${caller.code}`, name)
+    }
+    if (caller.kind !== 'known') return null
+    if (caller.permissions.includes('runtime:connect'))
+      return ok("The control plane takes the token as a gateway's own")
+    return fail("The token is good, but none of a gateway's: it has no permission runtime:connect", name)
+  },
+}
+
+const octal = (mode: number): string => `0${mode.toString(8)}`
+const mebibytes = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(1)} MiB`

@@ -1,0 +1,128 @@
+/**
+ * What is on a gateway's host: its data directory, the processes that hold it, the gateway that answers, its control
+ * plane. Nothing is written; whatever cannot be read is a fact of its own. Secrets are opened to see whether they open,
+ * and let go.
+ */
+import { accessSync, constants, existsSync, type Stats, statfsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Settings } from '../config.ts'
+import { localUrl } from '../lib/listen.ts'
+import { type ControlPlaneFacts, readControlPlane } from './control-plane-facts.ts'
+import { type GatewayDirectoryFacts, readGatewayDirectory } from './gateway-directory.ts'
+import { type Holder, lockHolder } from './lock-holder.ts'
+import type { Answer, Probe } from './probe.ts'
+import { readVersion, type StateFacts } from './state-version.ts'
+import { readUnshipped } from './unshipped.ts'
+
+export interface DirectoryFacts {
+  path: string
+  /** In words where there is no directory that can be looked at. */
+  missing: string | null
+  /** Permission bits. */
+  mode: number
+  owner: number
+  user: number
+  writable: boolean
+  /** Bytes that may still be written; null where the system does not say. */
+  free: number | null
+}
+
+export interface HostFacts {
+  now: number
+  directory: DirectoryFacts
+  /** `everything`: a control plane is in this directory too. */
+  role: 'everything' | 'gateway'
+  holders: { supervisor: Holder; gateway: Holder }
+  lane: GatewayDirectoryFacts | null
+  /** The state of the control plane in this directory; null where it has none. */
+  state: StateFacts | null
+  gateway: { url: string; readiness: Answer; unshipped: number | null } | null
+  /** Null where nothing says where it is. */
+  controlPlane: ControlPlaneFacts | null
+  settings: Pick<
+    Settings,
+    'api_token' | 'max_staleness_seconds' | 'outbox_limit_bytes' | 'outbox_segment_bytes' | 'outbox_keep_hours'
+  >
+}
+
+export async function readHost(probe: Probe, settings: Settings, now: number): Promise<HostFacts> {
+  const { data } = settings
+  const directory = readDirectory(data)
+  const role = existsSync(join(data, 'control-plane')) || existsSync(join(data, 'state.db')) ? 'everything' : 'gateway'
+  const holders = {
+    supervisor: lockHolder(join(data, 'lock')),
+    gateway: lockHolder(join(data, 'gateway', 'lane', 'lock')),
+  }
+  // The runtime token of a gateway beside its control plane is handed on in memory only; what is set is an operator's.
+  const token = role === 'everything' ? null : (settings.api_token ?? null)
+  const apiUrl = settings.api_url ?? (role === 'everything' ? localUrl(settings.control_plane_listen) : undefined)
+  const [gateway, controlPlane] = await Promise.all([
+    holders.gateway.kind === 'free' ? null : readGateway(probe, localUrl(settings.gateway_listen)),
+    apiUrl === undefined ? null : readControlPlane(probe, { url: apiUrl, token, inTheClear: false }),
+  ])
+  const gatewayPath = join(data, 'gateway')
+  const stateFile = join(data, 'state.db')
+  return {
+    now,
+    directory,
+    role,
+    holders,
+    lane: existsSync(gatewayPath)
+      ? readGatewayDirectory(gatewayPath, { token, isWritten: holders.gateway.kind !== 'free' })
+      : null,
+    state: existsSync(stateFile) ? readVersion(stateFile) : null,
+    gateway,
+    controlPlane,
+    settings,
+  }
+}
+
+function readDirectory(path: string): DirectoryFacts {
+  const nothing = { path, mode: 0, owner: 0, user: process.getuid?.() ?? 0, writable: false, free: null }
+  let found: Stats
+  try {
+    found = statSync(path)
+  } catch (error) {
+    return { ...nothing, missing: wordsOf(error) }
+  }
+  if (!found.isDirectory()) return { ...nothing, missing: 'it is not a directory' }
+  return {
+    ...nothing,
+    missing: null,
+    mode: found.mode & 0o777,
+    owner: found.uid,
+    writable: isWritable(path),
+    free: freeBytes(path),
+  }
+}
+
+function wordsOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code === 'ENOENT') return 'there is none'
+  return code === 'EACCES' ? 'this user may not look at it' : `it cannot be looked at (${code})`
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK | constants.X_OK)
+    return true
+  } catch {
+    // By its mode, its owner, or a file system that is read-only.
+    return false
+  }
+}
+
+function freeBytes(path: string): number | null {
+  try {
+    const { bavail, bsize } = statfsSync(path)
+    return bavail * bsize
+  } catch {
+    // A file system that does not say.
+    return null
+  }
+}
+
+async function readGateway(probe: Probe, url: string): Promise<NonNullable<HostFacts['gateway']>> {
+  const [readiness, unshipped] = await Promise.all([probe(`${url}/readyz`), readUnshipped(probe, url)])
+  return { url, readiness, unshipped }
+}

@@ -1,0 +1,143 @@
+/** Each finding of an installation once, by facts, and those of its control plane. */
+import { expect, test } from 'bun:test'
+import { controlPlaneChecks } from './control-plane-checks.ts'
+import type { ControlPlaneFacts } from './control-plane-facts.ts'
+import { examine, type NamedFinding } from './finding.ts'
+import { installationChecks } from './installation-checks.ts'
+import type { InstallationFacts, LaneFacts } from './installation-facts.ts'
+import type { Answer } from './probe.ts'
+
+const now = Date.parse('2026-05-01T12:00:00Z')
+const at = (secondsAgo: number): string => new Date(now - secondsAgo * 1000).toISOString()
+const day = 86_400
+const says = (body: unknown, status = 200, aheadMs: number | null = 0): Answer => ({
+  ...{ kind: 'answered', status, text: '', body, aheadMs },
+})
+
+const controlPlane: ControlPlaneFacts = {
+  url: 'https://gatehouse.example.com',
+  private: true,
+  health: says({ version: '0.2.0' }),
+  readiness: says({ status: 'ready' }),
+  caller: { kind: 'known', tokenId: 'token', roles: ['admin'], permissions: ['catalog:read', 'tokens:read'] },
+}
+
+const lane: LaneFacts = {
+  lane: 'gateway/instance/0',
+  gateway_name: 'shop',
+  version: '0.2.0',
+  connected: true,
+  acknowledged_version: 7,
+  state_version: 7,
+  last_beat_at: at(1),
+  serves_until: at(-299),
+  left_at: null,
+}
+
+const provider = (name: string, change: object = {}) => ({
+  ...{ id: `id of ${name}`, name, has_api_key: true, header_names: [], created_at: at(80 * day), ...change },
+})
+
+const sound: InstallationFacts = {
+  now,
+  controlPlane,
+  lanes: [lane],
+  awaited: [],
+  revoked: [],
+  gateways: [{ id: 'gateway', name: 'shop', providers: ['openai', 'spare'] }],
+  providers: [provider('openai'), provider('spare'), provider('other')],
+  keyChanges: new Map(),
+  restores: [],
+}
+
+const lines = (findings: readonly NamedFinding[], check: string): string => {
+  const found = findings.filter((finding) => finding.check === check)
+  expect(found.every(({ level, todo }) => (level === 'ok') === (todo === undefined))).toBe(true)
+  return found.map(({ level, what }) => `${level} ${what}`).join('\n')
+}
+const said = (check: keyof typeof installationChecks, change: Partial<InstallationFacts>): string =>
+  lines(examine(installationChecks, { ...sound, ...change }), check)
+const saidOfPlane = (check: keyof typeof controlPlaneChecks, change: Partial<ControlPlaneFacts>): string =>
+  lines(examine(controlPlaneChecks, { ...controlPlane, ...change }), check)
+const caller = (found: ControlPlaneFacts['caller'], encrypted = true) =>
+  said('token', { controlPlane: { ...controlPlane, caller: found, private: encrypted } })
+const saidOfLane = (change: Partial<LaneFacts>): string => said('lanes', { lanes: [lane, { ...lane, ...change }] })
+
+test('of a sound installation everything is ok', () => {
+  const findings = [...examine(controlPlaneChecks, controlPlane), ...examine(installationChecks, sound)]
+  expect(findings.map(({ level, check }) => `${level} ${check}`)).toEqual([
+    'ok reachable',
+    'ok version',
+    'ok ready',
+    'ok clock',
+    'ok token',
+    'ok lanes',
+  ])
+})
+
+test('a control plane may be away, another server, of another version, unready, of another time', () => {
+  const silent = { kind: 'silent', reason: 'nothing listens there' } as const
+  expect(saidOfPlane('reachable', { health: silent })).toContain('cannot be reached: nothing listens there')
+  expect(saidOfPlane('reachable', { health: says('hello') })).toContain('fail What answers at')
+  expect(saidOfPlane('version', { health: says({ version: '0.1.9' }) })).toBe(
+    'warn It is of version 0.1.9, this is 0.2.0',
+  )
+  expect(saidOfPlane('ready', { readiness: says({ reason: 'It waits' }, 503) })).toBe('fail It is not ready: It waits')
+  const clock = (aheadMs: number | null) => saidOfPlane('clock', { health: says({}, 200, aheadMs) })
+  expect(clock(600_000)).toBe("warn This host's clock is 600 s behind its")
+  expect(clock(-600_000)).toBe("warn This host's clock is 600 s ahead of its")
+  expect(clock(1000)).toContain('ok ')
+  expect(clock(null)).toBe('')
+})
+
+test('a token may be missing, refused, of a gateway, or sent in the clear', () => {
+  expect(caller({ kind: 'none' })).toContain('warn There is no token')
+  expect(caller({ kind: 'refused', status: 401, code: 'invalid_api_token' })).toContain('401 invalid_api_token')
+  expect(caller({ kind: 'known', tokenId: 'x', roles: ['runtime'], permissions: ['runtime:connect'] })).toContain(
+    "fail The token is a gateway's own",
+  )
+  expect(caller(controlPlane.caller)).toContain('with the roles admin: catalog:read, tokens:read')
+  expect(caller(controlPlane.caller, false)).toContain('warn The token crosses the network in the clear')
+})
+
+test('lanes may be unreachable, stale, behind, of another version, or gone', () => {
+  expect(saidOfLane({ connected: false, last_beat_at: at(20), serves_until: at(-280) })).toContain(
+    `warn Lane gateway/instance/0 of shop is unreachable: it serves by what it knows until ${at(-280)}`,
+  )
+  expect(saidOfLane({ connected: false, last_beat_at: at(400), serves_until: at(100) })).toContain('fail Lane')
+  expect(saidOfLane({ acknowledged_version: 5 })).toContain('is behind: at version 5 of 7')
+  expect(saidOfLane({ version: '0.1.9' })).toContain('is of version 0.1.9, this is 0.2.0')
+  expect(saidOfLane({ connected: false, last_beat_at: at(2 * day) })).toContain('Silent for more than a day')
+  expect(saidOfLane({ connected: false, left_at: at(5) })).toBe('ok Gateways are connected by 1 lane')
+  expect(said('lanes', { lanes: [] })).toBe('warn No gateway is connected')
+  expect(said('lanes', { lanes: null })).toContain('cannot be seen')
+})
+
+test('after a restore it is said what came back, what waits and what nobody kept', () => {
+  expect(said('restored', { restores: [now - 5000, now - 9000] })).toContain(
+    `warn The state was restored from an older copy at ${at(5)}: 2 tokens that had ended came back`,
+  )
+  const awaited = [
+    { lane: 'one', last_beat_at: at(60), awaited: true },
+    { lane: 'two', last_beat_at: at(2 * day), awaited: true },
+  ]
+  const found = said('awaited', { awaited })
+  expect(found).toContain('fail The ledger was restored, and nothing is granted of limits before')
+  expect(found).toContain('of two, silent for more than a day')
+})
+
+test('a revoked runtime token names the keys that its gateway had and that were not changed since', () => {
+  const revoked = [{ id: 'id', name: 'edge', bindings: { gateway_id: 'gateway' }, revocation: { at: at(3 * day) } }]
+  expect(said('keys', { revoked })).toContain('the keys of openai, spare')
+  const keyChanges = new Map([
+    ['id of openai', now - day * 1000],
+    ['id of spare', now - 5 * day * 1000],
+  ])
+  expect(said('keys', { revoked, keyChanges })).toContain('had the keys of spare')
+  const gateways = [{ id: 'gateway', name: 'shop', providers: null }]
+  expect(said('keys', { revoked, gateways })).toContain('the keys of openai, spare, other')
+  const deleted = said('keys', { revoked, gateways: [] })
+  expect(deleted).toContain('its gateway, which is deleted, had the keys of openai, spare, other')
+  const younger = [provider('openai', { created_at: at(day) }), provider('spare', { has_api_key: false })]
+  expect(said('keys', { revoked, providers: younger })).toBe('')
+})

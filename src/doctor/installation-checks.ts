@@ -1,0 +1,128 @@
+/** Checks of an installation as an operator sees it. */
+import { timestamp } from '../lib/clock.ts'
+import { version } from '../version.ts'
+import { type Check, type Checks, type Finding, fail, ok, warn } from './finding.ts'
+import type { InstallationFacts, LaneFacts } from './installation-facts.ts'
+
+const dayMs = 86_400_000
+/** How long gateways keep what they have reported, unless they are told otherwise. */
+const keptMs = dayMs
+
+export const installationChecks: Checks<InstallationFacts> = {
+  token({ controlPlane: { caller, private: encrypted } }) {
+    if (caller.kind === 'none') {
+      return warn('There is no token: only what anybody may see was looked at', 'Set SERVICE_API_TOKEN, or auth login')
+    }
+    if (caller.kind === 'refused') {
+      return fail(
+        `The token is refused: ${caller.status} ${caller.code}`,
+        'Set SERVICE_API_TOKEN to a token of this installation',
+      )
+    }
+    if (caller.kind !== 'known') return null
+    if (caller.permissions.includes('runtime:connect')) {
+      return fail("The token is a gateway's own", 'Use a token for operators; on its host, use doctor --data DIR')
+    }
+    const clear = warn('The token crosses the network in the clear', 'Reach the control plane over https')
+    const may = caller.permissions.length === 0 ? 'nothing' : caller.permissions.join(', ')
+    const usable = ok(`The token is usable, with the roles ${caller.roles.join(', ') || 'none'}: ${may}`)
+    return encrypted ? usable : [usable, clear]
+  },
+
+  lanes({ controlPlane, lanes, now }) {
+    const { caller } = controlPlane
+    if (caller.kind !== 'known' || caller.permissions.includes('runtime:connect')) return null
+    if (lanes === null) return warn('The lanes of gateways cannot be seen', 'Use a token that holds catalog:read')
+    const present = lanes.filter(({ left_at }) => left_at === null)
+    const forgotten = present.filter((lane) => !lane.connected && silentFor(lane, now) > dayMs)
+    const troubled = present.filter((lane) => !forgotten.includes(lane)).flatMap((lane) => laneFindings(lane, now))
+    const connected = present.filter((lane) => lane.connected)
+    return [
+      connected.length === 0
+        ? warn('No gateway is connected', 'Start one; on its host, doctor --data DIR says why it does not')
+        : ok(`Gateways are connected by ${counted(connected.length, 'lane')}`),
+      ...troubled,
+      ...(forgotten.length === 0
+        ? []
+        : [
+            warn(
+              `Silent for more than a day: ${names(forgotten)}`,
+              'Where a host is gone for good, usage release LANE frees what it held of limits',
+            ),
+          ]),
+    ]
+  },
+
+  restored({ restores, now }) {
+    const last = Math.max(...restores)
+    if (restores.length === 0) return null
+    return warn(
+      `The state was restored from an older copy at ${timestamp(last)}: ${counted(restores.length, 'token')} that had ended came back and was revoked again`,
+      `What else was changed between that copy and then is lost: narrowed tokens, policies, limits, the catalog. Gateways keep ${keptMs / 3_600_000} h, so of older denials only the ledger told: compare them by events export --since ${Math.ceil((now - last) / dayMs) + 2}d`,
+    )
+  },
+
+  awaited({ awaited, now }) {
+    if (awaited === null || awaited.length === 0) return null
+    const older = awaited.filter(({ last_beat_at }) => now - Date.parse(last_beat_at) > keptMs)
+    const lost =
+      older.length === 0
+        ? ''
+        : `; of ${names(older)}, silent for more than a day, events that only the lost part had may be gone`
+    return fail(
+      `The ledger was restored, and nothing is granted of limits before these have said what they hold: ${names(awaited)}${lost}`,
+      'Start those gateways; where they are gone for good, usage resume --yes',
+    )
+  },
+
+  keys: (facts) => keysToRotate(facts),
+}
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
+const names = (lanes: readonly { lane: string }[]): string => lanes.map(({ lane }) => lane).join(', ')
+
+const silentFor = ({ last_beat_at }: LaneFacts, now: number): number =>
+  last_beat_at === null ? Number.POSITIVE_INFINITY : now - Date.parse(last_beat_at)
+
+function laneFindings(lane: LaneFacts, now: number): Finding[] {
+  const { gateway_name, serves_until } = lane
+  const named = `Lane ${lane.lane} of ${gateway_name}`
+  const other =
+    lane.version === '' || lane.version === version
+      ? []
+      : [warn(`${named} is of version ${lane.version}, this is ${version}`, 'Upgrade that gateway')]
+  if (!lane.connected) {
+    const look = 'On its host, doctor --data DIR says why'
+    const stale = serves_until === null || Date.parse(serves_until) <= now
+    const reach = stale
+      ? fail(`${named} is unreachable, and refuses requests if it runs: its news are too old`, look)
+      : warn(`${named} is unreachable: it serves by what it knows until ${serves_until}`, look)
+    return [reach, ...other]
+  }
+  if (lane.acknowledged_version >= lane.state_version) return other
+  const behind = `${named} is behind: at version ${lane.acknowledged_version} of ${lane.state_version}`
+  return [warn(behind, 'Look again in a few seconds; where it stays so, doctor --data DIR on its host'), ...other]
+}
+
+/** Whoever had a revoked runtime token may have had the keys that its gateway was given (protocols section 5). */
+const keysToRotate: Check<InstallationFacts> = ({ revoked, gateways, providers, keyChanges }) => {
+  if (revoked === null || gateways === null || providers === null) return null
+  return revoked.flatMap(({ id, name, bindings, revocation }) => {
+    const at = Date.parse(revocation?.at ?? '')
+    const gateway = gateways.find((found) => found.id === bindings.gateway_id)
+    const exposed = providers.filter(
+      (provider) =>
+        (provider.has_api_key || provider.header_names.length > 0) &&
+        (gateway?.providers ?? null)?.includes(provider.name) !== false &&
+        Date.parse(provider.created_at) < at &&
+        (keyChanges.get(provider.id) ?? 0) < at,
+    )
+    if (exposed.length === 0) return []
+    return [
+      warn(
+        `The runtime token ${name} (${id}) was revoked at ${revocation?.at}; its gateway, ${gateway?.name ?? 'which is deleted'}, had the keys of ${exposed.map((provider) => provider.name).join(', ')}`,
+        "Rotate them at the provider and give the new ones by provider update, unless that was done since (an owner's session sees whether)",
+      ),
+    ]
+  })
+}

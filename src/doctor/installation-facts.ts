@@ -1,0 +1,137 @@
+/** What an operator's token lets doctor read of an installation: lanes, tokens of gateways that were revoked, restores. */
+import { z } from 'zod'
+import { type ControlPlaneFacts, readControlPlane } from './control-plane-facts.ts'
+import type { Probe } from './probe.ts'
+
+/** For so long what a revoked runtime token could have shown somebody is spoken of. */
+const lookBackDays = 90
+const dayMs = 86_400_000
+const mostPages = 20
+
+const instant = z.iso.datetime()
+
+const laneSchema = z.object({
+  lane: z.string(),
+  gateway_name: z.string(),
+  version: z.string(),
+  connected: z.boolean(),
+  acknowledged_version: z.number(),
+  state_version: z.number(),
+  last_beat_at: instant.nullable(),
+  serves_until: instant.nullable(),
+  left_at: instant.nullable(),
+})
+const heldLaneSchema = z.object({ lane: z.string(), last_beat_at: instant, awaited: z.boolean() })
+const tokenSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  bindings: z.object({ gateway_id: z.string().optional() }),
+  revocation: z.object({ at: instant }).nullable(),
+})
+const gatewaySchema = z.object({ id: z.string(), name: z.string(), providers: z.array(z.string()).nullable() })
+const providerSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  has_api_key: z.boolean(),
+  header_names: z.array(z.string()),
+  created_at: instant,
+})
+const eventSchema = z.object({ timestamp: instant, reason_code: z.string(), details: z.looseObject({}).nullish() })
+const keyChangeSchema = z.object({ provider_id: z.string(), fields: z.array(z.string()) })
+
+export type LaneFacts = z.infer<typeof laneSchema>
+
+/** Null where the token does not let it be read, or it could not be. */
+export interface InstallationFacts {
+  now: number
+  controlPlane: ControlPlaneFacts
+  lanes: LaneFacts[] | null
+  /** Lanes that must say what they hold before anything is granted, after the ledger was restored. */
+  awaited: z.infer<typeof heldLaneSchema>[] | null
+  revoked: z.infer<typeof tokenSchema>[] | null
+  gateways: z.infer<typeof gatewaySchema>[] | null
+  providers: z.infer<typeof providerSchema>[] | null
+  /** When the credentials of a provider were last changed, by its id, as far as the caller sees such events. */
+  keyChanges: ReadonlyMap<string, number>
+  /** When tokens were revoked again because a restored state had them as they were before. */
+  restores: number[]
+}
+
+export interface Installation {
+  url: string
+  token: string | null
+  now: number
+}
+
+export async function readInstallation(probe: Probe, { url, token, now }: Installation): Promise<InstallationFacts> {
+  const controlPlane = await readControlPlane(probe, { url, token, inTheClear: true })
+  if (controlPlane.caller.kind !== 'known' || token === null) {
+    const nothing = { lanes: null, awaited: null, revoked: null, gateways: null, providers: null }
+    return { now, controlPlane, ...nothing, keyChanges: new Map(), restores: [] }
+  }
+  const list = <Entry>(path: string, field: string, schema: z.ZodType<Entry>) =>
+    readPages(probe, { base: controlPlane.url, path, field, token }, schema)
+  const since = new Date(now - lookBackDays * dayMs).toISOString()
+  const events = (type: string) => list(`/v1/events?since=${since}&event_type=${type}`, 'events', eventSchema)
+  const [lanes, held, tokens, gateways, providers, updates, revocations] = await Promise.all([
+    list('/v1/gateway-lanes', 'lanes', laneSchema),
+    list('/v1/usage/lanes', 'lanes', heldLaneSchema),
+    list('/v1/tokens?purpose=gateway_runtime&status=revoked', 'tokens', tokenSchema),
+    list('/v1/gateways', 'gateways', gatewaySchema),
+    list('/v1/catalog/providers', 'providers', providerSchema),
+    events('catalog.updated'),
+    events('token.revoked'),
+  ])
+  return {
+    now,
+    controlPlane,
+    lanes,
+    awaited: held?.filter(({ awaited }) => awaited) ?? null,
+    revoked: tokens?.filter(({ revocation }) => revocation !== null && revocation.at >= since) ?? null,
+    gateways,
+    providers,
+    keyChanges: keyChangesOf(updates ?? []),
+    restores: (revocations ?? [])
+      .filter(({ reason_code }) => reason_code === 'state.restored')
+      .map(({ timestamp }) => Date.parse(timestamp)),
+  }
+}
+
+interface Listing {
+  base: string
+  path: string
+  field: string
+  token: string
+}
+
+/** All pages of a list, up to a bound; null where one of them could not be had. */
+async function readPages<Entry>(
+  probe: Probe,
+  { base, path, field, token }: Listing,
+  schema: z.ZodType<Entry>,
+): Promise<Entry[] | null> {
+  const pageSchema = z.looseObject({ next_cursor: z.string().nullable() })
+  const entries: Entry[] = []
+  const url = new URL(path, base)
+  for (let page = 0; page < mostPages; page++) {
+    const answer = await probe(url.href, token)
+    if (answer.kind === 'silent' || answer.status !== 200) return null
+    const parsed = pageSchema.safeParse(answer.body)
+    const found = z.array(schema).safeParse(parsed.data?.[field])
+    if (!parsed.success || !found.success) return null
+    entries.push(...found.data)
+    if (parsed.data.next_cursor === null) break
+    url.searchParams.set('cursor', parsed.data.next_cursor)
+  }
+  return entries
+}
+
+function keyChangesOf(updates: readonly z.infer<typeof eventSchema>[]): Map<string, number> {
+  const changes = new Map<string, number>()
+  for (const { timestamp, details } of updates) {
+    const change = keyChangeSchema.safeParse(details).data
+    if (change === undefined || !change.fields.some((field) => field === 'api_key' || field === 'headers')) continue
+    changes.set(change.provider_id, Math.max(Date.parse(timestamp), changes.get(change.provider_id) ?? 0))
+  }
+  return changes
+}
