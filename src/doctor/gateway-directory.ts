@@ -1,7 +1,6 @@
 /** A gateway's directory as it lies there: its lane with identity, what is kept for a restart and outbox; its replica. */
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
 import { LaneFiles } from '../fleet/lane-files.ts'
 import { inspectOutbox } from '../fleet/outbox-recovery.ts'
 import { listSegments, segmentPath } from '../fleet/outbox-segment.ts'
@@ -53,7 +52,7 @@ export function readGatewayDirectory(
   const instance = files === 'none' || files === 'damaged' ? { kind: files } : known(files)
   const outbox = instance.kind === 'known' ? join(lane, 'outbox', instance.id, '0') : null
   const kept = files instanceof LaneFiles && token !== null ? files.kept() : null
-  const agreed = agreedSchema.safeParse(jsonOf(join(lane, 'agreed'))).data?.seq ?? null
+  const agreed = files instanceof LaneFiles ? (files.agreed()?.seq ?? null) : null
   const replica = join(directory, 'replica')
   return {
     instance,
@@ -64,8 +63,6 @@ export function readGatewayDirectory(
     replica: existsSync(replica) ? readReplica(replica) : null,
   }
 }
-
-const agreedSchema = z.object({ seq: z.number().int() })
 
 const known = (files: LaneFiles) => ({ kind: 'known', id: files.instanceId }) as const
 
@@ -84,15 +81,6 @@ function keptOf(path: string, token: string | null, opens: boolean): GatewayDire
   if (!existsSync(path)) return 'none'
   if (token === null) return 'unchecked'
   return opens ? 'opens' : 'sealed'
-}
-
-function jsonOf(path: string): unknown {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8'))
-  } catch {
-    // Not there, or cut short: nothing is known.
-    return null
-  }
 }
 
 function readOutbox(directory: string, isWritten: boolean, agreed: number | null): OutboxFacts {

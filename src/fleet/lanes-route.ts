@@ -45,7 +45,7 @@ interface LaneRow {
   acknowledged_version: number
   last_beat_at: number
   connected_at: number
-  left_at?: number | null
+  left_at: number | null
   read_at: number
 }
 
@@ -84,7 +84,7 @@ function laneRecord(
   gatewayName: string,
   { stateVersion, staleMs }: { stateVersion: number; staleMs: number },
 ): z.infer<typeof gatewayLaneSchema> {
-  const left = row.left_at ?? null
+  const left = row.left_at
   const beaten = row.last_beat_at > 0
   return {
     lane: row.lane,

@@ -1,0 +1,80 @@
+/** `doctor` and the list of lanes where a gateway keeps a copy of the state of two control planes. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { readlinkSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { gatewayLaneSchema } from '../../src/fleet/lanes-route.ts'
+import { api, expectAnswer } from '../client.ts'
+import { until } from '../eventually.ts'
+import { freePort } from '../free-port.ts'
+import { run, temporaryDirectory } from '../harness.ts'
+import type { ControlPlane } from './control-plane.ts'
+import { type FleetUnderTest, startFleet } from './fleet.ts'
+import { type Running, start } from './process.ts'
+
+setDefaultTimeout(60_000)
+
+const lanePage = z.object({ lanes: z.array(gatewayLaneSchema) })
+
+let fleet: FleetUnderTest
+let sidecar: Running
+let listen: string
+const directory = temporaryDirectory()
+const data = join(directory, 'data')
+
+beforeAll(async () => {
+  fleet = await startFleet({ gateways: 0 })
+  listen = `127.0.0.1:${await freePort()}`
+  await begin()
+}, 120_000)
+afterAll(async () => {
+  await sidecar?.kill()
+  await fleet?.[Symbol.asyncDispose]()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+async function begin(): Promise<void> {
+  sidecar = await start(['gateway', '--data', data], {
+    SERVICE_API_URL: fleet.planes[0].baseUrl,
+    SERVICE_API_TOKEN: fleet.runtimeToken,
+    SERVICE_GATEWAY_LISTEN: listen,
+  })
+  await until('it is ready', async () => (await fetch(`http://${listen}/readyz`).catch(() => null))?.ok === true, {
+    withinMs: 30_000,
+  })
+}
+
+const look = () =>
+  run(['doctor', '--data', data, '--gateway-listen', listen], {
+    env: { SERVICE_API_URL: fleet.planes[0].baseUrl, SERVICE_API_TOKEN: fleet.runtimeToken },
+  })
+
+const lanesBy = async (plane: ControlPlane) => expectAnswer(await api(plane, '/v1/gateway-lanes'), 200, lanePage).lanes
+
+test('of a healthy sidecar everything is ok, and each control plane lists it', async () => {
+  const { code, stdout } = await look()
+  expect([code, stdout.split('\n').filter((line) => line !== '' && !line.startsWith('ok '))]).toEqual([0, []])
+  expect(stdout).toMatch(/Copy \d+ of the state is sound, at version \d+/)
+  for (const plane of fleet.planes) {
+    await until('it is connected', async () => (await lanesBy(plane)).every(({ connected }) => connected))
+    expect(await lanesBy(plane)).toMatchObject([{ gateway_id: fleet.gatewayId, left_at: null }])
+  }
+})
+
+test('a copy of the state that lacks a file is named while nothing runs, and made anew by a start', async () => {
+  await sidecar.kill()
+  const replica = join(data, 'gateway/replica')
+  rmSync(join(replica, readlinkSync(join(replica, 'current')), 'state.db-client_wal_index'))
+  const { code, stdout } = await look()
+  expect(code).toBe(1)
+  expect(stdout).toMatch(/^warn {2}Copy \d+ of the state is damaged: state.db-client_wal_index is missing/m)
+  await begin()
+  expect((await look()).code).toBe(0)
+})
+
+test('a lane that drained has said goodbye, and serves until no time', async () => {
+  await sidecar.end('SIGTERM')
+  await until('it has left', async () => (await lanesBy(fleet.planes[1])).some(({ left_at }) => left_at !== null))
+  const [lane] = await lanesBy(fleet.planes[1])
+  expect(lane).toMatchObject({ connected: false, serves_until: null })
+})
