@@ -2,7 +2,7 @@
 import { href } from '../address.ts'
 import { request } from '../api/request.ts'
 import { api, type Series, type SeriesPoint, type Verdict } from '../api/routes.ts'
-import { milliseconds, money, number, shortId, shortNumber, words } from '../formats.ts'
+import { milliseconds, money, number, shortNumber, words } from '../formats.ts'
 import { type ChartSeries, seriesColours } from '../parts/chart.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
@@ -11,7 +11,6 @@ import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Id, Time } from '../parts/small.tsx'
 import { Empty, Table } from '../parts/table.tsx'
 import { may } from '../session.ts'
-import { recordOptions } from './record-options.ts'
 import { ChartPanel, useSeries, valuesAt } from './series.tsx'
 import { Alerts } from './tokens.tsx'
 
@@ -175,24 +174,27 @@ function NeedsSomebody() {
   return <Alerts alerts={alerts.value?.alerts ?? []} />
 }
 
-/** A lane that beat within so long is there (contract section 11). */
-const silentMilliseconds = 10_000
+/** How a lane stands, in a word, and how bad that is. */
+function standing({
+  connected,
+  left_at,
+  serves_until,
+}: JsonObject): [verdict: 'allow' | 'rate_limit' | 'deny', word: string] {
+  if (connected === true) return ['allow', 'Connected']
+  if (left_at !== null) return ['rate_limit', 'Stopped']
+  const serves = typeof serves_until === 'string' && Date.parse(serves_until) > Date.now()
+  return serves ? ['rate_limit', 'Silent'] : ['deny', 'Refusing']
+}
 
 function Gateways() {
   const found = useLoaded(
     'lanes',
     async (signal) => {
-      const page = await request<JsonObject>('GET', '/v1/usage/lanes', { query: { limit: 100 }, signal })
+      const page = await request<JsonObject>('GET', '/v1/gateway-lanes', { query: { limit: 100 }, signal })
       return Array.isArray(page.lanes) ? page.lanes.filter(isObject) : []
     },
     { everyMs: 15_000 },
   )
-  const names = useLoaded('gateway names', async () => new Map(await recordOptions('/v1/gateways', 'gateways')))
-  // A lane is named after the record and the instance of its gateway.
-  const gatewayOf = (lane: string): string => {
-    const [id = lane] = lane.split('/')
-    return names.value?.get(id) ?? shortId(id)
-  }
   return (
     <section class="card stack">
       <h2>Gateways</h2>
@@ -203,21 +205,35 @@ function Gateways() {
             rows={lanes}
             keyOf={({ lane }) => String(lane)}
             columns={[
-              { title: 'Gateway', cell: ({ lane }) => gatewayOf(String(lane)) },
+              { title: 'Gateway', cell: ({ gateway_name }) => String(gateway_name) },
               { title: 'Lane', from: 'wide', cell: ({ lane }) => <Id id={String(lane)} what="Lane" short /> },
               {
                 title: 'State',
-                cell: ({ last_beat_at, lost_at }) => {
-                  const there = lost_at === null && Date.now() - Date.parse(String(last_beat_at)) < silentMilliseconds
+                cell: (lane) => {
+                  const [verdict, word] = standing(lane)
                   return (
-                    <span class="badge" data-verdict={there ? 'allow' : 'rate_limit'}>
-                      <Icon name={there ? 'allow' : 'pending'} />
-                      {there ? 'Connected' : 'Silent'}
+                    <span class="badge" data-verdict={verdict}>
+                      <Icon name={verdict} />
+                      {word}
                     </span>
                   )
                 },
               },
-              { title: 'Last heard of', cell: ({ last_beat_at }) => <Time at={String(last_beat_at)} /> },
+              {
+                title: 'Behind',
+                from: 'wide',
+                cell: ({ acknowledged_version, state_version }) =>
+                  Math.max(0, Number(state_version) - Number(acknowledged_version)),
+              },
+              {
+                title: 'Serves until',
+                from: 'wide',
+                cell: ({ serves_until }) => (serves_until === null ? '–' : <Time at={String(serves_until)} />),
+              },
+              {
+                title: 'Last heard of',
+                cell: ({ last_beat_at }) => (last_beat_at === null ? '–' : <Time at={String(last_beat_at)} />),
+              },
             ]}
             empty={
               <Empty title="No gateway has connected yet">
