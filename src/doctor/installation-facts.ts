@@ -10,6 +10,8 @@ const mostPages = 20
 
 const instant = z.iso.datetime()
 
+const twoBeatsMs = 2000
+
 const laneSchema = z.object({
   lane: z.string(),
   gateway_name: z.string(),
@@ -74,7 +76,7 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
   const since = new Date(now - lookBackDays * dayMs).toISOString()
   const events = (type: string) => list(`/v1/events?since=${since}&event_type=${type}`, 'events', eventSchema)
   const [lanes, held, tokens, gateways, providers, updates, revocations] = await Promise.all([
-    list('/v1/gateway-lanes', 'lanes', laneSchema),
+    settledLanes(() => list('/v1/gateway-lanes', 'lanes', laneSchema)),
     list('/v1/usage/lanes', 'lanes', heldLaneSchema),
     list('/v1/tokens?purpose=gateway_runtime&status=revoked', 'tokens', tokenSchema),
     list('/v1/gateways', 'gateways', gatewaySchema),
@@ -95,6 +97,15 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
       .filter(({ reason_code }) => reason_code === 'state.restored')
       .map(({ timestamp }) => Date.parse(timestamp)),
   }
+}
+
+/** A change reaches connected lanes within a beat: whether one is behind is asked again once that has passed. */
+async function settledLanes(read: () => Promise<LaneFacts[] | null>): Promise<LaneFacts[] | null> {
+  const lanes = await read()
+  const changing = lanes?.some((lane) => lane.connected && lane.acknowledged_version < lane.state_version) ?? false
+  if (!changing) return lanes
+  await Bun.sleep(twoBeatsMs)
+  return await read()
 }
 
 interface Listing {
