@@ -36,6 +36,19 @@ test('what was found is named on stdout, and the exit code says so', async () =>
   expect(screen.noted()).toContain('Compare with the id that you noted, or give it as --key: ab')
 })
 
+test('what somebody wrote into the databases does not reach the terminal as it is', async () => {
+  const sly = '\u001b[2K\u001b]0;owned\u0007'
+  const screen = terminal(
+    { ...found, chain: sly, event_id: sly },
+    { kind: 'chain', chain: sly, to: 2, covered_to: 1 },
+    { ...summary, findings: 1, checkpoint: { number: 1, at: '2026-01-01T00:00:00.000Z', key_id: sly }, keys: [sly] },
+  )
+  expect(await main(['events', 'verify'], screen)).toBe(1)
+  const shown = screen.written() + screen.noted()
+  expect(['\u001b', '\u0007'].filter((character) => shown.includes(character))).toEqual([])
+  expect(screen.written()).toContain('event \\u001b[2K')
+})
+
 test('nothing found is exit code 0; as JSON the lines are passed on', async () => {
   const screen = terminal(summary)
   expect(await main(['events', 'verify', '--json'], screen)).toBe(0)

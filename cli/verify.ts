@@ -4,6 +4,7 @@ import { Failure } from '../src/failure.ts'
 import { createApi } from './api.ts'
 import { command, type Leaf } from './command.ts'
 import { connectionFlags, findConnection } from './profile.ts'
+import { printable } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 const findingLine = z.object({
@@ -96,7 +97,8 @@ async function print(answer: Response, terminal: Terminal, json: boolean): Promi
     if (json) await terminal.write(`${text}\n`)
     else if (parsed.data.kind === 'finding') await terminal.write(`${describe(parsed.data)}\n`)
     else if (parsed.data.kind === 'chain' && parsed.data.to > parsed.data.covered_to) {
-      terminal.note(`Not covered yet: ${parsed.data.chain} ${parsed.data.covered_to + 1}–${parsed.data.to}`)
+      const { chain, covered_to: covered, to } = parsed.data
+      terminal.note(`Not covered yet: ${printable(chain)} ${covered + 1}–${to}`)
     }
   }
   if (last !== null) return last
@@ -113,6 +115,7 @@ async function* linesOf(answer: Response): AsyncGenerator<string> {
   }
 }
 
+/** Whoever altered the databases may have written there what a terminal would obey. */
 function describe({ what, message, chain, from, to, event_id: id, column }: z.infer<typeof findingLine>): string {
   const where = [
     chain ?? 'checkpoints',
@@ -120,18 +123,22 @@ function describe({ what, message, chain, from, to, event_id: id, column }: z.in
     column === null ? null : `column ${column}`,
     id === null ? null : `event ${id}`,
   ]
-  return `${where.filter((part) => part !== null).join(' ')}: ${message} (${what})`
+  return printable(`${where.filter((part) => part !== null).join(' ')}: ${message} (${what})`)
 }
 
 async function conclude(summary: Summary, pinned: boolean, terminal: Terminal): Promise<void> {
   const { chains, events, findings, checkpoint, not_covered: uncovered, keys } = summary
   await terminal.write(`${events} events of ${chains} chains, ${findings} findings\n`)
   if (checkpoint === null) terminal.note('There is no checkpoint yet: only the chains themselves were followed')
-  else terminal.note(`Signed up to checkpoint ${checkpoint.number} of ${checkpoint.at} with key ${checkpoint.key_id}`)
+  else
+    terminal.note(
+      `Signed up to checkpoint ${checkpoint.number} of ${checkpoint.at} with key ${printable(checkpoint.key_id)}`,
+    )
   if (uncovered > 0) {
     terminal.note(
       `${uncovered} events are younger than that: altering them is found only where a gateway still has them`,
     )
   }
-  if (!pinned) for (const key of keys) terminal.note(`Compare with the id that you noted, or give it as --key: ${key}`)
+  if (!pinned)
+    for (const key of keys) terminal.note(`Compare with the id that you noted, or give it as --key: ${printable(key)}`)
 }

@@ -120,3 +120,11 @@ test('settings given to another process by its environment arrive as they were',
   const { settings } = load({ flags: { base_url: 'https://a.example', drain_seconds: '7', data: '/srv/a b' } })
   expect(load({ environment: settingsEnvironment(settings) }).settings).toEqual(settings)
 })
+
+test('what a collector is sent is refused at the start where it cannot be decoded, and is not shown', () => {
+  const failure = refusal({ environment: { SERVICE_OTLP_HEADERS: 'api-key=100%sure' } })
+  expect(failure.param).toBe('otlp_headers')
+  expect(failure.message).toContain('%25')
+  expect(failure.message).not.toContain('sure')
+  expect(load({ environment: { SERVICE_OTLP_HEADERS: 'api-key=100%25' } }).settings.otlp_headers).toBe('api-key=100%25')
+})

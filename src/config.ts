@@ -57,6 +57,16 @@ export const delegableScopes = [
 ] as const
 const isDelegable = (text: string): boolean => delegableScopes.some((scope) => scope === text)
 
+/** Whether it can be read as values of W3C Baggage are (section 3.3.1.3). */
+function isPercentEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 const mebibyte = 1024 * 1024
 
 /** One entry a setting; `z.infer` of it is what the rest of the product sees. */
@@ -189,6 +199,7 @@ export const settingsSchema = z.strictObject({
   otlp_headers: z
     .string()
     .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, 'Write NAME=VALUE, more of them with commas between')
+    .refine(isPercentEncoded, 'Write a per cent sign in a value as %25: values are percent-encoded')
     .optional()
     .describe('What its requests carry, as NAME=VALUE,NAME=VALUE (a secret)'),
   trace_sample_percent: whole(0, 100)

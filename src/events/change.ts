@@ -149,7 +149,7 @@ const keepSeen = ({ version, nonce, history }: Head): Statement => ({
   args: [version, nonce, history],
 })
 
-async function readHead(state: Database): Promise<Head> {
+export async function readHead(state: Database): Promise<Head> {
   const [head] = await state.read<Head>('select version, nonce, history from state_head')
   if (head === undefined) throw new Error('The state database has no state_head row: it was not migrated')
   return head

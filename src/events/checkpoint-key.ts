@@ -5,8 +5,8 @@
  * ledger that was rewritten under another key shows another id.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
-import { chmodSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Failure } from '../failure.ts'
+import { readOrMake } from '../lib/made-once.ts'
 import type { Database, Statement } from '../store/open.ts'
 
 /** What a signature is over, so that one kind never passes for another. */
@@ -29,7 +29,7 @@ export interface SigningKey {
 
 /** Reads the key file, making it (mode 0600) where there is none. Throws `invalid_parameter` where it holds no key. */
 export function loadSigningKey(path: string): SigningKey {
-  const key = parseKey(readOrMake(path), path)
+  const key = parseKey(readOrMake(path, newKey), path)
   const publicKey = rawPublicKey(createPublicKey(key))
   const id = keyId(publicKey)
   return {
@@ -42,6 +42,9 @@ export function loadSigningKey(path: string): SigningKey {
     }),
   }
 }
+
+const newKey = (): string =>
+  generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 
 /** The statement that makes a key known to whoever reads the ledger. */
 export const publishKey = ({ id, publicKey }: SigningKey, now: number): Statement => ({
@@ -89,27 +92,6 @@ const keyId = (publicKey: Uint8Array): string => Bun.SHA256.hash(publicKey, 'hex
 /** The last 32 bytes of the DER form are the key itself (RFC 8410 section 4). */
 const rawPublicKey = (key: KeyObject): Buffer => key.export({ type: 'spki', format: 'der' }).subarray(-32)
 
-function readOrMake(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error
-  }
-  const { privateKey } = generateKeyPairSync('ed25519')
-  // Linked into place whole: of two processes that start at once the second finds the file and takes its key.
-  const draft = `${path}.${process.pid}`
-  writeFileSync(draft, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600, flush: true })
-  try {
-    linkSync(draft, path)
-    chmodSync(path, 0o600)
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
-  } finally {
-    rmSync(draft, { force: true })
-  }
-  return readFileSync(path, 'utf8')
-}
-
 function parseKey(text: string, path: string): KeyObject {
   try {
     const key = createPrivateKey(text)
@@ -122,6 +104,3 @@ function parseKey(text: string, path: string): KeyObject {
     param: 'checkpoint_key_file',
   })
 }
-
-const hasCode = (error: unknown, code: string): boolean =>
-  error instanceof Error && 'code' in error && error.code === code

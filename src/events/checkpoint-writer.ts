@@ -12,6 +12,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { chainStart } from './chain.ts'
+import { readHead } from './change.ts'
 import { type ChainPoint, type Checkpoint, checkpointBody, parseCheckpoint, readStateCheckpoint } from './checkpoint.ts'
 import { type KeyRing, readKeyRing, type Signed, type SigningKey } from './checkpoint-key.ts'
 import { arrivalsStart, arrivalsUpTo } from './proof-arrivals.ts'
@@ -171,10 +172,4 @@ function thinCheckpoints({ clock, settings }: CheckpointOptions): Statement[] {
       args: [clock.now() - hourMs, clock.now() - dayMs, clock.now() - settings.event_retention_days * dayMs],
     },
   ]
-}
-
-async function readHead(state: Database): Promise<Head> {
-  const [head] = await state.read<Head>('select version, nonce, history from state_head')
-  if (head === undefined) throw new Error('The state database has no state_head row: it was not migrated')
-  return head
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
+import type { Database } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { type Event, type EventType, nobody, type Verdict } from './event.ts'
 
@@ -44,4 +45,10 @@ export function controlPlaneEvent(options: ControlPlaneEvent): Event {
     },
     details: { ...options.details, actor: principal.name },
   }
+}
+
+/** What an event says as `config_version` where it is of no change of the state, which writes its own. */
+export async function versionNow(state: Pick<Database, 'read'>): Promise<number> {
+  const [head] = await state.read<{ version: number }>('select version from state_head')
+  return head?.version ?? 0
 }

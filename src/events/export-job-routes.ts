@@ -7,7 +7,7 @@ import { exportJobs } from '../store/ledger.ts'
 import type { Statement } from '../store/open.ts'
 import { insertRow } from '../store/rows.ts'
 import type { Principal } from '../tokens/principal.ts'
-import { controlPlaneEvent } from './control-plane-event.ts'
+import { controlPlaneEvent, versionNow } from './control-plane-event.ts'
 import { contentTypes, exportFormats, lastPosition } from './export.ts'
 import {
   type ExportDependencies,
@@ -124,11 +124,10 @@ async function createJob(
       select count(*) from export_jobs where state in ('queued', 'processing')) >= ${unfinishedAtMost}`,
     args: [],
   }
-  const [head] = await state.read<{ version: number }>('select version from state_head')
   const event = controlPlaneEvent({
     ...{ type: 'export.created', principal, requestId, clock, newId },
     details: { job_id: id, format: body.format, since: body.since, until: body.until ?? null },
-    configVersion: head?.version ?? 0,
+    configVersion: await versionNow(state),
   })
   await recorder.change({ event, state: [], ledger: [room, row] }).catch((error: unknown) => {
     if (!(error instanceof Failure) || error.code !== 'conflict') throw error

@@ -11,7 +11,7 @@ import { exportJobs } from '../store/ledger.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { fromRow } from '../store/rows.ts'
 import { anonymous } from '../tokens/principal.ts'
-import { controlPlaneEvent } from './control-plane-event.ts'
+import { controlPlaneEvent, versionNow } from './control-plane-event.ts'
 import type { Event, EventType } from './event.ts'
 import { exportFormats } from './export.ts'
 import type { Recorder } from './recorder.ts'
@@ -89,7 +89,6 @@ export async function jobEvent(
   job: ExportJob,
   told: { type: EventType; reason?: string; details?: Record<string, unknown> },
 ): Promise<Event> {
-  const [head] = await state.read<{ version: number }>('select version from state_head')
   const event = controlPlaneEvent({
     type: told.type,
     verdict: told.reason === undefined ? 'allow' : 'error',
@@ -97,7 +96,7 @@ export async function jobEvent(
     principal: { ...anonymous, name: 'exports', teamId: job.teamId },
     requestId: '',
     details: { job_id: job.id, format: job.format, created_by: job.createdBy, ...told.details },
-    configVersion: head?.version ?? 0,
+    configVersion: await versionNow(state),
     clock,
     newId,
   })

@@ -5,10 +5,11 @@
  *
  * All files together take at most `export_limit_bytes`; each is removed after `export_keep_hours`.
  */
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failure } from '../failure.ts'
+import { readOrMake } from '../lib/made-once.ts'
 import { exportFormats, exportText } from './export.ts'
 import { changeJob, type ExportDependencies, type ExportJob, jobEvent, readJobs } from './export-job.ts'
 import type { Visibility } from './visibility.ts'
@@ -81,15 +82,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
 const fileName = (directory: string, { id, format }: ExportJob): string => join(directory, `${id}.${format}`)
 
 /** What tells this data directory from those of other control planes, for good. */
-function ownName(directory: string): string {
-  const file = join(directory, 'owner')
-  try {
-    writeFileSync(file, Bun.randomUUIDv7(), { flag: 'wx', mode: 0o600 })
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
-  }
-  return readFileSync(file, 'utf8')
-}
+const ownName = (directory: string): string => readOrMake(join(directory, 'owner'), () => Bun.randomUUIDv7())
 
 async function runAll(options: ExportRunnerOptions, owner: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {

@@ -3,6 +3,7 @@
  * by the reader. What arrives after the start is not part of it. A database that fails on the way breaks the text off,
  * so that half an export never looks like a whole one.
  */
+import { turn } from '../lib/turn.ts'
 import type { Database } from '../store/open.ts'
 import type { Event } from './event.ts'
 import { firstPositionSince, seenBy, shownBody } from './query.ts'
@@ -100,8 +101,7 @@ async function* readPages(
     const progress = whole ? 1 : (next - first) / (last + 1 - first)
     if (rows.length > 0) yield { bodies: rows.map(({ body }) => body), progress }
     if (whole) return
-    // The native driver frees what it read only between turns of the event loop.
-    await new Promise((resolve) => setImmediate(resolve))
+    await turn()
   }
 }
 

@@ -4,6 +4,7 @@
  * chain of digests does: a0 = SHA-256(domain ‖ chain id), an = SHA-256(an−1 ‖ n ‖ SHA-256(text of n)). It is computed
  * when a checkpoint is signed, and only its heads are kept.
  */
+import { turn } from '../lib/turn.ts'
 import type { Database } from '../store/open.ts'
 import { chainNext } from './chain.ts'
 import type { ChainPoint } from './checkpoint.ts'
@@ -47,6 +48,3 @@ export async function arrivalsUpTo(
   }
   return arrivals
 }
-
-/** Lets everything else that waits have its turn; the native driver frees what it read only then, too. */
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -6,11 +6,12 @@
  * What does not verify is not removed: it is what an auditor will want to see.
  */
 import type { Log } from '../lib/log.ts'
+import { turn } from '../lib/turn.ts'
 import type { Database } from '../store/open.ts'
 import { brokenConstraint } from './append.ts'
 import { chainNext, chainStart } from './chain.ts'
 import { readKeyRing, type SigningKey } from './checkpoint-key.ts'
-import { arrivalsNext, arrivalsStart, arrivalText, turn } from './proof-arrivals.ts'
+import { arrivalsNext, arrivalsStart, arrivalText } from './proof-arrivals.ts'
 import { type Floor, floorBody, floorKind, openFloor, raiseFloor, readFloor } from './retention-floor.ts'
 
 export interface RetentionOptions {

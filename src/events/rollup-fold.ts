@@ -6,6 +6,7 @@
  * Callers can make models and reasons up: a bucket holds `keysAtMost` of them (and what one turn brings beyond), the rest
  * are added to `other`.
  */
+import { turn } from '../lib/turn.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { brokenConstraint } from './append.ts'
 import { addDuration, type LatencySketch } from './latency-sketch.ts'
@@ -42,7 +43,7 @@ interface Arrival {
 /** To be called before a chart is read, and every few seconds. What is left after so many turns waits for the next call. */
 export async function foldRollups(ledger: Database, turns = turnsByDefault): Promise<void> {
   const parsed = new Map<number, CountedOutcome[]>()
-  for (let turn = 0; turn < turns; turn += 1) {
+  for (let round = 0; round < turns; round += 1) {
     // What is furthest is finished first, so that little is under way at any time.
     const furthest = await ledger.read<Arrival>(
       `select id, stage, received_at, outcomes from event_rollup_arrivals
@@ -60,7 +61,7 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
     }
     if (next === stages.length) parsed.clear()
     // Whoever waits comes first.
-    await new Promise((resolve) => setImmediate(resolve))
+    await turn()
   }
 }
 

@@ -37,15 +37,17 @@ export function verifyRoutes({
   ledger: Database
   clock: Clock
 }): AnyRoute[] {
-  let running = false
+  let running: AbortSignal | null = null
   const verify = (principal: Principal, { since, keys, witnesses }: Asked, signal: AbortSignal): Response => {
     if (visibilityOf(principal, []).teams !== 'every') throw new Failure('permission_denied')
-    if (running) throw new Failure('conflict', { message: 'A verification is running: try again when it has ended' })
-    running = true
-    const ended = () => {
-      running = false
+    if (running !== null && !running.aborted) {
+      throw new Failure('conflict', { message: 'A verification is running: try again when it has ended' })
     }
-    signal.addEventListener('abort', ended, { once: true })
+    running = signal
+    // By then another may have begun: only its own end is told.
+    const ended = () => {
+      if (running === signal) running = null
+    }
     const instant = since === undefined ? null : sinceInstant(since, clock.now())
     const lines = verifyEvents({ state, ledger, since: instant, pinned: keys, witnesses, signal })
     return streamed(lines, ended)

@@ -9,10 +9,11 @@
  */
 import { z } from 'zod'
 import { timestamp } from '../lib/clock.ts'
+import { turn } from '../lib/turn.ts'
 import type { Database } from '../store/open.ts'
 import { chainStart } from './chain.ts'
 import type { ChainPoint } from './checkpoint.ts'
-import { arrivalsStart, turn } from './proof-arrivals.ts'
+import { arrivalsStart } from './proof-arrivals.ts'
 import { ChainCheck } from './verify-chain.ts'
 import { type Finding, finding, findingSchema } from './verify-finding.ts'
 import { type EventRow, rowColumns } from './verify-row.ts'

@@ -1,6 +1,6 @@
 /** Events of people: who did it, to whom, and what changed; never a password or another secret. */
 import { brokenConstraint } from '../events/append.ts'
-import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
 import type { Event, EventType } from '../events/event.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
@@ -25,7 +25,6 @@ export async function memberEvent(
   { state, clock, newId }: { state: Database; clock: Clock; newId: NewId },
   { type, refused, principal, requestId, sessionId = null, teamId = null, details }: MemberEventOptions,
 ): Promise<Event> {
-  const [head] = await state.read<{ version: number }>('select version from state_head')
   const event = controlPlaneEvent({
     type,
     verdict: refused === undefined ? 'allow' : 'deny',
@@ -34,7 +33,7 @@ export async function memberEvent(
     requestId,
     details,
     teamId,
-    configVersion: head?.version ?? 0,
+    configVersion: await versionNow(state),
     clock,
     newId,
   })

@@ -19,7 +19,8 @@ export interface Client {
   version: number
 }
 
-const grantTypes = ['authorization_code', 'refresh_token'] as const
+/** All that there are here. */
+export const grantTypes = ['authorization_code', 'refresh_token'] as const
 
 export const clientSchema = z.object({
   client_id: z.uuid(),

@@ -1,10 +1,10 @@
 /** What the authorization server says of itself (RFC 8414), and the control plane as a protected resource (RFC 9728). */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
+import { grantTypes } from './client.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { protectedResource, protectedResourcePath } from './protected-resource.ts'
 import { activeScopes } from './scope.ts'
-import { grantTypes } from './token-request.ts'
 
 const tag = 'OAuth'
 

@@ -1,5 +1,5 @@
 /** Events of OAuth: who did what through which application; never a code, a token or a challenge. */
-import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
 import type { Event, EventType } from '../events/event.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -27,7 +27,6 @@ export async function oauthEvent(
   event: OAuthEvent,
 ): Promise<Event> {
   const { clientId, userId = null, tokenId = null, teamId = null } = event
-  const [head] = await state.read<{ version: number }>('select version from state_head')
   const made = controlPlaneEvent({
     type: event.type,
     verdict: event.refused === undefined ? 'allow' : 'deny',
@@ -37,7 +36,7 @@ export async function oauthEvent(
     details: { client_id: clientId, ...event.details },
     teamId,
     tokenId,
-    configVersion: head?.version ?? 0,
+    configVersion: await versionNow(state),
     clock,
     newId,
   })

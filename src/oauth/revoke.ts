@@ -13,7 +13,7 @@ import { findRefreshToken } from './grant.ts'
 import { clientOf } from './issue-tokens.ts'
 import { clientPrincipal, oauthEvent } from './oauth-event.ts'
 import { isRepeated, type Parameters, single } from './parameters.ts'
-import type { RequestFacts } from './token-request.ts'
+import { knownClient, type RequestFacts, required } from './token-request.ts'
 
 export const revocationChecks: readonly Check<RequestFacts>[] = [
   {
@@ -24,22 +24,9 @@ export const revocationChecks: readonly Check<RequestFacts>[] = [
         ? refuse('invalid_request', 'token and client_id must be given once')
         : null,
   },
-  {
-    name: 'client_id given',
-    source: 'RFC 7009 §2.1, RFC 6749 §3.2.1',
-    check: ({ parameters }) =>
-      parameters.has('client_id') ? null : refuse('invalid_request', 'client_id is required'),
-  },
-  {
-    name: 'known client',
-    source: 'RFC 7009 §2.1',
-    check: ({ client }) => (client === null ? refuse('invalid_client', 'No such application is registered') : null),
-  },
-  {
-    name: 'token given',
-    source: 'RFC 7009 §2.1',
-    check: ({ parameters }) => (parameters.has('token') ? null : refuse('invalid_request', 'token is required')),
-  },
+  required('client_id', 'RFC 7009 §2.1, RFC 6749 §3.2.1'),
+  knownClient('RFC 7009 §2.1'),
+  required('token', 'RFC 7009 §2.1'),
 ]
 
 const foreign = refuse('invalid_grant', 'The token was given to another application')

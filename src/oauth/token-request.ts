@@ -4,7 +4,7 @@
  * so: whoever runs the tables then ends all that came of it.
  */
 import { type Check, type Refusal, refuse } from './check.ts'
-import type { Client } from './client.ts'
+import { type Client, grantTypes } from './client.ts'
 import type { Grant } from './grant.ts'
 import { isRepeated, type Parameters, single } from './parameters.ts'
 import { isCodeVerifier, provesPossession } from './pkce.ts'
@@ -33,14 +33,18 @@ export interface RefreshFacts extends GrantFacts {
   refresh: { expiresAt: number; usedAt: number | null } | null
 }
 
-export const grantTypes = ['authorization_code', 'refresh_token'] as const
-
 const known = ['grant_type', 'client_id', 'code', 'redirect_uri', 'code_verifier', 'refresh_token', 'scope'] as const
 
-const required = (name: (typeof known)[number], source: string): Check<RequestFacts> => ({
+export const required = (name: string, source: string): Check<RequestFacts> => ({
   name: `${name} given`,
   source,
   check: ({ parameters }) => (parameters.has(name) ? null : refuse('invalid_request', `${name} is required`)),
+})
+
+export const knownClient = (source: string): Check<RequestFacts> => ({
+  name: 'known client',
+  source,
+  check: ({ client }) => (client === null ? refuse('invalid_client', 'No such application is registered') : null),
 })
 
 export const requestChecks: readonly Check<RequestFacts>[] = [
@@ -62,11 +66,7 @@ export const requestChecks: readonly Check<RequestFacts>[] = [
         : refuse('unsupported_grant_type', `grant_type must be ${grantTypes.join(' or ')}`),
   },
   required('client_id', 'RFC 6749 §3.2.1'),
-  {
-    name: 'known client',
-    source: 'RFC 6749 §5.2',
-    check: ({ client }) => (client === null ? refuse('invalid_client', 'No such application is registered') : null),
-  },
+  knownClient('RFC 6749 §5.2'),
 ]
 
 const invalid = (description: string): Refusal => refuse('invalid_grant', description)

@@ -8,6 +8,7 @@ import { parseJsonObject, readBytes, requireContentType } from '../api/body.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { asFailure } from '../failure.ts'
 import { type Refusal, refuse } from './check.ts'
+import { grantTypes } from './client.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { issueTokens } from './issue-tokens.ts'
 import { type Parameters, parametersOf, parametersOfObject } from './parameters.ts'
@@ -36,7 +37,7 @@ const tokenRoute = (dependencies: OAuthDependencies): AnyRoute =>
     access: 'public',
     summary: 'Gives tokens for an authorization code or a refresh token (RFC 6749); JSON is taken too',
     form: described({
-      grant_type: z.enum(['authorization_code', 'refresh_token']),
+      grant_type: z.enum(grantTypes),
       client_id: z.string(),
       code: z.string().optional(),
       redirect_uri: z.string().optional(),

@@ -4,9 +4,9 @@
  * that does not open what is already sealed is an error at start: going on would make secrets that nobody can read
  * together with the old ones.
  */
-import { chmodSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure } from '../failure.ts'
+import { readIfThere, readOrMake } from '../lib/made-once.ts'
 import { seal, unseal } from '../lib/seal.ts'
 import type { Database, Statement } from './open.ts'
 
@@ -86,37 +86,14 @@ export async function openSecret(ledger: Database, masterKey: Uint8Array, name: 
 }
 
 function keyFromFile(path: string, randomBytes: MasterKeyOptions['randomBytes'] | null): Uint8Array {
-  const present = readKeyFile(path)
-  if (present !== null) return decodeKey(present, path)
-  if (randomBytes === null) {
-    const message = `The ledger has sealed secrets but ${path} is missing: restore it, or set SERVICE_MASTER_KEY`
-    throw new Failure('invalid_parameter', { message, param: 'master_key' })
-  }
-  // Linked into place whole: of two processes that start at once the second finds the file and takes its key.
-  const draft = `${path}.${process.pid}`
-  writeFileSync(draft, `${Buffer.from(randomBytes(keyLength)).toString('base64')}\n`, { mode: 0o600, flush: true })
-  try {
-    linkSync(draft, path)
-    chmodSync(path, 0o600)
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
-  } finally {
-    rmSync(draft, { force: true })
-  }
-  return decodeKey(readFileSync(path, 'utf8'), path)
+  const text =
+    randomBytes === null
+      ? readIfThere(path)
+      : readOrMake(path, () => `${Buffer.from(randomBytes(keyLength)).toString('base64')}\n`)
+  if (text !== null) return decodeKey(text, path)
+  const message = `The ledger has sealed secrets but ${path} is missing: restore it, or set SERVICE_MASTER_KEY`
+  throw new Failure('invalid_parameter', { message, param: 'master_key' })
 }
-
-function readKeyFile(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null
-    throw error
-  }
-}
-
-const hasCode = (error: unknown, code: string): boolean =>
-  error instanceof Error && 'code' in error && error.code === code
 
 function decodeKey(text: string, origin: string): Uint8Array {
   const trimmed = text.trim()

@@ -67,6 +67,18 @@ test('a collector that is away costs spans, which are counted, and nothing else'
   expect(failing.counters).toEqual({ exported: 0, dropped: 10 })
 })
 
+test('what could not be loaded is loaded again', async () => {
+  let loaded = 0
+  const failing = tracer(async () => {
+    loaded += 1
+    if (loaded === 1) throw new Error('no memory')
+    return async () => undefined
+  })
+  failing.ended(spans(600))
+  await failing.close(1000)
+  expect(failing.counters).toEqual({ exported: 88, dropped: 512 })
+})
+
 test('what does not fit into the queue while the collector is slow is dropped', async () => {
   const slow = tracer(async () => () => new Promise(() => undefined))
   for (let round = 0; round < 10; round += 1) slow.ended(spans(1000))

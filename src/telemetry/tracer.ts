@@ -34,7 +34,7 @@ export interface Tracer {
 export type SpanExporter = (spans: readonly Span[]) => Promise<void>
 
 export interface TracerOptions {
-  /** Loads what sends spans; called once, when there is something to send. */
+  /** Loads what sends spans; called when there is something to send, again only where it failed. */
   load(): Promise<SpanExporter>
   /** Of requests that bring no traceparent; those that do go by theirs. */
   samplePercent: number
@@ -63,15 +63,15 @@ export const noTracer: Tracer = {
 export function createTracer({ load, samplePercent, random, log, flushMilliseconds }: TracerOptions): Tracer {
   const counters = { exported: 0, dropped: 0 }
   const waiting: Span[] = []
-  let exporter: Promise<SpanExporter> | null = null
+  let exporter: SpanExporter | null = null
   let sending: Promise<void> | null = null
   let failing = false
 
   async function sendBatch(): Promise<void> {
     const batch = waiting.splice(0, batchAtMost)
     try {
-      exporter ??= load()
-      await (await exporter)(batch)
+      exporter ??= await load()
+      await exporter(batch)
       counters.exported += batch.length
       failing = false
     } catch (error) {

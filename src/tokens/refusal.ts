@@ -1,4 +1,5 @@
 /** A change of tokens that its caller may not make leaves an event too, with verdict deny (contract section 9). */
+import { versionNow } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import { type Actor, type TokenDependencies, tokenEvent } from './minting.ts'
@@ -14,13 +15,12 @@ export async function recordingRefusal<Result>(
     return await work()
   } catch (error) {
     if (error instanceof Failure && error.code === 'permission_denied') {
-      const [head] = await deps.state.read<{ version: number }>('select version from state_head')
       const event = tokenEvent(
         { ...attempted, actor, eventTeamId: actor.principal.teamId, details: { param: error.param } },
         deps,
       )
       await deps.recorder.append([
-        { ...event, verdict: 'deny', reason_code: error.code, config_version: head?.version ?? 0 },
+        { ...event, verdict: 'deny', reason_code: error.code, config_version: await versionNow(deps.state) },
       ])
     }
     throw error

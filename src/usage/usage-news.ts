@@ -3,7 +3,7 @@
  * lane held is lost. Each is recorded in the transaction that marks it as told.
  */
 import { z } from 'zod'
-import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
 import type { Attribution, EventType } from '../events/event.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
@@ -238,12 +238,11 @@ export class UsageNews {
     about: About,
   ): Promise<void> {
     const { state, clock, newId, recorder } = this.#options
-    const [head] = await state.read<{ version: number }>('select version from state_head')
     const principal = { ...anonymous, name: 'usage' }
     const event = controlPlaneEvent({
       ...{ type, reason, principal, requestId: '', details, clock, newId },
       verdict: type === 'token.exhausted' ? 'deny' : 'error',
-      configVersion: head?.version ?? 0,
+      configVersion: await versionNow(state),
     })
     try {
       // No call asked for it.

@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
 import { type AnyRoute, route } from '../api/route.ts'
-import { controlPlaneEvent } from '../events/control-plane-event.ts'
+import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
@@ -157,11 +157,10 @@ const releaseLane = (dependencies: UsageDependencies): AnyRoute =>
       if (row.released_at !== null) return { reply: laneRecord(row) }
       if (row.last_beat_at > clock.now() - silentMs)
         throw new Failure('conflict', { message: stillRunning, param: 'lane' })
-      const [head] = await state.read<{ version: number }>('select version from state_head')
       const freed = laneRecord(row).held
       const event = controlPlaneEvent({
         ...{ type: 'usage.released', principal, requestId, clock, newId, details: { lane, amounts: freed } },
-        configVersion: head?.version ?? 0,
+        configVersion: await versionNow(state),
       })
       await recorder.change({
         event,
@@ -202,10 +201,9 @@ const reopenAccount = ({ ledger, state, recorder, clock, newId, freed }: UsageDe
       if ((await ledger.read(closed, [account])).length === 0) {
         throw new Failure('not_found', { message: 'There is no closed account of this name' })
       }
-      const [head] = await state.read<{ version: number }>('select version from state_head')
       const event = controlPlaneEvent({
         ...{ type: 'usage.released', principal, requestId, clock, newId, details: { account, reopened: true } },
-        configVersion: head?.version ?? 0,
+        configVersion: await versionNow(state),
       })
       const reopen = { sql: 'update usage_accounts set closed_at = null where account = ?', args: [account] }
       await recorder.change({ event, state: [], ledger: [reopen] })
@@ -227,10 +225,9 @@ const resumeGrants = ({ ledger, state, recorder, clock, newId }: UsageDependenci
     async handle({ principal, requestId }) {
       const lanes = (await awaitedLanes(ledger)).map(({ lane }) => lane)
       if (lanes.length === 0) return { reply: { lanes } }
-      const [head] = await state.read<{ version: number }>('select version from state_head')
       const event = controlPlaneEvent({
         ...{ type: 'usage.released', principal, requestId, clock, newId, details: { resumed: true, lanes } },
-        configVersion: head?.version ?? 0,
+        configVersion: await versionNow(state),
       })
       await recorder.change({ event, state: [], ledger: [resume] })
       return { reply: { lanes } }

@@ -1,0 +1,34 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { readIfThere, readOrMake } from './made-once.ts'
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-made-once-'))
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+test('a file is made once, for its owner alone, and leaves no draft', () => {
+  const path = join(directory, 'key')
+  expect(readIfThere(path)).toBeNull()
+  expect(readOrMake(path, () => 'first')).toBe('first')
+  expect(readOrMake(path, () => 'second')).toBe('first')
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(readdirSync(directory)).toEqual(['key'])
+})
+
+test('who makes it at the same time and is second takes what the first one made', () => {
+  const path = join(directory, 'key')
+  const second = readOrMake(path, () => {
+    writeFileSync(path, 'first')
+    return 'second'
+  })
+  expect(second).toBe('first')
+  expect(readdirSync(directory)).toEqual(['key'])
+})
+
+test('what is there but cannot be read is not made anew', () => {
+  expect(() => readOrMake(directory, () => 'new')).toThrow('EISDIR')
+})
