@@ -25,6 +25,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
+import { Rounds } from '../lib/rounds.ts'
 import { recordAccessRefusal } from '../members/access-refusal.ts'
 import { createSessionAuthenticator } from '../members/authenticate-session.ts'
 import { ownOrigins } from '../members/browser.ts'
@@ -247,12 +248,13 @@ function serve(
       recordAccessRefusal(shared, { principal, requestId }, { route, permission }),
     answered: metrics.answered,
   })
-  const timer = setInterval(() => void housekeep(parts, log), housekeepingMilliseconds)
+  const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep(parts, log))
+  housekeeping.start()
   proof.start()
   return {
     async drain() {
       draining = true
-      clearInterval(timer)
+      await housekeeping.stop()
       await exports.stop()
       await proof.stop()
       await lanes.close()
