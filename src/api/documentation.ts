@@ -6,8 +6,6 @@
  *
  * Only the page is taken from the plugin. Its own description of the routes is not served: it cannot read zod.
  */
-import { swagger } from '@elysiajs/swagger'
-import { Elysia } from 'elysia'
 import scalarScript from '../../node_modules/@scalar/fastify-api-reference/dist/js/standalone.js' with { type: 'file' }
 import { version } from '../version.ts'
 
@@ -69,6 +67,9 @@ export function documentationPage(): { path: string; respond(): Promise<Response
 }
 
 async function pageText(): Promise<string> {
+  // Loaded with the first page that is asked for: no start needs it.
+  const { swagger } = await import('@elysiajs/swagger')
+  const { Elysia } = await import('elysia')
   const plugin = new Elysia().use(
     swagger({
       path: pagePath,

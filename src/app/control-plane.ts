@@ -25,6 +25,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
+import { Rounds } from '../lib/rounds.ts'
 import { recordAccessRefusal } from '../members/access-refusal.ts'
 import { createSessionAuthenticator } from '../members/authenticate-session.ts'
 import { ownOrigins } from '../members/browser.ts'
@@ -121,7 +122,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     gateway: settings.gateway_url ?? localUrl(settings.gateway_listen),
     console: settings.console_url ?? '',
   }
-  const metrics = createControlPlaneMetrics({ connectedLanes: () => connectedLanes(ledger, clock.now()) })
+  const metrics = createControlPlaneMetrics({ connectedLanes: () => connectedLanes(ledger) })
   const callers = new WeakMap<Request, string>()
   const lanes = createFleet({
     meter: metrics,
@@ -247,12 +248,13 @@ function serve(
       recordAccessRefusal(shared, { principal, requestId }, { route, permission }),
     answered: metrics.answered,
   })
-  const timer = setInterval(() => void housekeep(parts, log), housekeepingMilliseconds)
+  const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep(parts, log))
+  housekeeping.start()
   proof.start()
   return {
     async drain() {
       draining = true
-      clearInterval(timer)
+      await housekeeping.stop()
       await exports.stop()
       await proof.stop()
       await lanes.close()

@@ -116,7 +116,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     },
     async close() {
       if (timer !== null) clearInterval(timer)
-      await Promise.all([registry.close(), peers.close()]).catch((error: unknown) => {
+      await Promise.all([registry.close(), peers.close(), watch.idle()]).catch((error: unknown) => {
         // A ledger that is away keeps nobody from ending: rows grow old by themselves.
         log.warn({ error: String(error) }, 'The last beats of lanes could not be written')
       })
@@ -175,7 +175,10 @@ function createWatch(options: FleetOptions, shared: boolean) {
     })
     return looking
   }
-  return { registry, tokens, endToken, feed, stateHead, look }
+  const idle = async (): Promise<void> => {
+    await looking?.catch(() => undefined)
+  }
+  return { registry, tokens, endToken, feed, stateHead, look, idle }
 }
 
 /** What gateways call. */

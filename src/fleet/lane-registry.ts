@@ -5,6 +5,7 @@
  *
  * Rows tell times in the ledger's own time, memory by the monotonic clock: only ages are compared.
  */
+import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { type Database, databaseTime } from '../store/open.ts'
@@ -73,6 +74,7 @@ export class LaneRegistry {
   readonly #shared: boolean
   /** When the first beat came that is not written yet. */
   #behindSince: number | null = null
+  #closed = false
   /** Called when acknowledgements of lanes have been written. */
   onWritten: (() => void) | null = null
 
@@ -96,8 +98,12 @@ export class LaneRegistry {
     return this.#lanes.get(lane) ?? null
   }
 
-  /** Gives the lane to a new stream: the former holder's is told and ended. Resolves when the row is committed. */
+  /**
+   * Gives the lane to a new stream: the former holder's is told and ended. Resolves when the row is committed. Throws
+   * `dependency_unavailable` once this control plane ends: a stream that opened then would keep it from ending.
+   */
   async take(lane: Lane): Promise<void> {
+    if (this.#closed) throw new Failure('dependency_unavailable', { message: 'This control plane is shutting down' })
     const former = this.#lanes.get(lane.lane)
     this.#lanes.set(lane.lane, lane)
     if (former !== undefined) this.#end(former)
@@ -206,7 +212,9 @@ export class LaneRegistry {
     return row ?? null
   }
 
+  /** Ends the streams, so that their lanes go to another control plane, and writes what is not written yet. */
   async close(): Promise<void> {
+    this.#closed = true
     clearInterval(this.#timer)
     for (const { stream } of this.#lanes.values()) stream?.end()
     await this.#write()
@@ -268,7 +276,7 @@ export class LaneRegistry {
     }))
     const written = await this.#ledger.read<{ lane: string }>(
       `update lanes set acknowledged_version = max(acknowledged_version, value ->> 'acknowledged'),
-          last_beat_at = max(last_beat_at, ${databaseTime} - (value ->> 'age')), left_at = null
+          last_beat_at = max(last_beat_at, ${databaseTime} - (value ->> 'age'))
         from json_each(?) where lanes.lane = value ->> 'lane' and lanes.stream_id = value ->> 'stream_id'
         returning lane`,
       [JSON.stringify(rows)],

@@ -51,7 +51,6 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   /** The control plane's time as of now, milliseconds since the epoch. */
   onTime(now: number): void
   onFresh(): void
-  /** Another lane needs slots of a limit. */
   /** The primary has more than the state that is read. */
   onWanted(): void
   /**
@@ -59,6 +58,7 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
    * the state that is read is the primary's.
    */
   onRestored(head: Head): Promise<void>
+  /** Another lane needs slots of a limit. */
   onSlotsRecalled(account: string, want: number, at: number): void
   /** The control plane can be asked for shares of limits: it waits for a hello. */
   onConnected(): void
@@ -89,7 +89,9 @@ export class LaneSession {
   #promised: StatePosition | null
   /** The head of the last version that was promised, by whose nonce the control plane knows that it is its own. */
   #promisedHead: Head | null = null
-  #behind: Promise<void> | null = null
+  /** The newest head that the state is to be read up to, and what reads up to one before it. */
+  #wanted: Head | null = null
+  #following: Promise<void> | null = null
   #beatAgain = false
   #beating = false
   #timer: Timer | null = null
@@ -238,6 +240,7 @@ export class LaneSession {
     this.#options.onAgreed({ seq: events.seq, digest: events.digest })
     this.#streamId = streamId
     this.connected = true
+    this.#wanted = null
     this.#primaryHead = head
     this.#options.onTime(Date.parse(now))
     this.#shipper.resume(events)
@@ -251,6 +254,7 @@ export class LaneSession {
   /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
   async #change({ head, since, deny: hashes, cut }: Extract<StreamMessage, { kind: 'change' }>): Promise<void> {
     const { outbox, view } = this.#options
+    const streamId = this.#streamId
     const position = positionOf(head)
     this.#primaryHead = head
     view.deny(position, hashes)
@@ -269,7 +273,29 @@ export class LaneSession {
       throw error
     }
     if (follows) this.#acknowledge()
-    await this.#catchUp(head)
+    if (streamId === this.#streamId) this.#follow(head)
+  }
+
+  /**
+   * Reads up to one head at a time, the next being the newest: while the state lags behind, changes that come do not each
+   * wait for it and look.
+   */
+  #follow(head: Head): void {
+    if (this.#wanted?.history === head.history && this.#wanted.version > head.version) return
+    this.#wanted = head
+    this.#following ??= this.#followWanted()
+      .catch((error: unknown) => this.#reconnect(error))
+      .finally(() => {
+        this.#following = null
+      })
+  }
+
+  async #followWanted(): Promise<void> {
+    while (this.#wanted !== null) {
+      const head = this.#wanted
+      this.#wanted = null
+      await this.#catchUp(head)
+    }
   }
 
   /**
@@ -373,7 +399,7 @@ export class LaneSession {
       })
       this.#primaryHead = head
       if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
-      else if (!this.#knows(head)) this.#catchUpBehind(head)
+      else if (!this.#knows(head)) this.#follow(head)
       else if (fresh) {
         this.#options.freshness.freshAt(sent)
         this.#options.onFresh()
@@ -399,14 +425,6 @@ export class LaneSession {
     const reaches = (position: StatePosition | null) =>
       position !== null && position.history === head.history && position.version >= head.version
     return reaches(outbox.acknowledged) || reaches(view.head)
-  }
-
-  #catchUpBehind(head: Head): void {
-    this.#behind ??= this.#catchUp(head)
-      .catch((error: unknown) => this.#reconnect(error))
-      .finally(() => {
-        this.#behind = null
-      })
   }
 
   /** Asks for shares of limits. Rejects where the control plane is out of reach. */

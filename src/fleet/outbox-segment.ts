@@ -35,7 +35,7 @@ export interface Spare {
   fd: number
 }
 
-const zeros = new Uint8Array(256 * 1024)
+export const zeros = new Uint8Array(256 * 1024)
 
 export const segmentPath = (directory: string, index: number): string =>
   join(directory, `${String(index).padStart(8, '0')}.segment`)

@@ -42,6 +42,7 @@ export class Peers {
   #known: readonly Peer[] = []
   #number = 0
   #timer: Timer | null = null
+  #meeting: Promise<void> = Promise.resolve()
 
   constructor(options: PeersOptions) {
     this.#options = options
@@ -53,7 +54,7 @@ export class Peers {
   async start(): Promise<void> {
     await this.#meet()
     const tick = () => {
-      this.#meet().catch((error: unknown) => {
+      this.#meeting = this.#meet().catch((error: unknown) => {
         // Whoever is known stays so until the ledger is back.
         this.#options.log.debug({ error: String(error) }, 'Other control planes could not be looked up')
       })
@@ -65,6 +66,8 @@ export class Peers {
   async close(): Promise<void> {
     if (this.#timer === null) return
     clearInterval(this.#timer)
+    // One that runs would write the row again.
+    await this.#meeting
     await this.#options.ledger.write([{ sql: 'delete from peers where id = ?', args: [this.#options.id] }])
   }
 

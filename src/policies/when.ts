@@ -27,49 +27,62 @@ const linearMatches = 'matchesLinear'
 const patterns = new Map<string, RE2JS>()
 const patternsKept = 1000
 
-const requestOnly = new Environment({ limits })
-  .registerType('Message', { ctor: MessageView, fields: { role: 'string', text: 'string' } })
-  .registerType('Request', {
-    ctor: RequestView,
-    fields: {
-      family: 'string',
-      model: 'string',
-      text: 'string',
-      messages: 'list<Message>',
-      tools: 'list<string>',
-      stream: 'bool',
-      headers: 'map<string, string>',
-      session_id: 'string',
-    },
-  })
-  .registerType('Token', {
-    ctor: TokenView,
-    fields: {
-      id: 'string',
-      purpose: 'string',
-      roles: 'list<string>',
-      team_id: 'string',
-      user_id: 'string',
-      gateway_id: 'string',
-      metadata: 'map<string, string>',
-    },
-  })
-  .registerType('Model', { ctor: ModelView, fields: { id: 'string', provider: 'string' } })
-  .registerVariable('request', 'Request')
-  .registerVariable('token', 'Token')
-  .registerVariable('model', 'Model')
-  .registerVariable('now', 'google.protobuf.Timestamp')
-  .registerFunction(`string.${linearMatches}(string): bool`, (text: string, pattern: string) =>
-    compiledPattern(pattern).matcher(text).find(),
-  )
+/** Made with the first condition: most starts have none. */
+function once<Value>(make: () => Value): () => Value {
+  let made: Value | null = null
+  return () => {
+    made ??= make()
+    return made
+  }
+}
 
-const withResponse = requestOnly
-  .clone()
-  .registerType('Response', {
-    ctor: ResponseView,
-    fields: { text: 'string', tool_calls: 'list<string>', status: 'int' },
-  })
-  .registerVariable('response', 'Response')
+const requestOnly = once(() =>
+  new Environment({ limits })
+    .registerType('Message', { ctor: MessageView, fields: { role: 'string', text: 'string' } })
+    .registerType('Request', {
+      ctor: RequestView,
+      fields: {
+        family: 'string',
+        model: 'string',
+        text: 'string',
+        messages: 'list<Message>',
+        tools: 'list<string>',
+        stream: 'bool',
+        headers: 'map<string, string>',
+        session_id: 'string',
+      },
+    })
+    .registerType('Token', {
+      ctor: TokenView,
+      fields: {
+        id: 'string',
+        purpose: 'string',
+        roles: 'list<string>',
+        team_id: 'string',
+        user_id: 'string',
+        gateway_id: 'string',
+        metadata: 'map<string, string>',
+      },
+    })
+    .registerType('Model', { ctor: ModelView, fields: { id: 'string', provider: 'string' } })
+    .registerVariable('request', 'Request')
+    .registerVariable('token', 'Token')
+    .registerVariable('model', 'Model')
+    .registerVariable('now', 'google.protobuf.Timestamp')
+    .registerFunction(`string.${linearMatches}(string): bool`, (text: string, pattern: string) =>
+      compiledPattern(pattern).matcher(text).find(),
+    ),
+)
+
+const withResponse = once(() =>
+  requestOnly()
+    .clone()
+    .registerType('Response', {
+      ctor: ResponseView,
+      fields: { text: 'string', tool_calls: 'list<string>', status: 'int' },
+    })
+    .registerVariable('response', 'Response'),
+)
 
 /**
  * Compiles a condition for a policy of these stages; `response` is known only where none of them precedes the answer.
@@ -97,7 +110,7 @@ export function checkedWhen(
   stages: readonly PolicyStage[],
 ): { ast: ASTNode; interpreted: Condition } {
   if (expression.length > maxWhenLength) throw refused(`is longer than ${maxWhenLength} characters`, 0)
-  const environment = stages.includes('pre_request') ? requestOnly : withResponse
+  const environment = stages.includes('pre_request') ? requestOnly() : withResponse()
   const evaluate = parsed(environment, expression)
   requireBounded(evaluate.ast)
   const { valid, type, error } = evaluate.check()

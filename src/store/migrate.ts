@@ -2,7 +2,8 @@
  * Brings a database to the form this version knows. Migrations are the files of `migrations/`, embedded, in the order
  * of these lists and only forward: a file that has been released is never edited, a new one is added. Each runs in one
  * batch with its row in `schema_migrations`, so that it runs once, however many processes start at once, and not at all
- * where it fails half-way.
+ * where it fails half-way. In a new database all of them are one batch: nothing there can make it long, and a first start
+ * waits for the disk once.
  */
 import { Failure } from '../failure.ts'
 import ledger0001 from './migrations/ledger-0001.sql' with { type: 'text' }
@@ -92,22 +93,29 @@ export async function migrate(database: Database, migrations: readonly Migration
       message: `The database was made by a newer version (migration ${unknown}): start that version or a later one`,
     })
   }
+  if (seen.size === 0 && migrations.length > 1) {
+    await apply(database, migrations)
+    return await migrate(database, migrations)
+  }
   for (const migration of migrations) {
-    if (!seen.has(migration.name)) await apply(database, migration)
+    if (!seen.has(migration.name)) await apply(database, [migration])
   }
 }
 
-async function apply(database: Database, { name, sql }: Migration): Promise<void> {
+async function apply(database: Database, migrations: readonly Migration[]): Promise<void> {
   const applied =
     "insert into schema_migrations (name, applied_at) values (?, cast(unixepoch('subsec') * 1000 as integer))"
   try {
-    await database.write([
-      { sql: applied, args: [name] },
-      ...splitStatements(sql).map((statement) => ({ sql: statement, args: [] })),
-    ])
+    await database.write(
+      migrations.flatMap(({ name, sql }) => [
+        { sql: applied, args: [name] },
+        ...splitStatements(sql).map((statement) => ({ sql: statement, args: [] })),
+      ]),
+    )
   } catch (error) {
     // Another process that started at the same time was first: its row broke our insert, and nothing of ours was run.
-    if (!(await appliedTo(database)).has(name)) throw error
+    const [first] = migrations
+    if (first === undefined || !(await appliedTo(database)).has(first.name)) throw error
   }
 }
 

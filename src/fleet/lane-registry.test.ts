@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { silentLog } from '../lib/log.ts'
+import { migrateLedger } from '../store/migrate.ts'
+import { type Database, openDatabase } from '../store/open.ts'
+import { connectedLanes } from './connected-lanes.ts'
+import { type Lane, LaneRegistry } from './lane-registry.ts'
+
+let directory: string
+let ledger: Database
+let registry: LaneRegistry
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-registry-'))
+  ledger = await openDatabase(join(directory, 'ledger.db'), directory)
+  await migrateLedger(ledger)
+  registry = new LaneRegistry({ ledger, clock: systemClock, log: silentLog, shared: true })
+})
+
+afterEach(async () => {
+  await registry.close()
+  ledger.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const lane = (): Lane => ({
+  lane: newId(),
+  gatewayId: newId(),
+  instanceId: newId(),
+  worker: 0,
+  tokenId: newId(),
+  streamId: newId(),
+  stream: null,
+  acknowledgedVersion: 0,
+  lastBeatAt: null,
+})
+
+const standing = async (): Promise<string[]> => (await registry.standing(300_000)).map(({ lane: name }) => name)
+
+test('a beat that arrives behind the goodbye of its lane does not bring the lane back', async () => {
+  const gone = lane()
+  await registry.take(gone)
+  registry.beat(gone, 1)
+  await registry.leave(gone)
+  registry.beat(gone, 2)
+  await registry.close()
+  expect(await standing()).toEqual([])
+})
+
+test('a lane that has said goodbye stands again with its next stream', async () => {
+  const back = lane()
+  await registry.take(back)
+  await registry.leave(back)
+  const again = { ...back, streamId: newId() }
+  await registry.take(again)
+  registry.beat(again, 1)
+  await registry.close()
+  expect(await standing()).toEqual([back.lane])
+})
+
+test('lanes that said goodbye are not counted as connected', async () => {
+  const [stays, leaves] = [lane(), lane()]
+  for (const each of [stays, leaves]) {
+    await registry.take(each)
+    registry.beat(each, 1)
+  }
+  await registry.close()
+  expect(await connectedLanes(ledger)).toBe(2)
+  await registry.leave(leaves)
+  expect(await connectedLanes(ledger)).toBe(1)
+})
+
+test('no lane is taken once the control plane ends, whose stream would keep it from ending', async () => {
+  await registry.close()
+  const refused = registry.take(lane())
+  await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable' })
+  expect(await ledger.read('select lane from lanes')).toEqual([])
+})
