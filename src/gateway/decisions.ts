@@ -8,6 +8,7 @@ import { Failure, type FailureCode } from '../failure.ts'
 import type { PolicyResult } from '../policies/chain.ts'
 import { brokenReason, type Said } from '../policies/run-stage.ts'
 import type { Exchange, Gateway } from './exchange.ts'
+import { maskedOrNull, maskedResult } from './without-secrets.ts'
 
 /** What the control plane needs to put a request before a person. */
 export interface EscalationNotice {
@@ -67,7 +68,7 @@ export function decisionEvents(exchange: Exchange, { newId }: Pick<Gateway, 'new
     const escalated = escalation !== null && result.verdict === 'escalate' && result.policy_id === escalation.policyId
     const asked = result.verdict === 'escalate' && result.mode === 'enforce'
     const event = frame(newId(), asked ? 'approval_required' : result.verdict, result.reason_code)
-    event.details = { ...result, ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}) }
+    event.details = { ...maskedResult(result), ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}) }
     if (escalated && exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
     return event
   })
@@ -86,6 +87,6 @@ const noticeOf = (
   digest,
   route,
   family,
-  model: facts?.model ?? null,
+  model: maskedOrNull(facts?.model),
   provider: model?.provider.name ?? null,
 })

@@ -11,6 +11,7 @@ import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
 import { traceExchange } from './trace-exchange.ts'
 import { keepGrant, settleGrant } from './use-grant.ts'
+import { maskedOrNull, maskedResult, withoutSecrets } from './without-secrets.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
 export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
@@ -74,14 +75,14 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   const event = baseEvent(exchange, gateway, exchange.outcomeEventId, 'gateway.request.outcome', verdict, reason)
   event.details = {
     route: exchange.route,
-    model: facts?.model ?? null,
+    model: maskedOrNull(facts?.model),
     provider: model?.provider.name ?? null,
     status,
     latency_ms: Math.round(gateway.clock.monotonic() - exchange.startedMonotonic),
     first_token_ms: exchange.firstTokenMs,
     attempts: exchange.attempts.length,
     stream: facts?.stream ?? false,
-    ...(exchange.policyResults.length === 0 ? {} : { policy_results: exchange.policyResults }),
+    ...(exchange.policyResults.length === 0 ? {} : { policy_results: exchange.policyResults.map(maskedResult) }),
     ...(exchange.notes.length === 0 ? {} : { notes: exchange.notes }),
     ...(exchange.maxOutputTokens === null ? {} : { max_output_tokens: exchange.maxOutputTokens }),
   }
@@ -98,17 +99,18 @@ function trustedMetadata({ token, parsed }: Exchange): Record<string, string> | 
   if (typeof given !== 'object' || given === null) return null
   const texts = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
   if (texts.length === 0) return null
-  return Object.fromEntries(
-    texts.slice(0, 16).map(([name, text]) => [name.slice(0, 64).toWellFormed(), text.slice(0, 512).toWellFormed()]),
-  )
+  return Object.fromEntries(texts.slice(0, 16).map(([name, text]) => [recorded(name, 64), recorded(text, 512)]))
 }
+
+/** Masked before it is cut, so that nothing of a secret is left at the cut. */
+const recorded = (text: string, length: number): string => withoutSecrets(text).slice(0, length).toWellFormed()
 
 function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): Event {
   const verdict = attempt.reason === 'ok' ? 'allow' : 'error'
   const event = baseEvent(exchange, gateway, attempt.eventId, 'gateway.provider.attempt', verdict, attempt.reason)
   event.details = {
     provider: attempt.provider,
-    model: attempt.model,
+    model: withoutSecrets(attempt.model),
     attempt: exchange.attempts.indexOf(attempt) + 1,
     status: attempt.status,
     latency_ms: attempt.latencyMs,
@@ -145,7 +147,7 @@ function attribution({ token, sessionId }: Exchange, gatewayId: string): Attribu
     user_id: token.userId,
     gateway_id: gatewayId,
     oauth_client_id: token.delegation?.clientId ?? null,
-    session_id: sessionId,
+    session_id: maskedOrNull(sessionId),
     key_class: token.delegation === undefined ? token.keyClass : null,
   }
 }

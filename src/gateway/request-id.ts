@@ -3,11 +3,12 @@ import { Failure } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import { isRequestId } from '../lib/request-id.ts'
 import type { Exchange } from './exchange.ts'
+import { withoutSecrets } from './without-secrets.ts'
 
-/** The caller's own label where it has the form of one, otherwise a new one. */
+/** The caller's own label where it has the form of one and is no secret, otherwise a new one. */
 export function requestIdOf(request: Request, newId: NewId): string {
   const given = request.headers.get('x-request-id')
-  return given !== null && isRequestId(given) ? given : newId()
+  return given !== null && isRequestId(given) && withoutSecrets(given) === given ? given : newId()
 }
 
 /** On messages a label that has not the form of one is refused instead of replaced. */

@@ -154,6 +154,17 @@ describe('a request of a token with a budget', () => {
     expect(lastOutcome()?.event_cost_attribution).toMatchObject({ cost: null, price_source: null, input_tokens: 11 })
   })
 
+  test('needs a limit that is not used up for what costs nothing too, and leaves it as it was', async () => {
+    const nothing = compilePrice({ input_per_million: 0, output_per_million: 0 }, 'operator')
+    const free = testModel({ id: 'gpt-test', price: nothing, maxOutputTokens: 50 })
+    const allowances = limits(1)
+    const ask = await start(answered, { allowances, models: [free] })
+    expect((await ask()).status).toBe(200)
+    expect([...allowances.balances.values()]).toEqual([1, 4])
+    allowances.balances.set('token/t/money', 0)
+    expect((await ask()).status).toBe(402)
+  })
+
   test('is refused by name where nothing bounds its output', async () => {
     const ask = await start(answered, { allowances: limits(1), models: [testModel({ id: 'gpt-test', price })] })
     expect(await (await ask()).json()).toMatchObject({ error: { code: 'tokens.cost_unbounded', param: 'max_tokens' } })

@@ -81,7 +81,10 @@ function bodyToBound({ rewritten, body, members, edits }: Exchange): Uint8Array 
   return rewritten ? editBody(given(body), given(members), edits) : given(body)
 }
 
-/** Of no limit more is asked than it ever has; what even the whole of one could not pay is refused without asking. */
+/**
+ * Of no limit more is asked than it ever has; what even the whole of one could not pay is refused without asking. Of each
+ * at least a nano-dollar is set aside, and given back: a limit that is used up refuses also what costs nothing.
+ */
 function moneyDemands(
   exchange: Exchange,
   gateway: Gateway,
@@ -90,9 +93,9 @@ function moneyDemands(
 ): Demand[] {
   const [first] = paths
   if (first === undefined) return []
-  const want = Math.max(...paths.map(({ bound }) => boundedCost(bound, bound.most)))
+  const want = Math.max(1, ...paths.map(({ bound }) => boundedCost(bound, bound.most)))
   const least = limitMembers(exchange).length === 0 ? first.bound.most : first.bound.least
-  const min = boundedCost(first.bound, least)
+  const min = Math.max(1, boundedCost(first.bound, least))
   const now = gateway.clock.now()
   return accounts.map(({ account, limit, window }) => {
     const most = Math.min(limit, mostAsked)

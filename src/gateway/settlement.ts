@@ -15,6 +15,7 @@ import { costOf } from '../usage/cost.ts'
 import { countsMoney } from '../usage/demands.ts'
 import type { Attempt, Exchange, Gateway, ReasonCode, ResolvedModel } from './exchange.ts'
 import { completedUsage, estimateOf, nothing, spokenCharacters, withinInput } from './used.ts'
+import { withoutSecrets } from './without-secrets.ts'
 
 /** What an exchange used, and what that costs. */
 export interface Spent {
@@ -131,7 +132,7 @@ export function costAttribution(exchange: Exchange, { usage, estimated, cost, so
     cached_input_tokens: usage.cachedInputTokens,
     reasoning_tokens: usage.reasoningTokens,
     provider: model?.provider.name ?? '',
-    model: model?.id ?? facts?.model ?? '',
+    model: withoutSecrets(model?.id ?? facts?.model ?? ''),
     price_source: source,
     spend_owner: exchange.spendOwner,
   }

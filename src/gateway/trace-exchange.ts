@@ -4,6 +4,7 @@ import { attribute, attributes, operationOf, providerNameOf, type Span } from '.
 import { traceparentOf } from '../telemetry/trace-context.ts'
 import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { Attempt, Exchange, Gateway, Outcome } from './exchange.ts'
+import { maskedOrNull, withoutSecrets } from './without-secrets.ts'
 
 /** The header that tells the provider of its parent; null where the caller's own goes on as it came. */
 export function traceparentFor({ trace, attempts }: Exchange): string | null {
@@ -34,8 +35,9 @@ function exchangeSpan(
 ): Span {
   const { facts, model, token } = exchange
   const operation = operationOf(exchange.family)
+  const asked = maskedOrNull(facts?.model)
   return {
-    name: facts?.model ? `${operation} ${facts.model}` : operation,
+    name: asked ? `${operation} ${asked}` : operation,
     kind: 'server',
     traceId: trace.traceId,
     spanId,
@@ -45,8 +47,8 @@ function exchangeSpan(
     attributes: attributes({
       [attribute.operation]: operation,
       [attribute.providerName]: model === null ? null : providerNameOf(model.provider.kind),
-      [attribute.requestModel]: facts?.model,
-      [attribute.conversation]: exchange.sessionId,
+      [attribute.requestModel]: asked,
+      [attribute.conversation]: maskedOrNull(exchange.sessionId),
       [attribute.inputTokens]: cost?.input_tokens,
       [attribute.outputTokens]: cost?.output_tokens,
       [attribute.estimated]: cost?.estimated,
@@ -70,10 +72,11 @@ function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: 
   if (attempt.spanId === null) return []
   const failed = attempt.reason === 'ok' ? null : attempt.reason
   const operation = operationOf(exchange.family)
+  const model = withoutSecrets(attempt.model)
   const startedAt = exchange.startedAt + (attempt.startedMonotonic - exchange.startedMonotonic)
   return [
     {
-      name: `${operation} ${attempt.model}`,
+      name: `${operation} ${model}`,
       kind: 'client',
       traceId: parent.traceId,
       spanId: attempt.spanId,
@@ -83,7 +86,7 @@ function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: 
       attributes: attributes({
         [attribute.operation]: operation,
         [attribute.provider]: attempt.provider,
-        [attribute.requestModel]: attempt.model,
+        [attribute.requestModel]: model,
         [attribute.status]: attempt.status,
         [attribute.attempt]: index,
         [attribute.error]: failed,

@@ -58,6 +58,16 @@ export class PriceBook {
     }
   }
 
+  /**
+   * What models that the catalog does not list may cost at a provider: what the table lists for it, and its default. Of
+   * none where the table was not loaded, and of the simulator, only the latter.
+   */
+  unlisted(provider: PricedModel['provider'], now: number): readonly Price[] {
+    const { kind, baseUrl, defaultPrice } = provider
+    const listed = isSimulated({ provider }) ? [] : (this.#table?.listedPrices(kind, baseUrl, now) ?? [])
+    return defaultPrice ? [...listed, defaultPrice] : listed
+  }
+
   #listed(model: PricedModel, now: number): ListedModel | null {
     if (this.#table === null || isSimulated(model)) return null
     const { upstreamModel, provider } = model
@@ -70,4 +80,4 @@ export class PriceBook {
   }
 }
 
-const isSimulated = ({ provider }: PricedModel): boolean => provider.kind === 'simulator'
+const isSimulated = ({ provider }: Pick<PricedModel, 'provider'>): boolean => provider.kind === 'simulator'

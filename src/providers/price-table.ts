@@ -35,9 +35,23 @@ const minute = 60_000
  * stands in front of a provider seldom changes its prices. Null where the table has no such model.
  */
 export function listedModel(kind: string, baseUrl: string | null, model: string, now: number): ListedModel | null {
-  const byAddress = baseUrl === null ? undefined : findProvider({ providerApiUrl: baseUrl })
-  const providerId = byAddress?.id ?? providerOfKind[kind]
-  if (providerId === undefined) return null
+  const providerId = providerIn(kind, baseUrl)
+  return providerId === undefined ? null : listedAt(providerId, model, now)
+}
+
+/** What all models that a provider's address or kind is listed with cost at an instant. */
+export function listedPrices(kind: string, baseUrl: string | null, now: number): Price[] {
+  const providerId = providerIn(kind, baseUrl)
+  if (providerId === undefined) return []
+  const others = findProvider({ providerId })?.fallback_model_providers ?? []
+  const models = [providerId, ...others].flatMap((id) => findProvider({ providerId: id })?.models ?? [])
+  return models.flatMap(({ id }) => listedAt(providerId, id, now)?.price ?? [])
+}
+
+const providerIn = (kind: string, baseUrl: string | null): string | undefined =>
+  (baseUrl === null ? undefined : findProvider({ providerApiUrl: baseUrl }))?.id ?? providerOfKind[kind]
+
+function listedAt(providerId: string, model: string, now: number): ListedModel | null {
   const found = calcPrice({}, model, { providerId, timestamp: new Date(now) })
   if (found === null) return null
   if (!billsWhatIsCounted(found.model_price)) return null

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import type { Clock } from '../lib/clock.ts'
+import type { Price } from '../providers/price.ts'
 import { PriceBook, type PricedModel } from '../providers/price-book.ts'
 import { compilePriceText } from '../providers/price-record.ts'
 import type { Database } from '../store/open.ts'
@@ -85,9 +86,16 @@ async function readOffer(state: Pick<Database, 'read'>, prices: PriceBook, now: 
       .map((provider) => ({
         name: provider.name,
         cost: (upstreamModel) => cost({ upstreamModel, provider, listed: null }),
+        least: leastOf(prices.unlisted(provider, now)),
       })),
     accessPolicies: await readAccessPolicies(state),
   }
+}
+
+/** What costs nothing is not looked at. */
+function leastOf(prices: readonly Price[]): number | null {
+  const least = Math.min(...prices.map(leastCost).filter((cost) => cost > 0))
+  return Number.isFinite(least) ? least : null
 }
 
 const compileProvider = (row: ProviderRow) => ({

@@ -3,10 +3,12 @@
  * (protocols section 2, rule 18). With less left its budget is used up. Pure: catalog and token go in.
  *
  * Never more than the truth, so that nothing counts as used up that could still pay for something: gateways that may use
- * fewer providers are not looked at, and where a provider takes any model by name the least is not known.
+ * fewer providers are not looked at, and of a provider that takes any model by name the least of all that it could be
+ * asked for counts, whatever globs the token has. What costs nothing is not looked at: no budget is kept for it.
  */
 import { nanoOf, type Price } from '../providers/price.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed.ts'
+import { audioCost } from './cost.ts'
 import type { AccessPolicy } from './limits.ts'
 import { forbiddenBy } from './rate-demands.ts'
 
@@ -22,6 +24,8 @@ export interface OpenProvider {
   name: string
   /** Nano-dollars of the cheapest request to a model of this name; null where it has no price. */
   cost(model: string): number | null
+  /** Of the cheapest request to any of them that costs something; null where none does. */
+  least: number | null
 }
 
 export interface Offer {
@@ -34,10 +38,15 @@ export interface Spender extends Pick<GovernedToken, 'provider' | 'modelFilter'>
   accessPolicies: readonly AccessPolicy[]
 }
 
-/** Nano-dollars of one token of input and one of output; of what is billed by other units, the fee of a request. */
+/** A second of the thinnest audio is a hundred bytes (`bound.ts`): no upload is less than one. */
+const leastAudioSeconds = 0.01
+
+/** Nano-dollars of one token of input and one of output; of what is billed by other units, of the least of these. */
 export function leastCost({ tiers, audioHour, character, request }: Price): number {
+  if (audioHour !== null) return request + audioCost(audioHour, leastAudioSeconds)
+  if (character !== null) return request + nanoOf([[1, character]])
   const [tier] = tiers
-  if (tier === undefined || audioHour !== null || character !== null) return request
+  if (tier === undefined) return request
   return (
     request +
     nanoOf([
@@ -47,18 +56,20 @@ export function leastCost({ tiers, audioHour, character, request }: Price): numb
   )
 }
 
-/** Nano-dollars; null where no least is known, or the token may use nothing that has a price. */
+/** Nano-dollars; null where the token may use nothing that costs something. */
 export function cheapestRequest(spender: Spender, { listed, open }: Offer): number | null {
   let least = Number.POSITIVE_INFINITY
   for (const { id, provider, cost } of listed.values()) {
-    if (cost !== null && cost < least && mayUse(spender, id, provider)) least = cost
+    if (cost !== null && cost > 0 && cost < least && mayUse(spender, id, provider)) least = cost
   }
   const names = namedModels(spender)
   for (const provider of open) {
     if (!providerAllowed(spender, provider.name)) continue
-    if (names === null) return null
-    for (const id of names) {
-      if (!listed.has(id) && mayUse(spender, id, provider)) least = Math.min(least, provider.cost(id) ?? least)
+    if (names === null) least = Math.min(least, provider.least ?? least)
+    else {
+      for (const id of names) {
+        if (!listed.has(id) && mayUse(spender, id, provider)) least = Math.min(least, provider.cost(id) || least)
+      }
     }
   }
   return Number.isFinite(least) ? least : null

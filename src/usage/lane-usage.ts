@@ -104,6 +104,8 @@ export class LaneUsage implements Allowances {
   }
 
   reserve(demands: readonly Demand[], signal: AbortSignal): Reservation | Promise<Reservation> {
+    // Nothing would be asked for, so nobody would ever answer.
+    for (const { account, min } of demands) if (!(min >= 1)) throw new RangeError(`${account}: ${min} is demanded`)
     const refused = this.#accounts.refused(demands)
     if (refused !== null) throw new UsageRefused(refused.name, 'exhausted', refused.exhausted?.retryAfter ?? null)
     if (!this.#accounts.fit(demands)) return this.#wait(demands, signal)

@@ -30,6 +30,7 @@ export class TestAllowances implements Allowances {
 
   #take(demands: readonly Demand[]): Reservation {
     const held: Held[] = demands.map(({ account, want, min }) => {
+      if (!(min >= 1)) throw new RangeError(`${account}: ${min} is demanded`)
       const left = this.balances.get(account) ?? Number.POSITIVE_INFINITY
       if (left < min) throw new UsageRefused(account, this.refuseWith)
       return { account, amount: Math.min(want, left) }

@@ -80,6 +80,15 @@ test('a budget that pays for no request at all is used up from the start', async
   expect([await status(id, 1999), await told()]).toEqual(['budget_exhausted', [{ token: id }]])
 })
 
+test('where a provider takes any name, a budget that pays for none of its models is used up', async () => {
+  const open =
+    'insert into providers (id, name, kind, position, allow_unlisted_models, version) values (?, ?, ?, 2, 1, 9)'
+  await made.deps.state.write([{ sql: open, args: ['q', 'q', 'openai'] }])
+  const { id, account } = await addToken({ max_budget: 0.00000001 })
+  await news.used([account])
+  expect(await status(id, 10)).toBe('budget_exhausted')
+})
+
 test('what the token may use is what counts, and a cheaper model makes a budget usable again', async () => {
   await addModel('dear', 1000)
   const { id, account } = await addToken({ max_budget: 0.0001, bindings: { model_filter: ['dear*'] } })

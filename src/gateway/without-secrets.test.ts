@@ -1,0 +1,53 @@
+/** What records and spans have of a caller's own words where one of them is a secret. */
+import { expect, test } from 'bun:test'
+import { silentLog } from '../lib/log.ts'
+import { compilePolicySet } from '../policies/chain.ts'
+import type { Span } from '../telemetry/span.ts'
+import { createTracer } from '../telemetry/tracer.ts'
+import { completion, eventually, startTestGateway } from './test-gateway.ts'
+import { policy } from './test-policies.ts'
+import { withoutSecrets } from './without-secrets.ts'
+
+const key = `sk-proj-${'A1b2C3d4E5f6G7h8'.repeat(3)}`
+
+test('secrets of ours and of providers are masked wherever they stand, and nothing else is', () => {
+  expect(withoutSecrets(`about ${key}`)).toBe('about [OPENAI_KEY]')
+  for (const plain of ['gpt-4o', 'claude-sonnet-4-20250514', '0198c8a2-5b1e-7c3a-9f00-123456789abc', 'gth_short']) {
+    expect(withoutSecrets(plain)).toBe(plain)
+  }
+})
+
+test('no event and no span holds a secret that came as a label, a session, a model, metadata or the name of a tool', async () => {
+  const spans: Span[] = []
+  const tracer = createTracer({
+    load: async () => async (ended) => void spans.push(...ended),
+    samplePercent: 100,
+    random: Math.random,
+    log: silentLog,
+    flushMilliseconds: 1,
+  })
+  const gateway = await startTestGateway(() => Response.json(completion), {}, tracer)
+  try {
+    const own = gateway.lane.addToken({ metadataTrust: 'caller' })
+    gateway.lane.policies = compilePolicySet([
+      policy({ id: 'a', kind: 'tool-access', mode: 'monitor', config: { deny: ['gth*'] } }),
+      policy({ id: 'b', kind: 'escalate', when: 'request.stream', config: { reason_code: 'a.b' } }),
+    ])
+    const messages = [{ role: 'user', content: 'Good morning' }]
+    const metadata = { of: own, [key]: 'x' }
+    const tools = [{ type: 'function', function: { name: own, parameters: {} } }]
+    const body = { messages, metadata, tools, session_id: own }
+    for (const model of [own, key, 'gpt-test']) {
+      for (const stream of [false, true]) {
+        await gateway.chat({ ...body, model, stream }, { secret: own, headers: { 'x-request-id': own } })
+      }
+    }
+    await eventually(() => spans.length > 0)
+    const { journal } = gateway.lane
+    const kept = JSON.stringify([journal.outcomes(), [...journal.refused], [...journal.opened.values()], spans])
+    expect(kept).toContain('[GATEHOUSE_TOKEN]')
+    expect([kept.includes(own), kept.includes(key)]).toEqual([false, false])
+  } finally {
+    await gateway.stop()
+  }
+})
