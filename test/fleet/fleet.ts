@@ -49,7 +49,7 @@ export async function startFleet({
   const fleet: FleetUnderTest = {
     ...{ primary, planes, gateways: started, runtimeToken, gatewayId },
     async add(plane) {
-      const gateway = await startFleetGateway(plane.baseUrl, runtimeToken)
+      const gateway = await startFleetGateway({ controlPlane: plane.baseUrl, runtimeToken })
       started.push(gateway)
       return gateway
     },
