@@ -3,7 +3,7 @@
  * where it is not there the test says so and is skipped.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorAnswer } from '../answers.ts'
 import { chat, createToken, parseOrKeep } from '../client.ts'
@@ -12,6 +12,7 @@ import { executable } from '../executable.ts'
 import { chatStream } from '../fakes/chat.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
+import { fillDisk } from '../full-disk.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
 import { eventsInLedger, outcomesOf } from '../recorded.ts'
 
@@ -36,23 +37,6 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** Writes until nothing more fits. */
-function fillDisk(): void {
-  const file = openSync(ballast, 'a')
-  try {
-    for (const size of [1024 * 1024, 4096, 1]) {
-      const block = new Uint8Array(size)
-      try {
-        while (writeSync(file, block) === size);
-      } catch (error) {
-        if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error
-      }
-    }
-  } finally {
-    closeSync(file)
-  }
-}
-
 test.skipIf(!mounted)(
   'a full disk refuses new work before the provider sees it, lets running streams finish, and heals',
   async () => {
@@ -69,7 +53,7 @@ test.skipIf(!mounted)(
       chat(started, { token, model: 'slow', stream: true, requestId: `running-${index}` }),
     )
     const streams = await Promise.all(running)
-    fillDisk()
+    fillDisk(ballast)
 
     const completed: string[] = []
     let refused: { status: number; body: unknown; retry: string | null } | undefined

@@ -3,10 +3,11 @@
  * right to mount; where it is not there the test says so and is skipped.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../eventually.ts'
 import { executable } from '../executable.ts'
+import { fillDisk } from '../full-disk.ts'
 import { SidecarFleet } from '../sidecar-fleet.ts'
 
 setDefaultTimeout(120_000)
@@ -28,23 +29,6 @@ afterAll(async () => {
   await fleet?.stop()
 })
 
-/** Writes until nothing more fits. */
-function fill(path: string): void {
-  const file = openSync(path, 'a')
-  try {
-    for (const size of [1024 * 1024, 4096, 1]) {
-      const block = new Uint8Array(size)
-      try {
-        while (writeSync(file, block) === size);
-      } catch (error) {
-        if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error
-      }
-    }
-  } finally {
-    closeSync(file)
-  }
-}
-
 test('it refuses what was revoked before and meanwhile, and catches up when there is room again', async () => {
   if (!mounted) return
   const [gone, later] = [await fleet.addToken(), await fleet.addToken()]
@@ -52,7 +36,7 @@ test('it refuses what was revoked before and meanwhile, and catches up when ther
   await sidecar.ready()
   await fleet.revoke(gone)
   const ballast = join(directory, 'ballast')
-  fill(ballast)
+  fillDisk(ballast)
   for (let made = 0; made < 60; made++) await fleet.addToken()
   await fleet.revoke(later)
   const found = new Set<number>()

@@ -3,7 +3,7 @@
 import { createdToken } from '../answers.ts'
 import { api, createToken, expectAnswer, installation } from '../client.ts'
 import { type ControlPlane, type Primary, startControlPlane, startPrimary } from './control-plane.ts'
-import { type FleetGateway, startFleetGateway } from './gateway.ts'
+import { type FleetGateway, type FleetGatewayOptions, startFleetGateway } from './gateway.ts'
 
 export interface FleetUnderTest extends AsyncDisposable {
   primary: Primary
@@ -11,8 +11,10 @@ export interface FleetUnderTest extends AsyncDisposable {
   gateways: FleetGateway[]
   runtimeToken: string
   gatewayId: string
-  /** One more gateway at one of the control planes. */
-  add(plane: ControlPlane): Promise<FleetGateway>
+  /** One more gateway at one of the control planes; `options` name another way there, or a place for its data. */
+  add(plane: ControlPlane, options?: Partial<FleetGatewayOptions>): Promise<FleetGateway>
+  /** Ends one in order, for good. */
+  remove(gateway: FleetGateway): Promise<void>
 }
 
 export interface FleetOptions {
@@ -48,10 +50,15 @@ export async function startFleet({
   const started: FleetGateway[] = []
   const fleet: FleetUnderTest = {
     ...{ primary, planes, gateways: started, runtimeToken, gatewayId },
-    async add(plane) {
-      const gateway = await startFleetGateway(plane.baseUrl, runtimeToken)
+    async add(plane, options = {}) {
+      const gateway = await startFleetGateway({ controlPlane: plane.baseUrl, runtimeToken, ...options })
       started.push(gateway)
       return gateway
+    },
+    async remove(gateway) {
+      started.splice(started.indexOf(gateway), 1)
+      await gateway.stop()
+      await gateway[Symbol.asyncDispose]()
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(started.map((gateway) => gateway[Symbol.asyncDispose]()))

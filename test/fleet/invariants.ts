@@ -1,0 +1,117 @@
+/** What must hold of a fleet after whatever happened to it, each thing counted from outside. */
+import { Database } from 'bun:sqlite'
+import { readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { until } from '../eventually.ts'
+import type { FleetUnderTest } from './fleet.ts'
+import type { FleetGateway } from './gateway.ts'
+import type { Answer } from './load.ts'
+import { start } from './process.ts'
+
+export interface Expected {
+  answers: readonly Answer[]
+  /** Tokens and the instants after which no gateway may accept them. */
+  ended: ReadonlyMap<string, number>
+  /** Tokens and how many requests they have in all. */
+  limits: ReadonlyMap<string, number>
+  /** The gateways that run. */
+  gateways: readonly FleetGateway[]
+}
+
+export interface Counted {
+  answers: number
+  accepted: number
+  refused: number
+  unanswered: number
+  acceptedTooLate: number
+  limitsPassed: number
+  eventsMissing: number
+  eventsTwice: number
+  replicasUnequal: number
+  verifyExitCode: number
+}
+
+/** How long a fleet has to come together again. */
+const settleMs = 90_000
+const requestsOfOneRead = 500
+
+/** Waits until the fleet is at rest, then counts. */
+export async function count(fleet: FleetUnderTest, expected: Expected): Promise<Counted> {
+  const { answers, ended, limits, gateways } = expected
+  const accepted = answers.filter(({ status }) => status === 200)
+  const tooLate = accepted.filter(({ token, sentAt }) => sentAt > (ended.get(token) ?? Number.POSITIVE_INFINITY))
+  const passed = [...limits].filter(([token, most]) => accepted.filter((one) => one.token === token).length > most)
+  const ids = accepted.map(({ requestId }) => requestId)
+  const missing = async () => (await eventCounts(fleet, ids)).filter((found) => found === 0).length
+  const unequal = async () => await unequalReplicas(fleet, gateways)
+  const rest = { withinMs: settleMs, everyMs: 500 }
+  const passing = () => undefined
+  // Where it never comes true, the count says so.
+  await until('all events are in the ledger', async () => (await missing()) === 0, rest).catch(passing)
+  await until('all replicas are as the primary', async () => (await unequal()) === 0, rest).catch(passing)
+  const found = await eventCounts(fleet, ids)
+  return {
+    answers: answers.length,
+    accepted: accepted.length,
+    refused: answers.filter(({ status }) => status !== 200 && status !== 0).length,
+    unanswered: answers.filter(({ status }) => status === 0).length,
+    acceptedTooLate: tooLate.length,
+    limitsPassed: passed.length,
+    eventsMissing: found.filter((times) => times === 0).length,
+    eventsTwice: found.filter((times) => times > 1).length,
+    replicasUnequal: await unequal(),
+    verifyExitCode: await verify(fleet),
+  }
+}
+
+/** How often the ledger has the outcome of each request. */
+async function eventCounts({ primary }: FleetUnderTest, requestIds: readonly string[]): Promise<number[]> {
+  const times = new Map<string, number>()
+  for (let from = 0; from < requestIds.length; from += requestsOfOneRead) {
+    const rows = await primary.read(
+      'ledger',
+      `select request_id, count(*) as times from events where event_type = 'gateway.request.outcome'
+        and request_id in (select value from json_each(?)) group by request_id`,
+      [JSON.stringify(requestIds.slice(from, from + requestsOfOneRead))],
+    )
+    for (const { request_id, times: found } of rows) times.set(String(request_id), Number(found))
+  }
+  return requestIds.map((id) => times.get(id) ?? 0)
+}
+
+async function unequalReplicas({ primary }: FleetUnderTest, gateways: readonly FleetGateway[]): Promise<number> {
+  const ofPrimary = await contentOf((sql) => primary.read('state', sql))
+  const contents = await Promise.all(gateways.map((gateway) => contentOfReplica(gateway)))
+  return contents.filter((content) => content !== ofPrimary).length
+}
+
+async function contentOfReplica({ directory }: FleetGateway): Promise<string> {
+  const replica = join(directory, 'gateway/replica')
+  try {
+    using database = new Database(join(replica, readlinkSync(join(replica, 'current')), 'state.db'), { readonly: true })
+    return await contentOf(async (sql) => database.query<Record<string, unknown>, []>(sql).all())
+  } catch (error) {
+    return `It cannot be read: ${String(error)}`
+  }
+}
+
+/** All rows of all tables, in an order of their own. */
+async function contentOf(read: (sql: string) => Promise<Record<string, unknown>[]>): Promise<string> {
+  const tables = await read("select name from sqlite_master where type = 'table'")
+  const digest = new Bun.CryptoHasher('sha256')
+  for (const name of tables.map(({ name: found }) => String(found)).sort()) {
+    if (name.startsWith('sqlite_') || name.startsWith('libsql_')) continue
+    const rows = await read(`select * from "${name}"`)
+    digest.update(name)
+    for (const row of rows.map((found) => JSON.stringify(found)).sort()) digest.update(row)
+  }
+  return digest.digest('hex')
+}
+
+async function verify({ planes }: FleetUnderTest): Promise<number> {
+  const [{ baseUrl, adminToken }] = planes
+  const verifying = await start(['events', 'verify'], { SERVICE_API_URL: baseUrl, SERVICE_API_TOKEN: adminToken })
+  const code = await verifying.exited
+  if (code !== 0) console.error(verifying.stdout(), verifying.stderr())
+  return code
+}
