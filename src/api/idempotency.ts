@@ -121,7 +121,7 @@ function keptAnswer(request: IdempotentRequest, row: Row | undefined): KeptAnswe
   if (row.route !== request.route || row.body_hash !== request.bodyHash) throw new Failure('idempotency_key_reused')
   if (row.status === null) throw new Failure('idempotency_in_flight', { retryAfter: 1 })
   if (row.answer === null) {
-    throw new Failure('idempotency_key_used', { extra: { id: row.secret_resource_id } })
+    throw new Failure('idempotency_key_used', { extra: { id: row.secret_resource_id || null } })
   }
   const { headers, body }: Pick<KeptAnswer, 'headers' | 'body'> = JSON.parse(row.answer)
   return { status: row.status, headers, body }

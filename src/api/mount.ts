@@ -15,6 +15,7 @@ import type { Log } from '../lib/log.ts'
 import { notDelegated } from '../tokens/delegation.ts'
 import { isPermission } from '../tokens/permissions.ts'
 import { anonymous, type Principal } from '../tokens/principal.ts'
+import { holdsSecret } from '../tokens/secret.ts'
 import { type AnswerContext, failureResponse, finished, jsonResponse, requestIdOf } from './answer.ts'
 import { parseJsonObject, readBytes, readQuery, refusingUnknown, requireContentType, validate } from './body.ts'
 import { openApiDocument } from './document.ts'
@@ -280,9 +281,11 @@ async function answerOnce(
   const { headers = {}, secretOf } = answer
   const status = route.status ?? 200
   const body = JSON.stringify(answer.reply)
+  // What holds a secret is not kept, whether or not its route has thought of it.
+  const made = secretOf ?? (holdsSecret(body) ? '' : undefined)
   // What was made is made: an answer that cannot be kept is still given, above all one whose secret is shown once.
   await claim
-    .keep({ status, headers, body }, secretOf)
+    .keep({ status, headers, body }, made)
     .catch((failed: unknown) => log.error({ error: String(failed) }, 'An idempotent answer was not kept'))
   return jsonResponse(status, body, headers)
 }

@@ -66,7 +66,8 @@ const decideProgram = (dependencies: MemberDependencies): AnyRoute =>
       if (!approve) return { reply: answerTo(asked, { error: 'access_denied' }) }
       assertMayGive(asked, session)
       const code = await approveProgram(dependencies, asked, session, requestId)
-      return { reply: { ...answerTo(asked, { code }), code: asked.redirect_uri === outOfBand ? code : null } }
+      const reply = { ...answerTo(asked, { code }), code: asked.redirect_uri === outOfBand ? code : null }
+      return { reply, secretOf: asked.client_id }
     },
   })
 

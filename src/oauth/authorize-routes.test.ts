@@ -95,6 +95,18 @@ describe('the decision', () => {
     expect(searchParams.has('code')).toBe(false)
   })
 
+  test('that is repeated under its Idempotency-Key gives no code a second time, and none is kept', async () => {
+    const headers = { ...ada.asPage.headers, 'idempotency-key': 'decision-1' }
+    const body = { ...oauth.query(clientId, { scope: 'gateway:invoke' }), approve: true }
+    const again = () => oauth.call('POST', '/v1/oauth/authorize/decision', { ...ada.asPage, headers, body })
+    const code = new URL((await again()).json.redirect_to).searchParams.get('code') ?? ''
+    const second = await again()
+    expect([second.status, second.json.error.code]).toEqual([409, 'idempotency_key_used'])
+    const kept = JSON.stringify(await oauth.store.ledger.read('select * from idempotency_keys'))
+    expect(code).toStartWith('gthc_')
+    expect(kept).not.toContain(code)
+  })
+
   test('without the CSRF token of the session is refused', async () => {
     const body = { ...oauth.query(clientId), approve: true }
     const { cookie } = ada.asPage

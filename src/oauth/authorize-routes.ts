@@ -91,8 +91,10 @@ const decision = (dependencies: OAuthDependencies): AnyRoute =>
       const session = await requireBrowserSession(request, dependencies)
       const considered = await consider(dependencies, parametersOfObject(query))
       if (considered.kind !== 'ask') return { reply: refusalReply(considered) }
-      const decide = approve ? authorize : deny
-      return { reply: { redirect_to: await decide(dependencies, considered.authorization, session, requestId) } }
+      const { authorization } = considered
+      if (!approve) return { reply: { redirect_to: await deny(dependencies, authorization, session, requestId) } }
+      const { redirectTo, grantId } = await authorize(dependencies, authorization, session, requestId)
+      return { reply: { redirect_to: redirectTo }, secretOf: grantId }
     },
   })
 
@@ -162,12 +164,12 @@ async function authorize(
   authorization: Authorization,
   session: LiveSession,
   requestId: string,
-): Promise<string> {
+): Promise<{ redirectTo: string; grantId: string }> {
   const grant = newGrant(dependencies, authorization, session.user_id)
   const event = await decisionEvent(dependencies, 'oauth.authorized', authorization, session, requestId)
   const details = { ...event.details, grant_id: grant.id }
   await recordChange(dependencies.recorder, { event: { ...event, details }, ledger: grant.statements })
-  return codeRedirect(authorization, grant.code, dependencies.baseUrl())
+  return { redirectTo: codeRedirect(authorization, grant.code, dependencies.baseUrl()), grantId: grant.id }
 }
 
 async function deny(

@@ -122,8 +122,9 @@ describe('what else is wrong goes back to the application with state and issuer'
     expect(outcome({ state: ['a', 'b'] })).toBe('invalid_request, state null')
   })
 
-  test('a state that cannot be given back as it came', () => {
-    expect(outcome({ state: 'x'.repeat(4097) })).toBe('invalid_request, state null')
+  test('a state that is too long, or cannot be given back as it came', () => {
+    const long = 'x'.repeat(4097)
+    expect(outcome({ state: long })).toBe(`invalid_request, state ${long}`)
     expect(outcome({ state: '\ud800' })).toBe('invalid_request, state null')
   })
 

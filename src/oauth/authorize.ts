@@ -65,7 +65,7 @@ export const redirectChecks: readonly Check<AuthorizeFacts>[] = [
     name: 'state that can be given back',
     source: 'RFC 6749 §4.1.2',
     check: ({ parameters }) =>
-      stateOf(parameters) === null && parameters.has('state')
+      parameters.has('state') && (stateOf(parameters)?.length ?? Number.POSITIVE_INFINITY) > longestState
         ? refuse('invalid_request', `state must be text of at most ${longestState} characters`)
         : null,
   },
@@ -144,7 +144,7 @@ export const redirectChecks: readonly Check<AuthorizeFacts>[] = [
 /** `state` as it came; null where there is none, or none that can be sent back as it is. */
 export function stateOf(parameters: Parameters): string | null {
   const state = single(parameters, 'state')
-  return state !== null && state.length <= longestState && state.isWellFormed() ? state : null
+  return state?.isWellFormed() === true ? state : null
 }
 
 /** What is asked for; where nothing is, what the client is registered for and is active (RFC 6749 section 3.3). */

@@ -101,7 +101,6 @@ async function refresh(
   const found = await findRefreshToken(dependencies.ledger, secret)
   const facts: RefreshFacts = {
     ...(await grantFacts(dependencies, request, found?.grant ?? null)),
-    active: activeScopes(dependencies.settings.oauth_scopes),
     refresh: found?.refresh ?? null,
   }
   const given: Presented<RefreshFacts> = { facts, checks: refreshChecks, cause: 'refresh_replay', requestId }
@@ -116,13 +115,14 @@ async function refresh(
 }
 
 async function grantFacts(
-  { ledger, clock, baseUrl, gatewayUrl }: OAuthDependencies,
+  { ledger, clock, settings, baseUrl, gatewayUrl }: OAuthDependencies,
   request: RequestFacts,
   grant: Grant | null,
 ): Promise<GrantFacts> {
   const resources = knownResources({ baseUrl: baseUrl(), gatewayUrl: gatewayUrl() })
   const userActive = grant !== null && (await standingOf(ledger, grant.userId)).active
-  return { ...request, now: clock.now(), resources, grant, userActive }
+  const active = activeScopes(settings.oauth_scopes)
+  return { ...request, now: clock.now(), resources, grant, userActive, active }
 }
 
 interface Presented<Facts extends GrantFacts> {

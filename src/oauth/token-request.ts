@@ -26,10 +26,10 @@ export interface GrantFacts extends RequestFacts {
   grant: Grant | null
   /** Whether the person may still sign in. */
   userActive: boolean
+  active: readonly Scope[]
 }
 
 export interface RefreshFacts extends GrantFacts {
-  active: readonly Scope[]
   refresh: { expiresAt: number; usedAt: number | null } | null
 }
 
@@ -102,6 +102,20 @@ const approvedResource: Check<GrantFacts> = {
   },
 }
 
+/** Of what the token would permit. */
+function scopeStands<Facts extends GrantFacts>(scopeOf: (facts: Facts) => readonly string[] | null): Check<Facts> {
+  return {
+    name: 'scope still registered and active',
+    source: 'contract §5',
+    check: (facts) =>
+      scopeOf(facts)?.every(
+        (word) => isScope(word) && facts.active.includes(word) && facts.client?.scope.includes(word),
+      ) === true
+        ? null
+        : refuse('invalid_scope', 'Not all of this scope is active and registered any more'),
+  }
+}
+
 export const codeChecks: readonly Check<GrantFacts>[] = [
   required('code', 'RFC 6749 §4.1.3'),
   required('redirect_uri', 'contract §5'),
@@ -151,6 +165,7 @@ export const codeChecks: readonly Check<GrantFacts>[] = [
   },
   inForce,
   clientInService,
+  scopeStands(({ grant }) => grant?.scope ?? []),
   approvedResource,
 ]
 
@@ -188,16 +203,7 @@ export const refreshChecks: readonly Check<RefreshFacts>[] = [
         ? null
         : refuse('invalid_scope', 'scope may only be a part of what was approved'),
   },
-  {
-    name: 'scope still registered and active',
-    source: 'contract §5',
-    check: (facts) =>
-      scopeOfRefresh(facts)?.every(
-        (word) => isScope(word) && facts.active.includes(word) && facts.client?.scope.includes(word),
-      ) === true
-        ? null
-        : refuse('invalid_scope', 'Not all of this scope is active and registered any more'),
-  },
+  scopeStands(scopeOfRefresh),
   approvedResource,
 ]
 

@@ -113,6 +113,16 @@ const change = (who: TestPerson, body: Record<string, unknown>) =>
   oauth.call('PATCH', `/v1/users/${who.id}`, { token: oauth.adminToken, body })
 const disable = (who: TestPerson) => change(who, { status: 'disabled' })
 
+describe('a code of an application that changes', () => {
+  test('of a scope that the client lost meanwhile gives nothing', async () => {
+    const own = await oauth.register()
+    const code = await oauth.approve(own, ada)
+    const path = `/v1/oauth/clients/${own}`
+    await oauth.call('PATCH', path, { token: oauth.adminToken, body: { scope: 'gateway:invoke' } })
+    expect((await oauth.token(oauth.codeRequest(own, code))).json.error).toBe('invalid_scope')
+  })
+})
+
 describe('a refresh token', () => {
   test('gives new ones and is used up', async () => {
     const first = await oauth.tokens(clientId, ada)

@@ -266,6 +266,8 @@ test('a secret in a name or in metadata is refused and not repeated, as are char
   const refusals: [object, string][] = [
     [{ name: `for ${secret}` }, 'name'],
     [{ name: 'in\u202Evoice' }, 'name'],
+    [{ name: 'in\u200Bvoice' }, 'name'],
+    [{ name: '\u200D' }, 'name'],
     [{ metadata: { key: secret } }, 'metadata'],
     [{ metadata: { [secret]: 'value' } }, 'metadata'],
     [{ metadata: { key: 'a\u0007b' } }, 'metadata'],

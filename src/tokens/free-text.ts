@@ -10,6 +10,10 @@ const secretMessage = 'This holds a secret of this installation: leave it out, a
 /** For `.refine`. */
 export const noSecret = [(text: string) => !holdsSecret(text), secretMessage] as const
 
+/** What no eye can see, but for what joins letters and gives emoji their form. */
+const hidden = /(?!\u200C|\u200D|\uFE0E|\uFE0F)\p{Default_Ignorable_Code_Point}/u
+const shown = /[\p{L}\p{N}\p{P}\p{S}]/u
+
 /** Trimmed and on one line. */
 export const nameText = (longest: number) =>
   z
@@ -18,6 +22,7 @@ export const nameText = (longest: number) =>
     .min(1)
     .max(longest)
     .regex(/^[^\p{Cc}\p{Cs}\p{Bidi_Control}]*$/u, 'A name has no control characters')
+    .refine((text) => !hidden.test(text) && shown.test(text), 'A name can be seen: it has no invisible characters')
     .refine(...noSecret)
 
 /** Trimmed; it may have lines. */

@@ -44,7 +44,7 @@ export const traceability: readonly Traced[] = [
     'authorize: state that can be given back',
     'RFC 6749 §4.1.2',
     authorize,
-    'a state that cannot be given back as it came',
+    'a state that is too long, or cannot be given back as it came',
   ),
   row('authorize: client in service', 'RFC 6749 §4.1.2.1', authorize, 'a deactivated client'),
   row('authorize: response_type given', 'RFC 6749 §3.1.1', authorize, 'no response_type'),
@@ -146,6 +146,12 @@ export const traceability: readonly Traced[] = [
     'RFC 6749 §6',
     token,
     'narrows the scope of the access token and never widens it',
+  ),
+  row(
+    'code: scope still registered and active',
+    'contract §5',
+    token,
+    'of a scope that the client lost meanwhile gives nothing',
   ),
   row(
     'refresh: scope still registered and active',
