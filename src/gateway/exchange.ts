@@ -1,6 +1,8 @@
 /**
  * One governed request on its way through the gateway, and what the stages need. Each stage takes the exchange and
  * makes it richer, or throws a Failure; `stages.ts` is the order.
+ *
+ * Longer than most: it is a list of what an exchange and a gateway are made of, each member in one place.
  */
 import type { Settings } from '../config.ts'
 import type { Dialect, RequestFacts, StreamReader, Usage } from '../dialects/dialect.ts'

@@ -1,6 +1,8 @@
 /**
  * One turn of the control plane's side of usage (authority.ts): messages and those who wait go in, decisions on a book of
  * cells come out. Nothing is in force, and nobody is answered, before the transaction of the turn stands.
+ *
+ * Longer than most: what one turn reads, decides and says of an account is one state.
  */
 import type { Clock } from '../lib/clock.ts'
 import type { AccountBook } from './account-book.ts'
