@@ -31,8 +31,18 @@ export class LaneFiles {
   constructor(directory: string, runtimeToken: string, newId: NewId) {
     this.#directory = directory
     this.#key = deriveKey(runtimeToken, 'gatehouse.lane.keys.v1')
-    if (!existsSync(this.#path('instance.json'))) this.#replaceInstance({ instance_id: newId(), gateway_id: null })
-    this.#instance = instanceSchema.parse(JSON.parse(readFileSync(this.#path('instance.json'), 'utf8')))
+    const former = this.#readInstance()
+    this.#instance = former ?? { instance_id: newId(), gateway_id: null }
+    if (former === null) this.#replaceInstance(this.#instance)
+  }
+
+  /** Null where there is none, also where a former process had written down that it ends and was killed right then. */
+  #readInstance(): z.infer<typeof instanceSchema> | null {
+    if (!existsSync(this.#path('instance.json'))) return null
+    const instance = instanceSchema.parse(JSON.parse(readFileSync(this.#path('instance.json'), 'utf8')))
+    if (!this.ended().some(({ instance_id }) => instance_id === instance.instance_id)) return instance
+    this.#removeOwn()
+    return null
   }
 
   get instanceId(): string {
@@ -55,7 +65,12 @@ export class LaneFiles {
   retire(reason: string, after: number | null): void {
     const { instance_id, gateway_id } = this.#instance
     if (after !== null) this.#replaceEnded([...this.ended(), { instance_id, gateway_id, after, reason }])
-    for (const name of ['instance.json', 'keys', 'fresh', 'crashed', 'agreed'])
+    this.#removeOwn()
+  }
+
+  /** Removes what is one instance's; its name goes last, so that a start after a kill in between knows whose the rest is. */
+  #removeOwn(): void {
+    for (const name of ['keys', 'fresh', 'crashed', 'agreed', 'instance.json'])
       rmSync(this.#path(name), { force: true })
   }
 

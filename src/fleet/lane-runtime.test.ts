@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type Event, nobody } from '../events/event.ts'
 import { systemClock, timestamp } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
+import { silentLog } from '../lib/log.ts'
 import { FileStateView } from './state-view.ts'
 import { movableClock, TemporaryFleet, until } from './temporary-fleet.ts'
 
@@ -149,6 +150,19 @@ describe('a lane', () => {
     await fleet.lane('a')
     await until(async () => (await fleet.events()).length === 2)
     expect((await fleet.events()).at(-1)).toMatchObject({ seq: 2, event_id: open.event_id })
+  })
+
+  test('ends in its time, its outbox closed, though its control plane does not answer', async () => {
+    const lane = await fleet.lane('a', { farewellMs: 400 })
+    await until(() => lane.counters.connected === 1)
+    fleet.interfere = () => new Promise(() => undefined)
+    await lane.journal.refuse([event()])
+    const began = performance.now()
+    await lane.drain()
+    expect(performance.now() - began).toBeLessThan(900)
+    const warnings: unknown[] = []
+    await fleet.lane('a', { log: { ...silentLog, warn: (_fields, message) => warnings.push(message) } })
+    expect(warnings).toEqual([])
   })
 
   test('refuses a data directory that another lane uses, and a control plane that is reached in the clear', async () => {

@@ -34,7 +34,8 @@ import { Witness } from './witness.ts'
 
 const lane = 0
 const keepFreshEveryMs = 5000
-const shipAtEndMs = 5000
+/** How long a lane that ends may talk to its control plane: less than its process has after the last request. */
+const farewellMs = 4000
 const rateTickMs = 1000
 const usageTickMs = 1000
 const warnAfterMs = 60_000
@@ -67,6 +68,7 @@ export interface LaneOptions {
   random?: () => number
   beatEveryMs?: number
   shipLingerMs?: number
+  farewellMs?: number
 }
 
 /**
@@ -247,10 +249,12 @@ class RunningLane implements LaneRuntime {
   }
 
   async drain(): Promise<void> {
-    await this.allowances.drain()
+    const { clock, farewellMs: milliseconds = farewellMs } = this.#options
+    const end = clock.monotonic() + milliseconds
+    await Promise.race([this.allowances.drain(), Bun.sleep(milliseconds / 2)])
     clearInterval(this.#usageTimer)
     clearInterval(this.#rateTimer)
-    await this.#session.stop(shipAtEndMs)
+    await this.#session.stop(Math.max(0, end - clock.monotonic()))
     this.#witness.stop()
     await this.journal.end()
     this.#keepFresh(0)

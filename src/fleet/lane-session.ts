@@ -124,17 +124,18 @@ export class LaneSession {
     this.#timer = setInterval(() => void this.#tick(), this.#options.beatEveryMs)
   }
 
-  /** Ships what is left, for `milliseconds` at most, and lets go. */
+  /** Ships what is left and lets go, within `milliseconds`, of which shipping takes three quarters at most. */
   async stop(milliseconds: number): Promise<void> {
-    const end = this.#options.clock.monotonic() + milliseconds
-    while (this.connected && !this.#shipper.done && this.#options.clock.monotonic() < end) await Bun.sleep(5)
+    const { client, clock, lane } = this.#options
+    const end = clock.monotonic() + milliseconds
+    while (this.connected && !this.#shipper.done && clock.monotonic() < end - milliseconds / 4) await Bun.sleep(5)
     const { token } = this.#session
     const streamId = this.#streamId
-    const { client, lane } = this.#options
     this.#end()
     if (token === null || streamId === null) return
     // Where it is not heard, this lane counts as unreachable until its time is over.
-    await client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
+    const goodbye = client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
+    await Promise.race([goodbye, Bun.sleep(Math.max(0, end - clock.monotonic()))])
   }
 
   /** Asks for slots and returns some. Rejects where the control plane cannot be asked at this moment. */
