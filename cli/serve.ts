@@ -102,7 +102,9 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
           const ready = server.ready().then(() => ({ ready: 'gateway', url: server.url }) as const)
           return { ready, over: server.over, drain: () => server.drain() }
         },
-        announce: () => terminal.write(`The gateway is ready at ${settings.gateway_listen}\n`),
+        async announce(message) {
+          if (message.ready === 'gateway') await terminal.write(`The gateway is ready at ${message.url}\n`)
+        },
       })
     },
   })

@@ -35,6 +35,24 @@ test('what was redacted is put back in the answer where the policy asks for it, 
   expect(textIn(await streamed.text())).toBe('Sent to ann@example.com now, not [EMAIL_2]')
 })
 
+test('what a caller itself writes like a placeholder is never taken for one', async () => {
+  const gateway = await start(
+    [policy({ id: 'a', kind: 'pii', config: { types: ['email'], action: 'redact', restore: true } })],
+    () =>
+      Response.json({
+        ...completion,
+        choices: [{ index: 0, message: { role: 'assistant', content: 'To [EMAIL_1], [EMAIL_2], [EMAIL_3]' } }],
+      }),
+  )
+  const tools = [{ type: 'function', function: { name: 'f', description: 'Fills in [EMAIL_2]' } }]
+  const messages = [{ role: 'user', content: 'Write [EMAIL_1] for ann@example.com' }]
+  const answer = await gateway.chat({ model: 'gpt-test', messages, tools })
+  expect(gateway.seen[0]?.body).toContain('Write [EMAIL_1] for [EMAIL_3]')
+  expect(await answer.json()).toMatchObject({
+    choices: [{ message: { content: 'To [EMAIL_1], [EMAIL_2], ann@example.com' } }],
+  })
+})
+
 test('a term that a policy blocks leaves a stream with no part of it, wherever the provider cuts it', async () => {
   const term = policy({
     id: 'a',

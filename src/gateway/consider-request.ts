@@ -59,7 +59,7 @@ function readsText({ enforced, compiled, kind, condition, when }: ActivePolicy, 
 
 function subjectOf(exchange: Exchange, gateway: Gateway): StageSubject {
   const { dialect, parsed } = exchange
-  exchange.placeholders ??= new Placeholders()
+  exchange.placeholders ??= new Placeholders(parsed)
   return {
     stage: 'pre_request',
     context: requestContext(exchange, gateway),

@@ -9,11 +9,20 @@ import type { ActivePolicy } from './chain.ts'
 import type { TextPolicy } from './kinds/kind.ts'
 import { literalMatcher } from './kinds/literal-matcher.ts'
 
+const numbered = /\[[^[\]]{1,200}_\d{1,9}\]/g
+
 /** What was taken out of one exchange's request. Never leaves the process. */
 export class Placeholders {
   readonly #values = new Map<string, string>()
   readonly #known = new Map<string, string>()
   readonly #counts = new Map<string, number>()
+  readonly #body: unknown
+  #taken: ReadonlySet<string> | null = null
+
+  /** What the request itself names so, in its body or anything within, stands for nothing of ours. */
+  constructor(body: unknown) {
+    this.#body = body
+  }
 
   get size(): number {
     return this.#values.size
@@ -24,9 +33,12 @@ export class Placeholders {
     const key = `${label}\n${value}`
     const known = this.#known.get(key)
     if (known !== undefined) return known
-    const count = (this.#counts.get(label) ?? 0) + 1
+    this.#taken ??= new Set(JSON.stringify(this.#body)?.match(numbered))
+    let count = this.#counts.get(label) ?? 0
+    let placeholder: string
+    do placeholder = `[${label}_${++count}]`
+    while (this.#taken.has(placeholder))
     this.#counts.set(label, count)
-    const placeholder = `[${label}_${count}]`
     this.#known.set(key, placeholder)
     this.#values.set(placeholder, value)
     return placeholder

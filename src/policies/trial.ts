@@ -55,7 +55,7 @@ export async function tryPolicies(
   const { dialect, request, response } = trial
   const facts = readFacts(dialect, request)
   const texts = () => dialect.requestText(request)
-  const placeholders = new Placeholders()
+  const placeholders = new Placeholders(request)
   const view = new RequestView({
     family: dialect.family,
     model: facts.model,

@@ -52,7 +52,7 @@ const rotate = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     method: 'POST',
     path: '/v1/tokens/{id}/rotate',
     tag: 'Tokens',
-    summary: 'Replace a token by a new one of the same profile',
+    summary: 'Replace a token by a new one of the same profile; If-Match names the version that was read',
     access: 'tokens:write',
     params: idParams,
     body: z.strictObject({ grace_period_seconds: z.number().int().min(0).max(86_400).default(0) }),
@@ -64,7 +64,7 @@ const rotate = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
       const [actor, { id }] = [actorOf(call), call.params]
       const attempted = { type: 'token.rotated', tokenId: id } as const
       const { token, secret, propagation } = await recordingRefusal(deps, actor, attempted, () =>
-        rotateToken(deps, actor, id, grace),
+        rotateToken(deps, actor, id, grace, call.headers),
       )
       const made = await toRecord(token)
       const reply = { ...made, token_value: secret, propagation: await propagation() }
@@ -100,7 +100,7 @@ const emergencyRevoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute 
     method: 'POST',
     path: '/v1/tokens/{id}/emergency-revoke',
     tag: 'Tokens',
-    summary: 'Revoke a token at once and record why',
+    summary: 'Revoke a token at once, and those it replaced that are in their grace period, and record why',
     access: 'tokens:revoke',
     params: idParams,
     body: z.strictObject({

@@ -64,6 +64,50 @@ test('an emergency revocation records why and names its proof', async () => {
   expect((await call('POST', path, { body: { explanation: 'again' } })).json.error.code).toBe('token_not_active')
 })
 
+test('an emergency revocation ends what the token replaced as well, a plain one leaves that its grace period', async () => {
+  const rotated = async (id: string) =>
+    (await call('POST', `/v1/tokens/${id}/rotate`, { body: { grace_period_seconds: 600 } })).json
+  const first = await create()
+  const second = await rotated(first.id)
+  const third = await rotated(second.id)
+  const path = `/v1/tokens/${third.id}/emergency-revoke`
+  await call('POST', path, { body: { explanation: 'a host was broken into', revoke_active_sessions: true } })
+  const hashes = [third, second, first].map(({ token_value }) => hashSecret(token_value))
+  expect(made.announced.at(-1)).toMatchObject({ deny: hashes })
+  for (const { id } of [first, second, third]) expect(await status(id)).toBe('revoked')
+  const [event] = await eventsOf('token.emergency_revoked')
+  expect(event.details).toMatchObject({ token_id: third.id, also_revoked: [second.id, first.id] })
+  const old = await create()
+  await call('DELETE', `/v1/tokens/${(await rotated(old.id)).id}`)
+  expect([await status(old.id), made.announced.at(-1)?.deny.length]).toEqual(['active', 1])
+})
+
+test('a rotation or revocation by one who read another version is refused; what is revoked already stays so', async () => {
+  const { id } = await create()
+  const [stale, read] = [
+    { 'if-match': '"0"' },
+    { 'if-match': (await call('GET', `/v1/tokens/${id}`)).headers.get('etag') ?? '' },
+  ]
+  const path = `/v1/tokens/${id}`
+  for (const [method, to] of [
+    ['POST', `${path}/rotate`],
+    ['DELETE', path],
+  ] as const) {
+    const { status: code, json } = await call(method, to, {
+      headers: stale,
+      ...(method === 'POST' ? { body: {} } : {}),
+    })
+    expect([code, json.error.code]).toEqual([412, 'version_mismatch'])
+  }
+  expect(await status(id)).toBe('active')
+  const next = await call('POST', `${path}/rotate`, { headers: read, body: {} })
+  expect(next.status).toBe(201)
+  const tag = { 'if-match': next.headers.get('etag') ?? '' }
+  for (let time = 0; time < 2; time++) {
+    expect((await call('DELETE', `/v1/tokens/${next.json.id}`, { headers: tag })).status).toBe(200)
+  }
+})
+
 test('a rotation keeps profile and account, and ends the old token at once', async () => {
   const old = await create({
     max_requests: 5,

@@ -3,6 +3,7 @@
  * refused at once or when the grace period ends. Of two rotations at once one is done and the other is a conflict.
  */
 
+import { requireVersion } from '../api/entity-tag.ts'
 import { type Recorder, versionArgument } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Propagation } from '../fleet/wire.ts'
@@ -24,14 +25,19 @@ export interface RotatedToken extends MadeToken {
   propagation: () => Promise<Propagation>
 }
 
-/** Throws `not_found`, `token_already_rotated` (with `rotated_to_id`), `token_not_active`, `permission_denied`. */
+/**
+ * `headers` may hold If-Match. Throws `not_found`, `version_mismatch`, `token_already_rotated` (with `rotated_to_id`),
+ * `token_not_active`, `permission_denied`.
+ */
 export async function rotateToken(
   deps: TokenDependencies,
   actor: Actor,
   id: string,
   graceSeconds: number,
+  headers: Headers,
 ): Promise<RotatedToken> {
   const old = await requireToken(deps.ledger, actor.principal, id)
+  requireVersion(headers, old.version)
   refuseUnlessRotatable(old, deps.clock.now())
   if (await isExhausted(deps.depletion, old)) throw new Failure('token_not_active')
   await checkGrant(actor.principal, old, deps.ledger)
@@ -40,6 +46,7 @@ export async function rotateToken(
   } catch (error) {
     if (error instanceof Failure && error.code === 'conflict') {
       refuseUnlessRotatable((await findToken(deps.ledger, id)) ?? old, deps.clock.now())
+      if (headers.has('if-match')) throw new Failure('version_mismatch', { cause: error })
     }
     throw error
   }

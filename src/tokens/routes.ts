@@ -102,12 +102,12 @@ const revoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     method: 'DELETE',
     path: '/v1/tokens/{id}',
     tag: 'Tokens',
-    summary: 'Revoke a token',
+    summary: 'Revoke a token, and no other that it replaced; If-Match names the version that was read',
     access: 'tokens:revoke',
     params: idParams,
     reply: tokenRecordSchema.extend({ propagation: propagationSchema }),
     async handle(call) {
-      const { token, propagation } = await revokeToken(deps, actorOf(call), call.params.id)
+      const { token, propagation } = await revokeToken(deps, actorOf(call), call.params.id, call.headers)
       const revoked = await toRecord(token)
       return { reply: { ...revoked, propagation: await propagation() }, headers: etag(revoked) }
     },

@@ -120,6 +120,17 @@ test('secrets finds keys by their form, and this product’s own by their checks
     'SLACK_TOKEN',
     'STRIPE_KEY',
   ])
+  expect(
+    labelled(`glpat-${'a1B2-'.repeat(4)} hf_${'aB'.repeat(17)} xai-${'a1B2'.repeat(20)} gsk_${'a1B2'.repeat(13)}`),
+  ).toEqual(['GITLAB_TOKEN', 'HUGGINGFACE_TOKEN', 'XAI_KEY', 'GROQ_KEY'])
+  expect(
+    labelled(`pplx-${'a1B2'.repeat(12)} r8_${'a'.repeat(37)} nvapi-${'a1_B'.repeat(16)} npm_${'a'.repeat(36)}`),
+  ).toEqual(['PERPLEXITY_KEY', 'REPLICATE_TOKEN', 'NVIDIA_KEY', 'NPM_TOKEN'])
+  expect(labelled(`pypi-AgEIcHlwaS5vcmc${'a1_B'.repeat(20)} SG.${'a'.repeat(22)}.${'b-'.repeat(21)}b`)).toEqual([
+    'PYPI_TOKEN',
+    'SENDGRID_KEY',
+  ])
+  expect(labelled('half_hf_time xai-grok gsk_value npm_config_registry pplx-7b-online')).toEqual([])
   expect(labelled('the sk-learn package and risk-free sk-8 ghp_short')).toEqual([])
 })
 

@@ -6,7 +6,7 @@
  * at: `[{member, role, kind, text}]`. Answer, 200, JSON: `{verdict, reason_code?, message?, retry_after?, texts?}`;
  * `texts` are `[{index, text}]`, the new text of an entry of `texts`, with the verdicts redact and rewrite.
  *
- * A redirect, any other status, an answer that is late, too long or of another form, and a redact or rewrite that
+ * A redirect, any other status, an answer that is late, too long, of another form or with a member twice, and a redact or rewrite that
  * changes nothing: the policy is broken, and `when_broken` decides, because the service found what it did not take out.
  * So is one that would change a stream, which is looked at when it is complete. The host is resolved each time and every address it has must be outside (`addresses.ts`). Over
  * http the call goes to the address that was checked; over https the certificate must be the host's, which a service
@@ -14,12 +14,14 @@
  */
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { isRepetitive, jsonMembers } from '../../lib/json-members.ts'
 import { isInside } from '../addresses.ts'
 import { type Decision, everyStage, type PolicyTools, policyKind, type Subject } from './kind.ts'
 import { callerMessage, reasonCode } from './reason-code.ts'
 
 const mostSentBytes = 4 * 1024 * 1024
 const mostReceivedBytes = 1024 * 1024
+const deepestAnswer = 64
 
 const url = z
   .url({ protocol: /^https?$/ })
@@ -27,6 +29,11 @@ const url = z
   .refine((text) => URL.canParse(text) && new URL(text).username === '' && new URL(text).password === '', {
     error: 'Leave user and password out',
   })
+  .describe(
+    'Gets POST {stage, request: {family, model, stream, session_id, tools, texts}, response?: {status, tool_calls, texts}, ' +
+      'token, model} and answers 200 {verdict, reason_code?, message?, retry_after?, texts?: [{index, text}]}; ' +
+      'texts are [{member, role, kind, text}] of what is looked at, and in the answer the new text of some of them',
+  )
 
 export const webhook = policyKind({
   kind: 'webhook',
@@ -42,8 +49,7 @@ export const webhook = policyKind({
       const { texts } = subject
       const body = JSON.stringify(questionOf(subject))
       if (body.length > mostSentBytes) throw new Error('There is more to look at than a webhook is sent')
-      const answer = answerSchema.parse(JSON.parse(await call(config, body, tools)))
-      return decisionOf(answer, texts)
+      return decisionOf(readAnswer(await call(config, body, tools)), texts)
     },
   }),
 })
@@ -76,6 +82,15 @@ const answerSchema = z.object({
   retry_after: z.number().int().min(1).max(86_400).optional(),
   texts: z.array(z.object({ index: z.number().int().min(0), text: z.string() })).default([]),
 })
+
+/** What is said twice is said one way to one reader and another way to the next: it decides nothing. */
+function readAnswer(text: string): z.infer<typeof answerSchema> {
+  const answer: unknown = JSON.parse(text)
+  if (jsonMembers(text, deepestAnswer).repeated || isRepetitive(text, answer)) {
+    throw new Error('The webhook names a member twice')
+  }
+  return answerSchema.parse(answer)
+}
 
 function decisionOf(answer: z.infer<typeof answerSchema>, texts: Subject['texts']): Decision | null {
   const { verdict, reason_code, message, retry_after: retryAfter } = answer
