@@ -87,7 +87,8 @@ export class CollectedAnswer {
       }
       return opened.bytes()
     }
-    return { pieces, ends: opened.ends, bytes }
+    const { ends, mayGoOn = false, contradicts = false } = opened
+    return { pieces, ends, mayGoOn, contradicts, bytes }
   }
 
   #streamed(channel: string, kind: TextKind): Streamed {
