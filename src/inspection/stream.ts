@@ -59,20 +59,24 @@ interface OpenChannel {
   /** What came after its end, until no match can reach back across it. */
   after: string
   /** A name that is not whole yet: the piece that is to say all of it, and what of it has passed. */
-  name: { readonly piece: StreamPiece; text: string } | null
+  name: { readonly piece: StreamPiece; readonly passing: Passing; text: string } | null
 }
 
+type InspectableFrame = Pick<SseFrame, 'bytes'> & Partial<SseFrame>
+
 /** A frame on its way. */
-interface Passing<Frame> {
+interface Passing {
   /** Frames of ours that go out before it. */
   readonly before: Uint8Array[]
   /** Null where it does not leave. */
-  sent: { readonly frame: Frame; readonly opened: FrameText | null } | null
+  sent: { readonly frame: InspectableFrame; readonly opened: FrameText | null } | null
+  /** It says of a name something else than came with it. */
+  renames: boolean
 }
 
 /** A channel that its choice's end found holding something. */
-interface Resting<Frame> {
-  readonly passing: Passing<Frame>
+interface Resting {
+  readonly passing: Passing
   /** Its piece in that frame, and what passed of it. */
   readonly last: { readonly piece: StreamPiece; readonly text: string } | null
 }
@@ -87,7 +91,7 @@ const headBytes = 64 * 1024
 
 const nothing: InspectedFrame = { bytes: null, stop: null }
 
-export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<SseFrame>> {
+export class StreamInspector<Frame extends InspectableFrame> {
   /** What the rules found; whoever has taken note of it may take it out. */
   readonly findings: Finding[] = []
   readonly #reader: ChannelReader<Frame>
@@ -95,22 +99,26 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
   readonly #channels = new Map<string, OpenChannel>()
   /** Whether a rule may change what passes: otherwise the bytes that came go out, all that they hold included. */
   readonly #changes: boolean
+  /** Whether names go out whole: where the answer may be changed, or stopped for a name. */
+  readonly #gathers: boolean
   /** Frames kept back for a possible escalation; null when they no longer are. */
   #head: Uint8Array[] | null
   #headLength = 0
   #stop: Stop | null = null
   /** Frames that wait, and what for: names that are not whole, and channels that may go on. */
-  #waiting: Passing<Frame>[] = []
+  #waiting: Passing[] = []
   #waitingLength = 0
   readonly #unnamed = new Set<string>()
-  readonly #resting = new Map<string, Resting<Frame>>()
+  readonly #resting = new Map<string, Resting>()
   /** Event names in which nothing was found. */
   readonly #events = new Set<string>()
 
-  constructor(reader: ChannelReader<Frame>, rules: readonly InspectionRule[]) {
+  /** `isWatched`: others than the rules may stop the answer, and hold it until its end. */
+  constructor(reader: ChannelReader<Frame>, rules: readonly InspectionRule[], isWatched = false) {
     this.#reader = reader
     this.#rules = rules
     this.#changes = rules.some(({ enforced }) => enforced)
+    this.#gathers = this.#changes || isWatched
     this.#head = rules.some(({ action, enforced }) => enforced && action === 'escalate') ? [] : null
   }
 
@@ -118,7 +126,7 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
   take(frame: Frame, last: boolean): InspectedFrame {
     if (this.#stop !== null) return nothing
     const opened = this.#reader.open(frame)
-    const passing: Passing<Frame> = { before: [], sent: { frame, opened } }
+    const passing: Passing = { before: [], sent: { frame, opened }, renames: false }
     let leaves = opened === null || this.#passPieces(opened, passing)
     if (last && this.#stop === null) {
       this.#flush(passing.before)
@@ -132,13 +140,13 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
   /** The provider's side ended without a last frame. */
   end(): InspectedFrame {
     if (this.#stop !== null) return this.#out([], true)
-    const passing: Passing<Frame> = { before: [], sent: null }
+    const passing: Passing = { before: [], sent: null, renames: false }
     this.#flush(passing.before)
     return this.#out(this.#leaving(passing), true)
   }
 
   /** The bytes of all that may leave now, with a frame that just came. */
-  #leaving(passing: Passing<Frame>): Uint8Array[] {
+  #leaving(passing: Passing): Uint8Array[] {
     this.#waiting.push(passing)
     if (this.#waits() && this.#stop === null) {
       if (this.#waitingLength <= headBytes) return []
@@ -147,19 +155,22 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
     const leaving = this.#waits() ? [] : this.#waiting
     this.#waiting = []
     this.#waitingLength = 0
-    return leaving.flatMap(({ before, sent }) => (sent === null ? before : [...before, this.#bytesOf(sent)]))
+    return leaving.flatMap((each) =>
+      each.sent === null ? each.before : [...each.before, this.#bytesOf(each, each.sent)],
+    )
   }
 
   #waits(): boolean {
-    return this.#changes && this.#unnamed.size + this.#resting.size > 0
+    return this.#gathers && this.#unnamed.size + this.#resting.size > 0
   }
 
-  #bytesOf({ frame, opened }: { frame: Frame; opened: FrameText | null }): Uint8Array {
+  #bytesOf({ renames }: Passing, { frame, opened }: NonNullable<Passing['sent']>): Uint8Array {
     const bytes = opened === null ? frame.bytes : opened.bytes()
-    return this.#changes ? this.#withoutUnread(frame, bytes) : frame.bytes
+    if (this.#changes) return this.#withoutUnread(frame, bytes)
+    return renames && this.#gathers ? bytes : frame.bytes
   }
 
-  #withoutUnread({ event = null, data = null, asides }: Frame, bytes: Uint8Array): Uint8Array {
+  #withoutUnread({ event = null, data = null, asides }: InspectableFrame, bytes: Uint8Array): Uint8Array {
     const isHarmless = event === null || this.#isHarmless(event)
     if (isHarmless && asides === undefined) return bytes
     return withoutAsides({ bytes, data }, isHarmless ? event : null)
@@ -175,7 +186,7 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
   }
 
   /** Passes a frame's texts; false where a stop leaves it with nothing worth sending. */
-  #passPieces(opened: FrameText, passing: Passing<Frame>): boolean {
+  #passPieces(opened: FrameText, passing: Passing): boolean {
     if (opened.contradicts === true) this.#stop = this.#stopUnclear()
     const last = lastPieces(opened)
     // First what a channel still owes: the same text once more, whole, may stop the stream.
@@ -186,7 +197,7 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
     let passed = false
     for (const piece of opened.pieces) {
       const isLast = last.get(piece.channel) === piece
-      const text = this.#stop === null ? this.#passPiece(piece, isLast && !mayGoOn(opened, piece)) : ''
+      const text = this.#stop === null ? this.#passPiece(piece, isLast && !mayGoOn(opened, piece), passing) : ''
       if (text !== piece.text) piece.replace(text)
       if (text !== '' && !(piece.whole && this.#stop !== null)) passed = true
       if (isLast && mayGoOn(opened, piece)) this.#rest(piece.channel, { passing, last: { piece, text } })
@@ -203,7 +214,7 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
   }
 
   /** A channel's choice has ended: where something of it is held, the end waits for what may follow. */
-  #rest(name: string, resting: Resting<Frame>): void {
+  #rest(name: string, resting: Resting): void {
     const channel = this.#channels.get(name)
     if (channel?.ended === false && channel.passage.holds) this.#resting.set(name, resting)
   }
@@ -214,7 +225,7 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
     return rule === undefined ? null : { rule, verdict: 'block', entry: 'contradiction' }
   }
 
-  #passPiece(piece: StreamPiece, ends: boolean): string {
+  #passPiece(piece: StreamPiece, ends: boolean, passing: Passing): string {
     const place = piece.channel
     const text = { kind: piece.kind, role: null, place, text: piece.text }
     if (piece.whole) {
@@ -231,19 +242,21 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
     let out = passage.push(piece.text)
     if (ends && passage.stop === null) out += this.#endPassage(place, channel)
     this.#stop ??= passage.stop
-    return piece.kind === 'name' ? this.#passName(piece, channel, out, ends) : out
+    if (piece.kind !== 'name') return out
+    if (channel.name === null && ends && this.#stop === null) return out
+    return this.#passName(piece, channel, out, passing, ends)
   }
 
   /** What a frame says of a name for now: the first that has some of it will say it whole. */
-  #passName(piece: StreamPiece, channel: OpenChannel, out: string, ends: boolean): string {
+  #passName(piece: StreamPiece, channel: OpenChannel, out: string, passing: Passing, ends: boolean): string {
     const { name } = channel
-    if (name === null && ends && this.#stop === null) return out
     this.#unnamed.add(piece.channel)
     if (name === null) {
-      channel.name = { piece, text: out }
+      channel.name = { piece, passing, text: out }
       return piece.text
     }
     name.text += out
+    passing.renames = true
     if (ends) this.#nameWhole(piece.channel, channel, '')
     return ''
   }
@@ -252,7 +265,9 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
     const { name } = channel
     // Frames with a part of a name that stops the stream go on waiting, and so never leave.
     if (name === null || this.#stop !== null) return
-    name.piece.replace(name.text + rest)
+    const whole = name.text + rest
+    if (whole !== name.piece.text) name.passing.renames = true
+    name.piece.replace(whole)
     channel.name = null
     this.#unnamed.delete(place)
   }
@@ -323,7 +338,7 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
   }
 
   /** What waited for an end that stopped the stream does not leave, but for a frame that holds what stands before. */
-  #dropWaiting(kept: Passing<Frame> | null): void {
+  #dropWaiting(kept: Passing | null): void {
     for (const passing of this.#waiting) if (passing !== kept) passing.sent = null
   }
 
