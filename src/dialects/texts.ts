@@ -233,8 +233,9 @@ export const memberSlot = (body: JsonObject, member: string, role: string | null
   return [{ member, kind: 'content', role, text, replace }]
 }
 
-/** What a schema says in words, or lets be said; names of properties are no texts. */
-const schemaText = /(?:^|\/)(?:description|title|const|default|pattern|(?:enum|examples)#\d+)$/
+/** A tool's name, and what a schema says in words, or lets be said; names of properties are no texts. */
+const schemaText =
+  /(?:^|\/)(?:description|title|const|default|pattern|(?:enum|examples)#\d+)$|^(?:(?:function|custom|json_schema|format|allowed_tools|tools#\d+)\/)*(?:name|server_label)$/
 
 /** What callers say about their tools and formats is said to the model too. */
 export function descriptionSlots(body: JsonObject, member: string): TextSlot[] {
