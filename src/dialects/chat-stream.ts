@@ -2,13 +2,13 @@
  * Follows a stream of chat completion chunks. A channel is one field of one choice, `0/content`; it ends with the
  * choice's `finish_reason`, or with the stream. Fields that nobody has heard of are channels like the others.
  *
- * Calls of tools that a provider does not number go on by their position, until another id stands there. A tool's name
- * comes whole, and clients take it whole: one that comes in parts all the same is read with what came of it before, so
- * that the last part is stopped; what it is made of has gone by then.
+ * A name is a text like the others: it ends where what it names begins (arguments), or with the choice. Said again with
+ * its call it is one name, and is not said again.
  */
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { generatedLength, readUsage } from './chat-answer.ts'
+import { type Call, ChatCalls } from './chat-calls.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
 import { endChannels } from './end-channels.ts'
 import { plainId, startedAt } from './facts.ts'
@@ -28,24 +28,27 @@ const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 const readApart: ReadonlySet<string> = new Set(['choices'])
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
-const unnumberedCall = /^tool_calls#\d+/
-/** More than any tool's. */
-const longestName = 1024
+const callsOnly: ReadonlySet<string> = new Set(['tool_calls'])
 
-interface Channel {
+/** What a choice says: itself, or one of its calls. */
+interface Speaker {
   choice: number
+  call: Call | null
+}
+
+interface Channel extends Speaker {
+  /** Where the text stands in the delta, or in the call. */
   place: string
   ended: boolean
+  /** What came of a name; empty for other texts. */
+  name: string
 }
 
 class ChatReader implements StreamReader {
   readonly #start: StreamStart
   readonly #channels = new Map<string, Channel>()
   readonly #openChoices = new Set<number>()
-  /** What came of each name. */
-  readonly #names = new Map<string, string>()
-  /** The calls that are not numbered, by choice and position: the latest id there, and how many were before it. */
-  readonly #unnumbered = new Map<string, { id: string | null; before: number }>()
+  readonly #calls = new Map<number, ChatCalls>()
   #usage: Usage | null = null
   /** The frame last followed, parsed: it is opened next, if at all. */
   #chunk: JsonObject | null = null
@@ -92,7 +95,10 @@ class ChatReader implements StreamReader {
     const opened = new OpenFrame(frame, chunk)
     for (const [position, choice] of objectsOf(chunk.choices).entries()) this.#openChoice(opened, choice, position)
     for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
-    if (isGiven(chunk.error)) opened.ends.push(...this.#end(null))
+    if (isGiven(chunk.error)) {
+      opened.ends.push(...this.#end(null))
+      opened.mayGoOn = false
+    }
     return opened
   }
 
@@ -106,53 +112,69 @@ class ChatReader implements StreamReader {
     for (const found of textsIn(choice, { except: deltaOnly })) {
       opened.add(found, `${index}/choice/${found.place}`, true)
     }
-    if (isFinished(choice)) opened.ends.push(...this.#end(index))
+    if (!isFinished(choice)) return
+    opened.ends.push(...this.#end(index))
+    opened.mayGoOn = true
   }
 
-  #openDelta(opened: OpenFrame, delta: JsonObject, index: number): void {
-    this.#followUnnumbered(opened, delta, index)
-    for (const found of textsIn(delta, { joinParts: true })) {
-      const channel = this.#channelOf(index, found.place)
-      if (!found.alone) this.#learn(channel, index, found.place)
-      opened.add(found.kind === 'name' ? this.#withEarlier(found, channel) : found, channel, found.alone)
-    }
+  #openDelta(opened: OpenFrame, delta: JsonObject, choice: number): void {
+    const { tool_calls: calls } = delta
+    const inCalls = Array.isArray(calls) && calls.every(isObject) ? calls : []
+    const except = inCalls.length > 0 ? callsOnly : nothing
+    this.#openTexts(opened, textsIn(delta, { joinParts: true, except }), { choice, call: null }, false)
+    for (const [position, element] of inCalls.entries()) this.#openCall(opened, element, choice, position)
   }
 
-  /** Ends what a call without a number has said where another one takes its position. */
-  #followUnnumbered(opened: OpenFrame, { tool_calls: calls }: JsonObject, index: number): void {
-    if (!Array.isArray(calls)) return
-    for (const [position, call] of calls.entries()) {
-      if (!isObject(call) || Number.isSafeInteger(call.index)) continue
-      const place = `${index}/tool_calls#${position}`
-      const known = this.#unnumbered.get(place)
-      const id = textOf(call.id) || null
-      if (known === undefined) this.#unnumbered.set(place, { id, before: 0 })
-      else if (id !== null && known.id === null) known.id = id
-      else if (id !== null && id !== known.id) {
-        const beginning = `${this.#channelOf(index, `tool_calls#${position}`)}/`
-        opened.ends.push(...endChannels(this.#channels, (_, name) => name.startsWith(beginning)))
-        this.#unnumbered.set(place, { id, before: known.before + 1 })
+  #openCall(opened: OpenFrame, element: JsonObject, choice: number, position: number): void {
+    const calls = this.#calls.get(choice) ?? new ChatCalls()
+    this.#calls.set(choice, calls)
+    const { call, before, contradicts } = calls.take(element, position)
+    if (contradicts) opened.contradicts = true
+    if (before !== null) opened.ends.push(...endChannels(this.#channels, (channel) => channel.call === before))
+    const found = textsIn(element, { joinParts: true })
+    const isRepeated = isGiven(element.id) || isGiven(element.type)
+    this.#openTexts(opened, found, { choice, call }, isRepeated)
+    for (const { kind, text } of found) if (kind !== 'name') call.end = text.trimEnd().at(-1) ?? call.end
+  }
+
+  #openTexts(opened: OpenFrame, texts: readonly FoundText[], speaker: Speaker, isRepeated: boolean): void {
+    for (const found of texts) {
+      const channel = channelOf(speaker, found.place)
+      if (found.text === '' || found.alone) opened.add(found, channel, true)
+      else if (found.kind === 'name') this.#openName(opened, found, this.#learn(channel, speaker, found), isRepeated)
+      else {
+        this.#learn(channel, speaker, found).ended = false
+        opened.add(found, channel, false)
       }
     }
+    const named = new Set(
+      texts.filter(({ kind, text }) => kind !== 'name' && text !== '').map(({ place }) => holderOf(place)),
+    )
+    const isNamed = ({ choice, call, place, name }: Channel) =>
+      name !== '' && choice === speaker.choice && call === speaker.call && named.has(holderOf(place))
+    if (named.size > 0) opened.ends.push(...endChannels(this.#channels, isNamed))
   }
 
-  #channelOf(index: number, place: string): string {
-    const call = unnumberedCall.exec(place)?.[0]
-    const before = call === undefined ? 0 : (this.#unnumbered.get(`${index}/${call}`)?.before ?? 0)
-    return before === 0 ? `${index}/${place}` : `${index}/${call}.${before}${place.slice(call?.length)}`
+  #openName(opened: OpenFrame, found: FoundText, channel: Channel, isRepeated: boolean): void {
+    if (channel.name === found.text && (channel.ended || isRepeated)) {
+      found.put('')
+      opened.changed()
+    } else if (channel.ended) {
+      opened.contradicts = true
+      opened.add(found, channelOf(channel, channel.place), true)
+    } else {
+      channel.name += found.text
+      opened.add(found, channelOf(channel, channel.place), false)
+    }
   }
 
-  /** A name with what came of it before; one that is only said again is not. */
-  #withEarlier(found: FoundText, channel: string): FoundText {
-    const earlier = this.#names.get(channel) ?? ''
-    if (earlier === found.text) return found
-    const text = `${earlier}${found.text}`.slice(-longestName)
-    this.#names.set(channel, text)
-    return { ...found, text }
-  }
-
-  #learn(channel: string, choice: number, place: string): void {
-    if (!this.#channels.has(channel)) this.#channels.set(channel, { choice, place, ended: false })
+  #learn(name: string, speaker: Speaker, { place }: FoundText): Channel {
+    let known = this.#channels.get(name)
+    if (known === undefined) {
+      known = { ...speaker, place, ended: false, name: '' }
+      this.#channels.set(name, known)
+    }
+    return known
   }
 
   /** Ends a choice's channels, or all; gives those that had not ended. */
@@ -163,7 +185,8 @@ class ChatReader implements StreamReader {
   delta(channel: string, text: string): Uint8Array {
     const known = this.#channels.get(channel)
     if (known === undefined) throw new RangeError('No frame has shown this channel')
-    return this.#chunkOfOurs([{ index: known.choice, delta: objectWith(known.place, text), finish_reason: null }])
+    const place = known.call === null ? known.place : `${known.call.place}/${known.place}`
+    return this.#chunkOfOurs([{ index: known.choice, delta: objectWith(place, text), finish_reason: null }])
   }
 
   #chunkOfOurs(choices: readonly JsonObject[], more: JsonObject = {}): Uint8Array {
@@ -193,6 +216,14 @@ class ChatReader implements StreamReader {
 }
 
 export const chatReader = (start: StreamStart): StreamReader => new ChatReader(start)
+
+const nothing: ReadonlySet<string> = new Set()
+
+const channelOf = ({ choice, call }: Speaker, place: string): string =>
+  call === null ? `${choice}/${place}` : `${choice}/${call.key}/${place}`
+
+/** `function` of `function/name`. */
+const holderOf = (place: string): string => place.slice(0, Math.max(0, place.lastIndexOf('/')))
 
 /** Some providers say of each chunk why it has not finished: for nothing, in words. */
 const isFinished = ({ finish_reason: reason }: JsonObject): boolean =>

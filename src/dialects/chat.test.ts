@@ -1,6 +1,9 @@
 import { expect, test } from 'bun:test'
 import { Failure } from '../failure.ts'
 import { chat } from './chat.ts'
+import { completions } from './completions.ts'
+import { messages } from './messages.ts'
+import { responses } from './responses.ts'
 import { dataOf, factsOf, framesOf, openNext, receivedFrom, start } from './test-streams.ts'
 
 test('chat.read takes model, stream and the length of all text', () => {
@@ -108,6 +111,7 @@ test('chat.requestText gives every text and replaces it in place, names too; enc
     ],
     prediction: { type: 'content', content: 'nine' },
     tools: [{ type: 'function', function: { name: 'f', description: 'ten', parameters: { enum: ['kept'] } } }],
+    tool_choice: { type: 'function', function: { name: 'f' } },
   }
   const slots = chat.requestText(body)
   expect(slots.map(({ member, kind, role, text }) => [member, kind, role, text])).toEqual([
@@ -123,11 +127,36 @@ test('chat.requestText gives every text and replaces it in place, names too; enc
     ['messages', 'content', 'assistant', 'seven'],
     ['messages', 'tool_result', 'tool', 'eight'],
     ['prediction', 'content', 'assistant', 'nine'],
+    ['tools', 'name', 'system', 'f'],
     ['tools', 'content', 'system', 'ten'],
     ['tools', 'content', 'system', 'kept'],
+    ['tool_choice', 'name', 'system', 'f'],
   ])
   for (const slot of slots) slot.replace('X')
   expect(new Set(chat.requestText(body).map(({ text }) => text))).toEqual(new Set(['X']))
+})
+
+test('a request holds text in tokens wherever a list of whole numbers stands for a text', () => {
+  const user = (content: unknown) => ({ messages: [{ role: 'user', content }] })
+  for (const [dialect, body, member] of [
+    [chat, { prompt_token_ids: [1, 2] }, 'prompt_token_ids'],
+    [chat, { input_ids: [[1], [2]] }, 'input_ids'],
+    [chat, { new_member: [1, 2] }, 'new_member'],
+    [chat, { new_member: { prompt_token_ids: [1] } }, 'new_member'],
+    [chat, user([1, 2]), 'messages'],
+    [chat, user([{ type: 'text', text: [1, 2] }]), 'messages'],
+    [messages, user([1]), 'messages'],
+    [responses, { input: [1, 2] }, 'input'],
+    [responses, { input: [{ role: 'user', content: [1, 2] }] }, 'input'],
+    [completions, { prompt: 'a', prompt_token_ids: [1] }, 'prompt_token_ids'],
+    [completions, { prompt: ['a', 1] }, 'prompt'],
+    [chat, { stop_token_ids: [1], logit_bias: { 5: 1 }, tools: [{ parameters: { enum: [1, 2] } }] }, null],
+    [chat, user([{ type: 'text', text: 'a' }]), null],
+    [messages, user([{ type: 'tool_use', input: { ids: [1, 2] } }]), null],
+    [responses, { input: [{ type: 'message', content: [{ text: 'a', logprobs: [{ bytes: [97] }] }] }] }, null],
+  ] as const) {
+    expect([body, dialect.tokenInput?.(body)]).toEqual([body, member])
+  }
 })
 
 test('chat.answerText replaces a text together with its log probabilities', () => {

@@ -17,6 +17,7 @@ import {
   wholeNumber,
 } from './facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { tokenMember } from './request-only.ts'
 import { descriptionSlots, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 
 export const chat: Dialect = {
@@ -47,10 +48,14 @@ export const chat: Dialect = {
     ...messageSlots(body),
     ...predictionSlots(body),
     ...descriptionSlots(body, 'tools'),
+    ...descriptionSlots(body, 'tool_choice'),
+    ...descriptionSlots(body, 'function_call'),
     ...descriptionSlots(body, 'functions'),
     ...descriptionSlots(body, 'response_format'),
     ...restSlots(body, ['messages', 'prediction', 'tools', 'functions', 'response_format']),
   ],
+
+  tokenInput: (body) => tokenMember(body),
 
   readAnswer: (body) =>
     isObject(body)

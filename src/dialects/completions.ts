@@ -8,7 +8,7 @@ import { type Dialect, estimateTokens, type FrameFacts } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf, plainId, startedAt, wholeNumber } from './facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
-import { holdsTokens, inputLength, inputSlots, requestOnly } from './request-only.ts'
+import { inputLength, inputSlots, requestOnly, tokenMember } from './request-only.ts'
 import { restSlots } from './texts.ts'
 
 export const completions: Dialect = {
@@ -28,7 +28,7 @@ export const completions: Dialect = {
   }),
 
   requestText: (body) => [...inputSlots(body, 'prompt'), ...restSlots(body, ['prompt'])],
-  tokenInput: ({ prompt }) => (holdsTokens(prompt) ? 'prompt' : null),
+  tokenInput: (body) => tokenMember(body, 'prompt'),
 
   readAnswer: (body) =>
     isObject(body)

@@ -100,7 +100,10 @@ export interface FrameFacts {
   ours: boolean
 }
 
-/** A piece of generated text in a frame. Pieces of one channel, joined in order, are one text. */
+/**
+ * A piece of generated text in a frame. Pieces of one channel, joined in order, are one text. A name in pieces is taken
+ * whole by clients: nothing of it may leave before its channel has ended.
+ */
 export interface StreamPiece {
   /** One choice and field: `0/content`, `0/tool_calls/1/function/arguments`. */
   readonly channel: string
@@ -126,6 +129,10 @@ export interface FrameText {
    * protocol: it comes as a piece all the same, and must not be taken for the start of another text.
    */
   readonly ends: readonly string[]
+  /** Text may follow on the channels that end with it, names apart, though it should not: after a `finish_reason`. */
+  readonly mayGoOn?: boolean
+  /** It says whose text this is in two ways, so that one client joins it to one text and another to another. */
+  readonly contradicts?: boolean
   /** The frame's bytes: as they came where nothing changed. Log probabilities are always left out. */
   bytes(): Uint8Array
 }

@@ -3,7 +3,7 @@ import { type Dialect, estimateTokens } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf } from './facts.ts'
 import { countOf, isObject } from './json-value.ts'
-import { holdsTokens, inputLength, inputSlots, requestOnly } from './request-only.ts'
+import { inputLength, inputSlots, requestOnly, tokenMember } from './request-only.ts'
 import { restSlots } from './texts.ts'
 
 export const embeddings: Dialect = {
@@ -23,7 +23,7 @@ export const embeddings: Dialect = {
   }),
 
   requestText: (body) => [...inputSlots(body, 'input'), ...restSlots(body, ['input'])],
-  tokenInput: ({ input }) => (holdsTokens(input) ? 'input' : null),
+  tokenInput: (body) => tokenMember(body, 'input'),
 
   readAnswer(body) {
     const usage = isObject(body) && isObject(body.usage) ? body.usage : {}

@@ -9,6 +9,7 @@ import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-va
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { messagesReader } from './messages-stream.ts'
 import { contentSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
+import { tokenMember } from './request-only.ts'
 import { descriptionSlots, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 
 export const messages: Dialect = {
@@ -44,8 +45,11 @@ export const messages: Dialect = {
       contentSlots(message, 'content', 'messages', textOf(message.role)),
     ),
     ...descriptionSlots(body, 'tools'),
+    ...descriptionSlots(body, 'tool_choice'),
     ...restSlots(body, ['system', 'messages', 'tools', 'mcp_servers', 'thinking']),
   ],
+
+  tokenInput: (body) => tokenMember(body),
 
   readAnswer: (body) =>
     isObject(body)

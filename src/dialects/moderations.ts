@@ -6,7 +6,7 @@ import { type Dialect, estimateTokens } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf } from './facts.ts'
 import { isObject } from './json-value.ts'
-import { holdsTokens, inputLength, inputSlots, requestOnly } from './request-only.ts'
+import { inputLength, inputSlots, requestOnly, tokenMember } from './request-only.ts'
 import { restSlots } from './texts.ts'
 
 const defaultModel = 'omni-moderation-latest'
@@ -28,7 +28,7 @@ export const moderations: Dialect = {
   }),
 
   requestText: (body) => [...inputSlots(body, 'input'), ...restSlots(body, ['input'])],
-  tokenInput: ({ input }) => (holdsTokens(input) ? 'input' : null),
+  tokenInput: (body) => tokenMember(body, 'input'),
   readAnswer: () => ({ usage: null, textLength: 0 }),
   reader: () => eventReader({ read: () => ({}), endsWithDone: true }),
 }

@@ -51,3 +51,38 @@ export function inputLength(value: unknown): number {
 /** Whether an input is made of tokens, the whole of it or a part. */
 export const holdsTokens = (value: unknown): boolean =>
   typeof value === 'number' || (Array.isArray(value) && value.some(holdsTokens))
+
+/** Lists of whole numbers that are no text: what may or may not be said. */
+const choosing = /^(?:allowed_token_ids|stop_token_ids|bad_words_ids|logit_bias)$/
+/** Members within which the caller's text stands; arguments of tools and log probabilities hold numbers of their own. */
+const textual = /^(?:content|text|input|prompt|system|instructions)$|ids$|tokens?$/
+const ownNumbers = /^(?:logprobs|arguments|tools|functions|response_format|format)$/
+
+/**
+ * The outermost member that holds text in tokens: one of `texts` as numbers in any form, or any with a list of whole
+ * numbers for a value (`prompt_token_ids`) or where a text would stand in it (`content: [1, 2]`); null where none does.
+ */
+export function tokenMember(body: Readonly<JsonObject>, ...texts: readonly string[]): string | null {
+  for (const [member, value] of Object.entries(body)) {
+    if (texts.includes(member) && holdsTokens(value)) return member
+    if (!choosing.test(member) && (isTokens(value) || hidesTokens(value, member, 0))) return member
+  }
+  return null
+}
+
+const isTokens = (value: unknown): boolean =>
+  Array.isArray(value) && value.length > 0 && value.every((each) => Number.isSafeInteger(each) || isTokens(each))
+
+const deepest = 64
+
+function hidesTokens(value: unknown, key: string, depth: number): boolean {
+  if (typeof value !== 'object' || value === null || choosing.test(key) || ownNumbers.test(key)) return false
+  if (depth > deepest) return false
+  if (Array.isArray(value)) {
+    return (textual.test(key) && isTokens(value)) || value.some((inner) => hidesTokens(inner, key, depth + 1))
+  }
+  const isCall = isObject(value) && typeof value.type === 'string' && value.type.endsWith('tool_use')
+  return Object.entries(value).some(
+    ([name, inner]) => !(isCall && name === 'input') && hidesTokens(inner, name, depth + 1),
+  )
+}

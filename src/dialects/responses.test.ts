@@ -106,6 +106,7 @@ test('responses.requestText gives every text, and replaces it in place', () => {
     ['input', 'name', 'assistant', 'name'],
     ['input', 'tool_arguments', 'assistant', '{"a":"five"}'],
     ['input', 'tool_result', 'tool', 'six'],
+    ['tools', 'name', 'system', 'f'],
     ['tools', 'content', 'system', 'seven'],
     ['tools', 'content', 'system', 'eight'],
   ])

@@ -6,6 +6,7 @@ import { envelope, Failure } from '../failure.ts'
 import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { tokenMember } from './request-only.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
 import { dropItemLogprobs, itemTexts, notGenerated, roleOf } from './responses-texts.ts'
@@ -42,10 +43,13 @@ export const responses: Dialect = {
     ...objectsOf(body.input).flatMap((item) => slotsOf(itemTexts(item), { member: 'input', role: roleOf(item) })),
     ...promptSlots(body),
     ...descriptionSlots(body, 'tools'),
+    ...descriptionSlots(body, 'tool_choice'),
     ...descriptionSlots(body, 'text'),
     ...descriptionSlots(body, 'response_format'),
     ...restSlots(body, ['instructions', 'input', 'prompt', 'tools', 'text', 'response_format', 'reasoning']),
   ],
+
+  tokenInput: (body) => tokenMember(body),
 
   readAnswer: (body) =>
     isObject(body)

@@ -88,7 +88,7 @@ export interface FoundText {
   readonly place: string
   readonly kind: TextKind
   readonly text: string
-  /** It stands in an array's element without an `index`, or is a name: nothing ever continues it. */
+  /** It stands in an array's element without an `index`, or is a name of no delta: nothing ever continues it. */
   readonly alone: boolean
   put(text: string): void
 }
@@ -110,8 +110,8 @@ export interface SearchOptions {
   /** What the texts are where no name says so. */
   kind?: TextKind
   /**
-   * As in a stream's deltas: typed parts of a text (`content: [{type: 'text', text}]`) are pieces of one text, and calls
-   * of tools that are not numbered go on by their position.
+   * As in a stream's deltas: typed parts of a text (`content: [{type: 'text', text}]`) are pieces of one text, and names
+   * may go on.
    */
   joinParts?: boolean
   /** Outermost members to leave out. */
@@ -135,7 +135,7 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], exce
       place: around.place === '' ? key : `${around.place}/${key}`,
       key,
       kind: kindOf(key, around.kind),
-      alone: around.alone || names.has(key),
+      alone: around.alone || (names.has(key) && !around.joinParts),
       joinParts: around.joinParts,
       depth: around.depth + 1,
     }
@@ -153,7 +153,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[]): void 
     const inside: Around = {
       ...around,
       place: around.place + step,
-      alone: around.alone || (step.startsWith('#') && !(around.joinParts && around.key === 'tool_calls')),
+      alone: around.alone || step.startsWith('#'),
       depth: around.depth + 1,
     }
     if (typeof value === 'string') {
@@ -233,8 +233,9 @@ export const memberSlot = (body: JsonObject, member: string, role: string | null
   return [{ member, kind: 'content', role, text, replace }]
 }
 
-/** What a schema says in words, or lets be said; names of properties are no texts. */
-const schemaText = /(?:^|\/)(?:description|title|const|default|pattern|(?:enum|examples)#\d+)$/
+/** A tool's name, and what a schema says in words, or lets be said; names of properties are no texts. */
+const schemaText =
+  /(?:^|\/)(?:description|title|const|default|pattern|(?:enum|examples)#\d+)$|^(?:(?:function|custom|json_schema|format|allowed_tools|tools#\d+)\/)*(?:name|server_label)$/
 
 /** What callers say about their tools and formats is said to the model too. */
 export function descriptionSlots(body: JsonObject, member: string): TextSlot[] {

@@ -5,7 +5,7 @@
 import type { FrameText, StreamReader, TextKind, TextSlot } from '../dialects/dialect.ts'
 import { parseObject } from '../dialects/json-value.ts'
 import type { SseFrame } from '../lib/sse.ts'
-import { streamedTools } from './streamed-tools.ts'
+import { isToolChannel, streamedTools } from './streamed-tools.ts'
 
 /** One text that comes in pieces. */
 interface Streamed {
@@ -19,13 +19,16 @@ export class CollectedAnswer {
   /** Texts that came whole, by what they say: most are a channel's once more, some come in no other way. */
   readonly #wholes = new Map<string, { member: string; kind: TextKind; sent: string }>()
   readonly #tools = new Set<string>()
+  /** A frame said in two ways whose text it brings: nobody knows what the whole is. */
+  contradicts = false
 
   noteTools({ data }: SseFrame): void {
     if (data !== null) for (const name of streamedTools(parseObject(data))) this.#tools.add(name)
   }
 
   tools(): string[] {
-    return [...this.#tools]
+    const streamed = [...this.#texts].filter(([channel, { kind }]) => kind === 'name' && isToolChannel(channel))
+    return [...new Set([...this.#tools, ...streamed.map(([, { came }]) => came)])]
   }
 
   /** The reader, with every text noted as it came and as it leaves. */
@@ -72,7 +75,10 @@ export class CollectedAnswer {
     const pieces = opened.pieces.map((piece, index) => {
       const { channel, kind, text, whole } = piece
       if (!whole) this.#streamed(channel, kind).came += text
-      else this.#wholes.set(text, { member: channel, kind, sent: text })
+      else {
+        this.#wholes.set(text, { member: channel, kind, sent: text })
+        if (isToolChannel(channel)) this.#tools.add(text)
+      }
       const replace = (instead: string) => {
         sent.set(index, instead)
         piece.replace(instead)
@@ -87,7 +93,9 @@ export class CollectedAnswer {
       }
       return opened.bytes()
     }
-    return { pieces, ends: opened.ends, bytes }
+    const { ends, mayGoOn = false, contradicts = false } = opened
+    if (contradicts) this.contradicts = true
+    return { pieces, ends, mayGoOn, contradicts, bytes }
   }
 
   #streamed(channel: string, kind: TextKind): Streamed {

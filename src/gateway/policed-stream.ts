@@ -67,7 +67,7 @@ export class PolicedStream implements StreamInspection {
     const { placeholders } = exchange
     const restoring = placeholders !== null && placeholders.size > 0 ? [placeholders.restoring()] : []
     const channels = this.#hasWhole() ? this.#answer.reading(reader) : reader
-    this.#inspector = new StreamInspector(channels, [...rules.map(({ rule }) => rule), ...restoring])
+    this.#inspector = new StreamInspector(channels, [...rules.map(({ rule }) => rule), ...restoring], mayStop)
   }
 
   take(frame: SseFrame, facts: FrameFacts | null): Inspected | Promise<Inspected> {
@@ -86,11 +86,12 @@ export class PolicedStream implements StreamInspection {
   ): Inspected | Promise<Inspected> {
     this.#note()
     if (stop !== null) return { bytes: this.#held === null ? bytes : null, stop: this.#stopped(stop) }
-    if (last && this.#hasWhole()) return this.#concludeWhole(bytes)
-    if (bytes === null || !this.#hasWhole()) return { bytes, stop: null }
-    this.#held?.push(bytes)
-    this.#heldBytes += bytes.length
-    if (this.#heldBytes > this.#gateway.settings.stream_hold_bytes) return this.#tooLong(bytes)
+    if (!this.#hasWhole()) return { bytes, stop: null }
+    if (last && !this.#answer.contradicts) return this.#concludeWhole(bytes)
+    if (bytes !== null) this.#held?.push(bytes)
+    this.#heldBytes += bytes?.length ?? 0
+    if (last) return this.#undecided(bytes)
+    if (this.#heldBytes > this.#gateway.settings.stream_hold_bytes) return this.#undecided(bytes)
     return { bytes: this.#held === null ? bytes : null, stop: null }
   }
 
@@ -166,8 +167,8 @@ export class PolicedStream implements StreamInspection {
     return decisive === null ? null : failureOf(exchange, gateway, decisive)
   }
 
-  /** The answer is longer than is kept: each policy that needs the whole is broken, and says so. */
-  #tooLong(last: Uint8Array): Inspected {
+  /** The answer is longer than is kept, or has no one meaning: each policy that needs the whole is broken, and says so. */
+  #undecided(last: Uint8Array | null): Inspected {
     let refused: Said | null = null
     for (const stage of outputStages) {
       for (const policy of this.#whole[stage]) {
@@ -178,7 +179,7 @@ export class PolicedStream implements StreamInspection {
       }
     }
     if (refused !== null) return { bytes: null, stop: this.#failure(refused) }
-    const held = this.#held ?? [last]
+    const held = this.#held ?? (last === null ? [] : [last])
     this.#held = null
     this.#forgetWhole()
     return { bytes: Buffer.concat(held), stop: null }

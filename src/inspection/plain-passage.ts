@@ -20,6 +20,10 @@ export class PlainPassage implements Passage {
     this.#follower = rule.matcher.follow(rule.work)
   }
 
+  get holds(): boolean {
+    return this.#held !== ''
+  }
+
   push(piece: string): string {
     return this.#pass(piece, false)
   }

@@ -9,9 +9,18 @@
  * 5. While a rule can escalate, frames are kept back until the stream ends or more than `headBytes` came, so that the
  *    answer of a waiting request can still be a whole one; a later escalation ends what has begun.
  *
- * Text on a channel that had ended, from a provider that breaks its own protocol, is one more text; what is held of it
- * when the stream ends has no frame left to go out in. A match that runs across such an end stops the stream, whatever
- * the rule's action: its beginning has gone.
+ * Frames wait, and all that follow with them, where part of what they say is not certain yet:
+ *
+ * - the first that names a tool, until the name is whole; it says all of it then, and the others nothing of it;
+ * - a choice's end while text of it is held, until the stream ends: some providers let text follow, which is read as the
+ *   same text. Where none does, what was held goes out before that end.
+ *
+ * Where the stream stops meanwhile, they never leave. More than `headBytes` of them are not kept: what they wait for is
+ * taken as it is.
+ *
+ * Other text on a channel that had ended, from a provider that breaks its own protocol, is one more text. A match that
+ * runs across such an end stops the stream, whatever the rule's action: its beginning has gone. So does a frame that
+ * contradicts itself about whose text it brings, where a policy may stop or change the answer.
  *
  * While a rule may change what passes, nothing goes out that it has not read: of a frame's lines these are its data, and
  * an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left out.
@@ -49,6 +58,27 @@ interface OpenChannel {
   came: string
   /** What came after its end, until no match can reach back across it. */
   after: string
+  /** A name that is not whole yet: the piece that is to say all of it, and what of it has passed. */
+  name: { readonly piece: StreamPiece; readonly passing: Passing; text: string } | null
+}
+
+type InspectableFrame = Pick<SseFrame, 'bytes'> & Partial<SseFrame>
+
+/** A frame on its way. */
+interface Passing {
+  /** Frames of ours that go out before it. */
+  readonly before: Uint8Array[]
+  /** Null where it does not leave. */
+  sent: { readonly frame: InspectableFrame; readonly opened: FrameText | null } | null
+  /** It says of a name something else than came with it. */
+  renames: boolean
+}
+
+/** A channel that its choice's end found holding something. */
+interface Resting {
+  readonly passing: Passing
+  /** Its piece in that frame, and what passed of it. */
+  readonly last: { readonly piece: StreamPiece; readonly text: string } | null
 }
 
 /** How much of a text is gathered before all but its end is forgotten. */
@@ -61,7 +91,7 @@ const headBytes = 64 * 1024
 
 const nothing: InspectedFrame = { bytes: null, stop: null }
 
-export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<SseFrame>> {
+export class StreamInspector<Frame extends InspectableFrame> {
   /** What the rules found; whoever has taken note of it may take it out. */
   readonly findings: Finding[] = []
   readonly #reader: ChannelReader<Frame>
@@ -69,17 +99,26 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
   readonly #channels = new Map<string, OpenChannel>()
   /** Whether a rule may change what passes: otherwise the bytes that came go out, all that they hold included. */
   readonly #changes: boolean
+  /** Whether names go out whole: where the answer may be changed, or stopped for a name. */
+  readonly #gathers: boolean
   /** Frames kept back for a possible escalation; null when they no longer are. */
   #head: Uint8Array[] | null
   #headLength = 0
   #stop: Stop | null = null
+  /** Frames that wait, and what for: names that are not whole, and channels that may go on. */
+  #waiting: Passing[] = []
+  #waitingLength = 0
+  readonly #unnamed = new Set<string>()
+  readonly #resting = new Map<string, Resting>()
   /** Event names in which nothing was found. */
   readonly #events = new Set<string>()
 
-  constructor(reader: ChannelReader<Frame>, rules: readonly InspectionRule[]) {
+  /** `isWatched`: others than the rules may stop the answer, and hold it until its end. */
+  constructor(reader: ChannelReader<Frame>, rules: readonly InspectionRule[], isWatched = false) {
     this.#reader = reader
     this.#rules = rules
     this.#changes = rules.some(({ enforced }) => enforced)
+    this.#gathers = this.#changes || isWatched
     this.#head = rules.some(({ action, enforced }) => enforced && action === 'escalate') ? [] : null
   }
 
@@ -87,27 +126,51 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
   take(frame: Frame, last: boolean): InspectedFrame {
     if (this.#stop !== null) return nothing
     const opened = this.#reader.open(frame)
-    const before: Uint8Array[] = []
-    let passing = opened === null || this.#passPieces(opened, before)
+    const passing: Passing = { before: [], sent: { frame, opened }, renames: false }
+    let leaves = opened === null || this.#passPieces(opened, passing)
     if (last && this.#stop === null) {
-      this.#flush(before)
-      passing = this.#stop === null
+      this.#flush(passing.before)
+      leaves = this.#stop === null
     }
-    if (this.#stop === null || passing) {
-      const bytes = opened === null ? frame.bytes : opened.bytes()
-      before.push(this.#changes ? this.#withoutUnread(frame, bytes) : frame.bytes)
-    }
-    return this.#out(before, last)
+    if (!leaves) passing.sent = null
+    this.#waitingLength += frame.bytes.length
+    return this.#out(this.#leaving(passing), last)
   }
 
   /** The provider's side ended without a last frame. */
   end(): InspectedFrame {
-    const rest: Uint8Array[] = []
-    if (this.#stop === null) this.#flush(rest)
-    return this.#out(rest, true)
+    if (this.#stop !== null) return this.#out([], true)
+    const passing: Passing = { before: [], sent: null, renames: false }
+    this.#flush(passing.before)
+    return this.#out(this.#leaving(passing), true)
   }
 
-  #withoutUnread({ event = null, data = null, asides }: Frame, bytes: Uint8Array): Uint8Array {
+  /** The bytes of all that may leave now, with a frame that just came. */
+  #leaving(passing: Passing): Uint8Array[] {
+    this.#waiting.push(passing)
+    if (this.#waits() && this.#stop === null) {
+      if (this.#waitingLength <= headBytes) return []
+      this.#flushWaiting(passing.before)
+    }
+    const leaving = this.#waits() ? [] : this.#waiting
+    this.#waiting = []
+    this.#waitingLength = 0
+    return leaving.flatMap((each) =>
+      each.sent === null ? each.before : [...each.before, this.#bytesOf(each, each.sent)],
+    )
+  }
+
+  #waits(): boolean {
+    return this.#gathers && this.#unnamed.size + this.#resting.size > 0
+  }
+
+  #bytesOf({ renames }: Passing, { frame, opened }: NonNullable<Passing['sent']>): Uint8Array {
+    const bytes = opened === null ? frame.bytes : opened.bytes()
+    if (this.#changes) return this.#withoutUnread(frame, bytes)
+    return renames && this.#gathers ? bytes : frame.bytes
+  }
+
+  #withoutUnread({ event = null, data = null, asides }: InspectableFrame, bytes: Uint8Array): Uint8Array {
     const isHarmless = event === null || this.#isHarmless(event)
     if (isHarmless && asides === undefined) return bytes
     return withoutAsides({ bytes, data }, isHarmless ? event : null)
@@ -123,24 +186,46 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
   }
 
   /** Passes a frame's texts; false where a stop leaves it with nothing worth sending. */
-  #passPieces(opened: FrameText, before: Uint8Array[]): boolean {
+  #passPieces(opened: FrameText, passing: Passing): boolean {
+    if (opened.contradicts === true) this.#stop = this.#stopUnclear()
     const last = lastPieces(opened)
     // First what a channel still owes: the same text once more, whole, may stop the stream.
     for (const name of opened.ends) {
-      if (last.has(name)) continue
-      this.#endChannel(name, before)
       if (this.#stop !== null) return false
+      if (!last.has(name) && !this.#mayGoOn(opened, name)) this.#endChannel(name, passing.before)
     }
     let passed = false
     for (const piece of opened.pieces) {
-      const text = this.#stop === null ? this.#passPiece(piece, last.get(piece.channel) === piece) : ''
+      const isLast = last.get(piece.channel) === piece
+      const text = this.#stop === null ? this.#passPiece(piece, isLast && !mayGoOn(opened, piece), passing) : ''
       if (text !== piece.text) piece.replace(text)
       if (text !== '' && !(piece.whole && this.#stop !== null)) passed = true
+      if (isLast && mayGoOn(opened, piece)) this.#rest(piece.channel, { passing, last: { piece, text } })
+    }
+    for (const name of opened.ends) {
+      if (!last.has(name) && this.#mayGoOn(opened, name)) this.#rest(name, { passing, last: null })
     }
     return this.#stop === null || passed
   }
 
-  #passPiece(piece: StreamPiece, ends: boolean): string {
+  #mayGoOn(opened: FrameText, name: string): boolean {
+    const channel = this.#channels.get(name)
+    return channel !== undefined && mayGoOn(opened, channel)
+  }
+
+  /** A channel's choice has ended: where something of it is held, the end waits for what may follow. */
+  #rest(name: string, resting: Resting): void {
+    const channel = this.#channels.get(name)
+    if (channel?.ended === false && channel.passage.holds) this.#resting.set(name, resting)
+  }
+
+  /** A rule to stop for where nobody knows which text clients would make of a frame. */
+  #stopUnclear(): Stop | null {
+    const rule = this.#rules.find(({ enforced, policyId }) => enforced && policyId !== '')
+    return rule === undefined ? null : { rule, verdict: 'block', entry: 'contradiction' }
+  }
+
+  #passPiece(piece: StreamPiece, ends: boolean, passing: Passing): string {
     const place = piece.channel
     const text = { kind: piece.kind, role: null, place, text: piece.text }
     if (piece.whole) {
@@ -149,17 +234,53 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
       return whole.stop === null ? whole.text : ''
     }
     const channel = this.#channels.get(place) ?? this.#begin(place, piece.kind)
+    this.#resting.delete(place)
     if (channel.ended) this.#stop = this.#stopAcross(channel, place, piece.text)
     if (this.#stop !== null) return ''
     if (!channel.ended) channel.came = gathered(channel.came, piece.text)
-    let out = channel.passage.push(piece.text)
-    if (ends && channel.passage.stop === null) out += this.#endPassage(place, channel)
-    this.#stop ??= channel.passage.stop
-    return out
+    const { passage } = channel
+    let out = passage.push(piece.text)
+    if (ends && passage.stop === null) out += this.#endPassage(place, channel)
+    this.#stop ??= passage.stop
+    if (piece.kind !== 'name') return out
+    if (channel.name === null && ends && this.#stop === null) return out
+    return this.#passName(piece, channel, out, passing, ends)
+  }
+
+  /** What a frame says of a name for now: the first that has some of it will say it whole. */
+  #passName(piece: StreamPiece, channel: OpenChannel, out: string, passing: Passing, ends: boolean): string {
+    const { name } = channel
+    this.#unnamed.add(piece.channel)
+    if (name === null) {
+      channel.name = { piece, passing, text: out }
+      return piece.text
+    }
+    name.text += out
+    passing.renames = true
+    if (ends) this.#nameWhole(piece.channel, channel, '')
+    return ''
+  }
+
+  #nameWhole(place: string, channel: OpenChannel, rest: string): void {
+    const { name } = channel
+    // Frames with a part of a name that stops the stream go on waiting, and so never leave.
+    if (name === null || this.#stop !== null) return
+    const whole = name.text + rest
+    if (whole !== name.piece.text) name.passing.renames = true
+    name.piece.replace(whole)
+    channel.name = null
+    this.#unnamed.delete(place)
   }
 
   #begin(place: string, kind: TextKind): OpenChannel {
-    const channel = { passage: this.#passage(place, kind), kind, ended: false, came: '', after: '' }
+    const channel: OpenChannel = {
+      passage: this.#passage(place, kind),
+      kind,
+      ended: false,
+      came: '',
+      after: '',
+      name: null,
+    }
     this.#channels.set(place, channel)
     return channel
   }
@@ -197,16 +318,42 @@ export class StreamInspector<Frame extends Pick<SseFrame, 'bytes'> & Partial<Sse
     return rest
   }
 
-  /** Lets out what is held of a channel that has ended, in a frame of ours. */
+  /** Lets out what is held of a channel that has ended: with the frame it waits for, or in a frame of ours. */
   #endChannel(name: string, before: Uint8Array[]): void {
     const channel = this.#channels.get(name)
     if (channel === undefined || channel.ended) return
     const rest = this.#endPassage(name, channel)
-    if (rest !== '') before.push(this.#reader.delta(name, rest))
+    if (channel.kind === 'name') this.#nameWhole(name, channel, rest)
+    else this.#giveRest(name, rest, before)
+  }
+
+  #giveRest(name: string, rest: string, before: Uint8Array[]): void {
+    const resting = this.#resting.get(name)
+    this.#resting.delete(name)
+    const { passing, last } = resting ?? { passing: { before }, last: null }
+    if (this.#stop !== null && resting !== undefined) this.#dropWaiting(last === null ? null : resting.passing)
+    if (rest === '') return
+    if (last === null) passing.before.push(this.#reader.delta(name, rest))
+    else last.piece.replace(last.text + rest)
+  }
+
+  /** What waited for an end that stopped the stream does not leave, but for a frame that holds what stands before. */
+  #dropWaiting(kept: Passing | null): void {
+    for (const passing of this.#waiting) if (passing !== kept) passing.sent = null
   }
 
   #flush(before: Uint8Array[]): void {
-    for (const name of this.#channels.keys()) {
+    for (const [name, channel] of this.#channels) {
+      if (!channel.ended) this.#endChannel(name, before)
+      else if (channel.after !== '') this.#giveRest(name, this.#endPassage(name, channel), before)
+      channel.after = ''
+      if (this.#stop !== null) return
+    }
+  }
+
+  /** More waits than is kept: names are what came of them, and what rests goes out. */
+  #flushWaiting(before: Uint8Array[]): void {
+    for (const name of [...this.#unnamed, ...this.#resting.keys()]) {
       this.#endChannel(name, before)
       if (this.#stop !== null) return
     }
@@ -231,6 +378,9 @@ function lastPieces({ pieces, ends }: FrameText): ReadonlyMap<string, StreamPiec
   for (const piece of pieces) if (!piece.whole && ends.includes(piece.channel)) last.set(piece.channel, piece)
   return last
 }
+
+/** Names end where their choice does. */
+const mayGoOn = (opened: FrameText, { kind }: { kind: TextKind }): boolean => opened.mayGoOn === true && kind !== 'name'
 
 const gathered = (came: string, text: string): string =>
   came.length > gatheredUnits ? came.slice(-maxLiveUnits) + text : came + text

@@ -28,7 +28,9 @@ function pass(dialect: Dialect, stream: string, rule: InspectionRule = forbids('
     if (bytes !== null) out.push(bytes)
     if (stop !== null) return { text: Buffer.concat(out).toString(), stop }
   }
-  return { text: Buffer.concat(out).toString(), stop: null }
+  const { bytes, stop } = inspector.end()
+  if (bytes !== null) out.push(bytes)
+  return { text: Buffer.concat(out).toString(), stop }
 }
 
 const data = (value: unknown) => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
@@ -93,10 +95,130 @@ test('the names of tools are read in every language, whole', () => {
   }
 })
 
-test('a name in parts is stopped at its last part, and one that is said again is no longer one', () => {
-  const part = (name: string) => delta({ tool_calls: [{ index: 0, function: { name } }] })
-  expect(pass(chat, part('black') + part('bird')).stop?.verdict).toBe('block')
-  expect(pass(chat, part('bird') + part('bird') + part('bird')).stop).toBeNull()
+/** The calls of a stream's choices as a client that joins by number makes them, and how many frames name one. */
+function callsOf(text: string) {
+  const calls: { name: string; arguments: string; named: number }[] = []
+  for (const [, line = ''] of text.matchAll(/^data: (\{.*)$/gm)) {
+    for (const {
+      delta: { tool_calls: parts = [] },
+    } of JSON.parse(line).choices ?? []) {
+      for (const { index: number, function: part = {} } of parts) {
+        const index = number ?? 0
+        calls[index] ??= { name: '', arguments: '', named: 0 }
+        const known = calls[index]
+        known.name += part.name ?? ''
+        known.arguments += part.arguments ?? ''
+        if (part.name) known.named++
+      }
+    }
+  }
+  return calls
+}
+
+const callFrame = (...calls: object[]) => delta({ tool_calls: calls })
+const done = finish + data('[DONE]')
+
+test('a name in parts leaves whole, with the first frame that has some of it, or not at all', () => {
+  const part = (name: string, more: object = {}) => callFrame({ index: 0, function: { name, ...more } })
+  for (let split = 1; split < 9; split++) {
+    const [first, rest] = ['blackbird'.slice(0, split), 'blackbird'.slice(split)]
+    for (const stream of [
+      part(first) + part(rest) + part('', { arguments: '{}' }) + done,
+      part(first) + part(rest, { arguments: '{}' }) + done,
+      part(first, { arguments: '' }) + delta({ content: 'hi' }) + part(rest) + done,
+      part(first) + part(rest),
+    ]) {
+      const blocked = pass(chat, stream)
+      expect(blocked.stop?.verdict).toBe('block')
+      expect(blocked.text).toBe('')
+      const redacted = pass(chat, stream, forbids('redact'))
+      expect(redacted.stop).toBeNull()
+      expect(callsOf(redacted.text)[0]).toMatchObject({ name: '[TERM]', named: 1 })
+    }
+  }
+  const later = pass(chat, part('my_black') + part('bird_2') + part('', { arguments: '{}' }) + done, forbids('redact'))
+  expect(callsOf(later.text)).toEqual([{ name: 'my_[TERM]_2', arguments: '{}', named: 1 }])
+  const harmless = pass(chat, part('get_') + part('wea') + part('ther', { arguments: '{}' }) + done)
+  expect(callsOf(harmless.text)).toEqual([{ name: 'get_weather', arguments: '{}', named: 1 }])
+})
+
+test('a name that its call says again is one name; after other arguments another name contradicts', () => {
+  const part = (name: string, text: string) => callFrame({ index: 0, id: 'one', function: { name, arguments: text } })
+  const again = pass(chat, part('zeta', '') + part('zeta', '{"a":') + part('zeta', '1}') + done)
+  expect(callsOf(again.text)).toEqual([{ name: 'zeta', arguments: '{"a":1}', named: 1 }])
+  const halves = (name: string) => callFrame({ index: 0, function: { name } })
+  expect(pass(chat, halves('blackbird'.slice(0, 3)) + halves('bla') + done).stop).toBeNull()
+  const coco = ruleOf(termDetector(['coco'], 'TERM', plain), 'block')
+  expect(pass(chat, halves('co') + halves('co') + done, coco).stop?.verdict).toBe('block')
+  expect(pass(chat, part('black', '{"a":') + part('bird', '1}') + done).stop?.verdict).toBe('block')
+})
+
+test('a frame with a name waits no longer than the name; one whose name is whole does not wait', () => {
+  const reader = chat.reader(start)
+  const inspector = new StreamInspector(reader, [forbids('block')])
+  const passes = (frames: string) =>
+    framesOf(Buffer.from(frames)).map((frame) => {
+      reader.frame({ event: frame.event, data: frame.data ?? '' })
+      return Buffer.from(inspector.take(frame, false).bytes ?? []).toString()
+    })
+  const named = callFrame({ index: 0, id: 'one', function: { name: 'get_weather', arguments: '' } })
+  const begun = callFrame({ index: 0, function: { arguments: '{"a":' } })
+  const whole = callFrame({ index: 1, id: 'two', function: { name: 'get_time', arguments: '{}' } })
+  const text = delta({ content: 'hello ' })
+  expect(passes(text + named + begun + whole + text)).toEqual([text, '', named + begun, whole, text])
+})
+
+const argumentsPart = (text: string, more: object = {}) => call(text, more)
+const [one, two] = ['{"a":"bla', 'ckbird"}']
+const named = { name: 'f' }
+
+test('calls go on by number, by id or by position, whichever each delta has', () => {
+  const begun = (more: object) => ({ ...more, function: { ...named, arguments: one } })
+  for (const [first, second] of [
+    [begun({ index: 0, id: '1' }), argumentsPart(two)],
+    [begun({ id: '1' }), argumentsPart(two, { index: 0 })],
+    [begun({ index: null, id: '1' }), argumentsPart(two, { index: 0 })],
+    [begun({ index: 0, id: '1' }), argumentsPart(two, { index: 0, id: '2' })],
+    [begun({ index: 0, id: '1' }), argumentsPart(two, { id: '1' })],
+    [begun({ index: 0 }), argumentsPart(two, { index: 0, id: '1' })],
+    [begun({}), argumentsPart(two, { id: '1' })],
+  ] as const) {
+    const stream = callFrame(first) + callFrame(second) + done
+    const blocked = pass(chat, stream)
+    expect(blocked.stop?.verdict).toBe('block')
+    expect(blocked.text).not.toMatch(/bla|ckbird/)
+    const redacted = pass(chat, stream, forbids('redact'))
+    expect(redacted.stop).toBeNull()
+    expect(callsOf(redacted.text)).toEqual([{ name: 'f', arguments: '{"a":"[TERM]"}', named: 1 }])
+  }
+})
+
+test('a delta that says in two ways which call it is of stops the stream where a policy may', () => {
+  const begun = callFrame({ index: 0, id: '1', function: { ...named, arguments: one } })
+  const other = callFrame({ index: 1, id: '2', function: { name: 'g', arguments: '{}' } })
+  for (const stream of [
+    begun + callFrame(argumentsPart(two, { index: 1, id: '1' })),
+    begun + callFrame(argumentsPart(two, { id: '3' })),
+    begun + other + callFrame(argumentsPart(two, { index: 0, id: '2' })),
+    begun + other + callFrame(argumentsPart(two)),
+    begun + callFrame({ index: 0, id: '2', function: { name: 'g', arguments: two } }),
+  ]) {
+    for (const action of ['block', 'redact'] as const) {
+      const { text, stop } = pass(chat, stream + done, forbids(action))
+      expect(stop?.verdict).toBe('block')
+      expect(text).not.toMatch(/bla|ckbird/)
+    }
+    expect(pass(chat, stream + done, { ...forbids('block'), enforced: false })).toEqual({
+      text: stream + done,
+      stop: null,
+    })
+  }
+})
+
+test('calls that are all numbered 0, each whole, are calls of their own', () => {
+  const whole = (id: string, name: string) => callFrame({ index: 0, id, function: { name, arguments: '{"a":"bla"}' } })
+  const stream = whole('1', 'f') + whole('2', 'f') + whole('3', 'g') + done
+  expect(pass(chat, stream, forbids('redact'))).toEqual({ text: stream, stop: null })
 })
 
 test('a label that is no string hides no text', () => {
@@ -105,20 +227,33 @@ test('a label that is no string hides no text', () => {
   }
 })
 
-test('a match across the end of a choice stops the stream, whatever the rule does', () => {
-  for (const action of ['block', 'redact'] as const) {
-    for (let split = 1; split < 9; split++) {
-      const [first, rest] = ['blackbird'.slice(0, split), 'blackbird'.slice(split)]
-      const passed = pass(
-        chat,
-        delta({ content: `a ${first}` }) + finish + delta({ content: `${rest} b` }),
-        forbids(action),
-      )
-      expect(passed.stop?.verdict).toBe('block')
-      const spelled = [...passed.text.matchAll(/"content":"([^"]*)"/g)].map(([, text]) => text)
-      expect(spelled.join('')).toBe(`a ${first}`)
+test('text behind the end of a choice is read with what stands before it', () => {
+  const end = data('[DONE]')
+  const usage = data({ id: 'c', choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } })
+  const contentOf = (text: string) => [...text.matchAll(/"content":"([^"]*)"/g)].map(([, said]) => said).join('')
+  for (let split = 1; split < 9; split++) {
+    const [first, rest] = [`a ${'blackbird'.slice(0, split)}`, 'blackbird'.slice(split)]
+    for (const stream of [
+      delta({ content: first }) + finish + delta({ content: `${rest} b` }) + end,
+      delta({ content: first }) + finish + usage + delta({ content: `${rest} b` }, { finish_reason: 'stop' }) + end,
+      delta({ content: first }, { finish_reason: 'stop' }) + delta({ content: `${rest} b` }),
+    ]) {
+      const blocked = pass(chat, stream)
+      expect(blocked.stop?.verdict).toBe('block')
+      expect('a ').toStartWith(contentOf(blocked.text))
+      const redacted = pass(chat, stream, forbids('redact'))
+      expect(redacted.stop).toBeNull()
+      expect(contentOf(redacted.text)).toBe('a [TERM] b')
+      expect(redacted.text.match(/"finish_reason":"stop"/g)).toEqual(stream.match(/"finish_reason":"stop"/g))
     }
+    const held = delta({ content: first }) + finish + usage + end
+    const { text } = pass(chat, held)
+    expect(contentOf(text)).toBe(first)
+    expect(text).toEndWith(finish + usage + end)
   }
+  const late = pass(chat, delta({ content: 'hello ' }) + finish + delta({ content: 'more b' }) + end)
+  expect(contentOf(late.text)).toBe('hello more b')
+  expect(late.text).toEndWith(end)
   const harmless = pass(chat, delta({ content: 'a' }) + finish + delta({ content: ' x' }) + delta({ content: ' y' }))
   expect(harmless.stop).toBeNull()
   expect(harmless.text).toContain('" y"')
