@@ -24,6 +24,9 @@ export function processTerminal(name: string): ProcessTerminal {
     if ('code' in error && error.code === 'EPIPE') process.exit(0)
     throw error
   })
+  process.stderr.on('error', () => {
+    // What cannot be said (its disk is full, its reader gone) stops nothing that runs.
+  })
   return {
     name,
     environment: process.env,
@@ -34,7 +37,7 @@ export function processTerminal(name: string): ProcessTerminal {
     },
     ...(process.stderr.isTTY && !process.stdout.isTTY ? { progress } : {}),
     async end(exitCode) {
-      await Promise.all([written(process.stdout, ''), written(process.stderr, '')])
+      await Promise.all([written(process.stdout, ''), written(process.stderr, '').catch(() => undefined)])
       process.exit(exitCode)
     },
   }

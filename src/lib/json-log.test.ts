@@ -6,7 +6,12 @@ test('a line is one JSON object with time, level, who wrote it, fields and words
   const log = createLog({
     level: 'info',
     fields: { process: 'gateway' },
-    destination: { write: (line) => lines.push(line) },
+    destination: {
+      put(bytes) {
+        lines.push(Buffer.from(bytes).toString())
+        return bytes.length
+      },
+    },
   })
   log.info({ lane: 'a/b/0' }, 'A lane connected')
   log.debug({}, 'Too fine to be kept')
