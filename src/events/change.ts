@@ -19,7 +19,7 @@ import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { type Database, databaseTime, type Statement } from '../store/open.ts'
-import { appendStatements, brokenConstraint, chainAfter, readChainHead } from './append.ts'
+import { appendStatements, brokenConstraint, type ChainHead, chainAfter, readChainHead } from './append.ts'
 import { controlPlaneChain } from './chain.ts'
 import type { Event } from './event.ts'
 import { type Change, type Recorder, versionArgument } from './recorder.ts'
@@ -53,11 +53,15 @@ export function createRecorder(options: RecorderOptions): Recorder {
       const onlyLedger = change.state.length === 0 && change.guard === undefined && (change.deny ?? []).length === 0
       if (onlyLedger) return await changeLedger(options, append, change)
       await writePending(options, change)
-      const head = await changeState(options, change)
+      const changed = changeState(options, change)
+      // Looked up meanwhile: whoever appends first makes the others look again.
+      const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
+      const head = await changed
       options.announce(head, change.deny ?? [], change.cut ?? [])
       await append([withVersion(change.event, head.version)], {
         pendingId: change.event.event_id,
         before: [...atVersion(change.ledger, head.version), keepSeen(head)],
+        chainHead: await chainHead,
       })
       return { head }
     },
@@ -68,7 +72,12 @@ export function createRecorder(options: RecorderOptions): Recorder {
 
 type Append = (
   events: readonly Event[],
-  transaction: { pendingId: string | null; before: readonly Statement[] },
+  transaction: {
+    pendingId: string | null
+    before: readonly Statement[]
+    /** Where the chain was a moment ago, as far as that is known. */
+    chainHead?: ChainHead | null
+  },
 ) => Promise<void>
 
 async function changeLedger({ state }: RecorderOptions, append: Append, change: Change): Promise<{ head: Head }> {
@@ -173,12 +182,16 @@ const atVersion = (statements: readonly Statement[], version: number): Statement
  * control planes. With a pending id, nothing happens where that row is gone: then somebody else has done all of it.
  */
 function serialAppender({ ledger, clock }: RecorderOptions): Append {
-  let last: Promise<unknown> = Promise.resolve()
-  return (events, transaction) => {
-    const result = last.then(() => appendToChain(ledger, clock, events, transaction))
+  let last: Promise<ChainHead | null> = Promise.resolve(null)
+  return async (events, transaction) => {
+    const result = last.then((ours) => {
+      const seen = transaction.chainHead ?? null
+      const chainHead = seen !== null && ours !== null && ours.seq > seen.seq ? ours : seen
+      return appendToChain(ledger, clock, events, { ...transaction, chainHead })
+    })
     // The next one waits for this one and does not care how it ended; its own caller is told.
-    last = result.catch(() => undefined)
-    return result
+    last = result.catch(() => null)
+    await result
   }
 }
 
@@ -186,23 +199,23 @@ async function appendToChain(
   ledger: Database,
   clock: Clock,
   events: readonly Event[],
-  { pendingId, before }: Parameters<Append>[1],
-): Promise<void> {
+  { pendingId, before, chainHead = null }: Parameters<Append>[1],
+): Promise<ChainHead | null> {
+  let known = chainHead
   const written = events.map((event) => ({ event, body: JSON.stringify(event) }))
   for (let attempt = 1; ; attempt += 1) {
-    const head = await readChainHead(ledger, controlPlaneChain)
-    const appended = appendStatements({
-      chain: controlPlaneChain,
-      head,
-      events: chainAfter(head, written),
-      receivedAt: clock.now(),
-    })
+    const head = known ?? (await readChainHead(ledger, controlPlaneChain))
+    known = null
+    const chained = chainAfter(head, written)
+    const appended = appendStatements({ chain: controlPlaneChain, head, events: chained, receivedAt: clock.now() })
     const claim = pendingId === null ? [] : [stillPending(pendingId), dropPending(pendingId)]
     try {
-      return await ledger.write([...claim, ...before, ...appended])
+      await ledger.write([...claim, ...before, ...appended])
+      const end = chained.at(-1)
+      return end === undefined ? head : { seq: end.n, digest: end.digest }
     } catch (error) {
       if (brokenConstraint(error) !== 'check') throw error
-      if (pendingId !== null && !(await isPending(ledger, pendingId))) return
+      if (pendingId !== null && !(await isPending(ledger, pendingId))) return null
       const grown = (await readChainHead(ledger, controlPlaneChain)).digest !== head.digest
       // A guard among a ledger change's own statements; a change that the state has already made cannot be refused.
       if (!grown) throw pendingId === null ? new Failure('conflict', { cause: error }) : error

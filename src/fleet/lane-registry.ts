@@ -75,6 +75,8 @@ export class LaneRegistry {
   /** When the first beat came that is not written yet. */
   #behindSince: number | null = null
   #closed = false
+  #flushing = false
+  #flushAgain = false
   /** Called when acknowledgements of lanes have been written. */
   onWritten: (() => void) | null = null
 
@@ -250,16 +252,27 @@ export class LaneRegistry {
     }
   }
 
+  /** One write at a time: what comes while one is on its way goes with the next, however many lanes it is of. */
   #flush(acknowledged: boolean): void {
-    this.#write().then(
-      () => {
+    this.#flushAgain ||= acknowledged
+    if (this.#flushing) return
+    this.#flushing = true
+    void this.#flushWhileNeeded()
+  }
+
+  async #flushWhileNeeded(): Promise<void> {
+    do {
+      const acknowledged = this.#flushAgain
+      this.#flushAgain = false
+      try {
+        await this.#write()
         if (acknowledged) this.onWritten?.()
-      },
-      (error: unknown) => {
+      } catch (error) {
         // The lanes' next beats bring the rows up to date.
         this.#log.warn({ error: String(error) }, 'The beats of lanes could not be written')
-      },
-    )
+      }
+    } while (this.#flushAgain)
+    this.#flushing = false
   }
 
   async #write(): Promise<void> {

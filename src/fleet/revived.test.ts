@@ -40,6 +40,11 @@ const tokenRow = (hash: string) =>
    select '${hash}', '${hash}', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', 'team', 't', '[]', version
    from state_head`
 
+const accessTokenRow = (hash: string) =>
+  `insert into oauth_tokens (id, hash, grant_id, client_id, user_id, scope, permissions, team_ids, resources, expires_at,
+     version)
+   select '${hash}', '${hash}', 'g', 'c', 'u', '[]', '[]', '[]', '[]', 9e12, version from state_head`
+
 const revocation = (hash: string) =>
   `update tokens set revoked_at = 1, version = (select version from state_head) where hash = '${hash}'`
 
@@ -81,6 +86,21 @@ test('an older copy has lost what was revoked since, by the former copy or by a 
   ])
   expect(await findRevived(built, null, [denial('h', 5, 'a')])).toEqual([
     { history: 'h', denials: [{ hash: 'a', version: 5 }] },
+  ])
+})
+
+test('so it is with access tokens of applications', async () => {
+  for (const hash of ['x', 'y', 'z']) change(former, `add ${hash}`, accessTokenRow(hash))
+  cpSync(former, built)
+  change(former, 'revoke x', revocation('x').replace('tokens', 'oauth_tokens'))
+  expect(await findRevived(built, former, [denial('h', 9, 'y')])).toEqual([
+    {
+      history: 'h',
+      denials: [
+        { hash: 'y', version: 9 },
+        { hash: 'x', version: 8 },
+      ],
+    },
   ])
 })
 

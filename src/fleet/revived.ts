@@ -50,7 +50,8 @@ export async function findRevived(built: string, former: string | null, told: re
 function asksRevived(database: Database) {
   const { history: present } = headOf(database)
   const token = database.query<{ version: number }, [string]>(
-    'select version from tokens where hash = ? and deleted = 0 and revoked_at is null and rotated_at is null',
+    `select version from tokens where hash = ?1 and deleted = 0 and revoked_at is null and rotated_at is null
+      union all select version from oauth_tokens where hash = ?1 and deleted = 0 and revoked_at is null`,
   )
   return (history: string, version: number, hash: string): boolean => {
     const found = token.get(hash)
@@ -77,16 +78,19 @@ async function eachRefused(
   add: (history: string, version: number, hash: string) => void,
 ): Promise<void> {
   const { history } = headOf(database)
-  const page = database.query<{ id: string; hash: string; version: number }, [string, number]>(
-    `select id, hash, version from tokens
-      where id > ? and (revoked_at is not null or rotated_at is not null or deleted = 1) order by id limit ?`,
-  )
-  for (let last = ''; ; ) {
-    const rows = page.all(last, pageRows)
-    for (const { hash, version } of rows) add(history, version, hash)
-    last = rows.at(-1)?.id ?? ''
-    if (rows.length < pageRows) return
-    await new Promise((resolve) => setImmediate(resolve))
+  for (const refused of [
+    'tokens where (revoked_at is not null or rotated_at is not null or deleted = 1)',
+    'oauth_tokens where (revoked_at is not null or deleted = 1)',
+  ]) {
+    const page = database.query<{ id: string; hash: string; version: number }, [string, number]>(
+      `select id, hash, version from ${refused} and id > ? order by id limit ?`,
+    )
+    let rows: ReturnType<typeof page.all> = []
+    do {
+      rows = page.all(rows.at(-1)?.id ?? '', pageRows)
+      for (const { hash, version } of rows) add(history, version, hash)
+      await new Promise((resolve) => setImmediate(resolve))
+    } while (rows.length === pageRows)
   }
 }
 
