@@ -15,6 +15,7 @@ export interface Traced {
 const authorize = 'src/oauth/authorize.test.ts'
 const preview = 'src/oauth/authorize-routes.test.ts'
 const token = 'src/oauth/token-routes.test.ts'
+const access = 'src/oauth/access-token.test.ts'
 const clients = 'src/oauth/client-routes.test.ts'
 const redirects = 'src/oauth/redirect-uri.test.ts'
 const gateway = 'src/gateway/delegated.test.ts'
@@ -98,7 +99,7 @@ export const traceability: readonly Traced[] = [
     'a code that is replayed gives nothing and ends what it gave, on both listeners',
   ),
   row('code: code of this client', 'RFC 6749 §4.1.3', token, 'is for its own client and redirect'),
-  row('code: code in time', 'RFC 6749 §4.1.2', token, expiry),
+  row('code: code in time', 'RFC 6749 §4.1.2', access, expiry),
   row('code: same redirect_uri', 'RFC 6749 §4.1.3', token, 'is for its own client and redirect'),
   row(
     'code: verifier of the challenge',
@@ -128,11 +129,11 @@ export const traceability: readonly Traced[] = [
     token,
     'of another client is refused and stays good for its own',
   ),
-  row('refresh: refresh token in time', 'contract §5', token, expiry),
+  row('refresh: refresh token in time', 'contract §5', access, expiry),
   row(
     'refresh: approval in force',
     'RFC 6749 §5.2',
-    token,
+    access,
     'who is disabled ends all that applications do in their name',
   ),
   row(
@@ -162,7 +163,7 @@ export const traceability: readonly Traced[] = [
   row(
     'refresh: resource within what was approved',
     'RFC 8707 §2.2',
-    token,
+    access,
     'works only for the resources it was given for',
   ),
   row('revoke: no parameter twice', 'RFC 6749 §3.2', token, 'with a parameter twice is an invalid request'),
@@ -266,7 +267,7 @@ export const traceability: readonly Traced[] = [
     attacks,
     'another client can neither use nor revoke what is not its own',
   ),
-  row('access tokens last their time', 'RFC 6749 §5.1', token, expiry),
+  row('access tokens last their time', 'RFC 6749 §5.1', access, expiry),
   row(
     'the server describes itself',
     'RFC 8414 §2',
@@ -319,7 +320,7 @@ export const traceability: readonly Traced[] = [
   row(
     'tokens follow their person',
     'contract §11',
-    token,
+    access,
     'whose role changes changes what their tokens permit, both ways',
   ),
   row(
