@@ -70,13 +70,24 @@ export function billing(used: (number: number) => Used, headersAfterMs = 30): Bi
   }
 }
 
-/** Sends one, by the way its number says, and gives the status; 0 where the connection broke before the end. */
-export function sendPaid(url: string, token: string, number: number): Promise<number> {
+interface Answered {
+  /** 0 where the connection broke before the end. */
+  status: number
+  /** Why it was refused, or null. */
+  code: string | null
+}
+
+const broken: Answered = { status: 0, code: null }
+const whole: Answered = { status: 200, code: null }
+const refusal = z.looseObject({ error: z.looseObject({ code: z.string() }) })
+
+/** Sends one, by the way its number says. */
+function sendPaid(url: string, token: string, number: number): Promise<Answered> {
   const way = Math.floor(number / 3) % 3
   return way === 2 ? byWebSocket(url, token, number) : byHttp(url, token, number, way === 1)
 }
 
-async function byHttp(url: string, token: string, number: number, stream: boolean): Promise<number> {
+async function byHttp(url: string, token: string, number: number, stream: boolean): Promise<Answered> {
   try {
     const answer = await fetch(url + path, {
       method: 'POST',
@@ -84,37 +95,39 @@ async function byHttp(url: string, token: string, number: number, stream: boolea
       body: question(number, stream),
     })
     const text = await answer.text()
-    return answer.status === 200 && stream && !text.endsWith('[DONE]\n\n') ? 0 : answer.status
+    if (answer.status !== 200) return { status: answer.status, code: refusal.parse(JSON.parse(text)).error.code }
+    return stream && !text.endsWith('[DONE]\n\n') ? broken : whole
   } catch {
     // A gateway that is killed answers nobody.
-    return 0
+    return broken
   }
 }
 
-const errorFrame = z.looseObject({ type: z.literal('error'), status: z.number() })
+const errorFrame = refusal.extend({ type: z.literal('error'), status: z.number() })
 
-function byWebSocket(url: string, token: string, number: number): Promise<number> {
+function byWebSocket(url: string, token: string, number: number): Promise<Answered> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}${path}/ws`, {
     headers: { authorization: `Bearer ${token}`, 'x-request-id': idOf(number) },
   })
   return new Promise((resolve) => {
-    const end = (status: number) => {
-      resolve(status)
+    const end = (answered: Answered) => {
+      resolve(answered)
       socket.close()
     }
     socket.addEventListener('open', () => socket.send(question(number, true)))
     socket.addEventListener('message', ({ data }) => {
-      if (data === '[DONE]') return end(200)
+      if (data === '[DONE]') return end(whole)
       const refused = errorFrame.safeParse(JSON.parse(String(data)))
-      if (refused.success) end(refused.data.status)
+      if (refused.success) end({ status: refused.data.status, code: refused.data.error.code })
     })
-    socket.addEventListener('close', () => end(0))
+    socket.addEventListener('close', () => end(broken))
   })
 }
 
-/** Counts the requests of a test, and keeps the status of each. */
+/** Counts the requests of a test, and keeps the status of each and why any was refused. */
 export class PaidRequests {
   readonly statuses = new Map<number, number>()
+  readonly refusals = new Set<string>()
   readonly addresses: () => readonly string[]
   #next: number
 
@@ -131,8 +144,9 @@ export class PaidRequests {
       while (this.#next < last) {
         const number = this.#next++
         const addresses = this.addresses()
-        const status = await sendPaid(addresses[number % addresses.length] ?? '', token, number)
+        const { status, code } = await sendPaid(addresses[number % addresses.length] ?? '', token, number)
         this.statuses.set(number, status)
+        if (code !== null) this.refusals.add(code)
         statuses.push(status)
       }
     }
