@@ -13,13 +13,9 @@ import { requireEscalation } from './escalation.ts'
 let databases: TestDatabases
 let deps: DecisionDependencies
 
-const migration = async (name: string) => Bun.file(new URL(`../store/migrations/${name}.sql`, import.meta.url)).text()
-
 beforeAll(async () => {
   databases = await openTestDatabases()
   const { state, ledger } = databases
-  await ledger.client.executeMultiple(await migration('ledger-0005'))
-  await ledger.client.executeMultiple('create table if not exists tokens (id text primary key, name text)')
   const recorder = createRecorder({ state, ledger, announce: () => undefined, clock: systemClock, log: silentLog })
   deps = { state, ledger, recorder, clock: systemClock, newId, settings: { escalation_expiry_seconds: 60 } }
 })

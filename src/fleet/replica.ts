@@ -27,6 +27,7 @@ const tickMs = 250
 const blindSyncMs = 1000
 const sureSyncMs = 15_000
 const silenceMs = 10_000
+const standstillMs = 15_000
 const firstDelayMs = 100
 const longestDelayMs = 5000
 /** Syncs that fail one after the other for a reason that is not the primary's absence. */
@@ -77,6 +78,7 @@ export class Replica {
   /** Whether the named folder, if there is one, is to be followed no longer. */
   #renew = false
   #asked = false
+  #askedAt = 0
   #again = false
   #syncedAt = Number.NEGATIVE_INFINITY
   #heardAt = 0
@@ -184,8 +186,13 @@ export class Replica {
       return
     }
     const heard = Math.max(this.#heardAt, this.#forwarder.activeAt)
-    if (now - heard > silenceMs) {
-      this.#options.log.error({ silent_ms: Math.round(now - heard) }, 'The replicator hangs: it is killed')
+    // A process may say that it lives, and yet be at a sync that never ends.
+    const moved = this.#asked ? Math.max(this.#askedAt, this.#forwarder.activeAt) : now
+    if (now - heard > silenceMs || now - moved > standstillMs) {
+      this.#options.log.error(
+        { silent_ms: Math.round(now - heard), still_ms: Math.round(now - moved) },
+        'The replicator hangs: it is killed',
+      )
       this.#end()
       this.#ended('silence')
     } else if (now - this.#syncedAt >= (this.#options.told() && this.follows ? sureSyncMs : blindSyncMs)) {
@@ -220,6 +227,7 @@ export class Replica {
     const { start, command, log, clock, dataDirectory } = this.#options
     this.#heardAt = clock.monotonic()
     this.#asked = true
+    this.#askedAt = this.#heardAt
     const launched = start({
       command,
       log,
@@ -247,6 +255,7 @@ export class Replica {
     if (this.#process === null) return
     if (this.follows && this.#fault() !== null) return
     this.#asked = true
+    this.#askedAt = this.#options.clock.monotonic()
     this.#again = false
     this.#process.send({ kind: 'sync' })
   }
