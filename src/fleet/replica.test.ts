@@ -209,6 +209,18 @@ test('a replicator of which nothing is heard is ended, one that ended is started
   expect(replica.waitingFor).toBeNull()
 })
 
+test('a replicator that says that it lives, and is at one sync without end, is ended', async () => {
+  const first = await named()
+  replica.sync()
+  for (let waited = 0; waited < 16 && !first.killed; waited++) {
+    clock.skip(1000)
+    first.options.onReport({ kind: 'alive' })
+    await Bun.sleep(5)
+  }
+  await nth(2)
+  expect(first.killed).toBe(true)
+})
+
 test('a damaged copy is not read any longer', async () => {
   const first = await named()
   first.options.onReport({ kind: 'failed', reason: 'The check found: row missing', damaged: true })
