@@ -216,7 +216,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   /** A channel's choice has ended: where something of it is held, the end waits for what may follow. */
   #rest(name: string, resting: Resting): void {
     const channel = this.#channels.get(name)
-    if (channel?.ended === false && channel.passage.holds) this.#resting.set(name, resting)
+    if (this.#stop === null && channel?.ended === false && channel.passage.holds) this.#resting.set(name, resting)
   }
 
   /** A rule to stop for where nobody knows which text clients would make of a frame. */
