@@ -15,7 +15,7 @@ const words: ReadonlySet<string> = new Set(
   git grammar hidden high html http https image images in incomplete index input inspect int integer interpreter interrupted invalid item
   items jpeg jpg json key keypress language lark length limit link list local location log logprobs logs low made markdown max mcp media
   medium memory message messages method mime minimal model move mp3 mp4 mpeg msg multi name named namespace new none not null num number object
-  ogg on open operation opus original other output page panel parameters part partial parts patch path pause paused pcm
+  ogg on open operation opus original other output page panel parallel parameters part partial parts patch path pause paused pcm
   pcm16 pdf pending phase plain png policy pressed priority prompt progress queued raw read reason reasoning recitation redacted
   reference references refusal rejected removed replace request requests required requires resource response responses
   restart result results retrieval retry role rpc safety scale schema screenshot scroll search server service session shell
