@@ -176,7 +176,7 @@ test('chat.answerText replaces a text together with its log probabilities', () =
 })
 
 const chunk = (choices: readonly object[], more: object = {}) =>
-  `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 5, model: 'told', choices, ...more })}\n\n`
+  `data: ${JSON.stringify({ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 5, model: 'told-1', choices, ...more })}\n\n`
 const choice = (index: number, delta: object, more: object = {}) => ({ index, delta, finish_reason: null, ...more })
 const streamOf = (...chunks: readonly string[]) => framesOf(Buffer.from(`${chunks.join('')}data: [DONE]\n\n`))
 
@@ -230,7 +230,7 @@ test('a channel is a field of a choice and ends with its finish_reason', () => {
       id: 'chatcmpl-1',
       object: 'chat.completion.chunk',
       created: 5,
-      model: 'told',
+      model: 'told-1',
       choices: [choice(0, calls(1, 'x'))],
     },
   ])

@@ -130,7 +130,7 @@ test('responses.answerText replaces a text together with its log probabilities',
 const opening = {
   type: 'response.created',
   sequence_number: 0,
-  response: { id: 'resp_1', model: 'm', status: 'in_progress', output: [] },
+  response: { id: 'resp_1', model: 'm-1', status: 'in_progress', output: [] },
 }
 const address = { item_id: 'msg_1', output_index: 0, content_index: 0 }
 const delta = (number: number, text: string) => ({
@@ -196,7 +196,7 @@ test('fields and events that nobody has heard of are inspected too', () => {
   )
   const { channels, wholes } = receivedFrom(responses, frames)
   expect(channels).toEqual({ '2//new_text': 'part' })
-  expect(wholes.map((whole) => whole.split('=')[1])).toEqual(['read me', 'and me'])
+  expect(wholes.map((whole) => whole.split('=')[1])).toEqual(['response.news', 'read me', 'and me'])
 })
 
 test('an error is said flat, nested and with the extension, under the next number', () => {

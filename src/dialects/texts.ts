@@ -1,65 +1,26 @@
 /**
  * Finds the texts in a part of a body or frame: every string, however deep, but those that are known to be none. So a
- * field that a provider invents is inspected like any other (protocols section 9), and what is left out is listed here:
- * labels, ids, and encoded bytes, which no policy of text could read. Names, of tools above all, are texts: a model
- * writes them.
+ * field that a provider invents is inspected like any other (protocols section 9), and what is left out is known to say
+ * nothing (`vocabulary.ts`): labels, ids, and encoded bytes, which no policy of text could read. Names, of tools above
+ * all, are texts: a model writes them. A label that says something else is read as a name is.
  */
 
 import type { TextKind, TextSlot } from './dialect.ts'
 import { isObject, type JsonObject } from './json-value.ts'
+import { isEncodedUrl, isLabel, saysNothing } from './vocabulary.ts'
 
-/** Where one of these is no string, it is not what it is known to be. */
-const labels = new Set([
-  'type',
-  'id',
-  'object',
-  'role',
-  'model',
-  'status',
-  'phase',
-  'index',
-  'call_id',
-  'tool_call_id',
-  'tool_use_id',
-  'approval_request_id',
-  'item_id',
-  'response_id',
-  'file_id',
-  'container_id',
-  'media_type',
-  'mime_type',
-  'format',
-  'detail',
-  'finish_reason',
-  'stop_reason',
-  'stop_sequence',
-  'native_finish_reason',
-  'service_tier',
-  'system_fingerprint',
-])
 /** Settings, and what spells the text once more. */
 const neverTexts = new Set(['cache_control', 'logprobs'])
-/** Bytes in base64, signatures, and padding. */
-const encoded = new Set([
-  'b64_json',
-  'partial_image_b64',
-  'file_data',
-  'signature',
-  'encrypted_content',
-  'encrypted_index',
-  'encrypted_stdout',
-  'thought_signature',
-  'obfuscation',
-])
 
 /** Whether a member is never a text, nor holds one. */
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
-  if (typeof value === 'string' ? labels.has(key) || encoded.has(key) : neverTexts.has(key)) return true
+  if (typeof value !== 'string') return neverTexts.has(key)
   if (key === 'data') {
-    return holder.type === 'base64' || holder.type === 'redacted_thinking' || parentKey.endsWith('audio')
+    const isBytes = holder.type === 'base64' || holder.type === 'redacted_thinking' || parentKey.endsWith('audio')
+    return isBytes && saysNothing(key, value)
   }
-  if (key === 'result') return holder.type === 'image_generation_call'
-  return (key === 'url' || key === 'image_url') && typeof value === 'string' && value.startsWith('data:')
+  if (key === 'result') return holder.type === 'image_generation_call' && saysNothing(key, value)
+  return key === 'url' || key === 'image_url' ? isEncodedUrl(value) : saysNothing(key, value)
 }
 
 const names = new Set(['name', 'server_label', 'server_name'])
@@ -70,7 +31,7 @@ function kindOf(key: string, around: TextKind): TextKind {
   if (key === 'arguments' || key === 'partial_json') return 'tool_arguments'
   if (key === 'refusal') return 'refusal'
   if (key === 'tool_result') return 'tool_result'
-  if (names.has(key)) return 'name'
+  if (names.has(key) || isLabel(key)) return 'name'
   return reasoning.test(key) ? 'reasoning' : around
 }
 
@@ -135,7 +96,7 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], exce
       place: around.place === '' ? key : `${around.place}/${key}`,
       key,
       kind: kindOf(key, around.kind),
-      alone: around.alone || (names.has(key) && !around.joinParts),
+      alone: around.alone || isLabel(key) || (names.has(key) && !around.joinParts),
       joinParts: around.joinParts,
       depth: around.depth + 1,
     }
@@ -160,7 +121,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[]): void 
       const put = (text: string) => {
         values[position] = text
       }
-      if (!value.startsWith('data:')) found.push({ ...inside, text: value, put })
+      if (!isEncodedUrl(value)) found.push({ ...inside, text: value, put })
     } else if (Array.isArray(value)) walkArray(value, inside, found)
     else if (isObject(value)) walkObject(value, inside, found)
   }

@@ -31,27 +31,35 @@ const event = (data: { type: string; [member: string]: unknown }): string =>
 const chunk = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
 
 /** The pieces of all fields, one of each in turn. */
-function inTurn<Step>(scripts: readonly Script[], step: (index: number, piece: string) => Step): Step[] {
+function inTurn<Step>(scripts: readonly Script[], step: (index: number, piece: string, turn: number) => Step): Step[] {
   const longest = Math.max(...scripts.map(({ pieces }) => pieces.length))
   const steps: Step[] = []
   for (let turn = 0; turn < longest; turn++) {
     for (const [index, { pieces }] of scripts.entries()) {
       const piece = pieces[turn]
-      if (piece !== undefined) steps.push(step(index, piece))
+      if (piece !== undefined) steps.push(step(index, piece, turn))
     }
   }
   return steps
 }
 
+/** How calls are said to go on: by number, by position, by id. */
+const continuations = [{ index: 0, id: 'call_1' }, {}, { id: 'call_1' }, { index: 0 }, { index: null }]
+
 function chatStream(scripts: readonly Script[]): string {
   const deltas = {
     content: (text: string) => ({ content: text }),
     reasoning: (text: string) => ({ reasoning_content: text }),
-    arguments: (text: string) => ({ tool_calls: [{ index: 0, function: { arguments: text } }] }),
+    arguments: (text: string, turn: number) => ({
+      tool_calls: [{ ...continuations[turn % continuations.length], function: { arguments: text } }],
+    }),
   }
-  const frames = inTurn(scripts, (index, piece) => {
-    const delta = deltas[scripts[index]?.field ?? 'content'](piece)
-    return chunk({ id: 'c', object: 'chat.completion.chunk', choices: [{ index, delta, finish_reason: null }] })
+  const frames = inTurn(scripts, (index, piece, turn) => {
+    const { field = 'content', pieces = [] } = scripts[index] ?? {}
+    // Some providers say that a choice has ended, and go on.
+    const finish_reason = turn === 0 && pieces.length % 2 === 0 ? 'stop' : null
+    const choices = [{ index, delta: deltas[field](piece, turn), finish_reason }]
+    return chunk({ id: 'c', object: 'chat.completion.chunk', choices })
   })
   const ends = scripts.map((_, index) => chunk({ id: 'c', choices: [{ index, delta: {}, finish_reason: 'stop' }] }))
   return `${frames.join('')}${ends.join('')}data: [DONE]\n\n`

@@ -28,6 +28,8 @@
  * The claim is about the decoded text of one field: what is spelled across several fields, or encoded by the model, is
  * not found. In tool arguments the punctuation between strings that a match spans stays.
  *
+ * It is longer than most because what a frame waits for, what a channel holds and why the stream stops are one state.
+ *
  * It does not end the stream: who relays it records the outcome first, and writes the dialect's last frames.
  */
 import type { FrameText, StreamPiece, TextKind } from '../dialects/dialect.ts'
@@ -216,7 +218,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   /** A channel's choice has ended: where something of it is held, the end waits for what may follow. */
   #rest(name: string, resting: Resting): void {
     const channel = this.#channels.get(name)
-    if (channel?.ended === false && channel.passage.holds) this.#resting.set(name, resting)
+    if (this.#stop === null && channel?.ended === false && channel.passage.holds) this.#resting.set(name, resting)
   }
 
   /** A rule to stop for where nobody knows which text clients would make of a frame. */

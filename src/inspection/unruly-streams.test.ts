@@ -221,6 +221,47 @@ test('calls that are all numbered 0, each whole, are calls of their own', () => 
   expect(pass(chat, stream, forbids('redact'))).toEqual({ text: stream, stop: null })
 })
 
+test('labels, ids and padding are read where they are not what the languages have', () => {
+  const choice = (more: object) => data({ id: 'chatcmpl-1', choices: [{ index: 0, delta: {}, ...more }] })
+  for (const frame of [
+    choice({ finish_reason: 'blackbird' }),
+    choice({ delta: { role: 'my_blackbird' } }),
+    choice({ delta: { tool_calls: [{ index: 0, id: 'call_blackbird', type: 'function', function: {} }] } }),
+    data({ id: 'blackbird', choices: [] }),
+    data({ model: 'blackbird', choices: [] }),
+    data({ system_fingerprint: 'fp_blackbird', choices: [] }),
+    data({ obfuscation: 'a blackbird', choices: [] }),
+  ]) {
+    const { text, stop } = pass(chat, frame)
+    expect(stop?.verdict).toBe('block')
+    expect(text).not.toContain('blackbird')
+  }
+  const delta = { type: 'message_delta', delta: { stop_reason: 'stop_sequence', stop_sequence: 'blackbird' } }
+  expect(pass(messages, data(delta)).stop?.verdict).toBe('block')
+  const thought = { type: 'redacted_thinking', data: 'a blackbird' }
+  expect(pass(messages, data({ type: 'content_block_start', index: 0, content_block: thought })).stop).not.toBeNull()
+  const known = ruleOf(
+    termDetector(['stop', 'call', 'gpt', 'chat', 'function', 'fp', 'assistant'], 'TERM', plain),
+    'block',
+  )
+  const usual = data({
+    ...{
+      id: 'chatcmpl-AbC123',
+      object: 'chat.completion.chunk',
+      model: 'gpt-4o-2024-08-06',
+      system_fingerprint: 'fp_4f',
+    },
+    choices: [
+      {
+        index: 0,
+        delta: { role: 'assistant', tool_calls: [{ index: 0, id: 'call_9xCall', type: 'function', function: {} }] },
+        finish_reason: 'stop',
+      },
+    ],
+  })
+  expect(pass(chat, usual, known)).toEqual({ text: usual, stop: null })
+})
+
 test('a label that is no string hides no text', () => {
   for (const name of ['status', 'type', 'finish_reason', 'model']) {
     expect(pass(chat, data({ choices: [], [name]: { deep: ['a blackbird'] } })).stop?.verdict).toBe('block')

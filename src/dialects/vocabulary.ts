@@ -1,0 +1,95 @@
+/**
+ * What need not be read of an answer: words that the languages themselves fix (roles, types, reasons), ids as machines
+ * make them, and encoded bytes. A label with any other word in it is a text: a provider could say anything there.
+ */
+
+/** Of which types, statuses, reasons, roles, formats and the like are made. */
+const words: ReadonlySet<string> = new Set(
+  `a access active added adaptive allowed annotation any api app application apply approval argument arguments array
+  assistant async audio auto automatic base64 bash batch batched blob block boolean browser bytes call calls
+  cancelled canceled cache char character chat choice chunk citation citations click code command commentary completed completion completions
+  computer connector container content control conversation create created creation csv custom data default deferred delta
+  denied deny detail developer diff disabled document docs docx done dot double drag dragging edit editor effort embedding embeddings
+  enabled encrypted encoding end ended ephemeral error event exceeded exec execute execution expired failed false fetch
+  file files filter final find flac flagged flex format from full function generate generated generating generation gif
+  git grammar hidden high html http https image images in incomplete index input inspect int integer interpreter interrupted invalid item
+  items jpeg jpg json key keypress language lark length limit link list local location log logprobs logs low made markdown max mcp media
+  medium memory message messages method mime minimal model move mp3 mp4 mpeg msg multi name named namespace new none not null num number object
+  ogg on open operation opus original other output page panel parallel parameters part partial parts patch path pause paused pcm
+  pcm16 pdf pending phase plain png policy pressed priority prompt progress queued raw read reason reasoning recitation redacted
+  reference references refusal rejected removed replace request requests required requires resource response responses
+  restart result results retrieval retry role rpc safety scale schema screenshot scroll search server service session shell
+  sheet signature size source sources span speech standard start started state status step stop store str stream streaming string strict
+  structured success succeeded summary svg switch system table task term terminal text thinking thought tier time timeout title to token tokens tool tools
+  transcript transcription true turn type undo unknown update updated uri url urls usage use user utf utterance uuid validated value vector
+  verbosity video view vnd wait warning wav webm web webp word wrap write x xhigh xlsx xml yaml zip`.split(/\s+/),
+)
+
+/** Prefixes of ids, and words that ids are made of without a digit. */
+const prefixes: ReadonlySet<string> = new Set(
+  `chatcmpl cmpl msg resp toolu srvtoolu mcptoolu fc rs ws ig ci cu ctc call lsc sh apc mcp mcpl mcpr mcpa req gen fp id item
+  ev evt run thread asst file cntr container conv functions fn pmpt org proj sess ss cid tool ctco`.split(/\s+/),
+)
+
+const separators = /[^\p{L}\p{N}]+/u
+
+/** Whether a label says only words of the languages. */
+const isKnownLabel = (value: string): boolean =>
+  value.split(separators).every((word) => word === '' || /^\d{1,8}$/.test(word) || words.has(word.toLowerCase()))
+
+/** Whether an id is one as machines make them: prefixes, and parts with a digit or of one or two letters. */
+const isMadeId = (value: string): boolean =>
+  /^[\w.:|/+=-]{0,512}$/.test(value) &&
+  value.split(separators).every((part) => part.length < 3 || /\d/.test(part) || prefixes.has(part) || words.has(part))
+
+/** A model goes by a name of parts (`gpt-4o`); policies that forbid the word for it do not mean this. */
+const isModelName = (value: string): boolean => /^(?=.*[\d/:.-])[\w.:/@+-]{0,200}$/.test(value)
+
+const isEncoded = (value: string): boolean => /^[\w+/=.\r\n-]*$/.test(value.slice(0, 4096)) || isEncodedUrl(value)
+
+/** `data:` with bytes in base64; plain words may stand in one too. */
+export const isEncodedUrl = (value: string): boolean => /^data:[\w.+/;=-]*;base64,[\w+/=-]*$/.test(value.slice(0, 4096))
+
+const ids = [
+  ...['id', 'call_id', 'tool_call_id', 'tool_use_id', 'approval_request_id', 'item_id', 'response_id', 'file_id'],
+  ...['container_id', 'system_fingerprint'],
+]
+const labels = [
+  ...['type', 'object', 'role', 'status', 'phase', 'index', 'media_type', 'mime_type', 'format', 'detail'],
+  ...['finish_reason', 'stop_reason', 'native_finish_reason', 'service_tier'],
+]
+/** Bytes in base64, signatures, and padding. */
+const encoded = [
+  ...['b64_json', 'partial_image_b64', 'file_data', 'signature', 'encrypted_content', 'encrypted_index'],
+  ...['encrypted_stdout', 'thought_signature', 'obfuscation'],
+]
+
+const labelled: ReadonlySet<string> = new Set([...ids, ...labels, ...encoded, 'model'])
+
+/** Whether a member is one of those that say nothing where they are what they should be. */
+export const isLabel = (member: string): boolean => labelled.has(member)
+
+const forms = new Map<string, (value: string) => boolean>([
+  ...ids.map((name) => [name, isMadeId] as const),
+  ...labels.map((name) => [name, isKnownLabel] as const),
+  ...encoded.map((name) => [name, isEncoded] as const),
+  ['model', isModelName],
+  ['data', isEncoded],
+  ['result', isEncoded],
+])
+
+/** Values that were found to be none, by member: a stream says the same ones in every frame. */
+const known = new Map<string, Set<string>>()
+const keptOfEach = 64
+const longestKept = 128
+
+/** Whether a member's string says nothing that a policy could read. False for members that are no labels. */
+export function saysNothing(member: string, value: string): boolean {
+  const form = forms.get(member)
+  if (form === undefined) return false
+  const seen = known.get(member)
+  if (seen?.has(value)) return true
+  if (!form(value)) return false
+  if (value.length <= longestKept && (seen?.size ?? 0) < keptOfEach) known.set(member, (seen ?? new Set()).add(value))
+  return true
+}
