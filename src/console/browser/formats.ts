@@ -1,16 +1,6 @@
 /** How values are written: in the reader's language, with figures that line up. */
 
-/** Browsers may name a language in a form that is none (`en-US@posix`): then it is written as English is. */
-const language = navigator.languages.find(isLanguage) ?? 'en'
-
-function isLanguage(name: string): boolean {
-  try {
-    return Intl.getCanonicalLocales(name).length > 0
-  } catch {
-    // A `RangeError`, by which it says no.
-    return false
-  }
-}
+import { language } from './language.ts'
 
 const whole = new Intl.NumberFormat(language)
 const compact = new Intl.NumberFormat(language, { notation: 'compact', maximumFractionDigits: 1 })

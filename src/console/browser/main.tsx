@@ -1,4 +1,5 @@
 /** The console in the browser: who is there, then the screen that the address names. */
+import './language.ts'
 import { render } from 'preact'
 import { useEffect } from 'preact/hooks'
 import 'uplot/dist/uPlot.min.css'

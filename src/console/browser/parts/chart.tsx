@@ -5,6 +5,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { isDark, theme } from '../preferences.ts'
+import { said } from './said.tsx'
 
 export interface ChartSeries {
   name: string
@@ -62,7 +63,7 @@ export function Chart({ label, times, series, stacked = false, format, height = 
         {series.map(({ name, colour, sum, to }) => (
           <span key={name}>
             <i class="swatch" style={{ '--tone': `var(${colour})` }} />
-            {to === undefined ? name : <a href={to}>{name}</a>}
+            {to === undefined ? said(name) : <a href={to}>{said(name)}</a>}
             {sum !== undefined && <strong class="number">{sum}</strong>}
           </span>
         ))}

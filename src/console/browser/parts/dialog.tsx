@@ -1,28 +1,48 @@
-/** Dialogs: the browser's own element keeps the focus inside and gives it back; Escape closes. */
+/** Dialogs: the browser's own element keeps the focus inside and gives it back; Escape closes, unless it must stay. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { Refusal } from '../api/request.ts'
 import { asRefusal, Fault } from './loaded.tsx'
+import { plain, Said, visible } from './said.tsx'
 
 interface DialogProps {
   title: string
   broad?: boolean
+  /** Only its own buttons close it. */
+  stays?: boolean
   close(): void
   children: ComponentChildren
 }
 
-export function Dialog({ title, broad = false, close, children }: DialogProps) {
-  const element = useRef<HTMLDialogElement>(null)
+export function Dialog({ title, broad = false, stays = false, close, children }: DialogProps) {
+  const { element, ...held } = useModal(stays, close)
   const id = useId()
-  useEffect(() => element.current?.showModal(), [])
   return (
-    <dialog ref={element} class={broad ? 'broad' : ''} aria-labelledby={id} onClose={close}>
+    <dialog ref={element} class={broad ? 'broad' : ''} aria-labelledby={id} {...held}>
       <div>
-        <h2 id={id}>{title}</h2>
+        <h2 id={id}>
+          <Said>{title}</Said>
+        </h2>
         {children}
       </div>
     </dialog>
   )
+}
+
+/** Opens a dialog over everything. One that stays is opened again where a browser insists on the second Escape. */
+export function useModal(stays: boolean, close: () => void) {
+  const element = useRef<HTMLDialogElement>(null)
+  useEffect(() => element.current?.showModal(), [])
+  return {
+    element,
+    onCancel: (event: Event) => {
+      if (stays) event.preventDefault()
+    },
+    onClose: () => {
+      if (stays) element.current?.showModal()
+      else close()
+    },
+  }
 }
 
 /** What a form or a dialog does when it is sent: once at a time, with what was refused kept to be shown. */
@@ -31,9 +51,12 @@ export function useAction<Result>(
   done: (result: Result) => void,
 ): { run(): void; busy: boolean; refusal: Refusal | null } {
   const [busy, setBusy] = useState(false)
+  const running = useRef(false)
   const [refusal, setRefusal] = useState<Refusal | null>(null)
   const run = async () => {
-    if (busy) return
+    // The state comes with the next rendering, the second click of two before it.
+    if (running.current) return
+    running.current = true
     setBusy(true)
     setRefusal(null)
     try {
@@ -41,6 +64,7 @@ export function useAction<Result>(
     } catch (error) {
       setRefusal(asRefusal(error))
     } finally {
+      running.current = false
       setBusy(false)
     }
   }
@@ -66,9 +90,11 @@ export function Confirm({ title, children, name, action, ready = true, close, wo
   const [typed, setTyped] = useState('')
   const { run, busy, refusal } = useAction(work, done)
   const id = useId()
-  const sure = ready && (name === undefined || typed.trim() === name)
+  const sure =
+    ready &&
+    (name === undefined || [name, visible(name)].some((one) => plain(one) !== '' && plain(typed) === plain(one)))
   return (
-    <Dialog title={title} close={close}>
+    <Dialog title={title} stays={busy} close={close}>
       <form
         class="form"
         onSubmit={(event) => {
@@ -80,7 +106,11 @@ export function Confirm({ title, children, name, action, ready = true, close, wo
         {name !== undefined && (
           <div class="field">
             <label for={id}>
-              Type <strong class="wrap">{name}</strong> to confirm
+              Type{' '}
+              <strong class="wrap">
+                <Said>{name}</Said>
+              </strong>{' '}
+              to confirm
             </label>
             <input
               id={id}

@@ -11,6 +11,7 @@ import { Icon } from './icon.tsx'
 import { KeyList, type Keys, useKeys } from './keys.tsx'
 import { useLoaded } from './loaded.tsx'
 import { RangePicker } from './range-picker.tsx'
+import { said } from './said.tsx'
 import { Toasts } from './toast.tsx'
 
 const menuOpen = signal(false)
@@ -163,7 +164,7 @@ export function Head({
             {back[1]}
           </a>
         )}
-        <h1>{title}</h1>
+        <h1>{said(title)}</h1>
       </div>
       {children !== undefined && <div class="row">{children}</div>}
     </div>

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { ago, fullTime, percent, shortId } from '../formats.ts'
 import { Icon } from './icon.tsx'
+import { said } from './said.tsx'
 import { say } from './toast.tsx'
 
 export const Time = ({ at, none = 'Never' }: { at: string | null | undefined; none?: string }) =>
@@ -32,7 +33,7 @@ export const CopyButton = ({ text, what }: { text: string; what: string }) => (
 
 export const Id = ({ id, what = 'Id', short = false }: { id: string; what?: string; short?: boolean }) => (
   <span class="row tight">
-    <code title={id}>{short ? shortId(id) : id}</code>
+    <code title={id}>{said(short ? shortId(id) : id)}</code>
     <CopyButton text={id} what={what} />
   </span>
 )
@@ -63,7 +64,7 @@ export const Facts = ({ facts }: { facts: readonly (readonly [name: string, valu
       fact === null ? null : (
         <>
           <dt key={`${fact[0]}-name`}>{fact[0]}</dt>
-          <dd key={fact[0]}>{fact[1]}</dd>
+          <dd key={fact[0]}>{said(fact[1])}</dd>
         </>
       ),
     )}

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { address, go, setQuery } from '../address.ts'
 import { Skeleton } from './loaded.tsx'
+import { said } from './said.tsx'
 
 export interface Column<Row> {
   title: string
@@ -59,10 +60,10 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf, mutedWhen, sel
                   <td class={classOf(column)} key={column.title}>
                     {index === 0 && to !== undefined ? (
                       <a class="main" href={to}>
-                        {column.cell(row)}
+                        {said(column.cell(row))}
                       </a>
                     ) : (
-                      column.cell(row)
+                      said(column.cell(row))
                     )}
                   </td>
                 ))}

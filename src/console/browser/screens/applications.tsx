@@ -2,9 +2,10 @@
 import { useState } from 'preact/hooks'
 import { request } from '../api/request.ts'
 import { installation } from '../installation.ts'
-import { Confirm } from '../parts/dialog.tsx'
+import { Confirm, useAction } from '../parts/dialog.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { Fault } from '../parts/loaded.tsx'
 import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Id, Time } from '../parts/small.tsx'
 import { say } from '../parts/toast.tsx'
@@ -21,11 +22,18 @@ function Switch({ client, again }: { client: Listed; again(): void }) {
     say(active ? 'Deactivated' : 'Active again')
     again()
   }
+  const activation = useAction(change, () => undefined)
   return (
     <>
-      <button type="button" class={active ? 'danger' : ''} onClick={() => (active ? setAsked(true) : void change())}>
+      <button
+        type="button"
+        class={active ? 'danger' : ''}
+        disabled={activation.busy}
+        onClick={() => (active ? setAsked(true) : activation.run())}
+      >
         {active ? 'Deactivate' : 'Activate'}
       </button>
+      {activation.refusal !== null && <Fault refusal={activation.refusal} />}
       {asked && (
         <Confirm
           title="Deactivate this application"

@@ -5,6 +5,7 @@ import { api, type ProgramPreview } from '../api/routes.ts'
 import { useAction } from '../parts/dialog.tsx'
 import { Alone, Brand } from '../parts/frame.tsx'
 import { Show, useLoaded } from '../parts/loaded.tsx'
+import { said } from '../parts/said.tsx'
 import { SecretLine } from '../parts/secret.tsx'
 import { caller } from '../session.ts'
 import { leaveFor, SignedInAs } from './signed-in-as.tsx'
@@ -46,7 +47,7 @@ function Question({ preview, asked }: { preview: ProgramPreview; asked: Record<s
     <>
       <h1>Let this program in?</h1>
       <p>
-        A program that calls itself <strong>{program}</strong> asks for access.{' '}
+        A program that calls itself <strong>{said(program)}</strong> asks for access.{' '}
         {token_name === null ? (
           <>
             It will act as <strong>{caller.value?.user?.email}</strong> and can do all that you can do, until you end
@@ -54,7 +55,7 @@ function Question({ preview, asked }: { preview: ProgramPreview; asked: Record<s
           </>
         ) : (
           <>
-            It will get an API token named <strong>{token_name}</strong>, which you can revoke.
+            It will get an API token named <strong>{said(token_name)}</strong>, which you can revoke.
           </>
         )}
       </p>

@@ -9,6 +9,7 @@ import { api, type ConsentAnswer, type ConsentQuestion } from '../api/routes.ts'
 import { useAction } from '../parts/dialog.tsx'
 import { Alone, Brand } from '../parts/frame.tsx'
 import { Fault, Show, useLoaded } from '../parts/loaded.tsx'
+import { said } from '../parts/said.tsx'
 import { leaveFor, SignedInAs } from './signed-in-as.tsx'
 
 type Asked = Record<string, string | string[]>
@@ -81,7 +82,7 @@ function Question({ question, asked }: { question: ConsentQuestion; asked: Asked
   return (
     <>
       <h1>
-        Let <span class="wrap">{client.client_name}</span> in?
+        Let <span class="wrap">{said(client.client_name)}</span> in?
       </h1>
       <p>
         {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It

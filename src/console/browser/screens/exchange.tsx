@@ -4,6 +4,7 @@ import { api, type Event } from '../api/routes.ts'
 import { fullTime, milliseconds, money, number, words } from '../formats.ts'
 import { Head } from '../parts/frame.tsx'
 import { Show, useLoaded } from '../parts/loaded.tsx'
+import { said, visible } from '../parts/said.tsx'
 import { CopyButton, Facts, Id } from '../parts/small.tsx'
 import { Empty } from '../parts/table.tsx'
 import { VerdictBadge } from '../parts/verdict.tsx'
@@ -63,7 +64,7 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
             <VerdictBadge verdict={outcome.verdict} />
             <span class="quiet">{fullTime(outcome.timestamp)}</span>
           </div>
-          <p class="lead">{verdictSentence(outcome, nameOf)}</p>
+          <p class="lead">{said(verdictSentence(outcome, nameOf))}</p>
         </section>
       )}
       <div class="sides">
@@ -139,7 +140,7 @@ function Asked({ outcome }: { outcome: Event }) {
   return (
     <li>
       <div>
-        <span>{detail(outcome, 'route')}</span>
+        <span>{said(detail(outcome, 'route'))}</span>
         <Facts
           facts={[
             who.token_id === null
@@ -188,7 +189,7 @@ function Answered({ outcome }: { outcome: Event }) {
             ]}
           />
         )}
-        {outcome.prompt_redacted !== undefined && <pre class="card">{outcome.prompt_redacted}</pre>}
+        {outcome.prompt_redacted !== undefined && <pre class="card">{visible(outcome.prompt_redacted)}</pre>}
       </div>
     </li>
   )
@@ -202,7 +203,7 @@ function RawEvent({ event, open }: { event: Event; open: boolean }) {
         {words(event.event_type)} <span class="quiet small">{fullTime(event.timestamp)}</span>
       </summary>
       <div class="command">
-        <pre>{text}</pre>
+        <pre>{visible(text)}</pre>
         <CopyButton text={text} what="Event" />
       </div>
     </details>

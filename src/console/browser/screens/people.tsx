@@ -9,6 +9,7 @@ import { SelectField } from '../parts/field.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Fault, useLoaded } from '../parts/loaded.tsx'
+import { said } from '../parts/said.tsx'
 import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
@@ -119,7 +120,7 @@ function Members() {
             aria-current={id === team ? 'true' : undefined}
             href={href('/people', { kind: 'members', team: id })}
           >
-            {name}
+            {said(name)}
           </a>
         ))}
       </div>

@@ -1,9 +1,9 @@
 /** The person's own: password, sessions, look; and what this installation is. */
 import { useState } from 'preact/hooks'
-import { api } from '../api/routes.ts'
+import { api, type Session } from '../api/routes.ts'
 import { words } from '../formats.ts'
 import { installation } from '../installation.ts'
-import { useAction } from '../parts/dialog.tsx'
+import { Confirm, useAction } from '../parts/dialog.tsx'
 import { RadioField, TextField } from '../parts/field.tsx'
 import { Head } from '../parts/frame.tsx'
 import { showKeys } from '../parts/keys.tsx'
@@ -126,11 +126,7 @@ function Password() {
 
 function Sessions() {
   const found = useLoaded('sessions', (signal) => api('GET /v1/auth/sessions', { signal }))
-  const end = async (id: string) => {
-    await api('DELETE /v1/auth/sessions/{id}', { params: { id } })
-    say('The session has ended')
-    found.reload()
-  }
+  const [ending, setEnding] = useState<Session | null>(null)
   return (
     <section class="stack close">
       <h2>Your sessions</h2>
@@ -155,9 +151,9 @@ function Sessions() {
           {
             title: 'Action',
             right: true,
-            cell: ({ id, current }) =>
-              current ? null : (
-                <button type="button" class="danger" onClick={() => void end(id)}>
+            cell: (session) =>
+              session.current ? null : (
+                <button type="button" class="danger" onClick={() => setEnding(session)}>
                   End
                 </button>
               ),
@@ -165,6 +161,23 @@ function Sessions() {
         ]}
         empty={<Empty title="No session" />}
       />
+      {ending !== null && (
+        <Confirm
+          title="End this session"
+          action="End"
+          close={() => setEnding(null)}
+          work={async () => {
+            await api('DELETE /v1/auth/sessions/{id}', { params: { id: ending.id } })
+            say('The session has ended')
+            found.reload()
+          }}
+        >
+          <p>
+            {ending.kind === 'browser' ? 'Whoever uses it' : `The program ${ending.program ?? ''}`} has to sign in
+            again. It was last used <Time at={ending.last_used_at} />.
+          </p>
+        </Confirm>
+      )}
     </section>
   )
 }

@@ -8,6 +8,7 @@ import { Filters } from '../parts/filters.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Fault, useLoaded } from '../parts/loaded.tsx'
+import { said } from '../parts/said.tsx'
 import { Command } from '../parts/small.tsx'
 import { type Column, Empty, TableCard } from '../parts/table.tsx'
 import { VerdictBadge } from '../parts/verdict.tsx'
@@ -117,7 +118,7 @@ const verdictColumn: Column<Event> = {
 const reasonColumn: Column<Event> = {
   title: 'Reason',
   from: 'wide',
-  cell: ({ reason_code: reason }) => (reason === 'ok' ? <span class="quiet">–</span> : <code>{reason}</code>),
+  cell: ({ reason_code: reason }) => (reason === 'ok' ? <span class="quiet">–</span> : <code>{said(reason)}</code>),
 }
 
 const exchangeColumns = (seconds: number): Column<Event>[] => [
@@ -149,7 +150,7 @@ const eventColumns = (seconds: number): Column<Event>[] => [
   verdictColumn,
   { title: 'About', from: 'wide', cell: eventTitle },
   reasonColumn,
-  { title: 'By', from: 'wider', cell: (event) => <code>{detail(event, 'actor') ?? '–'}</code> },
+  { title: 'By', from: 'wider', cell: (event) => <code>{said(detail(event, 'actor') ?? '–')}</code> },
 ]
 
 const NoTraffic = () => (

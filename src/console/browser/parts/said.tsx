@@ -1,0 +1,27 @@
+/**
+ * Words of others: callers name models, people name tokens. They are shown apart from what stands around them, with what
+ * cannot be seen or would turn letters round made visible; a word that is long may break anywhere, others may not.
+ */
+
+/** Controls, format characters (bidi, zero width) and blanks that do not look like any. Line ends and tabs may stay. */
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]/gu
+
+const named = (character: string): string =>
+  `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`
+
+/** A text with what cannot be seen in it written out: `gpt⟨U+202E⟩4`. */
+export const visible = (text: string): string =>
+  text.replaceAll(unseen, (character) => (/[\n\t]/.test(character) ? character : named(character)))
+
+/** A text as a person can type it: nothing unseen, and one blank for several. */
+export const plain = (text: string): string => text.replaceAll(unseen, '').replaceAll(/\s+/g, ' ').trim()
+
+const longWord = /\S{24}/
+
+export const Said = ({ children }: { children: string }) => {
+  const text = visible(children)
+  return <bdi class={longWord.test(text) ? 'said long' : 'said'}>{text}</bdi>
+}
+
+/** The same for what may be a text or more than that, such as the content of a cell. */
+export const said = <Content,>(content: Content) => (typeof content === 'string' ? <Said>{content}</Said> : content)
