@@ -354,10 +354,11 @@ test('whoever is refused may come back when it is told to, on any lane, and woul
         await inside.until(inside.now + 2500)
         const want = [{ account, slots: Math.min(limit, rest + 1), limit }]
         const first = attempt(inside, asker, want, [])
-        await inside.until(inside.now + 2500)
+        // It is told a time from when it is refused, not from when it asked.
+        for (let waited = 0; waited < 2500 && first.refused === null; waited += 50) await inside.until(inside.now + 50)
         const told = first.refused?.retryAfter ?? null
         if (told === null || told < early + 3) return null
-        await inside.until(inside.now - 2500 + 1000 * (told - early))
+        await inside.until(inside.now + 1000 * (told - early))
         const second = attempt(inside, asker, want, [])
         await inside.until(inside.now + 2500)
         return second.refused?.reason ?? 'taken'
