@@ -38,11 +38,31 @@ export function href(path: string, query: Readonly<Record<string, string | null 
   return `${installation.path}${path}${text === '' ? '' : `?${text}`}`
 }
 
+let warning: string | null = null
+
+/** Asks before one leaves the screen, until what it gives is called. */
+export function warnBeforeLeaving(text: string): () => void {
+  const asked = (event: BeforeUnloadEvent): void => event.preventDefault()
+  warning = text
+  addEventListener('beforeunload', asked)
+  return () => {
+    warning = null
+    removeEventListener('beforeunload', asked)
+  }
+}
+
+const mayLeave = (pathname: string): boolean =>
+  warning === null || pathname === shownAddress.pathname || confirm(warning)
+
+let shownAddress = new URL(location.href)
+
 /** Goes to an address that `href` made. */
 export function go(to: string, { replace = false }: { replace?: boolean } = {}): void {
+  if (!mayLeave(new URL(to, location.href).pathname)) return
   if (replace) history.replaceState(null, '', to)
   else history.pushState(null, '', to)
   const before = address.peek().path
+  shownAddress = new URL(location.href)
   address.value = read()
   if (address.value.path !== before) window.scrollTo(0, 0)
 }
@@ -70,6 +90,12 @@ export const path = computed(() => address.value.path)
 /** Makes links within the console change the address without a new page; others stay links. */
 export function followLinks(): void {
   addEventListener('popstate', () => {
+    if (!mayLeave(location.pathname)) {
+      // The browser has gone already: the address goes back to what is shown.
+      history.pushState(null, '', shownAddress)
+      return
+    }
+    shownAddress = new URL(location.href)
     address.value = read()
   })
   document.addEventListener('click', (event) => {

@@ -1,6 +1,6 @@
 /** The console in the browser: who is there, then the screen that the address names. */
 import './language.ts'
-import { render } from 'preact'
+import { Fragment, render } from 'preact'
 import { useEffect } from 'preact/hooks'
 import 'uplot/dist/uPlot.min.css'
 import './look.css'
@@ -15,9 +15,9 @@ import { applyTheme } from './preferences.ts'
 import { AuthorizeProgram } from './screens/authorize-program.tsx'
 import { Consent } from './screens/consent.tsx'
 import { Setup } from './screens/setup.tsx'
-import { SignIn } from './screens/sign-in.tsx'
+import { SignIn, SignInAgain } from './screens/sign-in.tsx'
 import { screenAt } from './screens.tsx'
-import { caller, may } from './session.ts'
+import { caller, may, sessionOver } from './session.ts'
 
 /** Pages that stand alone, with nothing around them that leads away. */
 const alone: Readonly<Record<string, () => preact.JSX.Element>> = {
@@ -30,7 +30,12 @@ function Console() {
   if (caller.value === undefined) return <FirstLook />
   if (caller.value === null) return <SignIn />
   const Page = alone[path.value]
-  return Page === undefined ? <Inside /> : <Page />
+  return (
+    <Fragment key={caller.value.user?.id}>
+      {Page === undefined ? <Inside /> : <Page />}
+      {sessionOver.value && <SignInAgain />}
+    </Fragment>
+  )
 }
 
 /** Asks who is signed in; the answer decides what is shown, so nothing is until it is there. */

@@ -11,12 +11,24 @@ export const sessionNote = signal<string | null>(null)
 
 export const csrfToken = (): string | null => caller.peek()?.csrf_token ?? null
 
+/** Whether the session has ended under the screen, which stays below the sign-in with all that was typed. */
+export const sessionOver = signal(false)
+
 /** Called where the API says that nobody is signed in. */
 export function sessionEnded(): void {
-  if (caller.peek() !== null && caller.peek() !== undefined) {
-    sessionNote.value = 'Your session has ended. Sign in to go on where you were.'
+  if (caller.peek() == null) {
+    caller.value = null
+    return
   }
-  caller.value = null
+  sessionNote.value = 'Your session has ended. Sign in to go on where you were.'
+  sessionOver.value = true
+}
+
+/** Takes who is signed in now. */
+export function signedIn(found: Caller): void {
+  caller.value = found
+  sessionNote.value = null
+  sessionOver.value = false
 }
 
 /** Whether the person who is signed in has a permission. */

@@ -2,7 +2,8 @@
  * One call of the API from the page: the session's cookie goes by itself, the CSRF token with every write. An answer
  * that says the session has ended shows the sign-in in place of the screen; the address stays, so it goes on there.
  */
-import { csrfToken, sessionEnded } from '../session.ts'
+import { caller, csrfToken, sessionEnded, signedIn } from '../session.ts'
+import type { Caller } from './routes.ts'
 
 /** What the API refused, in its own words (contract section 2). */
 export class Refusal extends Error {
@@ -29,13 +30,29 @@ export interface Sent {
 }
 
 /** Calls the API at the page's own origin. Throws `Refusal`, with status 0 where it could not be reached. */
-export async function request<Reply>(method: string, path: string, sent: Sent = {}): Promise<Reply> {
+export async function request<Reply>(
+  method: string,
+  path: string,
+  sent: Sent = {},
+  { again = false }: { again?: boolean } = {},
+): Promise<Reply> {
   const response = await send(method, path, sent)
   const body = await response.json().catch(() => null)
   if (response.ok) return body
   const refusal = refusalOf(response, body)
+  if (refusal.code === 'csrf_refused' && !again && (await isSamePerson())) {
+    return await request(method, path, sent, { again: true })
+  }
   if (response.status === 401 && path !== '/v1/auth/login') sessionEnded()
   throw refusal
+}
+
+/** Another tab has signed in anew: takes its session. Another person's screen replaces what this one's showed. */
+async function isSamePerson(): Promise<boolean> {
+  const before = caller.peek()?.user?.id
+  const found = await request<Caller>('GET', '/v1/auth/session')
+  signedIn(found)
+  return before !== undefined && found.user?.id === before
 }
 
 async function send(method: string, path: string, { query, body, headers, signal }: Sent): Promise<Response> {

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { Refusal } from '../api/request.ts'
+import { sessionOver } from '../session.ts'
 
 export interface Loaded<Value> {
   /** What came last; stays while it is asked for again, so that nothing jumps. */
@@ -48,10 +49,14 @@ export function useLoaded<Value>(
     )
     return () => abort.abort()
   }, [key, turn])
+  const over = sessionOver.value
+  useEffect(() => {
+    if (!over && state.refusal?.status === 401) setTurn((before) => before + 1)
+  }, [over])
   useEffect(() => {
     if (everyMs === 0) return
     const timer = setInterval(() => {
-      if (!document.hidden) setTurn((before) => before + 1)
+      if (!document.hidden && !sessionOver.peek()) setTurn((before) => before + 1)
     }, everyMs)
     return () => clearInterval(timer)
   }, [everyMs])

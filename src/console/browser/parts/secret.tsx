@@ -1,5 +1,6 @@
 /** A secret that is shown once: it is in this page's memory only and is gone with it. */
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
+import { warnBeforeLeaving } from '../address.ts'
 import { installation } from '../installation.ts'
 import { copy } from './small.tsx'
 
@@ -42,10 +43,19 @@ export const SecretLine = ({ secret, what }: { secret: string; what: string }) =
   </div>
 )
 
+let release = (): void => undefined
+
+/** For what a person presses to say that the secret is where they want it: then nothing holds them back. */
+export const secretKept = (): void => release()
+
 /** The secret of a new token, with what uses it at once. */
 export function TokenSecret({ secret }: { secret: string }) {
   const [language, setLanguage] = useState<Language>('curl')
   const text = snippets[language](secret)
+  useEffect(() => {
+    release = warnBeforeLeaving('The secret is shown only here. Leave without having kept it?')
+    return () => release()
+  }, [])
   return (
     <div class="stack">
       <p>

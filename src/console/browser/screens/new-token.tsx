@@ -10,7 +10,7 @@ import { useAction } from '../parts/dialog.tsx'
 import { CheckField, RadioField, SelectField, TextArea, TextField } from '../parts/field.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Fault } from '../parts/loaded.tsx'
-import { TokenSecret } from '../parts/secret.tsx'
+import { secretKept, TokenSecret } from '../parts/secret.tsx'
 import { useTeams } from './team-names.ts'
 import { type Lists, Restrictions } from './token-restrictions.tsx'
 
@@ -117,7 +117,7 @@ export function NewToken() {
           <h2>The token is made</h2>
           <TokenSecret secret={made.token_value} />
           <div class="row end">
-            <a class="button primary" href={href(`/tokens/${made.id}`)}>
+            <a class="button primary" href={href(`/tokens/${made.id}`)} onClick={secretKept}>
               I have kept it
             </a>
           </div>

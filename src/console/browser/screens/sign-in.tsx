@@ -1,10 +1,20 @@
 import { useEffect, useState } from 'preact/hooks'
 import { api } from '../api/routes.ts'
-import { useAction } from '../parts/dialog.tsx'
+import { useAction, useModal } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Alone, Brand } from '../parts/frame.tsx'
 import { Fault } from '../parts/loaded.tsx'
-import { caller, sessionNote } from '../session.ts'
+import { sessionNote, signedIn } from '../session.ts'
+
+/** Over a screen whose session has ended: nothing of it can be seen or reached, and it is there again afterwards. */
+export function SignInAgain() {
+  const { element, ...held } = useModal(true, () => undefined)
+  return (
+    <dialog ref={element} class="whole" aria-label="Sign in" {...held}>
+      <SignIn />
+    </dialog>
+  )
+}
 
 /** Stands in place of whatever the address names, which is shown once somebody has signed in. */
 export function SignIn() {
@@ -13,16 +23,10 @@ export function SignIn() {
   useEffect(() => {
     document.title = 'Sign in · Gatehouse'
   }, [])
-  const { run, busy, refusal } = useAction(
-    async () => {
-      await api('POST /v1/auth/login', { body: { email, password } })
-      return await api('GET /v1/auth/session', {})
-    },
-    (found) => {
-      sessionNote.value = null
-      caller.value = found
-    },
-  )
+  const { run, busy, refusal } = useAction(async () => {
+    await api('POST /v1/auth/login', { body: { email, password } })
+    return await api('GET /v1/auth/session', {})
+  }, signedIn)
   return (
     <Alone>
       <Brand />

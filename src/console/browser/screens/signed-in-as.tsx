@@ -1,10 +1,11 @@
 /** What the pages that let others in have in common: who decides, and the way out. */
 import { api } from '../api/routes.ts'
-import { caller, sessionNote } from '../session.ts'
+import { caller, sessionNote, sessionOver } from '../session.ts'
 
 export async function signOut(): Promise<void> {
   await api('POST /v1/auth/logout', {})
   sessionNote.value = null
+  sessionOver.value = false
   caller.value = null
 }
 

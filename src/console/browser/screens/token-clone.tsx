@@ -7,7 +7,7 @@ import { linesOf } from '../lines.ts'
 import { Dialog, useAction } from '../parts/dialog.tsx'
 import { TextArea, TextField } from '../parts/field.tsx'
 import { Fault } from '../parts/loaded.tsx'
-import { TokenSecret } from '../parts/secret.tsx'
+import { secretKept, TokenSecret } from '../parts/secret.tsx'
 
 const has = (what: string | null): string => (what === null ? 'The source has no limit here' : `The source has ${what}`)
 
@@ -34,17 +34,18 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
       }),
     setMade,
   )
+  const kept = () => {
+    secretKept()
+    close()
+  }
   if (made !== null) {
     return (
-      <Dialog title="The clone's secret" close={close}>
+      <Dialog title="The clone's secret" stays close={close}>
         <TokenSecret secret={made.token_value} />
         <div class="row end">
-          <a class="button" href={href(`/tokens/${made.id}`)} onClick={close}>
-            Show the clone
+          <a class="button primary" href={href(`/tokens/${made.id}`)} onClick={kept}>
+            I have kept it
           </a>
-          <button type="button" class="primary" onClick={close}>
-            Done
-          </button>
         </div>
       </Dialog>
     )
@@ -53,7 +54,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
   const fault = (...params: string[]) =>
     refusal?.param != null && params.some((param) => refusal.param?.startsWith(param)) ? refusal.message : null
   return (
-    <Dialog title={`Clone ${token.name}`} close={close}>
+    <Dialog title={`Clone ${token.name}`} stays={busy} close={close}>
       <form
         class="form"
         onSubmit={(event) => {

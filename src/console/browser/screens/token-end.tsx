@@ -6,7 +6,7 @@ import { counted, fullTime } from '../formats.ts'
 import { Confirm, Dialog, useAction } from '../parts/dialog.tsx'
 import { CheckField, SelectField, TextArea } from '../parts/field.tsx'
 import { Fault } from '../parts/loaded.tsx'
-import { TokenSecret } from '../parts/secret.tsx'
+import { secretKept, TokenSecret } from '../parts/secret.tsx'
 
 /** What was done is shown in place of the question. */
 const showDone = (): void => undefined
@@ -152,21 +152,25 @@ export function RotateDialog({ token, close }: Props) {
       api('POST /v1/tokens/{id}/rotate', { params: { id: token.id }, body: { grace_period_seconds: Number(grace) } }),
     setMade,
   )
+  const kept = () => {
+    secretKept()
+    close()
+  }
   if (made !== null) {
     return (
-      <Done title="A new secret" close={close}>
+      <Dialog title="A new secret" stays close={close}>
         <TokenSecret secret={made.token_value} />
         {grace === '0' && <Reached propagation={made.propagation} />}
-        <p>
-          <a href={href(`/tokens/${made.id}`)} onClick={close}>
-            The new token
-          </a>
-        </p>
-      </Done>
+        <div class="row end">
+          <button type="button" class="primary" onClick={kept}>
+            I have kept it
+          </button>
+        </div>
+      </Dialog>
     )
   }
   return (
-    <Dialog title={`Rotate ${token.name}`} close={close}>
+    <Dialog title={`Rotate ${token.name}`} stays={busy} close={close}>
       <p>
         A new token with the same profile and a new secret takes its place. Both draw on one account: what is used of a
         limit stays used.

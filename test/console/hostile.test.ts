@@ -1,0 +1,82 @@
+/** What browsers, callers and hasty people do that nobody meant: the console stays readable and loses nothing. */
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
+import { chat, createToken } from '../client.ts'
+import { openConsole, owner, sharedConsole } from './console.ts'
+
+setDefaultTimeout(60_000)
+beforeAll(async () => {
+  await sharedConsole()
+}, 240_000)
+
+test('a language whose name is none blanks nothing', async () => {
+  await using opened = await openConsole()
+  await opened.page.addInitScript(`
+    Object.defineProperty(navigator, 'language', { configurable: true, value: 'en-US@posix' })
+    Object.defineProperty(navigator, 'languages', { configurable: true, value: ['en-US@posix'] })
+  `)
+  await opened.to('/')
+  await opened.page.getByRole('heading', { name: 'Overview' }).waitFor()
+})
+
+test('a name with two blanks can be typed, and a rotated secret outlives Escape until it is kept', async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'two  blanks' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens')
+  await page.locator(`a[href$="${token.id}"]`).click()
+  await page.getByRole('button', { name: 'Rotate' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
+  await page.locator('[data-secret]').waitFor()
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Escape')
+  expect(await page.locator('[data-secret]').isVisible()).toBe(true)
+  await page.goBack()
+  expect(await page.locator('[data-secret]').isVisible()).toBe(true)
+  await page.getByRole('button', { name: 'I have kept it' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Revoke', exact: true }).click()
+  await page.getByRole('dialog').getByRole('textbox').fill('two blanks')
+  expect(await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).isEnabled()).toBe(true)
+})
+
+test('what was typed is there after a session has ended, and is sent with the token of the new one', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens/new')
+  await page.getByLabel('Member').check()
+  await page.getByLabel('Name').fill('typed before')
+  await page.waitForLoadState('networkidle')
+  const { email, password } = owner
+  const { gatehouse } = await sharedConsole()
+  const signIn = () => page.context().request.post(`${gatehouse.baseUrl}/v1/auth/login`, { data: { email, password } })
+  await page.context().clearCookies()
+  await page.getByRole('button', { name: 'Make token' }).click()
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await page.keyboard.press('Enter')
+  await page.getByLabel('Password').waitFor({ state: 'detached' })
+  expect(await page.getByLabel('Name').inputValue()).toBe('typed before')
+  expect((await signIn()).ok()).toBe(true)
+  await page.getByRole('button', { name: 'Make token' }).click()
+  await page.locator('[data-secret]').waitFor()
+})
+
+test('a model of 200 letters and one that turns letters round leave the page as wide as it is', async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'asks for odd models' })
+  for (const model of ['m'.repeat(200), 'gpt\u202E4']) {
+    await (await chat(gatehouse, { token: token.token_value, model })).text()
+  }
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  for (const path of ['/traffic', '/spend', '/']) {
+    await opened.to(path)
+    await page.waitForLoadState('networkidle')
+    const beyond = z.number().parse(await page.evaluate('document.documentElement.scrollWidth - innerWidth'))
+    expect([path, beyond]).toEqual([path, 0])
+  }
+  await opened.to('/traffic')
+  await page.getByText('gpt⟨U+202E⟩4').first().waitFor()
+})
