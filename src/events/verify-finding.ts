@@ -17,6 +17,7 @@ const findings = {
   'checkpoint.altered': 'A checkpoint is not what was signed',
   'checkpoint.went_back': 'The newest checkpoint is older than one that was seen before',
   'key.unknown': 'This was signed with a key that is not among those to be trusted',
+  'key.no_checkpoint': 'No checkpoint is signed with a key that is to be trusted',
 } as const
 export type FindingCode = keyof typeof findings
 

@@ -46,6 +46,7 @@ export async function readSigned(sources: SignedSources, since: number | null): 
     others.push({ ...held.checkpoint, heads: new Map() })
   }
   if (state !== null) take(record, state, since)
+  if (sources.pinned.length > 0 && record.newest === null) record.findings.push(finding('key.no_checkpoint', {}))
   const seen = Math.max(0, ...others.map(({ number }) => number))
   const inForce = state?.checkpoint.number ?? 0
   if (inForce < seen) record.findings.push(finding('checkpoint.went_back', { from: inForce + 1, to: seen }))

@@ -313,7 +313,15 @@ describe('tampering with what proves', () => {
     await proof.sign(other)
     expect(await proof.findings()).toEqual([])
     expect((await proof.verify()).at(-1)).toMatchObject({ keys: [other.id] })
-    expect(await proof.findings({ pinned: [proof.key.id] })).toEqual(['key.unknown 1–1', 'key.unknown 1–1'])
+    expect(await proof.findings({ pinned: [proof.key.id] })).toEqual([
+      ...['key.unknown 1–1', 'key.unknown 1–1', 'key.no_checkpoint'],
+    ])
+  })
+
+  test('nothing signed under the key that is to be trusted', async () => {
+    await proof.run('delete from checkpoints')
+    await proof.store.state.write([{ sql: "update checkpoints set number = 0, body = ''", args: [] }])
+    expect(await proof.findings({ pinned: [proof.key.id] })).toEqual(['key.no_checkpoint'])
   })
 
   test('a checkpoint never covers up what the one before it shows', async () => {

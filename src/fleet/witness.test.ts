@@ -92,6 +92,22 @@ for (const [how, number, seq] of [
   })
 }
 
+for (const [how, sql] of [
+  ['emptied', "update checkpoints set number = 0, body = '', key_id = '', signature = ''"],
+  ['deleted', 'delete from checkpoints'],
+] as const) {
+  test(`a state whose checkpoint was ${how} is told of once`, () => {
+    put(3, 5)
+    witness().look()
+    state.run(sql)
+    const looking = witness()
+    looking.look()
+    looking.look()
+    expect(looking.regressions).toBe(1)
+    expect(recorded).toMatchObject([{ details: { how: 'not_a_checkpoint', seen: 3, found: null } }])
+  })
+}
+
 test('a kept file that is no checkpoint is as good as none', () => {
   writeFileSync(keptFile(), '{')
   put(1, 5)

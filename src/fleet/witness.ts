@@ -42,7 +42,7 @@ export function wentBack(seen: string, found: string): string | null {
 export class Witness {
   readonly #options: WitnessOptions
   #kept: z.infer<typeof signedSchema> | null
-  #told = ''
+  #told: string | null = null
   readonly #timer: Timer
   /** How often the state's checkpoint went back. */
   regressions = 0
@@ -75,11 +75,12 @@ export class Witness {
     else if (this.#told !== found.signature) this.#tell(found, wrong)
   }
 
-  /** The row of the state; before the first checkpoint its number is 0. */
+  /** The row of the state; before the first checkpoint its number is 0, and behind one neither that nor none is right. */
   #read(): z.infer<typeof signedSchema> | null {
     if (!existsSync(this.#options.stateFile)) return null
     using state = new Database(realpathSync(this.#options.stateFile), { readonly: true })
     const row = state.query('select number, body, key_id, signature from checkpoints').get()
+    if (row === null && this.#kept !== null) return { body: '', key_id: '', signature: '' }
     const parsed = signedSchema.extend({ number: z.number() }).safeParse(row)
     if (!parsed.success || (parsed.data.number === 0 && this.#kept === null)) return null
     const { number: _number, ...signed } = parsed.data
