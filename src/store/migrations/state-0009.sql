@@ -1,2 +1,0 @@
--- What the token system decides by.
-select 1;
