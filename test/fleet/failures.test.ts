@@ -4,6 +4,9 @@
  *
  *   FLEET_SIDECARS=20 FLEET_KILL_SECONDS=60 bun test test/fleet/failures.test.ts
  *
+ * Only where a number of sidecars is asked for: the cases of the primary, which primary-failures.test.ts has one by one,
+ * and the full disk, which test/behaviour/sidecar-disk-full.test.ts has. They take a minute.
+ *
  * The clock of one host cannot be moved for a process alone: src/fleet/lane-runtime.test.ts has a lane whose clock is ten
  * minutes wrong.
  */
@@ -27,6 +30,8 @@ const staleSeconds = 6
 const limit = 10
 /** How long a failure lasts. */
 const troubleMs = 2000
+
+const wholeFleet = test.skipIf(process.env.FLEET_SIDECARS === undefined)
 
 setDefaultTimeout(240_000 + killSeconds * 1000)
 
@@ -114,7 +119,7 @@ test('nothing has failed', async () => {
   await holds('none')
 })
 
-test('the primary is killed and comes back', async () => {
+wholeFleet('the primary is killed and comes back', async () => {
   await endedToken()
   const token = await newToken()
   await accepted(token.token_value)
@@ -126,7 +131,7 @@ test('the primary is killed and comes back', async () => {
   await holds('primary killed')
 })
 
-test('the primary hangs and goes on', async () => {
+wholeFleet('the primary hangs and goes on', async () => {
   await endedToken()
   const token = await newToken()
   await accepted(token.token_value)
@@ -138,7 +143,7 @@ test('the primary hangs and goes on', async () => {
   await holds('primary hung')
 })
 
-test('the primary is emptied, and is given back an older copy', async () => {
+wholeFleet('the primary is emptied, and is given back an older copy', async () => {
   const copy = await fleet.primary.state.copy()
   await endedToken()
   await fleet.primary.state.wipe()
@@ -147,7 +152,7 @@ test('the primary is emptied, and is given back an older copy', async () => {
   await holds('primary wiped')
 })
 
-test('the primary is restored from a copy in which a revoked token is alive', async () => {
+wholeFleet('the primary is restored from a copy in which a revoked token is alive', async () => {
   const [one, other] = [await newToken(), await newToken()]
   await accepted(one.token_value)
   await accepted(other.token_value)
@@ -208,7 +213,7 @@ test('a sidecar is cut off from the rest, and a token expires meanwhile', async 
   await fleet.remove(alone)
 })
 
-test('the disk of a sidecar is full for a while', async () => {
+wholeFleet('the disk of a sidecar is full for a while', async () => {
   const directory = temporaryDirectory()
   if (Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', directory]).exitCode !== 0) {
     console.warn('The case of a full disk is skipped: mounting a tmpfs is not permitted here')
