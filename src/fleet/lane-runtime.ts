@@ -39,6 +39,7 @@ const farewellMs = 4000
 const rateTickMs = 1000
 const usageTickMs = 1000
 const warnAfterMs = 60_000
+const followedEveryMs = 50
 
 export interface LaneOptions {
   settings: Pick<
@@ -123,6 +124,7 @@ class RunningLane implements LaneRuntime {
   #loadFailure: Failure | null = null
   /** Whether the state has reached what was acknowledged before the start; from then on denials cover its lag. */
   #current = false
+  #ended = false
 
   constructor(options: LaneOptions, directory: string, client: ReturnType<typeof controlClient>, release: () => void) {
     this.#options = options
@@ -194,7 +196,8 @@ class RunningLane implements LaneRuntime {
       },
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
       onWanted: () => this.#replica?.sync(),
-      onRestored: async (head) => await this.#replica?.restored(head, this.journal.acknowledged?.version ?? 0),
+      onRestored: (head) =>
+        this.#replica?.restored(head, this.journal.acknowledged?.version ?? 0) ?? this.#untilFollowed(head.history),
       onSlotsRecalled: (account, want, at) => this.rates.recall(account, want, at),
       onConnected: () => {
         this.#trustedEvents = null
@@ -249,6 +252,7 @@ class RunningLane implements LaneRuntime {
   }
 
   async drain(): Promise<void> {
+    this.#ended = true
     const { clock, farewellMs: milliseconds = farewellMs } = this.#options
     const end = clock.monotonic() + milliseconds
     await Promise.race([this.allowances.drain(), Bun.sleep(milliseconds / 2)])
@@ -373,6 +377,14 @@ class RunningLane implements LaneRuntime {
     } catch (error) {
       this.#loadFailure = asFailure(error)
       this.#options.log.warn({ reason: this.#loadFailure.message }, 'The state cannot be read yet')
+    }
+  }
+
+  /** Whoever keeps the file has found out too that the primary has another history, or will. */
+  async #untilFollowed(history: string): Promise<void> {
+    while (!this.#ended && this.view.head?.history !== history) {
+      await Bun.sleep(followedEveryMs)
+      await this.#readNews()
     }
   }
 

@@ -54,6 +54,8 @@ export interface GatewayOptions {
   /** Where spans go; nowhere where it is left out. */
   tracer?: Tracer
   documents: { openapi(): Promise<unknown> }
+  /** The figures of all processes that share the port; this one's where it is left out. */
+  allMetrics?(): Promise<string>
 }
 
 export interface GatewayServer {
@@ -88,7 +90,7 @@ const discovery: GovernedRoute = {
 const closeGraceMilliseconds = 2500
 
 export function createGateway(options: GatewayOptions): GatewayServer {
-  const { lane, settings, fetch, clock, newId, log, documents, tracer = noTracer } = options
+  const { lane, settings, fetch, clock, newId, log, documents, tracer = noTracer, allMetrics } = options
   const meter = createMeter()
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
@@ -122,7 +124,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     })
   const itself: AboutItself = {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : lane.ready()),
-    metrics,
+    metrics: allMetrics ?? (async () => metrics()),
     openapi: () => documents.openapi(),
     resources() {
       const { gatewayUrl, baseUrl } = lane.standing

@@ -7,12 +7,13 @@
  */
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
+import { sameText } from '../lib/same-text.ts'
 import type { Database } from '../store/open.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { bearerSecret } from '../tokens/secret.ts'
 import { isFromOurPage, readSessionCookie } from './browser.ts'
-import { csrfToken, findSession, type LiveSession, type SessionSettings, sameText } from './session.ts'
+import { csrfToken, findSession, type LiveSession, type SessionSettings } from './session.ts'
 
 export interface SessionAuthenticatorOptions {
   ledger: Database
