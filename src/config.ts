@@ -186,7 +186,7 @@ export const settingsSchema = z.strictObject({
     .describe("The size of one segment file of a gateway's outbox"),
   outbox_limit_bytes: whole(2 * mebibyte, 1024 * 1024 * mebibyte)
     .default(1024 * mebibyte)
-    .describe('The most that unacknowledged and kept segments may take'),
+    .describe('The most that unacknowledged and kept segments may take; on a small disk as much as waits stays free'),
   outbox_keep_hours: whole(0, 24 * 30)
     .default(24)
     .describe('How long acknowledged segments are kept'),

@@ -27,7 +27,7 @@ import { LaneReplica, type ReplicatorCommand } from './lane-replica.ts'
 import { LaneSession } from './lane-session.ts'
 import { Outbox, type OutboxOptions, type Recovered } from './outbox.ts'
 import { ChainContinuity } from './outbox-continuity.ts'
-import { systemWrite } from './outbox-segment.ts'
+import { systemFreeBytes, systemWrite } from './outbox-segment.ts'
 import { FileStateView } from './state-view.ts'
 import { type BootstrapReply, staleAfterMs } from './wire.ts'
 import { Witness } from './witness.ts'
@@ -276,6 +276,7 @@ class RunningLane implements LaneRuntime {
       keepMs: settings.outbox_keep_hours * 3_600_000,
       bootId: bootId(),
       write: systemWrite,
+      freeBytes: systemFreeBytes,
       clock,
       log,
     }

@@ -5,6 +5,7 @@
  */
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
+import { pageLimit } from '../api/page.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { DepletionView } from './depletion.ts'
 import { keyClasses, purposes } from './governed.ts'
@@ -20,7 +21,7 @@ export const listTokensQuery = z.strictObject({
   key_class: z.enum(keyClasses).optional(),
   team_id: z.uuid().optional(),
   gateway_id: z.uuid().optional(),
-  limit: z.coerce.number().int().min(1).max(100).default(100),
+  limit: pageLimit,
   cursor: z.string().max(1000).optional(),
 })
 export type ListTokensQuery = z.infer<typeof listTokensQuery>
