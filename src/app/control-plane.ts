@@ -234,7 +234,8 @@ function serve(
         consoleUrl: () => addresses.console,
       }),
     ],
-    authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
+    authenticate: async (request) =>
+      (await lanes.authenticate(request)) ?? (await bySession(request)) ?? (await byToken(request)),
     answers: createAnswerStore({ ledger, clock, key: shared.masterKey }),
     clock,
     newId,

@@ -230,6 +230,7 @@ export class TemporaryFleet {
     return {
       client: createClient({ url: 'file::memory:' }),
       write: () => Promise.reject(new RangeError('The fleet does not write the state')),
+      writeAndRead: () => Promise.reject(new RangeError('The fleet does not write the state')),
       read: async <Row>(sql: string, args: (string | number | null)[] = []) =>
         this.#state.query<Row, (string | number | null)[]>(sql).all(...args),
       close: () => undefined,
