@@ -237,7 +237,7 @@ describe('an outbox', () => {
     const shipped = outbox.lastEvent
     outbox.shipped(shipped)
     expect(await failureOf(fill())).toMatchObject({ code: 'event_outbox_full' })
-    expect(outbox.lastEvent).toBeGreaterThan(1.8 * shipped)
+    expect(outbox.lastEvent).toBeGreaterThan(1.5 * shipped)
     expect(outbox.oldestEvent).toBeGreaterThan(shipped / 2)
   })
 
