@@ -203,7 +203,7 @@ function serve(
   addresses.base ||= localUrl(settings.control_plane_listen, server.port)
   addresses.console ||= `${addresses.base}/console`
   const origins = () => ownOrigins(addresses.base, addresses.console)
-  const bySession = createSessionAuthenticator({ ledger, clock, settings, origins })
+  const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: oauth.baseUrl })
   const byToken = createAuthenticator({ state, ledger, clock, lastUse, baseUrl: oauth.baseUrl })
   let draining = false
   const api = mount({

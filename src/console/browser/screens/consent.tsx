@@ -41,7 +41,7 @@ export function Consent() {
       <Brand />
       <div class="card stack">
         <Show of={found} rows={6}>
-          {(answer) => <Answer answer={answer} asked={asked} />}
+          {(answer) => <Answer answer={answer} asked={asked} again={found.reload} />}
         </Show>
       </div>
       <SignedInAs />
@@ -49,10 +49,10 @@ export function Consent() {
   )
 }
 
-function Answer({ answer, asked }: { answer: ConsentAnswer; asked: Asked }) {
+function Answer({ answer, asked, again }: { answer: ConsentAnswer; asked: Asked; again(): void }) {
   if (answer.error_page !== undefined) return <Refused error={answer.error_page} />
   if (answer.redirect_to !== undefined) return <p>You are being sent back to the application…</p>
-  return <Question question={answer} asked={asked} />
+  return <Question question={answer} asked={asked} again={again} />
 }
 
 const Refused = ({ error: { error, message } }: { error: { error: string; message: string } }) => (
@@ -69,8 +69,11 @@ const Refused = ({ error: { error, message } }: { error: { error: string; messag
   </>
 )
 
-function Question({ question, asked }: { question: ConsentQuestion; asked: Asked }) {
-  const decide = (approve: boolean) => () => api('POST /v1/oauth/authorize/decision', { body: { ...asked, approve } })
+function Question({ question, asked, again }: { question: ConsentQuestion; asked: Asked; again(): void }) {
+  const { client, redirect_host, scopes, resources } = question
+  const shown = scopes.map(({ scope }) => scope)
+  const decide = (approve: boolean) => () =>
+    api('POST /v1/oauth/authorize/decision', { body: { ...asked, approve, scopes: shown } })
   const done = (answer: ConsentAnswer) => {
     if (answer.redirect_to !== undefined) leaveFor(answer.redirect_to)
     else throw new Error(answer.error_page?.message ?? 'The request cannot be answered')
@@ -78,7 +81,9 @@ function Question({ question, asked }: { question: ConsentQuestion; asked: Asked
   const approval = useAction(decide(true), done)
   const denial = useAction(decide(false), done)
   const refusal = approval.refusal ?? denial.refusal
-  const { client, redirect_host, scopes, resources } = question
+  useEffect(() => {
+    if (refusal?.code === 'consent_outdated') again()
+  }, [refusal])
   return (
     <>
       <h1>
