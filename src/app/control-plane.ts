@@ -27,7 +27,7 @@ import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
 import { Rounds } from '../lib/rounds.ts'
 import { recordAccessRefusal } from '../members/access-refusal.ts'
-import { createSessionAuthenticator } from '../members/authenticate-session.ts'
+import { createSessionAuthenticator, sessionOf } from '../members/authenticate-session.ts'
 import { ownOrigins } from '../members/browser.ts'
 import { firstStart } from '../members/first-start.ts'
 import { memberRoutes } from '../members/routes.ts'
@@ -232,6 +232,9 @@ function serve(
         baseUrl: () => addresses.base,
         gatewayUrl: () => addresses.gateway,
         consoleUrl: () => addresses.console,
+        isSignedIn: async (request) =>
+          (await sessionOf(request, { ledger, clock, settings, baseUrl: oauth.baseUrl })).session !== null,
+        isSetUp: async () => (await ownerAwaitingSetup(ledger)) === null,
       }),
     ],
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
