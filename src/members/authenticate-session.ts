@@ -19,6 +19,7 @@ export interface SessionAuthenticatorOptions {
   ledger: Database
   clock: Clock
   settings: SessionSettings
+  baseUrl(): string
   /** The origins our pages are served from. */
   origins(): readonly string[]
 }
@@ -31,10 +32,10 @@ export const bearerOf = (request: Request): string | null => bearerSecret(reques
 /** The live session a request carries, whichever way; `known` is true where it carries one that has ended. */
 export async function sessionOf(
   request: Request,
-  { ledger, clock, settings }: Pick<SessionAuthenticatorOptions, 'ledger' | 'clock' | 'settings'>,
+  { ledger, clock, settings, baseUrl }: Omit<SessionAuthenticatorOptions, 'origins'>,
 ): Promise<{ session: LiveSession | null; known: boolean; secret: string | null }> {
   const hasHeader = request.headers.has('authorization')
-  const secret = hasHeader ? bearerOf(request) : readSessionCookie(request)
+  const secret = hasHeader ? bearerOf(request) : readSessionCookie(request, baseUrl())
   if (secret === null) return { session: null, known: false, secret: null }
   const kind = hasHeader ? 'program' : 'browser'
   return { ...(await findSession({ ledger, secret, kind, settings, clock })), secret }
