@@ -97,7 +97,8 @@ function SchemaField(props: FieldProps) {
     return <ManyOf {...common} options={chosen} chosen={words} set={(next) => set(next.join(' ') || undefined)} />
   }
   if (chosen !== undefined && schema.type === 'string') {
-    const options = [['', required ? 'Choose…' : 'None'] as const, ...chosen]
+    const named = chosen.map(([value, label]) => [value, label] as const)
+    const options = [['', required ? 'Choose…' : 'None'] as const, ...named]
     return (
       <SelectField
         {...common}
