@@ -82,9 +82,10 @@ function dying({ state, ledger }: TestDatabases, at: number, before: boolean): {
   const guarded = (database: Database): Database => {
     const step = async <Result>(work: () => Promise<Result>): Promise<Result> => {
       operation += 1
-      if (operation > at || (operation === at && before)) throw new Crash()
+      const own = operation
+      if (own > at || (own === at && before)) throw new Crash()
       const result = await work()
-      if (operation === at) throw new Crash()
+      if (own === at) throw new Crash()
       return result
     }
     return {

@@ -28,7 +28,7 @@ export interface RecorderOptions {
   state: Database
   ledger: Database
   /** Called right after the state transaction, before the ledger's; must not wait. */
-  announce(head: Head, deny: readonly string[], cut: readonly string[]): void
+  announce(head: Head, deny: readonly string[], cut: readonly string[], unhurried?: boolean): void
   clock: Clock
   log: Log
 }
@@ -57,7 +57,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       // Looked up meanwhile: whoever appends first makes the others look again.
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
       const head = await changed
-      options.announce(head, change.deny ?? [], change.cut ?? [])
+      options.announce(head, change.deny ?? [], change.cut ?? [], change.unhurried)
       await append([withVersion(change.event, head.version)], {
         pendingId: change.event.event_id,
         before: [...atVersion(change.ledger, head.version), keepSeen(head)],

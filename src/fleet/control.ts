@@ -91,10 +91,10 @@ export function createFleet(options: FleetOptions): FleetControl {
   const sessions = new KnownSessions({ ...options, ...watch })
   registry.onWritten = (lanes) => peers.tell({ kind: 'acknowledged', lanes })
   const fleet: Fleet = {
-    announce(head, deny, cut) {
+    announce(head, deny, cut, unhurried = false) {
       stateHead.announced(head)
-      feed.announce(head, deny, cut)
-      peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut] })
+      feed.announce(head, deny, cut, unhurried)
+      peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut], unhurried })
       usage.announced(head.version)
     },
     propagation: (version) =>
@@ -227,7 +227,7 @@ function hear({ registry, stateHead, feed }: Watch, usage: UsageControl, signal:
       break
     case 'state':
       stateHead.announced(signal.head)
-      feed.announce(signal.head, signal.deny, signal.cut)
+      feed.announce(signal.head, signal.deny, signal.cut, signal.unhurried)
       break
     default:
       usage.receiver.hear(signal)

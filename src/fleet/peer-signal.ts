@@ -24,7 +24,7 @@ export const mostAcknowledged = 10_000
 
 export const peerSignalSchema = z.discriminatedUnion('kind', [
   /** A change was committed: deny these tokens, and end what runs of some. */
-  z.strictObject({ kind: z.literal('state'), head: headSchema, deny: hashes, cut: hashes }),
+  z.strictObject({ kind: z.literal('state'), head: headSchema, deny: hashes, cut: hashes, unhurried: z.boolean() }),
   /** These acknowledgements of lanes were written. */
   z.strictObject({ kind: z.literal('acknowledged'), lanes: z.array(acknowledgement).max(mostAcknowledged) }),
   /** A lane has a new stream: whoever has another of it ends that. */
