@@ -24,6 +24,8 @@ export async function api(gatehouse: Installed, path: string, request: ApiReques
   const { token = gatehouse.adminToken, body, method = body === undefined ? 'GET' : 'POST', headers = {} } = request
   const response = await fetch(`${gatehouse.baseUrl}${path}`, {
     method,
+    // A kept connection may be closed by the other side at the moment it is used again.
+    keepalive: false,
     headers: {
       ...(token !== null && { authorization: `Bearer ${token}` }),
       ...(body !== undefined && { 'content-type': 'application/json' }),

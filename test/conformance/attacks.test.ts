@@ -254,10 +254,11 @@ test('what has had its time gives and opens nothing, on both listeners', async (
     using database = new Database(join(gatehouse.dataDirectory, file))
     database.run('pragma busy_timeout = 5000')
     database.run(
-      `update ${table} set ${column} = ${Date.now() - 1} where ${column} = (select max(${column}) from ${table})`,
+      `update ${table} set ${column} = ${Date.now() - 60_000} where ${column} = (select max(${column}) from ${table})`,
     )
   }
-  // The limits are at least ten seconds: the youngest of each is made older, instead of waiting.
+  // The limits are at least ten seconds: the youngest of each is made older, instead of waiting. By a minute, because
+  // the clocks of the two listeners agree to a few milliseconds only.
   age('ledger.db', 'oauth_grants', 'code_expires_at')
   age('ledger.db', 'oauth_refresh_tokens', 'expires_at')
   age('state.db', 'oauth_tokens', 'expires_at')

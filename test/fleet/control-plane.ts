@@ -75,8 +75,8 @@ export async function startControlPlane(
       SERVICE_CONTROL_PLANE_LISTEN: `127.0.0.1:${port}`,
       ...environment,
     })
-    // One that has ended is looked at once more, and then no longer waited for.
-    const ended = process.exited.then(() => readyOf(process))
+    // One that has ended is no longer waited for than its last words take to be read.
+    const ended = process.exited.then(() => eventually(() => readyOf(process), { withinMs: 500 }))
     const ready = eventually(() => readyOf(process), { withinMs: 20_000 })
     const line = await Promise.race([ready, ended]).catch(async (error) => {
       await process.kill()
