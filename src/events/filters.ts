@@ -66,11 +66,13 @@ export function conditionsOf(
   const [first] = given
   const byTeam = seen.sql.startsWith('team_id =')
   const teamFirst = byTeam && (first === undefined || !isNarrow(first))
+  const refusedOfModel = first?.column === 'verdict' && isNarrow(first) && filters.model !== undefined
   const conditions = given.map(({ column, value }, index) => ({
-    sql: `${indexed && index === 0 && !teamFirst ? '' : '+'}${column} = ?`,
+    sql: `${indexed && ((index === 0 && !teamFirst) || (refusedOfModel && column === 'model')) ? '' : '+'}${column} = ?`,
     args: [value],
   }))
-  // Only where the query itself says so can the index of reasons be used, which leaves out the most common one.
+  // Only where the query itself says so can an index be used that leaves out the most common reason, or verdict.
+  if (refusedOfModel) conditions.push({ sql: "verdict <> 'allow'", args: [] })
   if (first?.column === 'reason_code' && first.value !== 'ok') conditions.push({ sql: "reason_code <> 'ok'", args: [] })
   return [...conditions, byTeam && !(indexed && teamFirst) ? { ...seen, sql: `+${seen.sql}` } : seen]
 }

@@ -6,9 +6,11 @@ import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database } from '../store/open.ts'
+import { readStateCheckpoint } from './checkpoint.ts'
 import { loadSigningKey, publishKey } from './checkpoint-key.ts'
 import { signCheckpoint } from './checkpoint-writer.ts'
 import { removeOldEvents } from './retention.ts'
+import { lookAt, readSeen } from './seen-checkpoint.ts'
 import { verifyRoutes } from './verify-route.ts'
 
 export interface ProofOptions {
@@ -48,8 +50,16 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
     if (finished) restUntil = clock.monotonic() + restMs
     if (removed > 0) log.info({ removed }, 'Events older than event_retention_days were removed')
   }
+  const seenFile = join(options.dataDirectory, 'checkpoint.json')
+  let told: string | null = null
+  const look = async () => {
+    const wrong = lookAt(seenFile, await readStateCheckpoint(options.state))
+    if (wrong !== null && wrong !== told)
+      log.error({ how: wrong, file: seenFile }, 'The state has a checkpoint that is not behind the one seen before')
+    told = wrong
+  }
   const turn = async () => {
-    for (const work of [() => signCheckpoint({ ...options, key }), retain]) {
+    for (const work of [() => signCheckpoint({ ...options, key }), look, retain]) {
       await work().catch((error: unknown) => {
         log.error({ error: String(error) }, 'Events could not be signed or removed: it will be tried again')
       })
@@ -66,7 +76,7 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
     }, milliseconds)
   }
   return {
-    routes: verifyRoutes(options),
+    routes: verifyRoutes({ ...options, seen: () => readSeen(seenFile) }),
     start: () => next(firstMs),
     async stop() {
       stopped = true

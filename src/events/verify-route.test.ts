@@ -15,7 +15,7 @@ afterEach(() => proof.store.remove())
 
 /** Asks once and gives the answer, or the code that refused it. */
 function asking() {
-  const [route] = verifyRoutes({ ...proof.store, clock: proof.clock })
+  const [route] = verifyRoutes({ ...proof.store, clock: proof.clock, seen: () => null })
   return async (signal = new AbortController().signal): Promise<Response | string> => {
     const call = { principal: auditor, params: {}, query: {}, body: {}, headers: new Headers(), requestId: '', signal }
     try {

@@ -32,10 +32,13 @@ export function verifyRoutes({
   state,
   ledger,
   clock,
+  seen,
 }: {
   state: Database
   ledger: Database
   clock: Clock
+  /** The newest checkpoint that was seen here, kept outside the databases. */
+  seen(): Signed | null
 }): AnyRoute[] {
   let running: AbortSignal | null = null
   const verify = (principal: Principal, { since, keys, witnesses }: Asked, signal: AbortSignal): Response => {
@@ -49,7 +52,17 @@ export function verifyRoutes({
       if (running === signal) running = null
     }
     const instant = since === undefined ? null : sinceInstant(since, clock.now())
-    const lines = verifyEvents({ state, ledger, since: instant, pinned: keys, witnesses, now: clock.now(), signal })
+    const own = seen()
+    const known = own === null ? witnesses : [own, ...witnesses]
+    const lines = verifyEvents({
+      state,
+      ledger,
+      since: instant,
+      pinned: keys,
+      witnesses: known,
+      now: clock.now(),
+      signal,
+    })
     return streamed(lines, ended)
   }
   const about = {

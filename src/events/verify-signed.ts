@@ -53,6 +53,7 @@ async function readOnce(sources: SignedSources, since: number | null): Promise<S
   const inState = await readStateCheckpoint(sources.state)
   const state = inState === null ? null : open(record, inState, inState)
   const numbers = new Set<number>()
+  const checkpoints: Checkpoint[] = []
   let last: Checkpoint | null = null
   for await (const { signed, stored } of keptCheckpoints(sources)) {
     if (stored !== null) numbers.add(stored.number)
@@ -63,18 +64,20 @@ async function readOnce(sources: SignedSources, since: number | null): Promise<S
       record.findings.push(finding('checkpoint.altered', { from: number, to: number }))
     }
     take(record, held, since)
-    checkSeries(record, last, held.checkpoint)
+    checkpoints.push({ ...held.checkpoint, heads: new Map() })
     if (last === null || number > last.number) last = { ...held.checkpoint, heads: new Map() }
   }
   if (state !== null) {
     take(record, state, since)
-    checkSeries(record, last, state.checkpoint)
+    checkpoints.push(state.checkpoint)
   }
+  const begun = begunAnew(checkpoints)
+  if (begun !== null) record.findings.push(finding('checkpoint.begun_anew', { from: begun, to: begun }))
   if (sources.pinned.length > 0 && record.newest === null) record.findings.push(finding('key.no_checkpoint', {}))
   const seen = last?.number ?? 0
   const inForce = state?.checkpoint.number ?? 0
   if (inForce < seen) record.findings.push(finding('checkpoint.went_back', { from: inForce + 1, to: seen }))
-  const newest = state !== null && inForce >= seen ? state.checkpoint : last
+  const newest = state !== null && (inForce >= seen || begun !== null) ? state.checkpoint : last
   const expected = newest === null ? [] : newest.kept.map(([number]) => number)
   if (inForce > 0) expected.push(inForce)
   record.findings.push(...missingOf(expected.filter((number) => !numbers.has(number))))
@@ -84,9 +87,12 @@ async function readOnce(sources: SignedSources, since: number | null): Promise<S
   return record
 }
 
-function checkSeries(record: SignedRecord, before: Checkpoint | null, { number, series }: Checkpoint): void {
-  if (before === null || before.series === null || before.series === series) return
-  record.findings.push(finding('checkpoint.begun_anew', { from: number, to: number }))
+/** The number of the first checkpoint of the last series, where there are several; `checkpoints` end with the one in force. */
+function begunAnew(checkpoints: readonly Checkpoint[]): number | null {
+  const named = checkpoints.filter(({ series }) => series !== null)
+  const last = named.at(-1)?.series
+  if (named.every(({ series }) => series === last)) return null
+  return Math.min(...named.flatMap(({ series, number }) => (series === last ? number : [])))
 }
 
 function missingOf(numbers: readonly number[]): Finding[] {

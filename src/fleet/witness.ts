@@ -5,10 +5,12 @@
  * for each such checkpoint.
  */
 import { Database } from 'bun:sqlite'
-import { existsSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { z } from 'zod'
 import { parseCheckpoint, signedSchema, wentBack } from '../events/checkpoint.ts'
+import type { Signed } from '../events/checkpoint-key.ts'
 import { type Event, nobody } from '../events/event.ts'
+import { keepSeen, readSeen } from '../events/seen-checkpoint.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -30,7 +32,7 @@ export interface WitnessOptions {
 
 export class Witness {
   readonly #options: WitnessOptions
-  #kept: z.infer<typeof signedSchema> | null
+  #kept: Signed | null
   #told: string | null = null
   readonly #timer: Timer
   /** How often the state's checkpoint went back. */
@@ -39,7 +41,7 @@ export class Witness {
   /** Looks every few seconds until `stop`. */
   constructor(options: WitnessOptions) {
     this.#options = options
-    this.#kept = readKept(options.keptFile)
+    this.#kept = readSeen(options.keptFile)
     this.#timer = setInterval(() => {
       try {
         this.look()
@@ -65,7 +67,7 @@ export class Witness {
   }
 
   /** The row of the state; before the first checkpoint its number is 0, and behind one neither that nor none is right. */
-  #read(): z.infer<typeof signedSchema> | null {
+  #read(): Signed | null {
     if (!existsSync(this.#options.stateFile)) return null
     using state = new Database(realpathSync(this.#options.stateFile), { readonly: true })
     const row = state.query('select number, body, key_id, signature from checkpoints').get()
@@ -76,14 +78,12 @@ export class Witness {
     return signed
   }
 
-  #keep(found: z.infer<typeof signedSchema>): void {
-    const { keptFile } = this.#options
-    writeFileSync(`${keptFile}.new`, JSON.stringify(found), { mode: 0o600, flush: true })
-    renameSync(`${keptFile}.new`, keptFile)
+  #keep(found: Signed): void {
+    keepSeen(this.#options.keptFile, found)
     this.#kept = found
   }
 
-  #tell(found: z.infer<typeof signedSchema>, how: string): void {
+  #tell(found: Signed, how: string): void {
     const { clock, newId, log, record, gatewayId } = this.#options
     const seen = this.#kept === null ? null : parseCheckpoint(this.#kept.body)
     const details = { how, seen: seen?.number ?? null, found: parseCheckpoint(found.body)?.number ?? null }
@@ -101,15 +101,5 @@ export class Witness {
       event_attribution: { ...nobody, gateway_id: gatewayId() },
       details,
     })
-  }
-}
-
-function readKept(path: string): z.infer<typeof signedSchema> | null {
-  if (!existsSync(path)) return null
-  try {
-    return signedSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
-  } catch {
-    // Written by rename, so never half a file: what is not a checkpoint is as good as none.
-    return null
   }
 }

@@ -231,6 +231,15 @@ test('nothing that leaves the gateway’s record holds the text that was found',
   expect((await answer.text()) + JSON.stringify(gateway.lane.journal.refused)).not.toContain('swordfish')
 })
 
+test('the outcome of a request that was blocked names its bytes by the same hash as one that went on', async () => {
+  const terms = policy({ id: 'a', kind: 'term-filter', config: { terms: ['swordfish'], action: 'block' } })
+  const gateway = await start([terms])
+  const body = JSON.stringify({ model: 'gpt-test', messages: [{ role: 'user', content: 'swordfish' }] })
+  expect((await gateway.chat(body)).status).toBe(400)
+  const digest = gateway.lane.standing.promptHash(new TextEncoder().encode(body))
+  expect(gateway.lane.journal.outcomes()).toMatchObject([{ verdict: 'block', prompt_hash: digest }])
+})
+
 test('the reason of an outcome is that of a policy which was applied', async () => {
   const watching = { mode: 'monitor', config: { terms: ['ann'], action: 'redact' } } as const
   const pii = policy({ id: 'b', kind: 'pii', config: { types: ['email'], action: 'redact' }, position: 2 })

@@ -6,7 +6,7 @@
 import { type Attribution, type Event, nobody, type Verdict } from '../events/event.ts'
 import { timestamp } from '../lib/clock.ts'
 import { capturePrompt } from './capture-prompt.ts'
-import { decisionEvents, type EventFrame } from './decisions.ts'
+import { decisionEvents, digestOf, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
 import { traceExchange } from './trace-exchange.ts'
@@ -86,6 +86,8 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     ...(exchange.notes.length === 0 ? {} : { notes: exchange.notes }),
     ...(exchange.maxOutputTokens === null ? {} : { max_output_tokens: exchange.maxOutputTokens }),
   }
+  // Of what was never dispatched nothing has asked for it yet; of a caller that nobody knows the body is not looked at.
+  if (exchange.body !== null && exchange.token !== null) digestOf(exchange, gateway)
   if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
   if (exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
   const metadata = trustedMetadata(exchange)
