@@ -176,8 +176,9 @@ function helloStatements(
     {
       sql: `insert into guards (holds) select 0 from usage_cells c join json_each(?) told on c.account = told.value ->> 'account'
         where c.lane = ? and (c.returned - (told.value ->> 'returned')
-          > ((told.value ->> 'rounds') - c.rounds) * ${roundSize} or c.settled > told.value ->> 'settled')`,
-      args: [told, lane],
+          > ((told.value ->> 'rounds') - c.rounds) * ${roundSize} or (c.settled > told.value ->> 'settled'
+            and coalesce((select seq from chains where chain = c.lane), 0) <= ?))`,
+      args: [told, lane, hello.counted],
     },
     ...(hello.crashed ? lostStatements(lane, told) : [free]),
     {
