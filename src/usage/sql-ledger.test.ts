@@ -176,6 +176,28 @@ test('what an event has settled that was shipped behind a hello is no sign of an
   expect(await say(2)).toBe('rolled_back')
 })
 
+test('a hello that was refused for events which have come meanwhile is to be said again', async () => {
+  await grant(9)
+  const comesMeanwhile: Database = {
+    ...ledger,
+    async write(statements) {
+      await ledger
+        .write(statements)
+        .finally(() =>
+          ledger.write([
+            { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [lane] },
+          ]),
+        )
+    },
+  }
+  const told = { account, rounds: 0, granted: 9, returned: 0, settled: 0, open: 1 }
+  const hello = { through: 3, counted: 3, crashed: false }
+  const say = (by: Database, number: number) =>
+    sqlLedger(by, systemClock, () => undefined).hello({ ...held, process: 'p', number }, hello, [told])
+  expect(await say(comesMeanwhile, 1)).toBe('behind')
+  expect(await say(ledger, 2)).toBe('done')
+})
+
 test('excess is spent: a closed account that is opened again has only what then remains', async () => {
   const state = await openDatabase(`${directory}/state.db`, directory)
   await migrateState(state)
