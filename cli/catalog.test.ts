@@ -9,6 +9,7 @@ import { type RecordingTerminal, recordingTerminal } from './test-terminal.ts'
 
 const providerId = '01990000-0000-7000-8000-000000000001'
 const control = recordingControlPlane(({ method, path, target }) => {
+  if (path === '/v1/gateways/g1/bounds') return { max_instances: 2, addresses: ['127.0.0.1'] }
   if (path !== '/v1/catalog/providers' || method !== 'GET') return { id: 'made', name: 'n' }
   const isFirst = target === path
   return isFirst
@@ -120,6 +121,20 @@ test('a gateway is made and changed', async () => {
     { name: 'edge', providers: ['a', 'b'], prompt_caching: true },
     { prompt_caching: false, providers: null },
   ])
+})
+
+test('the bounds of a gateway are shown, and what of them is not named stays', async () => {
+  await run(gatewayCommands, ['bounds', 'g1'])
+  await run(gatewayCommands, ['bounds', 'g1', '--max-instances', '4', '--clear', 'addresses'])
+  expect(requests.map(({ method, target, body }) => [method, target, body])).toEqual([
+    ['GET', '/v1/gateways/g1/bounds', null],
+    ['GET', '/v1/gateways/g1/bounds', null],
+    ['PUT', '/v1/gateways/g1/bounds', { max_instances: 4, addresses: null }],
+  ])
+  requests.length = 0
+  await run(gatewayCommands, ['bounds', 'g1', '--address', '10.0.0.0/8', '--address', '::1'])
+  expect(requests.at(-1)?.body).toEqual({ max_instances: 2, addresses: ['10.0.0.0/8', '::1'] })
+  await expect(run(gatewayCommands, ['bounds', 'g1', '--max-instances', '0'])).rejects.toThrow('--max-instances')
 })
 
 test('what deletes asks for --yes, on every one of them', async () => {

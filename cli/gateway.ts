@@ -1,7 +1,9 @@
-/** `gateway list|get|create|update|delete`: the records of gateways. `gateway` alone serves one. */
+/** `gateway list|get|create|update|delete|bounds`: the records of gateways. `gateway` alone serves one. */
 
+import { z } from 'zod'
 import { command, type Group, type Leaf } from './command.ts'
-import { recordFlags, sendRecord } from './record.ts'
+import { valuesOf } from './limit.ts'
+import { connect, recordFlags, sendRecord } from './record.ts'
 import {
   clearedFields,
   clearFlag,
@@ -10,6 +12,7 @@ import {
   idArgument,
   linesOf,
   listOf,
+  numberOf,
   type Resource,
   recordPath,
   requireChange,
@@ -45,6 +48,7 @@ export const gatewayCommands = (terminal: Terminal): Group => ({
     create: async () => create(terminal),
     update: async () => update(terminal),
     delete: async () => deleteOf(gateway, 'Delete a gateway to which no token in force is bound', terminal),
+    bounds: async () => bounds(terminal),
   },
   otherwise: async () => (await import('./serve.ts')).gatewayCommand(terminal),
 })
@@ -94,3 +98,35 @@ const fieldsOf = (flags: {
   prompt_caching: flags['prompt-caching'],
   providers: linesOf(flags.provider),
 })
+
+const bounds = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Show or set how many instances a gateway may have, and from where; looked at when one starts',
+    args: {
+      ...idArgument,
+      'max-instances': { type: 'string', description: 'Instances that may have a session at once', valueHint: 'N' },
+      address: { type: 'string', description: 'A range they may start from (repeatable)', valueHint: 'CIDR' },
+      ...clearFlag,
+      ...recordFlags,
+    },
+    repeatable: ['address', 'clear'],
+    async run(flags) {
+      const path = `${recordPath(gateway, flags.id)}/bounds`
+      const changed = {
+        max_instances: numberOf(flags['max-instances'], '--max-instances'),
+        addresses: valuesOf('--address', flags.address),
+        ...clearedFields(flags.clear, ['max_instances', 'addresses']),
+      }
+      if (Object.values(changed).every((value) => value === undefined))
+        return await sendRecord({ path }, flags, terminal)
+      // What is not named stays: the API takes both together.
+      const now = await connect(flags, terminal).json({ path }, boundsShape)
+      const body = {
+        max_instances: changed.max_instances === undefined ? now.max_instances : changed.max_instances,
+        addresses: changed.addresses === undefined ? now.addresses : changed.addresses,
+      }
+      await sendRecord({ method: 'PUT', path, body }, flags, terminal)
+    },
+  })
+
+const boundsShape = z.looseObject({ max_instances: z.number().nullable(), addresses: z.array(z.string()).nullable() })

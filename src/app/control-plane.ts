@@ -46,6 +46,7 @@ import { alertThresholds } from '../tokens/alerts.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { createLastUse } from '../tokens/last-use.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
+import { lookForRotation } from '../tokens/sealed-runtime-token.ts'
 import { depletionView } from '../usage/depletion.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
 import { usageRoutes } from '../usage/usage-routes.ts'
@@ -252,7 +253,8 @@ function serve(
       recordAccessRefusal(shared, { principal, requestId }, { route, permission }),
     answered: metrics.answered,
   })
-  const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep(parts, log))
+  const rotated = lookForRotation(shared, parts.installation.runtimeToken, onRuntimeToken)
+  const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep({ ...parts, rotated }, log))
   housekeeping.start()
   proof.start()
   return {
@@ -292,7 +294,8 @@ const policyTools = ({ webhook_addresses }: Settings) => ({
 })
 
 /** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
-async function housekeep({ shared, lanes, oauth, exports, lastUse, settings }: Parts, log: Log): Promise<void> {
+async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log): Promise<void> {
+  const { shared, lanes, oauth, exports, lastUse, settings, rotated = async () => undefined } = parts
   const retention = settings.event_retention_days * 86_400_000
   for (const [what, work] of [
     ['settle', () => shared.recorder.settle()],
@@ -305,6 +308,7 @@ async function housekeep({ shared, lanes, oauth, exports, lastUse, settings }: P
     ['exports', () => exports.tend()],
     ['sums for charts', () => foldRollups(shared.ledger)],
     ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
+    ['runtime token', rotated],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
   ] as const) {
     try {

@@ -154,7 +154,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
     })
   }
   const feed = new ChangeFeed({ state, ledger, registry, log, onTold })
-  const stateHead = new StateHead(state, clock, (head) => {
+  const onRestored = (head: Head): void => {
     log.error({ version: head.version }, 'The state is not what it was: every lane starts anew')
     feed.restart(head)
     seen.forget()
@@ -163,7 +163,8 @@ function createWatch(options: FleetOptions, shared: boolean) {
       // Lanes' streams are ended; each takes its row anew, with nothing acknowledged.
       log.warn({ error: String(error) }, 'Acknowledgements of a lost history could not be removed')
     })
-  })
+  }
+  const stateHead = new StateHead({ state, clock }, { onRestored, onMisled: (head) => feed.restart(head) })
   const mend = async () => {
     const revoked = await revokeByLedger(options)
     log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
@@ -226,7 +227,7 @@ function hear({ registry, stateHead, feed }: Watch, usage: UsageControl, signal:
       registry.taken(signal.lane, signal.stream_id)
       break
     case 'state':
-      stateHead.announced(signal.head)
+      stateHead.heard(signal.head)
       feed.announce(signal.head, signal.deny, signal.cut, signal.unhurried)
       break
     default:

@@ -17,7 +17,8 @@ const [tokenId, gatewayId, instanceId] = [newId(), newId(), newId()]
 beforeEach(async () => {
   store = await temporaryStore()
   clock = movableClock()
-  stateHead = new StateHead(store.state, clock, () => undefined)
+  const unheard = { onRestored: () => undefined, onMisled: () => undefined }
+  stateHead = new StateHead({ state: store.state, clock }, unheard)
   sessions = new KnownSessions({
     ledger: store.ledger,
     stateHead,

@@ -108,3 +108,20 @@ test('acknowledgements that were written are told with their versions', async ()
   await until(() => told.length > 0)
   expect(told).toEqual([{ lane: near.lane, stream_id: near.streamId, version: 3 }])
 })
+
+test('acknowledgements of all lanes are one write, and one that stays away keeps the others for a moment only', async () => {
+  const lanes = Array.from({ length: 10 }, lane)
+  for (const each of lanes) await registry.take(each)
+  const writes = spyOn(ledger, 'read')
+  const rows: number[] = []
+  registry.onWritten = (written) => rows.push(written.length)
+  for (const each of lanes) {
+    registry.beat(each, 1)
+    await Bun.sleep(0)
+  }
+  await until(() => rows.length > 0)
+  expect(writes).toHaveBeenCalledTimes(1)
+  for (const each of lanes.slice(1)) registry.beat(each, 2)
+  await until(() => rows.length > 1)
+  expect(rows).toEqual([10, 9])
+})

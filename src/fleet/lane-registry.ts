@@ -1,7 +1,10 @@
 /**
  * The lanes that this control plane knows: who holds each, what it has acknowledged, when it last beat. The ledger's
  * `lanes` rows are what all control planes share: a lane's stream, its beats and its batches may each reach another one.
- * An acknowledgement is written at once, beats within a second; a row that another stream has taken is seen then.
+ * An acknowledgement is written with those of the other lanes here, 20 ms after it at most, beats within a second; a
+ * row that another stream has taken is seen then.
+ *
+ * Longer than most: what is known of lanes, and the one write that tells the others of it, are one state.
  *
  * Rows tell times in the ledger's own time, memory by the monotonic clock: only ages are compared.
  */
@@ -13,6 +16,8 @@ import { type Acknowledgement, mostAcknowledged } from './peer-signal.ts'
 import type { StreamMessage } from './wire.ts'
 
 const flushEveryMs = 1000
+/** How long an acknowledgement may wait for those of other lanes. */
+const togetherMs = 20
 /** How far behind the beats that this control plane has called fresh its rows may be. */
 const mostLagMs = 2000
 /** The longest `max_staleness` there is. */
@@ -77,6 +82,9 @@ export class LaneRegistry {
   /** When the first beat came that is not written yet. */
   #behindSince: number | null = null
   #closed = false
+  /** The newest version that was acknowledged, and by how many lanes. */
+  #newest = { version: 0, lanes: 0 }
+  #togetherTimer: Timer | null = null
   #flushing = false
   #flushAgain = false
   /** What other control planes have said of lanes that are connected there: a hint, whose truth is the lanes' rows. */
@@ -170,12 +178,24 @@ export class LaneRegistry {
     if (acknowledgedVersion <= lane.acknowledgedVersion) return
     lane.acknowledgedVersion = acknowledgedVersion
     this.wake()
-    this.#flush(true)
+    this.#writeTogether(acknowledgedVersion)
+  }
+
+  /** All lanes here acknowledge a change within a moment: one write is for all of them, behind the last. */
+  #writeTogether(version: number): void {
+    if (version > this.#newest.version) this.#newest = { version, lanes: 0 }
+    if (version === this.#newest.version) this.#newest.lanes += 1
+    if (this.#newest.lanes >= this.#lanes.size) {
+      this.#flush(true)
+      return
+    }
+    this.#togetherTimer ??= setTimeout(() => this.#flush(true), togetherMs)
   }
 
   /** What was acknowledged is of a history that is gone: nothing is acknowledged, and every lane starts anew. */
   async restart(): Promise<void> {
     this.#elsewhere.clear()
+    this.#newest = { version: 0, lanes: 0 }
     for (const lane of this.#lanes.values()) {
       lane.acknowledgedVersion = 0
       lane.stream?.end()
@@ -235,6 +255,7 @@ export class LaneRegistry {
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#timer)
+    if (this.#togetherTimer !== null) clearTimeout(this.#togetherTimer)
     for (const { stream } of this.#lanes.values()) stream?.end()
     await this.#write()
   }
@@ -281,6 +302,10 @@ export class LaneRegistry {
 
   /** One write at a time: what comes while one is on its way goes with the next, however many lanes it is of. */
   #flush(acknowledged: boolean): void {
+    if (acknowledged && this.#togetherTimer !== null) {
+      clearTimeout(this.#togetherTimer)
+      this.#togetherTimer = null
+    }
     this.#flushAgain ||= acknowledged
     if (this.#flushing) return
     this.#flushing = true

@@ -26,7 +26,7 @@ export async function propagate(
     const now = clock.monotonic()
     if (missing.length === 0 || now >= end) break
     const lookAt = missing.every(({ here }) => here) ? end : Math.min(end, readAt + lookMs)
-    await registry.news(lookAt - now)
+    await registry.news(Math.max(0, lookAt - now))
     lanes = lanes.map((lane) => registry.refreshed(lane))
     if (clock.monotonic() < lookAt && !missing.some((lane) => registry.hasLeft(lane))) continue
     lanes = await registry.standing(staleAfterMs)

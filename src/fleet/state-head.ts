@@ -19,22 +19,44 @@ export class StateHead {
   readonly #state: Database
   readonly #clock: Clock
   readonly #onRestored: (head: Head) => void
+  readonly #onMisled: (head: Head) => void
   #head: Head | null = null
+  /** The newest that was read from the primary or committed here. */
+  #sure: Head | null = null
   #announcedAt = Number.NEGATIVE_INFINITY
   #readAt = Number.NEGATIVE_INFINITY
   #reading: Promise<Head> | null = null
   /** Whether a pair of version and nonce is of this primary's history. */
   readonly #pairs = new Map<string, boolean>()
 
-  constructor(state: Database, clock: Clock, onRestored: (head: Head) => void) {
+  /** `onMisled` is told where only what another control plane said was not so. */
+  constructor(
+    { state, clock }: { state: Database; clock: Clock },
+    { onRestored, onMisled }: { onRestored(head: Head): void; onMisled(head: Head): void },
+  ) {
     this.#state = state
     this.#clock = clock
     this.#onRestored = onRestored
+    this.#onMisled = onMisled
   }
 
-  /** A change was committed, here or by a peer. */
+  /** A change was committed here: this is what the primary has, or had a moment ago. */
   announced(head: Head): void {
-    if (this.#head !== null && this.#head.history === head.history && this.#head.version >= head.version) return
+    if (this.#head !== null && this.#head.history !== head.history) this.#restored(head)
+    if (isNewer(head, this.#sure)) this.#sure = head
+    this.#take(head)
+  }
+
+  /**
+   * Another control plane says that it committed a change. It may speak of what the primary has lost since: no read is
+   * held against it, and the next one, within the second, is believed over it.
+   */
+  heard(head: Head): void {
+    if (this.#head === null || this.#head.history === head.history) this.#take(head)
+  }
+
+  #take(head: Head): void {
+    if (!isNewer(head, this.#head)) return
     this.#head = head
     this.#announcedAt = this.#clock.monotonic()
   }
@@ -88,21 +110,26 @@ export class StateHead {
 
   async #readNow(): Promise<Head> {
     const began = this.#clock.monotonic()
-    const known = this.#head
+    const [known, sure] = [this.#head, this.#sure]
     const sql = 'select version, nonce, history from state_head where id = 1'
     const [row] = await this.#state.read<Head>(sql).catch((error: unknown) => {
       throw new Failure('dependency_unavailable', { cause: error })
     })
     if (row === undefined) throw new Failure('dependency_unavailable', { message: 'The state has no head' })
     this.#readAt = began
-    if (known !== null && isOlder(row, known)) this.#restored(row)
+    if (sure !== null && isOlder(row, sure)) this.#restored(row)
     // What was announced while the read was on its way may be newer than what it found.
-    else if (this.#announcedAt < began || isNewer(row, this.#head)) this.#head = row
+    else if (this.#announcedAt < began || isNewer(row, this.#head)) {
+      this.#head = row
+      if (known !== null && isOlder(row, known)) this.#onMisled(row)
+    }
+    if (isNewer(row, this.#sure)) this.#sure = row
     return this.#head ?? row
   }
 
   #restored(head: Head): void {
     this.#head = head
+    this.#sure = head
     this.#pairs.clear()
     this.#onRestored(head)
   }
@@ -114,4 +141,4 @@ const isOlder = (read: Head, known: Head): boolean =>
   read.version < known.version ||
   (read.version === known.version && read.nonce !== known.nonce)
 
-const isNewer = (read: Head, known: Head | null): boolean => known === null || read.version > known.version
+const isNewer = (head: Head, known: Head | null): boolean => known === null || head.version > known.version

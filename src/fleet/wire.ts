@@ -191,7 +191,7 @@ export const leasesRequestSchema = z.strictObject({
   stream_id: z.uuid(),
   process: z.uuid(),
   number: amount,
-  hello: z.strictObject({ through: amount, crashed: z.boolean() }).nullable(),
+  hello: z.strictObject({ through: amount, counted: amount, crashed: z.boolean() }).nullable(),
   asks: z.array(ask),
   cells: z.array(cellTotals.extend({ open: amount })),
 })

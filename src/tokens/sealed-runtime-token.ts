@@ -28,3 +28,14 @@ export async function resealed(kept: Kept, hash: string, secret: string): Promis
   if (sealed === null || hashSecret(sealed.secret) !== hash) return []
   return [sealedRuntimeToken.replace(kept, sealed, secret)]
 }
+
+/** Gives a look at the kept secret, which tells of it where it is not the one that was handed over: any may rotate it. */
+export function lookForRotation(kept: Kept, handedOver: string, tell: (secret: string) => void): () => Promise<void> {
+  let last = handedOver
+  return async () => {
+    const sealed = await sealedRuntimeToken.read(kept)
+    if (sealed === null || sealed.secret === last) return
+    last = sealed.secret
+    tell(last)
+  }
+}

@@ -66,7 +66,7 @@ const send = (lane: string, request: Partial<LeaseRequest>, gatewayId = 'gateway
     { process: `process of ${lane}`, number: ++number, hello: null, asks: [], cells: [], ...request },
   )
 const greet = (lane: string, cells: LeaseRequest['cells'] = []) =>
-  send(lane, { hello: { through: 0, crashed: false }, cells })
+  send(lane, { hello: { through: 0, counted: 0, crashed: false }, cells })
 const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, tight })
 const held = () => ledger.read('select lane, granted, returned from usage_cells order by lane')
 

@@ -163,7 +163,7 @@ export class LaneUsage implements Allowances {
     this.#stopped = true
     this.#epoch++
     const { process, send } = this.#options
-    const hello = { through: 0, crashed: true }
+    const hello = { through: 0, counted: 0, crashed: true }
     try {
       await send({ process, number: ++this.#sent, hello, asks: [], cells: [] })
     } catch {
@@ -446,6 +446,7 @@ export class LaneUsage implements Allowances {
     for (const account of this.#accounts.all()) account.asking = false
     const through = journal.lastEvent
     while (epoch === this.#epoch && !this.#stopped) {
+      const counted = journal.lastEvent
       const cells = [...this.#accounts.cells()].map((cell) => cell.report())
       const message = ++this.#sent
       const sentAt = clock.monotonic()
@@ -454,7 +455,7 @@ export class LaneUsage implements Allowances {
         const reply = await send({
           process,
           number: message,
-          hello: { through, crashed: crash.happened },
+          hello: { through, counted, crashed: crash.happened },
           asks: [],
           cells,
         })

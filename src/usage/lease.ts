@@ -59,6 +59,11 @@ export interface Ask {
 export interface Hello {
   /** Events of the lane's chain that must be in the ledger before what is not among `cells` is free. */
   through: number
+  /**
+   * The last event whose settlement the cells count. Events are shipped while a hello is on its way: what a later one has
+   * settled says nothing of this lane's memory.
+   */
+  counted: number
   /** The host went down, or records were lost: what the former process held may have been spent. */
   crashed: boolean
 }

@@ -61,7 +61,7 @@ beforeEach(async () => {
   signals = []
   lossy = false
   for (const lane of ['one', 'two']) await start(lane)
-  for (const lane of ['one', 'two']) await send(lane, { hello: { through: 0, crashed: false } })
+  for (const lane of ['one', 'two']) await send(lane, { hello: { through: 0, counted: 0, crashed: false } })
 })
 afterEach(() => {
   for (const ledger of ledgers) ledger.close()

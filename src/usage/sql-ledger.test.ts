@@ -49,7 +49,7 @@ const token = (id: string, accountId: string) => ({
 })
 const cell = async () => (await cells().cells([account]))[0]
 const greet = (hello: Partial<{ through: number; crashed: boolean }> = {}, number = 1, process = 'process') =>
-  cells().hello({ ...held, process, number }, { through: 0, crashed: false, ...hello }, [])
+  cells().hello({ ...held, process, number }, { through: 0, counted: 0, crashed: false, ...hello }, [])
 
 test('counters only grow, and never past the limit', async () => {
   expect(await grant(8, 3)).toBe(true)
@@ -66,7 +66,7 @@ test('counters that are told from different rounds are compared as what they are
   expect(await cell()).toMatchObject({ rounds: 1, granted: 9, returned: 4 })
   expect(await grant(roundSize + 8, roundSize + 5)).toBe(true)
   expect(await cell()).toMatchObject({ rounds: 1, granted: 9, returned: 5 })
-  const hello = { through: 0, crashed: false }
+  const hello = { through: 0, counted: 0, crashed: false }
   const told = (returned: number, number: number) =>
     cells().hello({ ...held, process: 'p', number }, hello, [
       { account, rounds: 0, granted: roundSize + 9, returned, settled: 0, open: 0 },
@@ -152,12 +152,50 @@ test('a hello that was overtaken changes nothing', async () => {
 test('a lane that knows less than it once said, or was released, does not go on', async () => {
   await grant(9, 4)
   const older = { account, rounds: 0, granted: 9, returned: 1, settled: 0, open: 0 }
-  const hello = { through: 0, crashed: false }
+  const hello = { through: 0, counted: 0, crashed: false }
   expect(await cells().hello({ ...held, process: 'p', number: 1 }, hello, [older])).toBe('rolled_back')
   expect(await cell()).toMatchObject({ granted: 9, returned: 4, settled: 5 })
   expect(lost).toEqual([[lane, [{ account, amount: 5 }]]])
   await ledger.write([{ sql: 'update lanes set released_at = 1', args: [] }])
   expect(await greet()).toBe('released')
+})
+
+test('what an event has settled that was shipped behind a hello is no sign of an older copy', async () => {
+  await grant(9)
+  await settle(2)
+  const chain = (seq: number) =>
+    ledger.write([
+      { sql: "insert or replace into chains (chain, seq, digest, updated_at) values (?, ?, '', 0)", args: [lane, seq] },
+    ])
+  const told = { account, rounds: 0, granted: 9, returned: 0, settled: 1, open: 1 }
+  const say = (number: number) =>
+    cells().hello({ ...held, process: 'p', number }, { through: 3, counted: 3, crashed: false }, [told])
+  await chain(4)
+  expect(await say(1)).toBe('done')
+  await chain(3)
+  expect(await say(2)).toBe('rolled_back')
+})
+
+test('a hello that was refused for events which have come meanwhile is to be said again', async () => {
+  await grant(9)
+  const comesMeanwhile: Database = {
+    ...ledger,
+    async write(statements) {
+      await ledger
+        .write(statements)
+        .finally(() =>
+          ledger.write([
+            { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [lane] },
+          ]),
+        )
+    },
+  }
+  const told = { account, rounds: 0, granted: 9, returned: 0, settled: 0, open: 1 }
+  const hello = { through: 3, counted: 3, crashed: false }
+  const say = (by: Database, number: number) =>
+    sqlLedger(by, systemClock, () => undefined).hello({ ...held, process: 'p', number }, hello, [told])
+  expect(await say(comesMeanwhile, 1)).toBe('behind')
+  expect(await say(ledger, 2)).toBe('done')
 })
 
 test('excess is spent: a closed account that is opened again has only what then remains', async () => {

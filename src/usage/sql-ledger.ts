@@ -6,7 +6,7 @@ import { brokenConstraint } from '../events/append.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { CellLedger, HeldLane, HelloResult, LaneAnswer, LedgerCell, LedgerChange } from './cell-ledger.ts'
-import { type CellReport, type Hello, roundSize } from './lease.ts'
+import { type Hello, roundSize } from './lease.ts'
 import { awaitLanes } from './restored-ledger.ts'
 
 /** Amounts that a lane's crash has cost: they stay spent. */
@@ -56,7 +56,7 @@ export function sqlLedger(
       const told = JSON.stringify(cells)
       const losses = hello.crashed ? await outstandingBeside(ledger, lane.lane, told) : []
       if ((await attempt(ledger, helloStatements(lane, hello, told, clock.now()))) === 'refused') {
-        const why = await whyRefused(ledger, lane, hello, cells)
+        const why = await whyRefused(ledger, lane, hello, told)
         if (why === 'rolled_back') await close(lane)
         return why
       }
@@ -154,6 +154,11 @@ const lostStatements = (lane: string, told: string): Statement[] => [
   { sql: `update usage_cells set settled = granted - returned where ${besideTold}`, args: [lane, told] },
 ]
 
+/** Whether a lane tells less of a cell than it once had; of what it tells, the lane, and the last event it counts. */
+const knowsLess = `exists (select 1 from usage_cells c join json_each(?) told on c.account = told.value ->> 'account'
+  where c.lane = ? and (c.returned - (told.value ->> 'returned') > ((told.value ->> 'rounds') - c.rounds) * ${roundSize}
+    or (c.settled > told.value ->> 'settled' and coalesce((select seq from chains where chain = c.lane), 0) <= ?)))`
+
 type Greeting = { lane: string; streamId: string; process: string; number: number }
 
 function helloStatements(
@@ -174,10 +179,8 @@ function helloStatements(
       args: [lane, hello.through],
     },
     {
-      sql: `insert into guards (holds) select 0 from usage_cells c join json_each(?) told on c.account = told.value ->> 'account'
-        where c.lane = ? and (c.returned - (told.value ->> 'returned')
-          > ((told.value ->> 'rounds') - c.rounds) * ${roundSize} or c.settled > told.value ->> 'settled')`,
-      args: [told, lane],
+      sql: `insert into guards (holds) select 0 where ${knowsLess}`,
+      args: [told, lane, hello.counted],
     },
     ...(hello.crashed ? lostStatements(lane, told) : [free]),
     {
@@ -187,26 +190,30 @@ function helloStatements(
   ]
 }
 
+/**
+ * Whatever refused it may be over by now, events above all, which are shipped at the same time: then it is to be said
+ * again.
+ */
 async function whyRefused(
   ledger: Database,
   { lane, streamId, process, number }: Greeting,
-  { through }: Hello,
-  cells: readonly CellReport[],
+  { counted }: Hello,
+  told: string,
 ): Promise<HelloResult> {
   const [row] = await ledger.read<{
     stream_id: string
     process: string
     hello: number
     released_at: number | null
-    seq: number
-  }>(
-    `select stream_id, process, hello, released_at, coalesce((select seq from chains where chain = lane), 0) as seq
-     from lanes where lane = ?`,
-    [lane],
-  )
+    knows_less: number
+  }>(`select stream_id, process, hello, released_at, ${knowsLess} as knows_less from lanes where lane = ?`, [
+    told,
+    lane,
+    counted,
+    lane,
+  ])
   if (row === undefined || row.stream_id !== streamId) return 'overtaken'
   if (row.released_at !== null) return 'released'
   if (row.process === process && row.hello >= number) return 'overtaken'
-  if (row.seq < through) return 'behind'
-  return cells.length > 0 ? 'rolled_back' : 'overtaken'
+  return row.knows_less === 1 ? 'rolled_back' : 'behind'
 }

@@ -250,13 +250,14 @@ class MemoryLedger implements CellLedger {
 
   async hello(
     { lane, streamId, process, number }: { lane: string; streamId: string; process: string; number: number },
-    { through, crashed }: Hello,
+    { through, counted, crashed }: Hello,
     cells: readonly CellReport[],
   ): Promise<HelloResult> {
     const holder = this.holders.get(lane)
     if (holder?.streamId !== streamId) return 'overtaken'
     if (holder.process === process && holder.hello >= number) return 'overtaken'
-    if ((this.chains.get(lane) ?? 0) < through) return 'behind'
+    const seq = this.chains.get(lane) ?? 0
+    if (seq < through) return 'behind'
     const told = new Map(cells.map((cell) => [cell.account, cell]))
     for (const row of this.rows.values()) {
       if (row.lane !== lane) continue
@@ -264,7 +265,8 @@ class MemoryLedger implements CellLedger {
       if (cell === undefined) {
         if (crashed) row.settled = row.granted - row.returned
         else row.returned = row.granted - row.settled
-      } else if (inRound(cell, row.rounds).returned < row.returned || cell.settled < row.settled) return 'rolled_back'
+      } else if (inRound(cell, row.rounds).returned < row.returned) return 'rolled_back'
+      else if (cell.settled < row.settled && seq <= counted) return 'rolled_back'
     }
     Object.assign(holder, { process, hello: number })
     this.#check()
