@@ -16,6 +16,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   store: ['failure.ts', 'lib'],
   dialects: ['failure.ts', 'lib'],
   inspection: ['failure.ts', 'lib'],
+  translation: ['dialects', 'failure.ts', 'lib'],
+  mcp: ['store', 'failure.ts', 'version.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
   policies: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'dialects', 'inspection'],
   escalations: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens'],
   usage: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
@@ -28,6 +30,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'tokens/principal.ts',
     'tokens/free-text.ts',
     'dialects/json-value.ts',
+    'translation',
   ],
   api: [
     'failure.ts',
@@ -56,6 +59,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   gateway: [
     'policies',
     'inspection',
+    'translation',
+    'mcp',
     'usage',
     'dialects',
     'providers',
