@@ -229,7 +229,7 @@ function toolResult(message: JsonObject, at: FieldPath, calls: ReadonlyMap<strin
 }
 
 /** A marker for the whole body stands for all of the conversation: it marks the last part. */
-function withCacheAtEnd(turns: readonly NeutralTurn[], marker: unknown): readonly NeutralTurn[] {
+export function withCacheAtEnd(turns: readonly NeutralTurn[], marker: unknown): readonly NeutralTurn[] {
   const last = turns.at(-1)
   const end = last?.parts.at(-1)
   if (!isGiven(marker) || last === undefined || end === undefined) return turns
