@@ -8,14 +8,26 @@ import { plainRequest, sampleField, sampleOf } from './test-samples.ts'
 
 const names = Object.keys(features).filter((name): name is keyof typeof features => name in features)
 
-/** Without what a feature is about: the same request in which nothing of it is said. */
-const unmarked = (request: Partial<NeutralRequest>): string =>
-  JSON.stringify(request, (name, value) => (['cache', 'signature', 'citations'].includes(name) ? undefined : value))
+/** Members that a feature adds to what another is about. */
+const marks = new Set(['cache', 'signature', 'citations', 'detail', 'strict'])
+
+/** The same request in which nothing of the feature is said; null where that is the plain one. */
+function bareOf(sample: Partial<NeutralRequest>): NeutralRequest | null {
+  const thoughtless = (value: unknown) => Array.isArray(value) && value.some((part) => part?.kind === 'thought')
+  const bare = JSON.stringify(sample, (name, value) =>
+    marks.has(name) && value !== null
+      ? undefined
+      : thoughtless(value)
+        ? value.filter(({ kind }: { kind: string }) => kind !== 'thought')
+        : value,
+  )
+  return bare === JSON.stringify(sample) ? null : { ...plainRequest, ...JSON.parse(bare) }
+}
 
 for (const { provider, features: table } of Object.values(languages)) {
   describe(`as a provider, ${provider.name}`, () => {
     const samples = sampleOf(provider.name)
-    const plain = JSON.stringify(provider.writeRequest(plainRequest))
+    const written = (request: NeutralRequest) => JSON.stringify(provider.writeRequest(request))
 
     for (const feature of names) {
       const sample = samples[feature]
@@ -30,17 +42,11 @@ for (const { provider, features: table } of Object.values(languages)) {
         })
       } else if ('withoutEffect' in support) {
         test(`leaves out ${feature}`, () => {
-          const written = JSON.stringify(provider.writeRequest(request))
-          const without: NeutralRequest = { ...plainRequest, ...JSON.parse(unmarked(sample)) }
-          const bare = without.turns.map((turn) => ({
-            ...turn,
-            parts: turn.parts.filter(({ kind }) => kind !== 'thought'),
-          }))
-          expect(written).toBe(JSON.stringify(provider.writeRequest({ ...without, turns: bare })))
+          expect(written(request)).toBe(written(bareOf(sample) ?? plainRequest))
         })
       } else {
         test(`carries ${feature}`, () => {
-          expect(JSON.stringify(provider.writeRequest(request))).not.toBe(plain)
+          expect(written(request)).not.toBe(written(bareOf(sample) ?? plainRequest))
         })
       }
     }

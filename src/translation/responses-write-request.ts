@@ -110,8 +110,8 @@ function reasoningMembers({ reasoning, turns }: NeutralRequest): JsonObject {
 }
 
 /** What this provider can read again: another's thoughts say nothing to it, and it takes none that are not encrypted. */
-const isOwn = ({ language, signature }: NeutralThought): boolean =>
-  signature !== null && (language === null || language === 'responses')
+const isOwn = ({ language, signature, redacted }: NeutralThought): boolean =>
+  (signature ?? redacted) !== null && (language === null || language === 'responses')
 
 const message = (role: string, parts: readonly NeutralPart[]): JsonObject => ({
   type: 'message',
@@ -167,7 +167,7 @@ function assistantItem(part: NeutralPart): JsonObject[] {
   if (part.kind !== 'thought') throw unsupported(part.at, "cannot stand in an assistant's turn")
   if (!isOwn(part)) return []
   const summary = part.text === '' ? [] : [{ type: 'summary_text', text: part.text }]
-  return [{ type: 'reasoning', summary, encrypted_content: part.signature }]
+  return [{ type: 'reasoning', summary, encrypted_content: part.signature ?? part.redacted }]
 }
 
 function resultItem(part: NeutralPart): JsonObject {
