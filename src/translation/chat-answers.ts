@@ -29,9 +29,10 @@ export function readChatAnswer(body: unknown): NeutralAnswer {
 
 function partsOf(message: JsonObject): NeutralPart[] {
   const at = ''
+  // Whatever the provider calls their form, it is the provider that takes them back.
   const parts: NeutralPart[] = readThoughts(message, at).map((thought) => ({
     ...thought,
-    language: thought.language ?? 'chat',
+    language: 'chat',
   }))
   const text = contentText(message.content)
   const citations = annotationsIn(message.annotations)

@@ -86,7 +86,8 @@ function turnMessages(turn: NeutralTurn): JsonObject[] {
 
 function assistantMessages({ parts }: NeutralTurn, name: JsonObject): JsonObject[] {
   const calls = parts.filter((part) => part.kind === 'tool_call')
-  const thoughts = parts.filter((part) => part.kind === 'thought').filter(isOwn)
+  const own = parts.filter((part) => part.kind === 'thought').filter(isOwn)
+  const thoughts = own.map((thought) => ({ ...thought, language: null }))
   const refusals = parts.filter((part) => part.kind === 'refusal')
   const spoken = parts.filter(({ kind }) => kind !== 'tool_call' && kind !== 'thought' && kind !== 'refusal')
   if (calls.length + thoughts.length + refusals.length + spoken.length === 0) return []

@@ -5,7 +5,7 @@
  */
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { hintMembers } from './chat-features.ts'
-import { withCacheAtEnd } from './chat-read-request.ts'
+import { signatureIn, withCacheAtEnd } from './chat-read-request.ts'
 import {
   arrayAt,
   checkMembers,
@@ -211,8 +211,7 @@ const callMembers = new Set(['type', 'id', 'call_id', 'name', 'arguments', 'stat
 
 function callOf(item: JsonObject, at: FieldPath): NeutralToolCall {
   onlyMembers(item, at, callMembers)
-  const { extra_content: extra } = item
-  const signature = isObject(extra) && isObject(extra.google) ? textOf(extra.google.thought_signature) : null
+  const signature = signatureIn(item)
   return {
     kind: 'tool_call',
     id: stringAt(item.call_id, `${at}.call_id`),
