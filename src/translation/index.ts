@@ -1,0 +1,12 @@
+/** The languages of the translation, a line each. */
+import { chat } from './chat.ts'
+import { chatFeatures, chatMembers } from './chat-features.ts'
+import type { Language } from './language.ts'
+import type { LanguageName } from './neutral.ts'
+import { responses } from './responses.ts'
+import { responsesFeatures, responsesMembers } from './responses-features.ts'
+
+export const languages: Readonly<Partial<Record<LanguageName, Language>>> = {
+  chat: { provider: chat, caller: chat, features: chatFeatures, members: chatMembers },
+  responses: { provider: responses, caller: responses, features: responsesFeatures, members: responsesMembers },
+}
