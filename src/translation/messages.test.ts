@@ -1,3 +1,4 @@
+/** Requests, answers and streams of the messages language, there and back, and as the official client reads them. */
 import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
