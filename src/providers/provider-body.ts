@@ -4,7 +4,7 @@ import { recordName } from './catalog-change.ts'
 import { priceRecordSchema } from './price-record.ts'
 
 /** Kinds that a catalog may name. */
-export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'simulator'] as const
+export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'gemini', 'simulator'] as const
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
 /** Visible text: what could end a header line or begin another one is none. */

@@ -33,6 +33,7 @@ const providerNames: Readonly<Record<string, string>> = {
   openai: 'openai',
   anthropic: 'anthropic',
   'azure-openai': 'azure.ai.openai',
+  gemini: 'gcp.gemini',
 }
 
 export const providerNameOf = (kind: string): string => providerNames[kind] ?? kind

@@ -9,8 +9,11 @@ import type { LanguageName, NeutralAnswer, NeutralError, NeutralEvent, NeutralRe
 /** What a provider is asked and how it answers. */
 export interface ProviderLanguage {
   readonly name: LanguageName
-  /** The body for the provider. Throws `translation_unsupported`, the caller's field named, for what it cannot say. */
-  writeRequest(request: NeutralRequest): JsonObject
+  /**
+   * The body for the provider. Throws `translation_unsupported`, the caller's field named, for what it cannot say.
+   * `catalogMaximum`: the model's most output tokens, for languages that need a limit where the caller gives none.
+   */
+  writeRequest(request: NeutralRequest, catalogMaximum?: number | null): JsonObject
   /** Reads a whole JSON answer. Throws where it is none. */
   readAnswer(body: unknown): NeutralAnswer
   /** Reads an error's body; whatever it is, something is said. */
