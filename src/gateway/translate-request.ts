@@ -4,16 +4,17 @@
  * the model that was asked for cannot be told is refused with the field named; a fallback that cannot is left out.
  *
  * What is translated is the body as it would be sent: as policies left it, with the gateway's own edits. Those that are
- * for one language are made here for the others: `cache_control` of chat and responses becomes a marker at the end of the
- * conversation where the provider's language has markers, and the key that OpenAI takes in its place is left out.
+ * for one language are made here for the others: `cache_control` of chat and responses becomes a marker
+ * where the provider's language has markers, and the key that OpenAI takes in its place is left out.
  */
 import type { Family } from '../dialects/dialect.ts'
 import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { languageFor } from '../providers/provider.ts'
+import { withCacheMarker } from '../translation/cache-marker.ts'
 import { callerLanguages, providerLanguages } from '../translation/index.ts'
 import type { CallerLanguage, ProviderLanguage } from '../translation/language.ts'
-import type { LanguageName, NeutralPart, NeutralRequest } from '../translation/neutral.ts'
+import type { LanguageName, NeutralRequest } from '../translation/neutral.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 
 export function translateRequest(exchange: Exchange, gateway: Gateway): void {
@@ -58,7 +59,7 @@ function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, lang
   }
   const request = { ...exchange.neutral, model: path.upstreamModel }
   return providerLanguageOf(language).writeRequest(
-    markersOf.has(language) && asksForCaching(exchange, gateway) ? withMarker(request, exchange) : request,
+    markersOf.has(language) && asksForCaching(exchange, gateway) ? marked(request, exchange) : request,
   )
 }
 
@@ -82,18 +83,8 @@ export const hasCacheMarkers = (language: LanguageName | null): boolean => langu
 const asksForCaching = ({ parsed, edits }: Exchange, { lane }: Gateway): boolean =>
   edits.get('cache_control') === null && isObject(parsed?.cache_control) && lane.view.gateway.promptCaching
 
-/** Marks the last part of the conversation, so that all of the request is kept for the next turn. */
-function withMarker(request: NeutralRequest, { parsed }: Exchange): NeutralRequest {
+function marked(request: NeutralRequest, { parsed }: Exchange): NeutralRequest {
   const asked = parsed?.cache_control
   const ttl = isObject(asked) && (asked.ttl === '5m' || asked.ttl === '1h') ? asked.ttl : null
-  const cache: NeutralPart['cache'] = { value: { ttl }, at: 'cache_control' }
-  const index = request.turns.findLastIndex(({ parts }) => parts.some(isMarkable))
-  const turn = request.turns[index]
-  if (turn === undefined) return request
-  const last = turn.parts.findLastIndex(isMarkable)
-  const parts = turn.parts.map((part, place) => (place === last ? { ...part, cache } : part))
-  return { ...request, turns: request.turns.with(index, { ...turn, parts }) }
+  return withCacheMarker(request, { value: { ttl }, at: 'cache_control' })
 }
-
-/** Thoughts take no marker, and a refusal is text of a turn that is over. */
-const isMarkable = ({ kind }: NeutralPart): boolean => kind !== 'thought' && kind !== 'refusal'

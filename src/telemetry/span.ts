@@ -33,6 +33,7 @@ const providerNames: Readonly<Record<string, string>> = {
   openai: 'openai',
   anthropic: 'anthropic',
   'azure-openai': 'azure.ai.openai',
+  bedrock: 'aws.bedrock',
 }
 
 export const providerNameOf = (kind: string): string => providerNames[kind] ?? kind
