@@ -11,10 +11,9 @@ import type { Family } from '../dialects/dialect.ts'
 import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { languageFor } from '../providers/provider.ts'
-import { withCacheMarker } from '../translation/cache-marker.ts'
-import { callerLanguages, providerLanguages } from '../translation/index.ts'
+import { languages } from '../translation/index.ts'
 import type { CallerLanguage, ProviderLanguage } from '../translation/language.ts'
-import type { LanguageName, NeutralRequest } from '../translation/neutral.ts'
+import type { LanguageName, NeutralPart, NeutralRequest } from '../translation/neutral.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 
 export function translateRequest(exchange: Exchange, gateway: Gateway): void {
@@ -48,9 +47,13 @@ export const translatedRequest = (
   language: LanguageName,
 ): Uint8Array => encoder.encode(JSON.stringify(written(exchange, gateway, path, language)))
 
-/** Throws `internal` for a family or a language that has no codec: their tables and these have to agree. */
-export const callerLanguageOf = (family: Family): CallerLanguage => given(callerLanguages.get(family) ?? null)
-export const providerLanguageOf = (name: LanguageName): ProviderLanguage => given(providerLanguages.get(name) ?? null)
+/** The language that a text family's callers speak. Throws `internal` where the tables of languages do not agree. */
+export function callerLanguageOf(family: Family): CallerLanguage {
+  const spoken = family === 'chat' || family === 'responses' || family === 'messages' ? languages[family] : undefined
+  return given(spoken?.caller ?? null)
+}
+
+export const providerLanguageOf = (name: LanguageName): ProviderLanguage => given(languages[name]?.provider ?? null)
 
 function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): JsonObject {
   // A limit of the output that the budget lowered since is in the body alone.
@@ -59,7 +62,7 @@ function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, lang
   }
   const request = { ...exchange.neutral, model: path.upstreamModel }
   return providerLanguageOf(language).writeRequest(
-    markersOf.has(language) && asksForCaching(exchange, gateway) ? marked(request, exchange) : request,
+    markersOf.has(language) && asksForCaching(exchange, gateway) ? withMarker(request, exchange) : request,
   )
 }
 
@@ -83,8 +86,16 @@ export const hasCacheMarkers = (language: LanguageName | null): boolean => langu
 const asksForCaching = ({ parsed, edits }: Exchange, { lane }: Gateway): boolean =>
   edits.get('cache_control') === null && isObject(parsed?.cache_control) && lane.view.gateway.promptCaching
 
-function marked(request: NeutralRequest, { parsed }: Exchange): NeutralRequest {
+/**
+ * Marks the end of what requests have in common: the instructions, which come after the tools in what these providers
+ * cache; without instructions, the tools.
+ */
+function withMarker(request: NeutralRequest, { parsed }: Exchange): NeutralRequest {
   const asked = parsed?.cache_control
   const ttl = isObject(asked) && (asked.ttl === '5m' || asked.ttl === '1h') ? asked.ttl : null
-  return withCacheMarker(request, { value: { ttl }, at: 'cache_control' })
+  const cache: NeutralPart['cache'] = { value: { ttl }, at: 'cache_control' }
+  const { instructions, tools } = request
+  const [instruction, tool] = [instructions.at(-1), tools.at(-1)]
+  if (instruction !== undefined) return { ...request, instructions: instructions.with(-1, { ...instruction, cache }) }
+  return tool === undefined ? request : { ...request, tools: tools.with(-1, { ...tool, cache }) }
 }

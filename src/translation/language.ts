@@ -129,8 +129,4 @@ export type FeatureTable = Readonly<Record<Feature, Support>>
  */
 export type MemberTable = Readonly<Record<string, MemberTreatment>>
 
-export type MemberTreatment =
-  | 'carried'
-  | { refused: string }
-  | { withoutEffect: string }
-  | { onlyAs: readonly unknown[]; refused: string }
+export type MemberTreatment = 'carried' | { withoutEffect: string } | { refused: string; onlyAs?: readonly unknown[] }
