@@ -34,6 +34,7 @@ const providerNames: Readonly<Record<string, string>> = {
   anthropic: 'anthropic',
   'azure-openai': 'azure.ai.openai',
   gemini: 'gcp.gemini',
+  bedrock: 'aws.bedrock',
 }
 
 export const providerNameOf = (kind: string): string => providerNames[kind] ?? kind

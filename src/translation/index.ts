@@ -1,6 +1,7 @@
 /** Every language that the translation knows. Adding one is its file and its line here. */
 import { chat } from './chat.ts'
 import { chatFeatures, chatMembers } from './chat-features.ts'
+import { converse } from './converse.ts'
 import { gemini } from './gemini.ts'
 import type { Language } from './language.ts'
 import { messages } from './messages.ts'
@@ -13,4 +14,5 @@ export const languages: Readonly<Partial<Record<LanguageName, Language>>> = {
   responses: { provider: responses, caller: responses, features: responsesFeatures, members: responsesMembers },
   messages,
   gemini,
+  converse,
 }
