@@ -29,7 +29,7 @@ const provider: Resource = {
   fields: ['id', 'name', 'kind', 'base_url', 'has_api_key', 'allow_unlisted_models'],
 }
 
-const kinds = 'openai|anthropic|azure-openai|simulator'
+const kinds = 'openai|anthropic|azure-openai|gemini|bedrock|simulator'
 const clearable = ['base_url', 'api_key', 'headers', 'default_price', 'timeouts']
 
 const settingFlags = {

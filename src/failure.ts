@@ -125,6 +125,11 @@ export const failures = {
     'invalid_request_error',
     'This model is not served on this route: use a route of its family',
   ),
+  translation_unsupported: row(
+    400,
+    'invalid_request_error',
+    "This field cannot be said in the language of the model's provider: leave it out, or use another model",
+  ),
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
   client_left: row(499, 'invalid_request_error', 'The caller left before its answer was complete'),
   upstream_provider_error: row(502, 'server_error', "The provider's answer could not be used"),

@@ -19,6 +19,7 @@ import type { ModelTerms, PriceBook } from '../providers/price-book.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { ExchangeTrace, Tracer } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
+import type { NeutralRequest } from '../translation/neutral.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
 import type { Rates } from '../usage/rate-lane.ts'
 import type { RateTicket } from '../usage/rate-ticket.ts'
@@ -139,6 +140,8 @@ export interface Exchange {
   /** What the gateway did to the request beyond its verdicts, in stable words, as `details.notes` of the event. */
   readonly notes: string[]
   facts: RequestFacts | null
+  /** The request in the form that is written for providers of other languages; null where there is none. */
+  neutral: NeutralRequest | null
   promptHash: string | null
   /** The request's text as its record keeps it; null where it keeps none. */
   promptRedacted: string | null
@@ -264,6 +267,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   sessionId: null,
   notes: [],
   facts: null,
+  neutral: null,
   promptHash: null,
   promptRedacted: null,
   model: null,

@@ -18,6 +18,7 @@ import { reserveUsage } from './reserve-usage.ts'
 import { resolveModel } from './resolve-model.ts'
 import { readFrame } from './socket-frame.ts'
 import { translateMembers } from './translate-members.ts'
+import { translateRequest } from './translate-request.ts'
 
 export type Stage = (exchange: Exchange, gateway: Gateway) => Promise<void> | void
 
@@ -32,6 +33,7 @@ export const inferenceStages: readonly Stage[] = [
   translateMembers,
   limitRate,
   considerRequest,
+  translateRequest,
   reserveUsage,
   openRecord,
   dispatch,

@@ -4,7 +4,7 @@ import { recordName } from './catalog-change.ts'
 import { priceRecordSchema } from './price-record.ts'
 
 /** Kinds that a catalog may name. */
-export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'simulator'] as const
+export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'gemini', 'bedrock', 'simulator'] as const
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
 /** Visible text: what could end a header line or begin another one is none. */
@@ -57,8 +57,13 @@ export const timeoutsSchema = z
 const apiKey = z
   .string()
   .regex(apiKeyForm, 'Write 1 to 4096 visible ASCII characters without spaces')
-  .describe('Kept encrypted and never shown')
-const baseUrl = z.string().max(2048).describe("Where it is reached; absent: its kind's own address")
+  .describe(
+    'Kept encrypted and never shown; for bedrock ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or its API key',
+  )
+const baseUrl = z
+  .string()
+  .max(2048)
+  .describe("Where it is reached; absent: its kind's own address, for bedrock that of the header region")
 
 export const createProviderBody = z.strictObject({
   name: recordName.describe('What bindings and access policies name it by'),

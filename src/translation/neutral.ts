@@ -38,6 +38,11 @@ export interface NeutralRequest {
   stream: boolean
   /** Members of the caller's language that only some languages have, by their name: `verbosity`, `service_tier`, `store`. */
   extras: ReadonlyMap<string, Stated<unknown>>
+  /**
+   * Members that change nothing of what is answered (`prompt_cache_key`, `metadata`): carried where the provider's
+   * language has the same, and left out where it has not.
+   */
+  hints?: ReadonlyMap<string, Stated<unknown>>
 }
 
 /** A value and the field that the caller gave it by. */
@@ -184,8 +189,8 @@ export type NeutralEvent =
   /** Text of the part, or of a tool call's arguments. */
   | { type: 'text'; part: number; text: string }
   | { type: 'citation'; part: number; citation: NeutralCitation }
-  /** The signature of a thought or a call, or thinking that only its provider can read. */
-  | { type: 'signature'; part: number; signature: string; redacted: boolean }
+  /** The signature of a thought or a call, or thinking that only its provider can read; `language`: whose it is. */
+  | { type: 'signature'; part: number; signature: string; redacted: boolean; language?: LanguageName }
   | { type: 'part_end'; part: number }
   | { type: 'usage'; usage: Usage }
   | { type: 'finish'; finish: FinishReason; stopSequence: string | null }
