@@ -75,12 +75,14 @@ function partsOf(part: NeutralPart, names: Map<string, string>): JsonObject[] {
 function callPart({ id, name, arguments: text, signature, at }: NeutralToolCall): JsonObject {
   const args = text.trim() === '' ? {} : parseObject(text)
   if (args === null) throw unsupported(at, 'The arguments of a tool call must be a JSON object')
-  const isOwn = signature !== undefined && !anothers.test(signature)
-  return { functionCall: { id, name, args }, ...(isOwn && { thoughtSignature: signature }) }
+  const own = signature?.replace(sealedAsOwn, '') ?? ''
+  const isSigned = own !== '' && !sealed.test(own)
+  return { functionCall: { id, name, args }, ...(isSigned && { thoughtSignature: own }) }
 }
 
-/** A signature of a call that other languages have sealed as theirs. */
-const anothers = /^gatehouse\//
+/** Other languages seal the signature of a call with the name of the provider's language that it is of. */
+const sealed = /^gatehouse\//
+const sealedAsOwn = /^gatehouse\/gemini:/
 
 function thoughtParts({ text, signature, language }: NeutralThought): JsonObject[] {
   if (language !== 'gemini' || signature === null) return []

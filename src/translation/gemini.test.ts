@@ -153,6 +153,7 @@ describe('a request for Gemini', () => {
       { ...thought, language: 'messages' },
       { ...thought, language: 'gemini' },
       call('a', "gatehouse/chat:another's"),
+      call('b', 'gatehouse/gemini:own'),
     ]
     expect(provider.writeRequest(request({ model: 'gemini-2.5-pro', ...fromModel(...parts) })).contents).toEqual([
       {
@@ -160,6 +161,7 @@ describe('a request for Gemini', () => {
         parts: [
           { text: 'hm', thought: true, thoughtSignature: 's' },
           { functionCall: { id: 'a', name: 'look', args: { a: 1 } } },
+          { functionCall: { id: 'b', name: 'look', args: { a: 1 } }, thoughtSignature: 'own' },
         ],
       },
     ])
