@@ -1,3 +1,4 @@
+/** What Gemini is asked and how its answers are read, and how its signatures come back through another language. */
 import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
