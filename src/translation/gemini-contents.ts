@@ -5,7 +5,8 @@
  * Thought signatures stand on parts and come back on them (Gemini API, Thought signatures): a call's on the call, a
  * thought's on the thought, and that of a text on an empty text after it, as streams bring it. From the third generation
  * on a model refuses a step whose first call has none; for calls that another model made, or whose caller could not keep
- * it, the documented text that skips the check takes its place.
+ * it, the documented text that skips the check takes its place. Thoughts that Gemini has not signed
+ * are left out.
  */
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
 import type {
@@ -65,7 +66,7 @@ function partsOf(part: NeutralPart, names: Map<string, string>): JsonObject[] {
     case 'tool_result':
       return [resultPart(part, part.name ?? names.get(part.callId))]
     case 'thought':
-      return [thoughtPart(part)]
+      return thoughtParts(part)
     default:
       return mediaParts(part)
   }
@@ -74,14 +75,18 @@ function partsOf(part: NeutralPart, names: Map<string, string>): JsonObject[] {
 function callPart({ id, name, arguments: text, signature, at }: NeutralToolCall): JsonObject {
   const args = text.trim() === '' ? {} : parseObject(text)
   if (args === null) throw unsupported(at, 'The arguments of a tool call must be a JSON object')
-  return { functionCall: { id, name, args }, ...(signature !== undefined && { thoughtSignature: signature }) }
+  const own = signature?.replace(sealedAsOwn, '') ?? ''
+  const isSigned = own !== '' && !sealed.test(own)
+  return { functionCall: { id, name, args }, ...(isSigned && { thoughtSignature: own }) }
 }
 
-function thoughtPart({ text, signature, redacted, language, at }: NeutralThought): JsonObject {
-  const isForeign = (signature !== null || redacted !== null) && language !== 'gemini'
-  if (isForeign) throw unsupported(at, 'Only thoughts that this provider itself has signed can be brought back')
-  if (signature === null) return { text, thought: true }
-  return text === '' ? { text, thoughtSignature: signature } : { text, thought: true, thoughtSignature: signature }
+/** Other languages seal the signature of a call with the name of the provider's language that it is of. */
+const sealed = /^gatehouse\//
+const sealedAsOwn = /^gatehouse\/gemini:/
+
+function thoughtParts({ text, signature, language }: NeutralThought): JsonObject[] {
+  if (language !== 'gemini' || signature === null) return []
+  return [{ text, ...(text !== '' && { thought: true }), thoughtSignature: signature }]
 }
 
 /** A result is an object: `output`, or `error` for one that failed (Gemini API, FunctionResponse). */

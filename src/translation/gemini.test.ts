@@ -1,3 +1,4 @@
+/** What Gemini is asked and how its answers are read, and how its signatures come back through another language. */
 import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
@@ -147,6 +148,26 @@ describe('a request for Gemini', () => {
     expect(JSON.stringify(parts('gemini-2.5-pro'))).not.toContain('skip_thought_signature_validator')
   })
 
+  test('leaves out what it has not signed itself', () => {
+    const thought = { kind: 'thought', text: 'hm', signature: 's', redacted: null, at } as const
+    const parts: NeutralPart[] = [
+      { ...thought, language: 'messages' },
+      { ...thought, language: 'gemini' },
+      call('a', "gatehouse/chat:another's"),
+      call('b', 'gatehouse/gemini:own'),
+    ]
+    expect(provider.writeRequest(request({ model: 'gemini-2.5-pro', ...fromModel(...parts) })).contents).toEqual([
+      {
+        role: 'model',
+        parts: [
+          { text: 'hm', thought: true, thoughtSignature: 's' },
+          { functionCall: { id: 'a', name: 'look', args: { a: 1 } } },
+          { functionCall: { id: 'b', name: 'look', args: { a: 1 } }, thoughtSignature: 'own' },
+        ],
+      },
+    ])
+  })
+
   test('takes media as bytes and by address', () => {
     const png = { kind: 'image', mediaType: 'image/png', source: { base64: 'AA==' }, at } as const
     const pdf = {
@@ -182,9 +203,6 @@ describe('a request for Gemini', () => {
     expect(refused({ sampling: { stop: { value: [...'abcdef'], at: 'stop' } } })).toBe('stop')
     expect(refused(asking({ kind: 'image', mediaType: null, source: { fileId: 'f' }, at }))).toBe(at)
     expect(refused(asking(result('unheard-of')))).toBe(at)
-    const thought = { kind: 'thought', text: 'hm', redacted: null, at } as const
-    expect(refused(asking({ ...thought, signature: 's', language: 'messages' }))).toBe(at)
-    expect(refused(asking({ ...thought, signature: null, language: null }))).toBeNull()
     const hard = { value: { effort: 'xhigh', budgetTokens: null, visible: null }, at: 'reasoning_effort' } as const
     expect(refused({ reasoning: hard })).toBe('reasoning_effort')
   })

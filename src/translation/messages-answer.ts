@@ -11,6 +11,7 @@ import { errorTypeOf } from '../dialects/messages-error.ts'
 import { ownMessage, readUsage } from '../dialects/messages-texts.ts'
 import { Failure } from '../failure.ts'
 import type { AnswerStart } from './language.ts'
+import { isOwnCitation } from './messages-content.ts'
 import { citationOf } from './messages-parts.ts'
 import type {
   FinishReason,
@@ -157,8 +158,9 @@ export const callSignatureBlock = (callId: string, signature: string): JsonObjec
   signature: markSignature({ language: 'gemini', callId, signature }),
 })
 
-export function writtenCitation({ title, url, citedText, original }: NeutralCitation): JsonObject {
-  if (typeof original.type === 'string' && original.type.endsWith('_location')) return { ...original }
+export function writtenCitation(citation: NeutralCitation): JsonObject {
+  const { title, url, citedText, original } = citation
+  if (isOwnCitation(citation)) return { ...original }
   const type = 'web_search_result_location'
   return { type, url: url ?? '', title, cited_text: citedText ?? '', encrypted_index: '' }
 }

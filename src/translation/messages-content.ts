@@ -2,9 +2,20 @@
  * A conversation as Anthropic's messages: content blocks in turns of `user` and `assistant`, tool results in the user's
  * turn right after the calls. Turns of one side that follow each other become one, as the API itself reads them, so that
  * all results of parallel calls stand together.
+ *
+ * What another provider thought or signed, or cited, is left out: only who signed a thought can read it again, and
+ * citations point at text that stands there itself.
  */
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
-import type { NeutralMedia, NeutralPart, NeutralText, NeutralThought, NeutralToolCall, NeutralTurn } from './neutral.ts'
+import type {
+  NeutralCitation,
+  NeutralMedia,
+  NeutralPart,
+  NeutralText,
+  NeutralThought,
+  NeutralToolCall,
+  NeutralTurn,
+} from './neutral.ts'
 import { unsupported } from './unsupported.ts'
 
 interface Message {
@@ -27,7 +38,7 @@ export function messagesOf(turns: readonly NeutralTurn[]): Message[] {
   return messages
 }
 
-/** The blocks of a part: one, or none for a text that is empty, which the API refuses. */
+/** The blocks of a part: one, or none for what is left out and for an empty text, which the API refuses. */
 export function blocksOf(part: NeutralPart): JsonObject[] {
   const { cache } = part
   const marked = (block: JsonObject): JsonObject[] => [
@@ -48,7 +59,7 @@ export function blocksOf(part: NeutralPart): JsonObject[] {
         ...(part.isError && { is_error: true }),
       })
     case 'thought':
-      return marked(thoughtBlock(part))
+      return thoughtBlocks(part)
     default:
       return marked(mediaBlock(part))
   }
@@ -59,26 +70,24 @@ export const cacheControl = (ttl: '5m' | '1h' | null): JsonObject => ({
   ...(ttl !== null && { ttl }),
 })
 
-function textBlock({ text, citations, at }: NeutralText): JsonObject {
-  if (citations === undefined || citations.length === 0) return { type: 'text', text }
-  const own = citations.map(({ original }) => original)
-  if (!own.every(({ type }) => typeof type === 'string' && type.endsWith('_location'))) {
-    throw unsupported(at, "Another provider's citations cannot be brought back: send the text without them")
-  }
-  return { type: 'text', text, citations: own }
+function textBlock({ text, citations = [] }: NeutralText): JsonObject {
+  const own = citations.filter(isOwnCitation).map(({ original }) => original)
+  return { type: 'text', text, ...(own.length > 0 && { citations: own }) }
 }
 
-function callBlock({ id, name, arguments: text, signature, at }: NeutralToolCall): JsonObject {
-  if (signature !== undefined) throw unsupported(at, "Another provider's signature cannot be brought back")
+export const isOwnCitation = ({ original: { type } }: NeutralCitation): boolean =>
+  typeof type === 'string' && type.endsWith('_location')
+
+function callBlock({ id, name, arguments: text, at }: NeutralToolCall): JsonObject {
   const input = text.trim() === '' ? {} : parseObject(text)
   if (input === null) throw unsupported(at, 'The arguments of a tool call must be a JSON object')
   return { type: 'tool_use', id, name, input }
 }
 
-function thoughtBlock({ text, signature, redacted, language, at }: NeutralThought): JsonObject {
-  if (language === 'messages' && redacted !== null) return { type: 'redacted_thinking', data: redacted }
-  if (language === 'messages' && signature !== null) return { type: 'thinking', thinking: text, signature }
-  throw unsupported(at, 'Only thoughts that this provider itself has signed can be brought back: leave them out')
+function thoughtBlocks({ text, signature, redacted, language }: NeutralThought): JsonObject[] {
+  if (language !== 'messages') return []
+  if (redacted !== null) return [{ type: 'redacted_thinking', data: redacted }]
+  return signature === null ? [] : [{ type: 'thinking', thinking: text, signature }]
 }
 
 function mediaBlock(media: NeutralMedia): JsonObject {

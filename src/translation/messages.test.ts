@@ -132,9 +132,37 @@ describe('a request for Anthropic', () => {
     expect(said({ kind: 'audio', mediaType: 'audio/wav', source: { base64: '' }, at })).toBe(at)
     expect(said({ kind: 'image', mediaType: null, source: { fileId: 'f' }, at })).toBe(at)
     expect(said({ kind: 'tool_call', id: 'a', name: 'b', arguments: '[1]', at })).toBe(at)
-    const thought = { kind: 'thought', text: 'hm', redacted: null, at } as const
-    expect(said({ ...thought, signature: 's', language: 'gemini' })).toBe(at)
-    expect(said({ ...thought, signature: 's', language: 'messages' })).toBeNull()
+  })
+
+  test('leaves out what only another provider can read again', () => {
+    const thought = { kind: 'thought', text: 'hm', signature: 's', redacted: null, at: 'm' } as const
+    const cited = { title: null, url: 'https://host', citedText: null, original: { type: 'url_citation' } }
+    const { messages: written } = provider.writeRequest(
+      request({
+        turns: [
+          {
+            role: 'assistant',
+            parts: [
+              { ...thought, language: 'gemini' },
+              { ...thought, language: 'messages' },
+              { kind: 'text', text: 'a', citations: [cited], at: 'm' },
+              { kind: 'tool_call', id: 'a', name: 'look', arguments: '', signature: "another's", at: 'm' },
+            ],
+            at: 'm',
+          },
+        ],
+      }),
+    )
+    expect(written).toEqual([
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: 'hm', signature: 's' },
+          { type: 'text', text: 'a' },
+          { type: 'tool_use', id: 'a', name: 'look', input: {} },
+        ],
+      },
+    ])
   })
 
   test('says whether calls may be parallel beside its tools only', () => {
