@@ -120,13 +120,9 @@ function serviceTier({ extras }: NeutralRequest): JsonObject | null {
   return { type: tier.value }
 }
 
-/** What Converse takes as a value of its metadata, by which an account's own logs of calls are filtered. */
+/** What Converse takes as a value of its metadata, by which an account's own logs of calls are filtered; no answer. */
 const metadataValue = /^[a-zA-Z0-9\s:_@$#=/+,.-]{0,256}$/
 
 function requestMetadata({ endUser }: NeutralRequest): JsonObject | null {
-  if (endUser === null) return null
-  if (!metadataValue.test(endUser.value)) {
-    throw unsupported(endUser.at, 'Converse takes at most 256 letters, digits, spaces and any of :_@$#=/+,.-')
-  }
-  return { end_user: endUser.value }
+  return endUser !== null && metadataValue.test(endUser.value) ? { end_user: endUser.value } : null
 }

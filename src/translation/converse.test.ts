@@ -159,7 +159,6 @@ test('what the language cannot say is refused by the caller’s field', () => {
     { extras: new Map([['verbosity', stated('low', 'here')]]) },
     { parallelTools: stated(false, 'here') },
     { output: stated({ form: 'json' }, 'here') },
-    { endUser: stated('wrong!', 'here') },
     { reasoning: stated({ effort: 'high', budgetTokens: null, visible: null }, 'here'), model: 'meta.llama3' },
     { turns: [{ role: 'system', parts: [], at: 'here' }] },
     { turns: [{ role: 'user', parts: [], name: stated('Ann', 'here'), at: '' }] },
@@ -171,7 +170,7 @@ test('what the language cannot say is refused by the caller’s field', () => {
     { turns: [turn('assistant', { ...call, arguments: '{}' })], tools, toolChoice: stated('none', 'here') },
   ]
   for (const request of cases) expect(refused(request)).toBe('here')
-  expect(write({ tools, toolChoice: stated('none') })).toEqual({ messages: [] })
+  expect(write({ tools, toolChoice: stated('none'), endUser: stated('{"a":1}') })).toEqual({ messages: [] })
 })
 
 test('a whole answer with thoughts, a call and cited text; input counts what the cache read and wrote', () => {

@@ -56,7 +56,7 @@ export const converse: Language = {
     frequency_penalty: noSuchSetting,
     presence_penalty: noSuchSetting,
     stop: { as: '`inferenceConfig.stopSequences`' },
-    end_user: { as: '`requestMetadata.end_user`' },
+    end_user: { as: '`requestMetadata.end_user`, where its characters are allowed there; no answer depends on it' },
     cache_marker: { as: '`cachePoint`' },
     answer_thoughts: { as: '`reasoningContent`' },
     answer_citations: { as: '`citationsContent`' },

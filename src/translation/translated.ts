@@ -142,12 +142,16 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
     return text
   }
 
-  /** A frame that says nothing to the caller still keeps its line open, as it would if it came through untouched. */
+  /** A frame that says nothing, a ping, keeps the caller's line open as it would if it came through untouched. */
   #frame({ event, data }: SseFrame): string {
-    const text = data === null ? '' : this.#written(() => this.#from.frame(event, data))
-    if (text === '') return this.#begun && this.#failure === null ? keepOpen : ''
-    this.#begun = true
-    return text
+    let silent = true
+    const text = this.#written(() => {
+      const events = data === null ? [] : this.#from.frame(event, data)
+      silent = events.length === 0
+      return events
+    })
+    if (text !== '') this.#begun = true
+    return silent && this.#begun && this.#failure === null ? keepOpen : text
   }
 
   #written(events: () => readonly NeutralEvent[]): string {
