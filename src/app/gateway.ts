@@ -8,6 +8,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
+import { GatewayMcpServers } from '../mcp/servers/servers.ts'
 import { loadOtlpExporter } from '../telemetry/otlp.ts'
 import { createTracer, noTracer, type Tracer } from '../telemetry/tracer.ts'
 
@@ -69,8 +70,15 @@ export async function gateway({
     onRetired: () => process.exit(1),
   })
   const tracer = tracerOf(settings, log)
+  const mcp = new GatewayMcpServers({
+    source: lane.mcp,
+    ...{ settings, fetch, clock, log },
+    path: process.env.PATH ?? '',
+    random: Math.random,
+  })
   const handler = createGateway({
     lane,
+    mcp,
     tracer,
     settings,
     fetch,
@@ -98,7 +106,7 @@ export async function gateway({
     async drain() {
       await handler.drain()
       await server.stop(true)
-      await Promise.all([lane.drain(), tracer.close(closeTracesMilliseconds)])
+      await Promise.all([mcp.close(), lane.drain(), tracer.close(closeTracesMilliseconds)])
     },
   }
 }

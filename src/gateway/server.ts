@@ -12,6 +12,7 @@ import type { Journal, LaneCounters, Readiness, Standing, StateView } from '../f
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import type { McpServers } from '../mcp/connection.ts'
 import { gatewayResources } from '../oauth/protected-resource.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
@@ -54,6 +55,8 @@ export interface GatewayOptions {
   /** Where spans go; nowhere where it is left out. */
   tracer?: Tracer
   documents: { openapi(): Promise<unknown> }
+  /** What stands behind `/mcp`. */
+  mcp?: McpServers
 }
 
 export interface GatewayServer {
