@@ -10,8 +10,8 @@ import type { Log } from '../../lib/log.ts'
 import type { Json } from '../connection.ts'
 import type { Receiver, Transport } from './transport.ts'
 
-const endMilliseconds = 500
-const killMilliseconds = 1500
+const endMilliseconds = 300
+const killMilliseconds = 1000
 const loggedLines = 100
 const loggedLineLength = 1000
 const lineFeed = 0x0a
