@@ -171,6 +171,14 @@ export const settingsSchema = z.strictObject({
     .enum(['outside', 'any'])
     .default('outside')
     .describe('Where webhook policies may call: outside, or loopback, link-local and private addresses too'),
+  mcp_local_commands: z
+    .enum(['refused', 'allowed'])
+    .default('refused')
+    .describe('Whether a gateway starts the commands of MCP servers on its host'),
+  mcp_children: whole(1, 10_000).default(32).describe('How many of them run at once, one for each session'),
+  mcp_result_bytes: whole(1024, 1024 * mebibyte)
+    .default(10 * mebibyte)
+    .describe('The largest message of an MCP server that is taken'),
   escalation_expiry_seconds: whole(60, 30 * 86_400)
     .default(86_400)
     .describe('How long a request waits for a person before it counts as refused'),

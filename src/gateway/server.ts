@@ -12,6 +12,7 @@ import type { Journal, LaneCounters, Readiness, Standing, StateView } from '../f
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import type { McpServers } from '../mcp/connection.ts'
 import { gatewayResources } from '../oauth/protected-resource.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
@@ -56,6 +57,8 @@ export interface GatewayOptions {
   documents: { openapi(): Promise<unknown> }
   /** The figures of all processes that share the port; this one's where it is left out. */
   allMetrics?(): Promise<string>
+  /** What stands behind `/mcp`. */
+  mcp?: McpServers
 }
 
 export interface GatewayServer {

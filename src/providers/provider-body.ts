@@ -27,7 +27,7 @@ const ownHeaders: ReadonlySet<string> = new Set([
 ])
 const headerLimit = 32
 
-const headers = z
+export const headersSchema = z
   .record(z.string(), z.string())
   .superRefine((given, context) => {
     const names = Object.keys(given)
@@ -70,7 +70,7 @@ export const createProviderBody = z.strictObject({
   kind: z.enum(catalogKinds),
   base_url: baseUrl.optional(),
   api_key: apiKey.optional(),
-  headers: headers.optional(),
+  headers: headersSchema.optional(),
   allow_unlisted_models: z
     .boolean()
     .default(false)
@@ -83,7 +83,7 @@ export const updateProviderBody = z.strictObject({
   name: recordName.optional(),
   base_url: baseUrl.nullable().optional(),
   api_key: apiKey.nullable().optional(),
-  headers: headers.nullable().optional(),
+  headers: headersSchema.nullable().optional(),
   allow_unlisted_models: z.boolean().optional(),
   default_price: priceRecordSchema.nullable().optional(),
   timeouts: timeoutsSchema.nullable().optional(),
