@@ -1,5 +1,6 @@
 /** `control-plane` and `gateway`: one server each, on their own or as children of `up`. */
 import { join, resolve } from 'node:path'
+import type { Settings } from '../src/config.ts'
 import { Failure } from '../src/failure.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
@@ -80,11 +81,14 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
     hidden: {
       'state-file': { type: 'string' },
       replicator: { type: 'boolean' },
+      worker: { type: 'string' },
+      farewell: { type: 'boolean' },
     },
     async run(values) {
       if (values.replicator) await (await import('../src/app/replicator.ts')).serveReplicator()
       const { settings } = readSettings(values, terminal.environment)
       const stateFile = typeof values['state-file'] === 'string' ? values['state-file'] : null
+      if (values.farewell) await farewell(settings, stateFile, Number(values.worker))
       const supervised = process.send !== undefined
       if (stateFile === null && !supervised) {
         await (await import('./sidecar.ts')).superviseGateway(settings, terminal)
@@ -98,7 +102,8 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
           const { gateway } = await import('../src/app/gateway.ts')
           const { self } = await import('./up.ts')
           const replicator = [...self(), 'gateway', '--replicator']
-          const server = await gateway({ settings, stateFile, replicator, clock: systemClock, newId, log })
+          const worker = { index: Number(values.worker ?? 0), count: settings.gateway_workers }
+          const server = await gateway({ settings, stateFile, replicator, worker, clock: systemClock, newId, log })
           const ready = server.ready().then(() => ({ ready: 'gateway', url: server.url }) as const)
           return { ready, over: server.over, drain: () => server.drain() }
         },
@@ -108,3 +113,13 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
       })
     },
   })
+
+/** Reports what is left of a worker that is wanted no longer, and ends. */
+async function farewell(settings: Settings, stateFile: string | null, index: number): Promise<never> {
+  const { api_url: apiUrl, api_token: apiToken, data } = settings
+  if (apiUrl === undefined || apiToken === undefined) throw new Failure('usage')
+  const log = createLog({ level: settings.log_level, fields: { process: 'gateway' }, destination: 'stdout' })
+  const { endFormerWorker } = await import('../src/app/former-worker.ts')
+  await endFormerWorker({ index, data, settings, stateFile, apiUrl, apiToken, clock: systemClock, newId, log })
+  process.exit(0)
+}

@@ -18,8 +18,9 @@ import { recordingTime } from './lifecycle.ts'
 import { readSettings, settingFlags } from './settings.ts'
 import { dataFailure, startFailure } from './start-failure.ts'
 import { stopSignal } from './stop-signal.ts'
-import { type Child, type ChildOptions, keepRunning } from './supervisor.ts'
+import { type Child, type ChildOptions, keepRunning, type ReadyMessage } from './supervisor.ts'
 import type { Terminal } from './terminal.ts'
+import { endFormerWorkers, keepWorkers } from './workers.ts'
 
 export const up = (terminal: Terminal): Leaf =>
   command({
@@ -124,23 +125,29 @@ async function start(
   stop: StopRequest,
 ): Promise<Started | null> {
   const log = createLog({ level: settings.log_level, fields: { process: 'up' }, destination: 'stderr' })
-  const keep = (kept: Pick<ChildOptions, 'name' | 'environment' | 'onMessage'>, ...more: readonly string[]) => {
-    const child = keepRunning({ ...kept, command: [...self(), kept.name, ...more], clock: systemClock, log })
+  const keep = (kept: Pick<ChildOptions, 'name' | 'environment' | 'onMessage'>, words: readonly string[]) => {
+    const child = keepRunning({ ...kept, command: [...self(), ...words], clock: systemClock, log })
     children.unshift(child)
     return child
   }
   const { api_url: _, api_token: __, ...own } = settings
   let handedOver: string | null = null
-  const plane = await keep({
-    name: 'control-plane',
-    environment: { ...withoutServiceVariables(), ...settingsEnvironment(own) },
-    onMessage(message) {
-      if (message.ready !== 'control-plane' || handedOver === null || message.runtime_token === handedOver) return
-      handedOver = message.runtime_token
-      log.warn({ child: 'gateway' }, 'The gateway has another runtime token: it is started again with it')
-      void children[0]?.renew(gatewayEnvironment(own, handedOver), settings.drain_seconds * 1000 + recordingTime + 500)
+  let workers: readonly Child[] = []
+  const onMessage = (message: ReadyMessage) => {
+    if (message.ready !== 'control-plane' || handedOver === null || message.runtime_token === handedOver) return
+    handedOver = message.runtime_token
+    log.warn({ child: 'gateway' }, 'The gateway has another runtime token: it is started again with it')
+    const drainTime = settings.drain_seconds * 1000 + recordingTime + 500
+    for (const worker of workers) void worker.renew(gatewayEnvironment(own, handedOver), drainTime)
+  }
+  const plane = await keep(
+    {
+      name: 'control-plane',
+      environment: { ...withoutServiceVariables(), ...settingsEnvironment(own) },
+      onMessage,
     },
-  }).ready
+    ['control-plane'],
+  ).ready
   if (plane.ready !== 'control-plane') throw new Failure('process_failed')
   if (stop.wasAsked()) {
     keepToken({ settings, plane, terminal })
@@ -150,8 +157,10 @@ async function start(
     handedOver = plane.runtime_token
     const environment = gatewayEnvironment(own, handedOver)
     const stateFile = plane.state_file === null ? [] : ['--state-file', plane.state_file]
-    const gateway = await keep({ name: 'gateway', environment }, ...stateFile).ready
-    if (gateway.ready !== 'gateway') throw new Failure('process_failed')
+    endFormerWorkers(settings, self(), environment, stateFile)
+    workers = keepWorkers(settings, stateFile, (name, words) => keep({ name, environment }, words))
+    const [gateway] = await Promise.all(workers.map(({ ready }) => ready))
+    if (gateway?.ready !== 'gateway') throw new Failure('process_failed')
     return { plane, gatewayUrl: settings.gateway_url ?? gateway.url }
   } catch (error) {
     keepToken({ settings, plane, terminal })
@@ -194,11 +203,11 @@ const withoutSecrets = (environment: Environment): Environment =>
 const controlPlaneTime = 2_000
 
 /**
- * Stops the youngest, which stands first, before the others: the gateway needs the control plane to hand its events to.
+ * Stops all before the eldest, which stands last: the gateways need the control plane to hand their events to.
  * It ends by itself within its time to drain and to record, and is killed only when it does not.
  */
 async function stopAll(children: readonly Child[], drainMilliseconds: number): Promise<void> {
   const end = systemClock.monotonic() + drainMilliseconds
-  for (const child of children.slice(0, -1)) await child.stop(drainMilliseconds + recordingTime + 500)
+  await Promise.all(children.slice(0, -1).map((child) => child.stop(drainMilliseconds + recordingTime + 500)))
   await children.at(-1)?.stop(Math.max(end - systemClock.monotonic(), controlPlaneTime))
 }

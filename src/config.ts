@@ -73,6 +73,9 @@ const mebibyte = 1024 * 1024
 export const settingsSchema = z.strictObject({
   control_plane_listen: address.default('127.0.0.1:7070').describe('Where the control plane and console listen'),
   gateway_listen: address.default('127.0.0.1:7080').describe('Where the gateway listens'),
+  gateway_workers: whole(1, 64)
+    .default(1)
+    .describe('How many gateway processes share that address, for as many processor cores'),
   data: z.string().min(1).default('./gatehouse-data').describe('The data directory (mode 0700)'),
   base_url: origin.optional().describe("The control plane's address as others see it; default: where it listens"),
   gateway_url: origin.optional().describe("The gateway's address as applications see it; default: where it listens"),
@@ -195,7 +198,7 @@ export const settingsSchema = z.strictObject({
     .describe("The size of one segment file of a gateway's outbox"),
   outbox_limit_bytes: whole(2 * mebibyte, 1024 * 1024 * mebibyte)
     .default(1024 * mebibyte)
-    .describe('The most that unacknowledged and kept segments may take'),
+    .describe('The most that unacknowledged and kept segments may take; on a small disk as much as waits stays free'),
   outbox_keep_hours: whole(0, 24 * 30)
     .default(24)
     .describe('How long acknowledged segments are kept'),

@@ -35,6 +35,7 @@ export const failures = {
   method_not_allowed: row(405, 'invalid_request_error', 'This path does not accept this method: see /v1/openapi.json'),
   gone: row(410, 'invalid_request_error', 'This route is retired'),
   conflict: row(409, 'invalid_request_error', 'The change conflicts with the present state: read it again and retry'),
+  consent_outdated: row(409, 'invalid_request_error', 'What would be granted is not what was shown: look at it again'),
   version_mismatch: row(412, 'invalid_request_error', 'The record has changed since it was read: read it and retry'),
   request_timeout: row(408, 'invalid_request_error', 'The request body did not arrive in time'),
   request_too_large: row(413, 'invalid_request_error', 'The request body is larger than the limit'),

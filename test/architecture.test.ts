@@ -16,7 +16,6 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   store: ['failure.ts', 'lib'],
   dialects: ['failure.ts', 'lib'],
   inspection: ['failure.ts', 'lib'],
-  translation: ['dialects', 'failure.ts', 'lib'],
   mcp: ['store', 'failure.ts', 'version.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
   policies: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'dialects', 'inspection'],
   escalations: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens'],
@@ -30,7 +29,6 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'tokens/principal.ts',
     'tokens/free-text.ts',
     'dialects/json-value.ts',
-    'translation',
   ],
   api: [
     'failure.ts',
@@ -59,7 +57,6 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   gateway: [
     'policies',
     'inspection',
-    'translation',
     'mcp',
     'usage',
     'dialects',

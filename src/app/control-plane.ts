@@ -27,7 +27,7 @@ import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
 import { Rounds } from '../lib/rounds.ts'
 import { recordAccessRefusal } from '../members/access-refusal.ts'
-import { createSessionAuthenticator } from '../members/authenticate-session.ts'
+import { createSessionAuthenticator, sessionOf } from '../members/authenticate-session.ts'
 import { ownOrigins } from '../members/browser.ts'
 import { firstStart } from '../members/first-start.ts'
 import { memberRoutes } from '../members/routes.ts'
@@ -203,7 +203,7 @@ function serve(
   addresses.base ||= localUrl(settings.control_plane_listen, server.port)
   addresses.console ||= `${addresses.base}/console`
   const origins = () => ownOrigins(addresses.base, addresses.console)
-  const bySession = createSessionAuthenticator({ ledger, clock, settings, origins })
+  const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: oauth.baseUrl })
   const byToken = createAuthenticator({ state, ledger, clock, lastUse, baseUrl: oauth.baseUrl })
   let draining = false
   const api = mount({
@@ -232,9 +232,13 @@ function serve(
         baseUrl: () => addresses.base,
         gatewayUrl: () => addresses.gateway,
         consoleUrl: () => addresses.console,
+        isSignedIn: async (request) =>
+          (await sessionOf(request, { ledger, clock, settings, baseUrl: oauth.baseUrl })).session !== null,
+        isSetUp: async () => (await ownerAwaitingSetup(ledger)) === null,
       }),
     ],
-    authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
+    authenticate: async (request) =>
+      (await lanes.authenticate(request)) ?? (await bySession(request)) ?? (await byToken(request)),
     answers: createAnswerStore({ ledger, clock, key: shared.masterKey }),
     clock,
     newId,

@@ -2,14 +2,17 @@
 import { join, resolve } from 'node:path'
 import { environmentName, type SettingName, type Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
-import { startLane } from '../fleet/lane-runtime.ts'
+import { type ReplicatorCommand, replicaFile } from '../fleet/lane-replica.ts'
+import { type LaneOptions, startLane } from '../fleet/lane-runtime.ts'
 import { createGateway } from '../gateway/server.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
+import { type Worker, workerDirectory } from '../lib/worker.ts'
 import { loadOtlpExporter } from '../telemetry/otlp.ts'
 import { createTracer, noTracer, type Tracer } from '../telemetry/tracer.ts'
+import { joinSiblings } from './siblings.ts'
 
 export interface GatewayProcessOptions {
   settings: Settings
@@ -17,6 +20,7 @@ export interface GatewayProcessOptions {
   stateFile: string | null
   /** The command line of the process that keeps a replica. */
   replicator: readonly string[]
+  worker: Worker
   clock: Clock
   newId: NewId
   log: Log
@@ -46,6 +50,7 @@ export async function gateway({
   settings,
   stateFile,
   replicator,
+  worker,
   clock,
   newId,
   log,
@@ -53,12 +58,12 @@ export async function gateway({
   const apiUrl = required(settings, 'api_url')
   const apiToken = required(settings, 'api_token')
   const data = resolve(settings.data)
+  const directory = join(data, 'gateway')
   const over = Promise.withResolvers<Failure>()
   const lane = await startLane({
     settings,
-    stateFile,
-    ...(stateFile === null && { replicator: { command: replicator, dataDirectory: data } }),
-    dataDirectory: join(data, 'gateway'),
+    ...stateSource(stateFile, worker, directory, { command: replicator, dataDirectory: data }),
+    dataDirectory: workerDirectory(directory, worker.index),
     apiUrl,
     apiToken,
     fetch,
@@ -78,10 +83,14 @@ export async function gateway({
     newId,
     log,
     documents: { openapi: publicDescription(apiUrl) },
+    ...(worker.count > 1 && { allMetrics: () => siblings?.metrics() ?? Promise.resolve(handler.metrics()) }),
   })
+  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
+  const siblings = worker.count > 1 ? joinSiblings({ worker, directory, secret, own: () => handler.metrics() }) : null
   lane.onCut((hashes) => handler.cutTokens(hashes))
   const server = Bun.serve({
     ...listenOn(settings.gateway_listen),
+    reusePort: worker.count > 1,
     development: false,
     // The gateway's own limit comes first and answers in the caller's dialect.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
@@ -96,11 +105,23 @@ export async function gateway({
       await handler.warm()
     },
     async drain() {
+      siblings?.close()
       await handler.drain()
       await server.stop(true)
       await Promise.all([lane.drain(), tracer.close(closeTracesMilliseconds)])
     },
   }
+}
+
+/** A sidecar's first worker keeps the replica that all of them read. */
+const stateSource = (
+  stateFile: string | null,
+  worker: Worker,
+  directory: string,
+  replicator: ReplicatorCommand,
+): Pick<LaneOptions, 'stateFile' | 'replicator'> => {
+  if (stateFile !== null) return { stateFile }
+  return worker.index === 0 ? { stateFile, replicator } : { stateFile: replicaFile(directory) }
 }
 
 /** Where no collector is named, nothing is loaded and nothing is traced. */

@@ -5,12 +5,16 @@ import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { consoleRoutes } from './routes.ts'
 
+const ledger = { answers: true }
+
 const serve = (consoleUrl: string) =>
   mount({
     routes: consoleRoutes({
       consoleUrl: () => consoleUrl,
       baseUrl: () => 'http://localhost:7070',
       gatewayUrl: () => 'http://localhost:7080/"><script>',
+      isSignedIn: (request) => Promise.resolve(request.headers.has('cookie')),
+      isSetUp: () => (ledger.answers ? Promise.resolve(true) : Promise.reject(new Error('The ledger is away'))),
     }),
     authenticate: () => Promise.reject(new Error('The console needs nobody')),
     answers: { begin: () => Promise.reject(new Error('Nothing is written')) },
@@ -51,6 +55,15 @@ test('the page has no script of its own, and what it is told cannot become one',
   const text = await (await get('/console')).text()
   expect(text.match(/<script/g)).toEqual(['<script'])
   expect(text).not.toMatch(/<style|style=|\son\w+=/)
+})
+
+test('the page says whether somebody is signed in, and comes also where that cannot be known', async () => {
+  const said = async (headers?: Record<string, string>) =>
+    /&quot;signed_in&quot;:(\w+)/.exec(await (await get('/console', headers)).text())?.[1]
+  expect([await said(), await said({ cookie: 'a=b' })]).toEqual(['false', 'true'])
+  ledger.answers = false
+  expect(await said()).toBe('true')
+  ledger.answers = true
 })
 
 test('its files are its own, keep their name as long as their content, and are compressed where that is understood', async () => {

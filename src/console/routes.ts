@@ -4,7 +4,8 @@
  *
  * The page runs one script and one style of ours, talks to its own origin and to nothing else, is framed by nobody and
  * kept by nobody; the files may be kept for ever. What differs between installations (where the gateway is) stands in a
- * meta element as text, since a script in the page would need leave to run there.
+ * meta element as text, since a script in the page would need leave to run there; so does whether somebody is signed in,
+ * which spares a call that would be refused.
  */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
@@ -16,6 +17,10 @@ export interface ConsoleOptions {
   consoleUrl(): string
   baseUrl(): string
   gatewayUrl(): string
+  /** Whether the browser that asks for the page carries a session in force. */
+  isSignedIn(request: Request): Promise<boolean>
+  /** Whether there is an owner who can sign in. */
+  isSetUp(): Promise<boolean>
 }
 
 /** What the app is told of the installation that serves it. */
@@ -24,6 +29,9 @@ export interface ConsoleInstallation {
   path: string
   base_url: string
   gateway_url: string
+  /** As of the page's request: what need not be asked for, and no browser notes as refused. */
+  signed_in: boolean
+  set_up: boolean
 }
 
 const pagePolicy = [
@@ -57,10 +65,18 @@ export function consoleRoutes(options: ConsoleOptions): AnyRoute[] {
   const path = new URL(options.consoleUrl()).pathname.replace(/\/$/, '')
   let made: Promise<Served> | null = null
   const served = (): Promise<Served> => {
-    made ??= consoleAssets().then((assets) => serve(assets, path, options))
+    made ??= consoleAssets().then((assets) => serve(assets, path))
     return made
   }
-  const page = async (): Promise<Response> => pageResponse((await served()).page)
+  const page = async (request: Request): Promise<Response> => {
+    const { writePage } = await served()
+    const [signedIn, setUp] = await Promise.all([options.isSignedIn(request), options.isSetUp()]).catch(
+      // Where the ledger does not answer, the page comes all the same: what it asks for will say so.
+      () => [true, true] as const,
+    )
+    const [base, gateway] = [options.baseUrl(), options.gatewayUrl()]
+    return pageResponse(writePage({ path, base_url: base, gateway_url: gateway, signed_in: signedIn, set_up: setUp }))
+  }
   return [
     route({
       ...pageRoute,
@@ -73,7 +89,9 @@ export function consoleRoutes(options: ConsoleOptions): AnyRoute[] {
         return fileResponse(found, request)
       },
     }),
-    ...(path === '' ? [] : [route({ ...pageRoute, path, summary: 'The console', handle: page })]),
+    ...(path === ''
+      ? []
+      : [route({ ...pageRoute, path, summary: 'The console', handle: (_call, request) => page(request) })]),
     route({
       ...pageRoute,
       path: `${path}/*`,
@@ -81,7 +99,7 @@ export function consoleRoutes(options: ConsoleOptions): AnyRoute[] {
       handle(_call, request) {
         // A console at the root must not answer for the API's addresses.
         if (/^\/(v1|\.well-known)\//.test(new URL(request.url).pathname)) throw new Failure('not_found')
-        return page()
+        return page(request)
       },
     }),
   ]
@@ -94,7 +112,7 @@ interface Packed {
 }
 
 interface Served {
-  page: Packed
+  writePage(installation: ConsoleInstallation): string
   files: ReadonlyMap<string, Packed>
 }
 
@@ -103,27 +121,27 @@ const packed = (type: string, text: string): Packed => {
   return { type, plain, gzipped: Bun.gzipSync(plain, { level: 9 }) }
 }
 
-function serve(assets: readonly ConsoleAsset[], path: string, options: ConsoleOptions): Served {
+function serve(assets: readonly ConsoleAsset[], path: string): Served {
   const named = (extension: string): string => {
     const found = assets.find(({ name }) => name.endsWith(extension))
     if (found === undefined) throw new Error(`The console's bundle has no ${extension} file`)
     return `${path}/assets/${found.name}`
   }
-  const installation: ConsoleInstallation = { path, base_url: options.baseUrl(), gateway_url: options.gatewayUrl() }
-  const html = `<!doctype html>
+  const [icon, style, script] = [named('.svg'), named('.css'), named('.js')]
+  const writePage = (installation: ConsoleInstallation): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>Gatehouse</title>
 <meta name="gatehouse" content="${Bun.escapeHTML(JSON.stringify(installation))}">
-<link rel="icon" type="image/svg+xml" href="${named('.svg')}"><link rel="stylesheet" href="${named('.css')}">
-<script type="module" src="${named('.js')}"></script></head>
+<link rel="icon" type="image/svg+xml" href="${icon}"><link rel="stylesheet" href="${style}">
+<script type="module" src="${script}"></script></head>
 <body><noscript>The console needs JavaScript. The command line does all that it does.</noscript></body></html>`
   return {
-    page: packed('text/html; charset=utf-8', html),
+    writePage,
     files: new Map(assets.map(({ name, type, text }) => [name, packed(type, text)])),
   }
 }
 
-const pageResponse = ({ plain }: Packed): Response => new Response(plain, { headers: { ...pageHeaders } })
+const pageResponse = (html: string): Response => new Response(html, { headers: { ...pageHeaders } })
 
 function fileResponse({ type, plain, gzipped }: Packed, request: Request): Response {
   const gzip = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '')

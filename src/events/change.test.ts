@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log.ts'
-import type { Database } from '../store/open.ts'
+import type { Database, Statement } from '../store/open.ts'
 import { chainNext, chainStart, controlPlaneChain } from './chain.ts'
 import { createRecorder } from './change.ts'
 import { type Change, type Recorder, versionArgument } from './recorder.ts'
@@ -82,14 +82,16 @@ function dying({ state, ledger }: TestDatabases, at: number, before: boolean): {
   const guarded = (database: Database): Database => {
     const step = async <Result>(work: () => Promise<Result>): Promise<Result> => {
       operation += 1
-      if (operation > at || (operation === at && before)) throw new Crash()
+      const own = operation
+      if (own > at || (own === at && before)) throw new Crash()
       const result = await work()
-      if (operation === at) throw new Crash()
+      if (own === at) throw new Crash()
       return result
     }
     return {
       ...database,
       write: (statements) => step(() => database.write(statements)),
+      writeAndRead: <Row>(statements: readonly Statement[]) => step(() => database.writeAndRead<Row>(statements)),
       read: <Row>(sql: string, args?: (string | number | null)[]) => step(() => database.read<Row>(sql, args)),
     }
   }
@@ -195,17 +197,25 @@ describe('settling', () => {
     const settler = recorderOn(databases)
     const slowAt = (operation: 'state' | 'ledger'): { state: Database; ledger: Database } => {
       let writes = 0
-      const settledFirst = (database: Database, nth: number): Database => ({
-        ...database,
-        async write(statements) {
+      const settledFirst = (database: Database, nth: number): Database => {
+        const settle = async () => {
           writes += 1
-          if (writes === nth) {
-            await age(6000)
-            await settler.settle()
-          }
-          await database.write(statements)
-        },
-      })
+          if (writes !== nth) return
+          await age(6000)
+          await settler.settle()
+        }
+        return {
+          ...database,
+          async write(statements) {
+            await settle()
+            await database.write(statements)
+          },
+          async writeAndRead<Row>(statements: readonly Statement[]) {
+            await settle()
+            return await database.writeAndRead<Row>(statements)
+          },
+        }
+      }
       if (operation === 'state') return { ...databases, state: settledFirst(databases.state, 1) }
       return { ...databases, ledger: settledFirst(databases.ledger, 2) }
     }

@@ -28,7 +28,7 @@ export interface RecorderOptions {
   state: Database
   ledger: Database
   /** Called right after the state transaction, before the ledger's; must not wait. */
-  announce(head: Head, deny: readonly string[], cut: readonly string[]): void
+  announce(head: Head, deny: readonly string[], cut: readonly string[], unhurried?: boolean): void
   clock: Clock
   log: Log
 }
@@ -57,7 +57,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       // Looked up meanwhile: whoever appends first makes the others look again.
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
       const head = await changed
-      options.announce(head, change.deny ?? [], change.cut ?? [])
+      options.announce(head, change.deny ?? [], change.cut ?? [], change.unhurried)
       await append([withVersion(change.event, head.version)], {
         pendingId: change.event.event_id,
         before: [...atVersion(change.ledger, head.version), keepSeen(head)],
@@ -111,11 +111,14 @@ const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [
 
 async function changeState(options: RecorderOptions, { event, state, guard }: Change): Promise<Head> {
   try {
-    await options.state.write([
+    const [made] = await options.state.writeAndRead<{ version: number; history: string }>([
       raiseVersion(event.event_id),
       logChange(event.event_id, options.clock.now(), guard),
       ...state,
+      { sql: 'select version, history from state_head where id = 1', args: [] },
     ])
+    if (made === undefined) throw new Error('The state database has no state_head row: it was not migrated')
+    return { ...made, nonce: event.event_id }
   } catch (error) {
     const broken = brokenConstraint(error)
     // Without a word from the database the change may have happened: the pending row stays for `settle` to find out.
@@ -126,12 +129,6 @@ async function changeState(options: RecorderOptions, { event, state, guard }: Ch
     if (broken === 'check') throw new Failure('conflict', { cause: error })
     throw error
   }
-  const [made] = await options.state.read<{ version: number; history: string }>(
-    'select l.version, h.history from change_log l join state_head h on h.id = 1 where l.event_id = ?',
-    [event.event_id],
-  )
-  if (made === undefined) throw new Error('A committed change is missing from change_log')
-  return { ...made, nonce: event.event_id }
 }
 
 const raiseVersion = (nonce: string): Statement => ({

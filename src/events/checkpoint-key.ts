@@ -63,8 +63,8 @@ export class KeyRing {
   /** Keeps those whose bytes belong to their id and, where ids are `pinned`, that are among these. */
   constructor(rows: readonly { id: string; public_key: string }[], pinned: readonly string[] = []) {
     for (const { id, public_key: text } of rows) {
-      const bytes = Buffer.from(text, 'base64')
-      if (bytes.length !== 32 || keyId(bytes) !== id || (pinned.length > 0 && !pinned.includes(id))) continue
+      const bytes = fromBase64(text)
+      if (bytes?.length !== 32 || keyId(bytes) !== id || (pinned.length > 0 && !pinned.includes(id))) continue
       const jwk = { kty: 'OKP', crv: 'Ed25519', x: bytes.toString('base64url') }
       this.#keys.set(id, createPublicKey({ key: jwk, format: 'jwk' }))
     }
@@ -77,7 +77,8 @@ export class KeyRing {
   check(kind: SignedKind, { body, key_id: id, signature }: Signed): SignatureState {
     const key = this.#keys.get(id)
     if (key === undefined) return 'unknown_key'
-    return verify(null, signedBytes(kind, body), key, Buffer.from(signature, 'base64')) ? 'good' : 'wrong'
+    const bytes = fromBase64(signature)
+    return bytes !== null && verify(null, signedBytes(kind, body), key, bytes) ? 'good' : 'wrong'
   }
 }
 
@@ -86,6 +87,12 @@ export async function readKeyRing(ledger: Database, pinned: readonly string[] = 
 }
 
 const signedBytes = (kind: SignedKind, body: string): Buffer => Buffer.from(`gatehouse.${kind}.v1\0${body}`)
+
+/** Null for what decodes only because decoding passes over what does not belong there: it is not what was written. */
+function fromBase64(text: string): Buffer | null {
+  const bytes = Buffer.from(text, 'base64')
+  return bytes.toString('base64') === text ? bytes : null
+}
 
 const keyId = (publicKey: Uint8Array): string => Bun.SHA256.hash(publicKey, 'hex')
 

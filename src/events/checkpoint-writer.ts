@@ -13,7 +13,14 @@ import type { Log } from '../lib/log.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { chainStart } from './chain.ts'
 import { readHead } from './change.ts'
-import { type ChainPoint, type Checkpoint, checkpointBody, parseCheckpoint, readStateCheckpoint } from './checkpoint.ts'
+import {
+  type ChainPoint,
+  type Checkpoint,
+  checkpointBody,
+  type KeptCheckpoint,
+  parseCheckpoint,
+  readStateCheckpoint,
+} from './checkpoint.ts'
 import { type KeyRing, readKeyRing, type Signed, type SigningKey } from './checkpoint-key.ts'
 import { arrivalsStart, arrivalsUpTo } from './proof-arrivals.ts'
 import { openFloor, type StoredFloor } from './retention-floor.ts'
@@ -33,7 +40,9 @@ const everyMs = 60_000
 const hourMs = 3_600_000
 const dayMs = 86_400_000
 
-const none: Checkpoint = { number: 0, at: Number.NEGATIVE_INFINITY, heads: new Map() }
+const none: Checkpoint = {
+  ...{ number: 0, at: Number.NEGATIVE_INFINITY, heads: new Map(), series: null, kept: [], removed: 0 },
+}
 
 /** To be called every few seconds; gives whether a checkpoint was signed. */
 export async function signCheckpoint(options: CheckpointOptions): Promise<boolean> {
@@ -44,14 +53,14 @@ export async function signCheckpoint(options: CheckpointOptions): Promise<boolea
   if (clock.now() - former.at < everyMs) return false
   const heads = await readHeads(options, keys, former)
   if (![...heads].some(([chain, { seq }]) => seq > (former.heads.get(chain)?.seq ?? 0))) return false
-  const checkpoint = { number: former.number + 1, at: clock.now(), heads }
+  const checkpoint = await following(options, former, heads)
   const signed = key.sign('checkpoint', checkpointBody(checkpoint))
   await state.write(
     replaceCheckpoint(signed, { number: checkpoint.number, former: inState?.number ?? 0, at: options.clock.now() }),
   )
   if ((await readStateCheckpoint(state))?.signature !== signed.signature) return false
   options.announce(await readHead(state))
-  await ledger.write([keepCheckpoint(signed, checkpoint), ...thinCheckpoints(options)])
+  await ledger.write([keepCheckpoint(signed, checkpoint), thinCheckpoints(checkpoint)])
   log.info({ checkpoint: checkpoint.number, ...signed }, 'The heads of all chains were signed')
   return true
 }
@@ -61,13 +70,41 @@ async function newestSigned({ state, ledger, log }: CheckpointOptions, keys: Key
   const [kept] = await ledger.read<Signed>(
     'select body, key_id, signature from checkpoints order by number desc limit 1',
   )
-  const found = [await readStateCheckpoint(state), kept ?? null].map((signed) => {
-    if (signed === null) return none
+  const open = (signed: Signed | undefined | null): Checkpoint => {
+    if (signed == null) return none
     if (keys.check('checkpoint', signed) === 'good') return parseCheckpoint(signed.body) ?? none
     log.error({ key_id: signed.key_id }, 'A checkpoint is not what was signed')
     return none
-  })
-  return found.reduce((one, other) => (other.number > one.number ? other : one))
+  }
+  const signed = await readStateCheckpoint(state)
+  const [inState, inLedger] = [open(signed), open(kept)]
+  if (inState.number <= inLedger.number) return inLedger
+  // Whoever signed it ended between the two databases.
+  if (signed !== null) await ledger.write([keepCheckpoint(signed, inState)])
+  return inState
+}
+
+/** The one after `former`: what it keeps is taken from what was signed, and only before that was done from the table. */
+async function following(
+  { ledger, clock, settings }: CheckpointOptions,
+  former: Checkpoint,
+  heads: Checkpoint['heads'],
+): Promise<Checkpoint> {
+  const listed = former.series !== null || former.number === 0
+  const before = listed
+    ? [...former.kept, ...(former.number === 0 ? [] : [[former.number, former.at] as const])]
+    : (await ledger.read<{ number: number; at: number }>('select number, at from checkpoints order by number')).map(
+        ({ number, at }) => [number, at] as const,
+      )
+  const at = clock.now()
+  return {
+    number: former.number + 1,
+    at,
+    heads,
+    series: former.series ?? randomUUID(),
+    kept: thinned(before, at, settings.event_retention_days * dayMs),
+    removed: former.removed + [...former.heads.keys()].filter((chain) => !heads.has(chain)).length,
+  }
 }
 
 async function readHeads(
@@ -162,14 +199,22 @@ const keepCheckpoint = ({ body, key_id, signature }: Signed, { number, at }: Che
   args: [number, at, key_id, signature, body],
 })
 
-/** Keeps those of the last hour, then one an hour, after a day one a day. */
-function thinCheckpoints({ clock, settings }: CheckpointOptions): Statement[] {
-  const firstOf = (milliseconds: number) => `(select min(number) from checkpoints group by at / ${milliseconds})`
-  return [
-    {
-      sql: `delete from checkpoints where at < ?1 and number not in ${firstOf(hourMs)}
-        or at < ?2 and number not in ${firstOf(dayMs)} or at < ?3`,
-      args: [clock.now() - hourMs, clock.now() - dayMs, clock.now() - settings.event_retention_days * dayMs],
-    },
-  ]
+/** Those of the last hour, then the first of each hour, after a day the first of each day. */
+function thinned(kept: readonly KeptCheckpoint[], now: number, longestMs: number): KeptCheckpoint[] {
+  const seen = new Set<string>()
+  return kept.filter(([, at]) => {
+    const age = now - at
+    if (age <= hourMs) return true
+    if (age > longestMs) return false
+    const span = age <= dayMs ? hourMs : dayMs
+    const name = `${span} ${Math.floor(at / span)}`
+    if (seen.has(name)) return false
+    seen.add(name)
+    return true
+  })
 }
+
+const thinCheckpoints = ({ number, kept }: Checkpoint): Statement => ({
+  sql: 'delete from checkpoints where number < ? and number not in (select value from json_each(?))',
+  args: [number, JSON.stringify(kept.map(([each]) => each))],
+})

@@ -20,11 +20,23 @@ export interface Checkpoint {
   /** Milliseconds since the epoch. */
   at: number
   heads: ReadonlyMap<string, ChainPoint>
+  /** Named when the first was signed: checkpoints that were begun anew have another. Null in those of older releases. */
+  series: string | null
+  /** The former ones that the ledger keeps beside this one, ascending. */
+  kept: readonly KeptCheckpoint[]
+  /** How often in this series a chain was left out, because retention had removed all of it. */
+  removed: number
 }
 
-const bodySchema = z.strictObject({
+/** A checkpoint by its number and its time, in milliseconds since the epoch. */
+export type KeptCheckpoint = readonly [number: number, at: number]
+
+const bodySchema = z.object({
   number: z.number().int(),
   at: z.iso.datetime(),
+  series: z.string().nullable().default(null),
+  kept: z.array(z.tuple([z.number().int(), z.number().int()])).default([]),
+  removed: z.number().int().default(0),
   heads: z.array(z.tuple([z.string(), z.number().int(), z.string(), z.string()])),
 })
 
@@ -35,18 +47,31 @@ export const signedSchema = z.strictObject({
 })
 
 /** The text that is signed. */
-export function checkpointBody({ number, at, heads }: Checkpoint): string {
+export function checkpointBody({ at, heads, ...rest }: Checkpoint): string {
   const rows = [...heads].map(([chain, { seq, digest, arrivals }]) => [chain, seq, digest, arrivals])
-  return JSON.stringify({ number, at: timestamp(at), heads: rows })
+  return JSON.stringify({ ...rest, at: timestamp(at), heads: rows })
 }
 
 /** Reads what `checkpointBody` wrote; null where it is something else. */
 export function parseCheckpoint(body: string): Checkpoint | null {
   const parsed = bodySchema.safeParse(parseJson(body))
   if (!parsed.success) return null
-  const { number, at, heads } = parsed.data
+  const { at, heads, ...rest } = parsed.data
   const points = heads.map(([chain, seq, digest, arrivals]) => [chain, { seq, digest, arrivals }] as const)
-  return { number, at: Date.parse(at), heads: new Map(points) }
+  return { ...rest, at: Date.parse(at), heads: new Map(points) }
+}
+
+/** What is wrong with a checkpoint beside one that was seen before; null where nothing is. */
+export function wentBack(seen: string, found: string): string | null {
+  const [former, present] = [parseCheckpoint(seen), parseCheckpoint(found)]
+  if (former === null) return null
+  if (present === null) return 'not_a_checkpoint'
+  if (present.number < former.number) return 'older'
+  if (present.number === former.number) return seen === found ? null : 'other'
+  if (former.series !== null && present.series !== former.series) return 'begun_anew'
+  for (const [chain, { seq }] of present.heads) if (seq < (former.heads.get(chain)?.seq ?? 0)) return 'chain_shorter'
+  const gone = [...former.heads.keys()].filter((chain) => !present.heads.has(chain)).length
+  return former.series !== null && gone > present.removed - former.removed ? 'chain_missing' : null
 }
 
 function parseJson(text: string): unknown {

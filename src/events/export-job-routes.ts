@@ -18,7 +18,7 @@ import {
   shownJob,
 } from './export-job.ts'
 import type { ExportRunner } from './export-runner.ts'
-import { requireUntilAfter, sinceInstant, sinceSchema } from './since.ts'
+import { requireUntilAfter, sinceInstant, sinceSchema, untilSchema } from './since.ts'
 import type { Visibility } from './visibility.ts'
 
 interface RouteDependencies extends ExportDependencies {
@@ -39,7 +39,7 @@ export const exportJobRoutes = (deps: RouteDependencies): AnyRoute[] => [
     status: 202,
     body: z.strictObject({
       since: sinceSchema,
-      until: z.iso.datetime({ offset: true }).optional().describe('RFC 3339, exclusive; now where it is left out'),
+      until: untilSchema.optional().describe('RFC 3339, exclusive; now where it is left out'),
       format: z.enum(exportFormats),
     }),
     reply: exportJobSchema,

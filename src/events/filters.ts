@@ -5,13 +5,14 @@
 import { z } from 'zod'
 import type { Statement } from '../store/open.ts'
 import { eventTypes, verdicts } from './event.ts'
+import { untilSchema } from './since.ts'
 
 /** `until` and what follows it are additions to what service.md names, for finding one exchange. */
 export const eventFilters = {
   event_type: z.enum(eventTypes).optional(),
   gateway_id: z.uuid().optional(),
   verdict: z.enum(verdicts).optional(),
-  until: z.iso.datetime({ offset: true }).optional().describe('RFC 3339, exclusive'),
+  until: untilSchema.optional().describe('RFC 3339, exclusive'),
   request_id: z.string().min(1).max(200).optional().describe("The caller's label, which may repeat"),
   exchange_id: z.uuid().optional().describe("The gateway's own id of one request"),
   token_id: z.uuid().optional(),

@@ -35,10 +35,13 @@ export const shownBody = `case event_type when '${quarantinedType}' then json_ob
 const clockDisagreementMilliseconds = 60_000
 const fewEvents = 5000
 
+/** The furthest instant there is, either way, in milliseconds (ECMA-262, Time Values). */
+const lastInstant = 8.64e15
+
 const cursorSchema = z.strictObject({
-  since: z.number().int(),
-  floor: z.number().int(),
-  before: z.number().int(),
+  since: z.number().int().min(-lastInstant).max(lastInstant),
+  floor: z.number().int().min(0),
+  before: z.number().int().min(1),
 })
 type Cursor = z.infer<typeof cursorSchema>
 

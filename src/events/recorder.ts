@@ -21,6 +21,8 @@ export interface Change {
   ledger: readonly Statement[]
   /** Hashes of tokens that gateways must refuse until their state is at this change's version. */
   deny?: readonly string[]
+  /** Whether refusing those is all that gateways have to do: then they read the state when nothing else is to be done. */
+  unhurried?: boolean
   /** Those of `deny` whose running requests gateways must end. */
   cut?: readonly string[]
 }

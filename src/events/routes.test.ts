@@ -137,6 +137,7 @@ describe('GET /v1/events', () => {
     ['since=5m&limit=0', 'limit'],
     ['since=5m&limit=101', 'limit'],
     ['since=5m&limit=ten', 'limit'],
+    ['since=5m&limit=1e1', 'limit'],
     ['since=5m&verdict=blocked', 'verdict'],
     ['since=5m&event_type=nothing.known', 'event_type'],
     ['since=5m&gateway_id=one', 'gateway_id'],
@@ -159,6 +160,23 @@ describe('GET /v1/events', () => {
       expect(await errorOf(response)).toMatchObject({ code: 'invalid_cursor' })
     }
     expect((await page(`since=5m&limit=50&cursor=${next_cursor}`)).events).toHaveLength(1)
+  })
+
+  test.each([
+    { before: 0 },
+    { before: -1 },
+    { floor: -1 },
+    { before: Number.MAX_SAFE_INTEGER + 1 },
+    { since: 9e15 },
+    { since: '1' },
+  ])('refuses a cursor with %p in it', async (change) => {
+    await record([event(2), event(1)])
+    const { next_cursor } = await page('since=5m&limit=1')
+    const position = JSON.parse(Buffer.from(next_cursor ?? '', 'base64url').toString())
+    const forged = Buffer.from(JSON.stringify({ ...position, ...change })).toString('base64url')
+    const response = await get(`/v1/events?since=5m&cursor=${forged}`)
+    expect(response.status).toBe(422)
+    expect(await errorOf(response)).toMatchObject({ code: 'invalid_cursor' })
   })
 
   test('fixes the instant of a relative since in the cursor', async () => {

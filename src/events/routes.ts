@@ -1,5 +1,6 @@
 /** Events by query: GET /v1/events (service.md Events; contract section 9). */
 import { z } from 'zod'
+import { pageLimit } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { describedEventSchema } from './event-details.ts'
@@ -28,7 +29,7 @@ export function eventRoutes(
       access: 'events:read',
       query: z.strictObject({
         since: sinceSchema,
-        limit: z.coerce.number().int().min(1).max(100).default(100),
+        limit: pageLimit,
         cursor: z
           .string()
           .min(1)

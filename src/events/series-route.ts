@@ -7,7 +7,7 @@ import type { Principal } from '../tokens/principal.ts'
 import { verdicts } from './event.ts'
 import { foldRollups } from './rollup-fold.ts'
 import { readSeries, seriesGroups } from './series.ts'
-import { sinceInstant, sinceSchema } from './since.ts'
+import { sinceInstant, sinceSchema, untilSchema } from './since.ts'
 import type { Visibility } from './visibility.ts'
 
 const quantilesSchema = z
@@ -33,7 +33,7 @@ const key = z
 
 const query = z.strictObject({
   since: sinceSchema,
-  until: z.iso.datetime({ offset: true }).optional().describe('RFC 3339, exclusive; now where it is left out'),
+  until: untilSchema.optional().describe('RFC 3339, exclusive; now where it is left out'),
   step: z
     .enum(['minute', 'hour', 'day'])
     .optional()

@@ -12,6 +12,7 @@ test.each([
   ['999999999w', '1970-01-01T00:00:00.000Z'],
   ['2026-03-10T10:00:00Z', '2026-03-10T10:00:00.000Z'],
   ['2026-03-10T10:00:00.123+02:00', '2026-03-10T08:00:00.123Z'],
+  ['2026-03-10t10:00:00z', '2026-03-10T10:00:00.000Z'],
 ])('%s means %s', (since, instant) => {
   expect(sinceSchema.safeParse(since).success).toBe(true)
   expect(new Date(sinceInstant(since, now)).toISOString()).toBe(instant)

@@ -8,12 +8,18 @@ const unitMilliseconds: Readonly<Record<string, number>> = {
   w: 604_800_000,
 }
 const relative = /^(\d{1,9})([mhdw])$/
-const absolute = z.iso.datetime({ offset: true })
+/** An RFC 3339 instant, whose letters may be small (section 5.6). */
+const instant = z
+  .string()
+  .toUpperCase()
+  .pipe(z.iso.datetime({ offset: true }))
+
+export const untilSchema = instant.meta({ format: 'date-time' })
 
 /** The form of `since`: an RFC 3339 instant, or a whole number of minutes, hours, days or weeks before now. */
 export const sinceSchema = z
   .string()
-  .refine((text) => relative.test(text) || absolute.safeParse(text).success, {
+  .refine((text) => relative.test(text) || instant.safeParse(text).success, {
     message: 'Write an RFC 3339 timestamp, or a whole number followed by m, h, d or w',
   })
   .describe('RFC 3339, or a whole number followed by m, h, d or w; inclusive')
@@ -22,7 +28,7 @@ export const sinceSchema = z
 export function sinceInstant(since: string, now: number): number {
   const [, count, unit = ''] = relative.exec(since) ?? []
   const length = unitMilliseconds[unit]
-  if (count === undefined || length === undefined) return Date.parse(since)
+  if (count === undefined || length === undefined) return Date.parse(since.toUpperCase())
   return Math.max(0, now - Number(count) * length)
 }
 

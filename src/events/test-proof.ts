@@ -100,7 +100,7 @@ export class TestProof {
     const { state, ledger } = this.store
     const { since = null, pinned = [], witnesses = [] } = options
     const { signal } = new AbortController()
-    return await Array.fromAsync(verifyEvents({ state, ledger, since, pinned, witnesses, signal }))
+    return await Array.fromAsync(verifyEvents({ state, ledger, since, pinned, witnesses, now: this.now, signal }))
   }
 
   /** The findings, each as `what chain from–to column`, the chain by its number. */

@@ -13,7 +13,7 @@ import { chainNext } from './chain.ts'
 import type { ChainPoint } from './checkpoint.ts'
 import { arrivalsNext } from './proof-arrivals.ts'
 import { type FindingCode, Findings, finding } from './verify-finding.ts'
-import { alteredColumns, type EventRow } from './verify-row.ts'
+import { alteredColumns, type EventRow, recordedTrouble } from './verify-row.ts'
 
 export interface ChainStanding {
   chain: string
@@ -71,6 +71,8 @@ export class ChainCheck {
         finding('event.column_altered', { chain: this.#chain, from: seq, to: seq, event_id: eventId, column }),
       )
     }
+    const trouble = recordedTrouble(this.#chain, row)
+    if (trouble !== null) this.#found(trouble, seq, seq, eventId)
     const position = Number(row.position)
     if (position <= this.#position) this.#found('event.out_of_order', seq, seq, eventId)
     this.#position = position

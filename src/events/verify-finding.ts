@@ -15,6 +15,11 @@ const findings = {
   'chain.unknown': 'The ledger does not know the chain of these events',
   'floor.altered': 'The record of what retention removed is not what was signed',
   'checkpoint.altered': 'A checkpoint is not what was signed',
+  'checkpoint.missing': 'A checkpoint that was signed, or must have been, is not there',
+  'checkpoint.begun_anew': 'The checkpoints were begun anew here: the series that others belong to was broken off',
+  'checkpoint.seen_going_back': 'A gateway recorded here that the newest checkpoint was older than one it had seen',
+  'chain.parted':
+    'A gateway recorded here that its own events and those of the ledger differ: these were altered, or its host crashed',
   'checkpoint.went_back': 'The newest checkpoint is older than one that was seen before',
   'key.unknown': 'This was signed with a key that is not among those to be trusted',
   'key.no_checkpoint': 'No checkpoint is signed with a key that is to be trusted',

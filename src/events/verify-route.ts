@@ -49,7 +49,7 @@ export function verifyRoutes({
       if (running === signal) running = null
     }
     const instant = since === undefined ? null : sinceInstant(since, clock.now())
-    const lines = verifyEvents({ state, ledger, since: instant, pinned: keys, witnesses, signal })
+    const lines = verifyEvents({ state, ledger, since: instant, pinned: keys, witnesses, now: clock.now(), signal })
     return streamed(lines, ended)
   }
   const about = {

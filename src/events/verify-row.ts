@@ -4,6 +4,7 @@ import { controlPlaneChain } from './chain.ts'
 import type { Event } from './event.ts'
 import { arrivalText } from './proof-arrivals.ts'
 import { isQuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
+import type { FindingCode } from './verify-finding.ts'
 
 /** A row of `events` as anyone who can write the file may have left it. */
 export type EventRow = Record<string, unknown> & { seq: unknown; digest: unknown; body: unknown; arrival: unknown }
@@ -22,6 +23,17 @@ export function alteredColumns(chain: string, row: EventRow): string[] {
   return Object.entries(eventColumns).flatMap(([name, value]) =>
     row[name] === (value(event, receivedAt) ?? null) ? [] : [name],
   )
+}
+
+/** What a gateway has recorded of the proof itself, without which nothing that was never signed would show it. */
+export function recordedTrouble(
+  chain: string,
+  { event_type: type, reason_code: reason }: EventRow,
+): FindingCode | null {
+  if (chain === controlPlaneChain) return null
+  if (type === 'gateway.checkpoint_regressed') return 'checkpoint.seen_going_back'
+  const parted = reason === 'chain_fork' || reason === 'chain_lost'
+  return type === 'gateway.instance_replaced' && parted ? 'chain.parted' : null
 }
 
 /** The event under which bytes stand that could not be understood: of itself it has its id and its reason only. */

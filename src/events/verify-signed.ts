@@ -3,7 +3,7 @@ import type { Database } from '../store/open.ts'
 import { type ChainPoint, type Checkpoint, parseCheckpoint, readStateCheckpoint } from './checkpoint.ts'
 import { type KeyRing, readKeyRing, type Signed } from './checkpoint-key.ts'
 import { type Floor, openFloor, type StoredFloor } from './retention-floor.ts'
-import { type Finding, finding } from './verify-finding.ts'
+import { type Finding, Findings, finding } from './verify-finding.ts'
 
 export interface SignedSources {
   state: Database
@@ -12,6 +12,8 @@ export interface SignedSources {
   pinned: readonly string[]
   /** Checkpoints that somebody has seen: from a gateway's data directory, or from a log. */
   witnesses: readonly Signed[]
+  /** Milliseconds since the epoch. */
+  now: number
 }
 
 export interface SignedRecord {
@@ -29,50 +31,114 @@ interface Held {
   signed: Signed
 }
 
+const mostReadings = 5
+const pauseMs = 30
+
 /** Reads what was signed of all chains; `since` in milliseconds since the epoch, null for all there is. */
 export async function readSigned(sources: SignedSources, since: number | null): Promise<SignedRecord> {
+  for (let reading = 1; ; reading += 1) {
+    const record = await readOnce(sources, since)
+    // One is in the state a moment before it is in the ledger, and thins out the former ones there.
+    const unsettled = record.findings.some(
+      ({ what }) => what === 'checkpoint.missing' || what === 'checkpoint.went_back',
+    )
+    if (!unsettled || reading === mostReadings) return record
+    await Bun.sleep(pauseMs)
+  }
+}
+
+async function readOnce(sources: SignedSources, since: number | null): Promise<SignedRecord> {
   const keys = await readKeyRing(sources.ledger, sources.pinned)
   const record: SignedRecord = { findings: [], keys, newest: null, points: new Map(), base: new Map() }
   const inState = await readStateCheckpoint(sources.state)
-  const state = inState === null ? null : open(record, inState, inState.number)
-  const others: Checkpoint[] = []
-  for await (const { signed, number } of keptCheckpoints(sources)) {
-    const held = open(record, signed, number)
+  const state = inState === null ? null : open(record, inState, inState)
+  const numbers = new Set<number>()
+  let last: Checkpoint | null = null
+  for await (const { signed, stored } of keptCheckpoints(sources)) {
+    if (stored !== null) numbers.add(stored.number)
+    const held = open(record, signed, stored)
     if (held === null) continue
-    if (held.checkpoint.number === state?.checkpoint.number && held.signed.body !== state.signed.body) {
-      record.findings.push(finding('checkpoint.altered', { from: held.checkpoint.number, to: held.checkpoint.number }))
+    const { number } = held.checkpoint
+    if (number === state?.checkpoint.number && held.signed.body !== state.signed.body) {
+      record.findings.push(finding('checkpoint.altered', { from: number, to: number }))
     }
     take(record, held, since)
-    others.push({ ...held.checkpoint, heads: new Map() })
+    checkSeries(record, last, held.checkpoint)
+    if (last === null || number > last.number) last = { ...held.checkpoint, heads: new Map() }
   }
-  if (state !== null) take(record, state, since)
+  if (state !== null) {
+    take(record, state, since)
+    checkSeries(record, last, state.checkpoint)
+  }
   if (sources.pinned.length > 0 && record.newest === null) record.findings.push(finding('key.no_checkpoint', {}))
-  const seen = Math.max(0, ...others.map(({ number }) => number))
+  const seen = last?.number ?? 0
   const inForce = state?.checkpoint.number ?? 0
   if (inForce < seen) record.findings.push(finding('checkpoint.went_back', { from: inForce + 1, to: seen }))
+  const newest = state !== null && inForce >= seen ? state.checkpoint : last
+  const expected = newest === null ? [] : newest.kept.map(([number]) => number)
+  if (inForce > 0) expected.push(inForce)
+  record.findings.push(...missingOf(expected.filter((number) => !numbers.has(number))))
+  if (inState === null && numbers.size === 0 && (await mustHaveSigned(sources))) {
+    record.findings.push(finding('checkpoint.missing', {}))
+  }
   return record
+}
+
+function checkSeries(record: SignedRecord, before: Checkpoint | null, { number, series }: Checkpoint): void {
+  if (before === null || before.series === null || before.series === series) return
+  record.findings.push(finding('checkpoint.begun_anew', { from: number, to: number }))
+}
+
+function missingOf(numbers: readonly number[]): Finding[] {
+  const found = new Findings()
+  for (const number of numbers) found.add(finding('checkpoint.missing', { from: number, to: number }))
+  return found.take(true)
+}
+
+/** How long events may wait for the first checkpoint; a control plane that runs signs within a minute. */
+const unsignedMs = 10 * 60_000
+
+/** Whether there was a checkpoint, though none is left: events are old, some were removed, or the state's row says so. */
+async function mustHaveSigned({ state, ledger, now }: SignedSources): Promise<boolean> {
+  const [row] = await state.read<{ version: number }>('select version from checkpoints')
+  if (row === undefined || row.version > 0) return true
+  const [found] = await ledger.read(
+    'select 1 from chain_floors union all select 1 from (select min(position), received_at from events) where received_at < ?',
+    [now - unsignedMs],
+  )
+  return found !== undefined
 }
 
 /** Those of the ledger, one at a time, and those that were brought. */
 async function* keptCheckpoints({ ledger, witnesses }: SignedSources) {
   let last = Number.MIN_SAFE_INTEGER
   for (;;) {
-    const [row] = await ledger.read<Signed & { number: number }>(
-      'select number, body, key_id, signature from checkpoints where number > ? order by number limit 1',
+    const [row] = await ledger.read<Signed & Stored>(
+      'select number, at, body, key_id, signature from checkpoints where number > ? order by number limit 1',
       [last],
     )
     if (row === undefined) break
     last = row.number
-    yield { signed: row, number: row.number }
+    yield { signed: row, stored: row }
   }
-  for (const signed of witnesses) yield { signed, number: null }
+  for (const signed of witnesses) yield { signed, stored: null }
+}
+
+/** What a row says of its checkpoint beside what was signed. */
+interface Stored {
+  number: number
+  /** Only in the ledger. */
+  at?: number
 }
 
 /** A checkpoint whose signature holds and that is the one it is kept as; otherwise null, and a finding. */
-function open(record: SignedRecord, signed: Signed, number: number | null): Held | null {
+function open(record: SignedRecord, signed: Signed, stored: Stored | null): Held | null {
   const checked = record.keys.check('checkpoint', signed)
   const checkpoint = checked === 'good' ? parseCheckpoint(signed.body) : null
-  if (checkpoint !== null && (number === null || checkpoint.number === number)) return { checkpoint, signed }
+  const same =
+    stored === null || (stored.number === checkpoint?.number && (stored.at ?? checkpoint.at) === checkpoint.at)
+  if (checkpoint !== null && same) return { checkpoint, signed }
+  const number = stored?.number ?? null
   record.findings.push(
     finding(checked === 'unknown_key' ? 'key.unknown' : 'checkpoint.altered', { from: number, to: number }),
   )

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { silentLog } from '../lib/log.ts'
 import { chainNext, chainStart } from './chain.ts'
 import { readStateCheckpoint } from './checkpoint.ts'
-import { loadSigningKey, publishKey } from './checkpoint-key.ts'
+import { loadSigningKey, publishKey, type Signed } from './checkpoint-key.ts'
 import { removeOldEvents } from './retention.ts'
 import { retentionDays, TestProof } from './test-proof.ts'
 
@@ -178,7 +178,9 @@ describe('tampering with a whole chain', () => {
     await proof.run('delete from events where chain = ? and seq > 7', lane())
     await proof.run('delete from chains where chain = ?', lane())
     await proof.run('delete from checkpoints')
-    expect(await proof.findings()).toEqual(['chain.unknown 01900001 1–7', 'events.missing 01900001 8–10'])
+    expect(await proof.findings()).toEqual([
+      ...['checkpoint.missing 1–2', 'chain.unknown 01900001 1–7', 'events.missing 01900001 8–10'],
+    ])
   })
 
   test('its tail cut, and all checkpoints but a witness taken back', async () => {
@@ -290,7 +292,9 @@ describe('tampering with what proves', () => {
     expect(await proof.findings()).toEqual(['checkpoint.altered 1–1'])
     await proof.run('delete from checkpoints where number = 1')
     await proof.store.state.write([{ sql: "update checkpoints set signature = 'AAAA'", args: [] }])
-    expect(await proof.findings()).toEqual(['checkpoint.altered 2–2', 'checkpoint.went_back 1–2'])
+    expect(await proof.findings()).toEqual([
+      ...['checkpoint.altered 2–2', 'checkpoint.went_back 1–2', 'checkpoint.missing 1–1'],
+    ])
   })
 
   test('the row of the state put back to an older one', async () => {
@@ -321,8 +325,52 @@ describe('tampering with what proves', () => {
   test('nothing signed under the key that is to be trusted', async () => {
     await proof.run('delete from checkpoints')
     await proof.store.state.write([{ sql: "update checkpoints set number = 0, body = ''", args: [] }])
-    expect(await proof.findings({ pinned: [proof.key.id] })).toEqual(['key.no_checkpoint'])
+    expect(await proof.findings({ pinned: [proof.key.id] })).toEqual(['key.no_checkpoint', 'checkpoint.missing'])
   })
+
+  const noneLeft = 'delete from checkpoints'
+  const emptied = "update checkpoints set number = 0, body = '', key_id = '', signature = '', version = 0"
+
+  test('all checkpoints gone from both databases, even where the row of the state is as at first', async () => {
+    await proof.run(noneLeft)
+    await proof.store.state.write([{ sql: emptied, args: [] }])
+    proof.now += day
+    expect(await proof.findings()).toEqual(['checkpoint.missing'])
+  })
+
+  test('checkpoints that were begun anew, by who has seen one of those before', async () => {
+    const [seen] = await proof.store.ledger.read<Signed>(
+      'select body, key_id, signature from checkpoints where number = 1',
+    )
+    await proof.run(noneLeft)
+    await proof.store.state.write([{ sql: emptied, args: [] }])
+    for (let round = 0; round < 3; round++) {
+      await proof.shipEvents(2, 1)
+      await proof.sign()
+    }
+    expect(await proof.findings()).toEqual([])
+    expect(await proof.findings({ witnesses: seen === undefined ? [] : [seen] })).toEqual(['checkpoint.begun_anew 1–1'])
+  })
+
+  test('one that stands in the state only is brought to the ledger with the next look', async () => {
+    await proof.run('delete from checkpoints where number = 2')
+    expect(await proof.findings()).toEqual(['checkpoint.missing 2–2'])
+    proof.now -= 60_000
+    expect(await proof.sign()).toBe(false)
+    expect(await proof.findings()).toEqual([])
+  })
+
+  for (const [type, reason, what] of [
+    ['gateway.checkpoint_regressed', 'checkpoint.went_back', 'checkpoint.seen_going_back'],
+    ['gateway.instance_replaced', 'chain_fork', 'chain.parted'],
+    ['gateway.instance_replaced', 'chain_lost', 'chain.parted'],
+  ] as const) {
+    test(`what a gateway recorded of it, signed or not: ${type} of ${reason}`, async () => {
+      const event = proof.gatewayEvent(2, { event_type: type, reason_code: reason, verdict: 'error' })
+      await proof.ship(2, [JSON.stringify(event)])
+      expect(await proof.findings()).toEqual([`${what} 01900002 4–4`])
+    })
+  }
 
   test('a checkpoint never covers up what the one before it shows', async () => {
     await proof.run('delete from events where chain = ? and seq > 7', lane())

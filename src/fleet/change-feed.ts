@@ -45,8 +45,8 @@ export class ChangeFeed {
   }
 
   /** A change was committed, here or at a peer. Never waits. */
-  announce(head: Head, deny: readonly string[], cut: readonly string[]): void {
-    this.#push(head, head.version - 1, deny, cut)
+  announce(head: Head, deny: readonly string[], cut: readonly string[], unhurried: boolean): void {
+    this.#push(head, head.version - 1, { deny, cut, unhurried })
     const told = this.#told
     if (told === null || told.history !== head.history || told.version >= head.version) return
     if (told.version === head.version - 1) this.#told = head
@@ -103,7 +103,11 @@ export class ChangeFeed {
     const all = hashes.length <= mostDenials
     const cut = await this.#cutsSince(since.version)
     // Without all denials said, lanes acknowledge only once their copy of the state is at this version.
-    this.#push({ version, nonce, history }, all ? since.version : version, all ? hashes : [], cut)
+    this.#push({ version, nonce, history }, all ? since.version : version, {
+      deny: all ? hashes : [],
+      cut,
+      unhurried: false,
+    })
     if (this.#told === since || (this.#told?.version ?? 0) < version) this.#told = { version, nonce, history }
   }
 
@@ -122,8 +126,12 @@ export class ChangeFeed {
     return recent.filter(({ event_id }) => made.has(event_id)).flatMap(({ hashes }): string[] => JSON.parse(hashes))
   }
 
-  #push(head: Head, since: number, deny: readonly string[], cut: readonly string[]): void {
-    const change = { kind: 'change' as const, head, since, deny: [...deny], cut: [...cut] }
+  #push(
+    head: Head,
+    since: number,
+    { deny, cut, unhurried }: { deny: readonly string[]; cut: readonly string[]; unhurried: boolean },
+  ): void {
+    const change = { kind: 'change' as const, head, since, deny: [...deny], cut: [...cut], unhurried }
     for (const { stream } of this.#options.registry.all()) stream?.send(change)
     this.#options.onTold(head, deny)
   }

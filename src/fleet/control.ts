@@ -12,6 +12,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database } from '../store/open.ts'
 import type { ReadCredential } from '../store/read-credential.ts'
+import type { Principal } from '../tokens/principal.ts'
 import { beatRoute } from './beat-route.ts'
 import { bootstrapRoute } from './bootstrap-route.ts'
 import { boundsRoutes } from './bounds-routes.ts'
@@ -22,6 +23,7 @@ import { recordEnrolment } from './enrolment.ts'
 import { eventsRoute } from './events-route.ts'
 import type { Fleet } from './fleet.ts'
 import { goodbyeRoute } from './goodbye-route.ts'
+import { KnownSessions } from './known-sessions.ts'
 import { LaneRegistry } from './lane-registry.ts'
 import { lanesRoute } from './lanes-route.ts'
 import { leasesRoute } from './leases-route.ts'
@@ -70,6 +72,8 @@ export interface FleetControl {
   fleet: Fleet
   routes: AnyRoute[]
   usage: UsageControl
+  /** The gateway that calls, as far as that is known without asking the databases again (known-sessions.ts). */
+  authenticate(request: Request): Promise<Principal | null>
   /** Finds out whether the state was restored, and mends that; to be done before anybody is let in. */
   prepare(): Promise<void>
   /** Meets the other control planes, and looks at the state every second from now on. */
@@ -84,12 +88,13 @@ export function createFleet(options: FleetOptions): FleetControl {
   const { registry, stateHead, feed } = watch
   const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
   const usage = createUsage(options, registry, peers)
-  registry.onWritten = () => peers.tell({ kind: 'acknowledged' })
+  const sessions = new KnownSessions({ ...options, ...watch })
+  registry.onWritten = (lanes) => peers.tell({ kind: 'acknowledged', lanes })
   const fleet: Fleet = {
-    announce(head, deny, cut) {
+    announce(head, deny, cut, unhurried = false) {
       stateHead.announced(head)
-      feed.announce(head, deny, cut)
-      peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut] })
+      feed.announce(head, deny, cut, unhurried)
+      peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut], unhurried })
       usage.announced(head.version)
     },
     propagation: (version) =>
@@ -104,6 +109,7 @@ export function createFleet(options: FleetOptions): FleetControl {
       ...(shared ? [peers.route((signal) => hear(watch, usage, signal))] : []),
     ],
     usage,
+    authenticate: (request) => sessions.principal(request),
     prepare: () => watch.look(),
     async start() {
       if (shared) await peers.start()
@@ -214,14 +220,14 @@ function runtimeRoutes(
 function hear({ registry, stateHead, feed }: Watch, usage: UsageControl, signal: PeerSignal): void {
   switch (signal.kind) {
     case 'acknowledged':
-      registry.wake()
+      registry.heard(signal.lanes)
       break
     case 'taken':
       registry.taken(signal.lane, signal.stream_id)
       break
     case 'state':
       stateHead.announced(signal.head)
-      feed.announce(signal.head, signal.deny, signal.cut)
+      feed.announce(signal.head, signal.deny, signal.cut, signal.unhurried)
       break
     default:
       usage.receiver.hear(signal)

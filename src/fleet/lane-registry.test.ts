@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +9,8 @@ import { migrateLedger } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { connectedLanes } from './connected-lanes.ts'
 import { type Lane, LaneRegistry } from './lane-registry.ts'
+import { propagate } from './propagation.ts'
+import { until } from './temporary-fleet.ts'
 
 let directory: string
 let ledger: Database
@@ -79,4 +81,30 @@ test('no lane is taken once the control plane ends, whose stream would keep it f
   const refused = registry.take(lane())
   await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable' })
   expect(await ledger.read('select lane from lanes')).toEqual([])
+})
+
+test('what another control plane has written of its lanes is believed by their streams, without a look at the rows', async () => {
+  const away = new LaneRegistry({ ledger, clock: systemClock, log: silentLog, shared: true })
+  const far = lane()
+  await away.take(far)
+  away.beat(far, 1)
+  await away.close()
+  const reads = spyOn(ledger, 'read')
+  const propagation = propagate(registry, { version: 2, staleAfterMs: 300_000, clock: systemClock })
+  await Bun.sleep(0)
+  registry.heard([{ lane: far.lane, stream_id: newId(), version: 2 }])
+  await Bun.sleep(0)
+  registry.heard([{ lane: far.lane, stream_id: far.streamId, version: 2 }])
+  expect(await propagation).toMatchObject({ connected: 1, acknowledged: 1, unreachable: [] })
+  expect(reads).toHaveBeenCalledTimes(1)
+})
+
+test('acknowledgements that were written are told with their versions', async () => {
+  const told: unknown[] = []
+  registry.onWritten = (lanes) => told.push(...lanes)
+  const near = lane()
+  await registry.take(near)
+  registry.beat(near, 3)
+  await until(() => told.length > 0)
+  expect(told).toEqual([{ lane: near.lane, stream_id: near.streamId, version: 3 }])
 })

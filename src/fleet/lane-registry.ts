@@ -9,6 +9,7 @@ import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { type Database, databaseTime } from '../store/open.ts'
+import { type Acknowledgement, mostAcknowledged } from './peer-signal.ts'
 import type { StreamMessage } from './wire.ts'
 
 const flushEveryMs = 1000
@@ -53,6 +54,7 @@ export interface LaneStanding {
   lane: string
   gatewayId: string
   instanceId: string
+  streamId: string
   acknowledgedVersion: number
   /** Milliseconds since its last beat, as far as is known. */
   age: number
@@ -77,8 +79,10 @@ export class LaneRegistry {
   #closed = false
   #flushing = false
   #flushAgain = false
+  /** What other control planes have said of lanes that are connected there: a hint, whose truth is the lanes' rows. */
+  readonly #elsewhere = new Map<string, Acknowledgement>()
   /** Called when acknowledgements of lanes have been written. */
-  onWritten: (() => void) | null = null
+  onWritten: ((lanes: Acknowledgement[]) => void) | null = null
 
   constructor({ ledger, clock, log, shared }: { ledger: Database; clock: Clock; log: Log; shared: boolean }) {
     this.#ledger = ledger
@@ -171,6 +175,7 @@ export class LaneRegistry {
 
   /** What was acknowledged is of a history that is gone: nothing is acknowledged, and every lane starts anew. */
   async restart(): Promise<void> {
+    this.#elsewhere.clear()
     for (const lane of this.#lanes.values()) {
       lane.acknowledgedVersion = 0
       lane.stream?.end()
@@ -203,10 +208,22 @@ export class LaneRegistry {
     return rows.map((row) => this.#merge(row)).filter(({ age, lag }) => age - lag < milliseconds)
   }
 
-  /** Whether there is nothing to wait for, by what is known here alone: it has acknowledged the version, or has gone. */
-  isThrough(lane: string, version: number): boolean {
-    const known = this.#lanes.get(lane)
-    return known === undefined || known.acknowledgedVersion >= version
+  /** Another control plane has written these. */
+  heard(lanes: readonly Acknowledgement[]): void {
+    if (this.#elsewhere.size > mostAcknowledged) this.#elsewhere.clear()
+    for (const each of lanes) this.#elsewhere.set(each.lane, each)
+    this.wake()
+  }
+
+  /** A standing with what has been heard of its lane since. */
+  refreshed(standing: LaneStanding): LaneStanding {
+    const { lane, streamId, acknowledgedVersion } = standing
+    return { ...standing, acknowledgedVersion: Math.max(acknowledgedVersion, this.#acknowledged(lane, streamId)) }
+  }
+
+  /** Whether a lane that was connected here has left since. */
+  hasLeft({ lane, here }: LaneStanding): boolean {
+    return here && !this.#lanes.has(lane)
   }
 
   async row(lane: string): Promise<{ stream_id: string } | null> {
@@ -231,11 +248,21 @@ export class LaneRegistry {
       lane: row.lane,
       gatewayId: row.gateway_id,
       instanceId: row.instance_id,
-      acknowledgedVersion: Math.max(row.acknowledged_version, held?.acknowledgedVersion ?? 0),
+      streamId: row.stream_id,
+      acknowledgedVersion: Math.max(row.acknowledged_version, this.#acknowledged(row.lane, row.stream_id)),
       age: Math.min(row.age, ageHere),
       lag: this.#shared ? mostLagMs + flushEveryMs : 0,
       here: held !== null && held.stream !== null,
     }
+  }
+
+  /** What the holder of this stream is known to have acknowledged, here or by the word of another control plane. */
+  #acknowledged(lane: string, streamId: string): number {
+    const [here, elsewhere] = [this.#lanes.get(lane), this.#elsewhere.get(lane)]
+    return Math.max(
+      here?.streamId === streamId ? here.acknowledgedVersion : 0,
+      elsewhere?.stream_id === streamId ? elsewhere.version : 0,
+    )
   }
 
   #end(lane: Lane): void {
@@ -265,8 +292,8 @@ export class LaneRegistry {
       const acknowledged = this.#flushAgain
       this.#flushAgain = false
       try {
-        await this.#write()
-        if (acknowledged) this.onWritten?.()
+        const written = await this.#write()
+        if (acknowledged) this.onWritten?.(written.slice(0, mostAcknowledged))
       } catch (error) {
         // The lanes' next beats bring the rows up to date.
         this.#log.warn({ error: String(error) }, 'The beats of lanes could not be written')
@@ -275,9 +302,9 @@ export class LaneRegistry {
     this.#flushing = false
   }
 
-  async #write(): Promise<void> {
+  async #write(): Promise<Acknowledgement[]> {
     const lanes = [...this.#unwritten]
-    if (lanes.length === 0) return
+    if (lanes.length === 0) return []
     const behindSince = this.#behindSince
     this.#unwritten.clear()
     const now = this.#clock.monotonic()
@@ -287,11 +314,11 @@ export class LaneRegistry {
       acknowledged: acknowledgedVersion,
       age: Math.round(now - (lastBeatAt ?? now)),
     }))
-    const written = await this.#ledger.read<{ lane: string }>(
+    const written = await this.#ledger.read<Acknowledgement>(
       `update lanes set acknowledged_version = max(acknowledged_version, value ->> 'acknowledged'),
           last_beat_at = max(last_beat_at, ${databaseTime} - (value ->> 'age'))
         from json_each(?) where lanes.lane = value ->> 'lane' and lanes.stream_id = value ->> 'stream_id'
-        returning lane`,
+        returning lane, stream_id, acknowledged_version as version`,
       [JSON.stringify(rows)],
     )
     if (this.#behindSince === behindSince) this.#behindSince = this.#unwritten.size === 0 ? null : now
@@ -301,6 +328,7 @@ export class LaneRegistry {
       this.#lanes.delete(lane.lane)
       this.#end(lane)
     }
+    return written
   }
 }
 

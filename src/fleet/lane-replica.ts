@@ -12,6 +12,7 @@ import { isPrivate } from './control-client.ts'
 import type { KeptBootstrap } from './lane-files.ts'
 import type { DenyRecord } from './outbox-record.ts'
 import { type BuiltState, Replica } from './replica.ts'
+import { ReplicaFolders } from './replica-folder.ts'
 import { type StartReplicator, startReplicator } from './replicator-process.ts'
 import { type Denial, findRevived } from './revived.ts'
 import type { BootstrapReply, Head } from './wire.ts'
@@ -53,6 +54,12 @@ export interface LaneReplicaOptions extends ReplicatorCommand {
   onDistrusted(): void
 }
 
+const replicaDirectory = (gatewayDirectory: string): string => join(gatewayDirectory, 'replica')
+
+/** The database in which a gateway's replica is read, by whoever of its workers. */
+export const replicaFile = (gatewayDirectory: string): string =>
+  new ReplicaFolders(replicaDirectory(gatewayDirectory)).file
+
 export class LaneReplica {
   readonly #options: LaneReplicaOptions
   readonly #replica: Replica
@@ -70,7 +77,7 @@ export class LaneReplica {
     this.#options = options
     this.#replica = new Replica({
       ...options,
-      directory: join(options.directory, 'replica'),
+      directory: replicaDirectory(options.directory),
       start: options.start ?? startReplicator,
       admit: (built) => this.#admit(built),
       onRefused: () => this.#renewSoon(),

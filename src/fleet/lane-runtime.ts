@@ -27,7 +27,7 @@ import { LaneReplica, type ReplicatorCommand } from './lane-replica.ts'
 import { LaneSession } from './lane-session.ts'
 import { Outbox, type OutboxOptions, type Recovered } from './outbox.ts'
 import { ChainContinuity } from './outbox-continuity.ts'
-import { systemWrite } from './outbox-segment.ts'
+import { systemFreeBytes, systemWrite } from './outbox-segment.ts'
 import { FileStateView } from './state-view.ts'
 import { type BootstrapReply, staleAfterMs } from './wire.ts'
 import { Witness } from './witness.ts'
@@ -39,6 +39,7 @@ const farewellMs = 4000
 const rateTickMs = 1000
 const usageTickMs = 1000
 const warnAfterMs = 60_000
+const followedEveryMs = 50
 
 export interface LaneOptions {
   settings: Pick<
@@ -123,6 +124,7 @@ class RunningLane implements LaneRuntime {
   #loadFailure: Failure | null = null
   /** Whether the state has reached what was acknowledged before the start; from then on denials cover its lag. */
   #current = false
+  #ended = false
 
   constructor(options: LaneOptions, directory: string, client: ReturnType<typeof controlClient>, release: () => void) {
     this.#options = options
@@ -194,7 +196,8 @@ class RunningLane implements LaneRuntime {
       },
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
       onWanted: () => this.#replica?.sync(),
-      onRestored: async (head) => await this.#replica?.restored(head, this.journal.acknowledged?.version ?? 0),
+      onRestored: (head) =>
+        this.#replica?.restored(head, this.journal.acknowledged?.version ?? 0) ?? this.#untilFollowed(head.history),
       onSlotsRecalled: (account, want, at) => this.rates.recall(account, want, at),
       onConnected: () => {
         this.#trustedEvents = null
@@ -249,6 +252,7 @@ class RunningLane implements LaneRuntime {
   }
 
   async drain(): Promise<void> {
+    this.#ended = true
     const { clock, farewellMs: milliseconds = farewellMs } = this.#options
     const end = clock.monotonic() + milliseconds
     await Promise.race([this.allowances.drain(), Bun.sleep(milliseconds / 2)])
@@ -272,6 +276,7 @@ class RunningLane implements LaneRuntime {
       keepMs: settings.outbox_keep_hours * 3_600_000,
       bootId: bootId(),
       write: systemWrite,
+      freeBytes: systemFreeBytes,
       clock,
       log,
     }
@@ -373,6 +378,14 @@ class RunningLane implements LaneRuntime {
     } catch (error) {
       this.#loadFailure = asFailure(error)
       this.#options.log.warn({ reason: this.#loadFailure.message }, 'The state cannot be read yet')
+    }
+  }
+
+  /** Whoever keeps the file has found out too that the primary has another history, or will. */
+  async #untilFollowed(history: string): Promise<void> {
+    while (!this.#ended && this.view.head?.history !== history) {
+      await Bun.sleep(followedEveryMs)
+      await this.#readNews()
     }
   }
 

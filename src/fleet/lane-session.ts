@@ -36,6 +36,9 @@ import {
 
 const leastLagMs = 5
 const mostLagMs = 500
+/** What need not hurry waits so long, and up to so much longer, so that not all hosts ask the primary at once. */
+const leastDelayMs = 100
+const spreadMs = 300
 
 export interface LaneSessionOptions extends RuntimeSessionOptions {
   lane: number
@@ -76,6 +79,8 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onRetired(failure: Failure, after: number): void
 }
 
+type Change = Extract<StreamMessage, { kind: 'change' }>
+
 export class LaneSession {
   readonly #options: LaneSessionOptions
   readonly #shipper: Shipper
@@ -92,6 +97,8 @@ export class LaneSession {
   /** The newest head that the state is to be read up to, and what reads up to one before it. */
   #wanted: Head | null = null
   #following: Promise<void> | null = null
+  /** The newest head that the state is to be read up to without hurry. */
+  #later: Head | null = null
   #beatAgain = false
   #beating = false
   #timer: Timer | null = null
@@ -253,7 +260,7 @@ export class LaneSession {
   }
 
   /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
-  async #change({ head, since, deny: hashes, cut }: Extract<StreamMessage, { kind: 'change' }>): Promise<void> {
+  async #change({ head, since, deny: hashes, cut, unhurried }: Change): Promise<void> {
     const { outbox, view } = this.#options
     const streamId = this.#streamId
     const position = positionOf(head)
@@ -274,7 +281,25 @@ export class LaneSession {
       throw error
     }
     if (follows) this.#acknowledge()
-    if (streamId === this.#streamId) this.#follow(head)
+    if (streamId !== this.#streamId) return
+    if (unhurried && follows) this.#followLater(head)
+    else this.#follow(head)
+  }
+
+  /**
+   * What this head changed is refused here already: the copy of the state follows once the lanes of all hosts, which were
+   * told in the same instant, have acknowledged, and once for all such changes that came meanwhile.
+   */
+  #followLater(head: Head): void {
+    const waiting = this.#later !== null
+    this.#later = head
+    if (waiting) return
+    const followNow = () => {
+      const newest = this.#later
+      this.#later = null
+      if (newest !== null && newest.history === this.#primaryHead?.history) this.#follow(newest)
+    }
+    setTimeout(followNow, leastDelayMs + this.#options.random() * spreadMs).unref()
   }
 
   /**
@@ -322,7 +347,8 @@ export class LaneSession {
         outbox.applied(positionOf(read), (hash) => current && view.refuses(hash))
       }
       if (read !== null && reaches(read, head)) break
-      this.#options.onWanted()
+      // Asked for once, and again only where that has brought nothing for long: each time is a sync with the primary.
+      if (lag === leastLagMs || lag === mostLagMs) this.#options.onWanted()
       if (read !== null && isAt(read, positionOf(head))) await this.#options.onRestored(head)
       await Bun.sleep(lag)
       lag = Math.min(mostLagMs, lag * 2)

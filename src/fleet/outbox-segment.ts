@@ -2,7 +2,7 @@
  * The segment files of an outbox: `00000001.segment`, … A segment is allocated by writing zeros to a `.new` file, so
  * that its space is there before it is needed, and gets its name when it becomes the current one.
  */
-import { closeSync, fdatasync, openSync, readdirSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fdatasync, openSync, readdirSync, renameSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { StatePosition } from './outbox-record.ts'
@@ -104,3 +104,9 @@ export const syncData = (fd: number): Promise<void> =>
 
 export const systemWrite: Write = (fd, bytes, offset, length, position) =>
   writeSync(fd, bytes, offset, length, position)
+
+/** How much the disk of a directory still takes of whoever has no special right to its last part. */
+export function systemFreeBytes(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory)
+  return bavail * bsize
+}

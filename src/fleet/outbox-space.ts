@@ -5,6 +5,10 @@
  * segments that are allocated already, so that running exchanges always finish. Records are never split: as much as ends
  * one exchange may stay unused at a segment's end, and is not counted as free. Some space is kept for denials.
  * Segments that the control plane has are kept for `keepMs` or up to the limit, the oldest going first.
+ *
+ * A disk that is nearly full may hold the ledger too, and what waits here has to fit into it before any of it can go. So
+ * as much as waits stays free and a little more; short of that acknowledged segments go early, the next ones are smaller,
+ * and new work is refused.
  */
 import { closeSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,6 +32,8 @@ export interface SpaceOptions {
   limitBytes: number
   keepMs: number
   write: Write
+  /** How much the disk of a directory still takes. */
+  freeBytes(directory: string): number
   clock: Clock
   log: Log
 }
@@ -36,6 +42,12 @@ export interface SpaceOptions {
 const tailBytes = mostTogether * recordBytes
 /** Space that only denials and marks may use. */
 const keptBytes = 64 * 1024
+/** Stays free beside what has to fit into the ledger: for its other tables, for logs, for a gateway's copy of the state. */
+const otherBytes = 4 * 1024 * 1024
+/** No segment is smaller, unless it was configured so. */
+const fewestBytes = 256 * 1024
+/** Of what the disk still takes one segment is at most this part. */
+const diskPart = 1 / 16
 /** After a failed allocation the disk is left alone for so long: each try would fill it again. */
 const retryMs = 500
 
@@ -74,8 +86,12 @@ export class OutboxSpace {
 
   /** Whether what the control plane does not have yet takes more than half of what there may be. */
   get halfFull(): boolean {
-    const unacknowledged = this.segments.filter(({ last }) => last > this.acknowledged)
-    return sum(unacknowledged) > this.#options.limitBytes / 2
+    return this.#waiting > this.#options.limitBytes / 2
+  }
+
+  /** Bytes of the segments that the control plane does not have whole. */
+  get #waiting(): number {
+    return sum(this.segments.filter(({ last }) => last > this.acknowledged))
   }
 
   /**
@@ -167,9 +183,8 @@ export class OutboxSpace {
     for (;;) {
       const [first] = this.segments
       if (first === undefined || first === this.current) return
-      const over = this.bytes + roomFor > this.#options.limitBytes
       const needed = first.last > acknowledged || first.open > 0 || first.denials.length > 0 || first.fd !== null
-      if (needed || (first.writtenAt > oldest && !over)) return
+      if (needed || (first.writtenAt > oldest && this.#fits(roomFor))) return
       rmSync(first.path)
       this.segments.shift()
     }
@@ -199,18 +214,30 @@ export class OutboxSpace {
     )
   }
 
-  /** Whether the limit leaves room for one more segment, beside one that is being allocated. */
+  /** Whether the limit and the disk leave room for so many bytes more. */
+  #fits(bytes: number): boolean {
+    const { limitBytes, freeBytes, directory } = this.#options
+    return this.bytes + bytes <= limitBytes && freeBytes(directory) - bytes >= this.#waiting + otherBytes
+  }
+
+  /** Whether there is room for one more segment, beside one that is being allocated. */
   #hasRoom(): boolean {
-    const wanted = this.#allocating ? 2 * this.#segmentBytes : this.#segmentBytes
+    const wanted = this.#allocating ? 2 * this.#nextBytes() : this.#nextBytes()
     this.prune(this.acknowledged, wanted)
-    return this.bytes + wanted <= this.#options.limitBytes
+    return this.#fits(wanted)
+  }
+
+  /** The size of the next segment. */
+  #nextBytes(): number {
+    const { freeBytes, directory } = this.#options
+    return Math.min(this.#segmentBytes, Math.max(fewestBytes, Math.floor(freeBytes(directory) * diskPart)))
   }
 
   #allocate(beyondLimit: boolean): void {
     const hopeless = this.#options.clock.monotonic() < this.#retryAt || !this.#hasRoom()
     if (hopeless && !beyondLimit) throw new Failure('event_outbox_full')
     try {
-      this.#spares.push(allocateNow(this.#newPath(), this.#segmentBytes, this.#options.write))
+      this.#spares.push(allocateNow(this.#newPath(), this.#nextBytes(), this.#options.write))
     } catch (error) {
       this.#retryAt = this.#options.clock.monotonic() + retryMs
       throw asOutboxFull(error)
@@ -219,11 +246,11 @@ export class OutboxSpace {
 
   /** Allocates the next segment early; where that fails, `ensure` finds out when it needs the space. */
   #prepare(written: number): void {
-    const low = this.#free(written) < this.#segmentBytes / 2
+    const low = this.#free(written) < (this.current?.size ?? 0) / 2
     if (this.#allocating || !(low || this.#spares.length === 0)) return
     if (this.#options.clock.monotonic() < this.#retryAt || !this.#hasRoom()) return
     this.#allocating = true
-    allocateEarly(this.#newPath(), this.#segmentBytes)
+    allocateEarly(this.#newPath(), this.#nextBytes())
       .then((spare) => {
         this.#spares.push(spare)
         if (this.#closed) this.close()

@@ -1,6 +1,6 @@
 /** The journal through full disks, torn writes and crashes at any byte; long because each rule has its test here. */
 import { afterEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -12,6 +12,7 @@ import { Outbox, type OutboxOptions } from './outbox.ts'
 import { parseEventRecord } from './outbox-record.ts'
 import { listSegments, segmentPath, systemWrite, type Write } from './outbox-segment.ts'
 
+const mebibyte = 1024 * 1024
 const directories: string[] = []
 const started: Outbox[] = []
 
@@ -34,6 +35,7 @@ function start(directory: string, options: Partial<OutboxOptions> = {}): Outbox 
     keepMs: 0,
     bootId: 'boot',
     write: systemWrite,
+    freeBytes: () => Number.POSITIVE_INFINITY,
     clock: systemClock,
     log: silentLog,
     ...options,
@@ -213,6 +215,30 @@ describe('an outbox', () => {
     await Bun.sleep(250)
     outbox.shipped(outbox.lastEvent)
     await outbox.open('again', event({}, 'again'))
+  })
+
+  test('leaves free on a small disk as much as waits, and keeps nothing longer than needed while that is short', async () => {
+    const directory = emptyDirectory()
+    const used = () => readdirSync(directory).reduce((bytes, name) => bytes + statSync(join(directory, name)).size, 0)
+    const freeBytes = () => 12 * mebibyte - used()
+    const outbox = start(directory, {
+      segmentBytes: 4 * mebibyte,
+      limitBytes: 64 * mebibyte,
+      keepMs: 3_600_000,
+      freeBytes,
+    })
+    const fill = async () => {
+      for (;;) await outbox.refuse(Array.from({ length: 20 }, () => event({ text: 'x'.repeat(3500) })))
+    }
+    expect(await failureOf(fill())).toMatchObject({ code: 'event_outbox_full' })
+    expect(outbox.bytes).toBeGreaterThan(3 * mebibyte)
+    expect(freeBytes()).toBeGreaterThanOrEqual(outbox.bytes + 4 * mebibyte)
+    await outbox.durable()
+    const shipped = outbox.lastEvent
+    outbox.shipped(shipped)
+    expect(await failureOf(fill())).toMatchObject({ code: 'event_outbox_full' })
+    expect(outbox.lastEvent).toBeGreaterThan(1.5 * shipped)
+    expect(outbox.oldestEvent).toBeGreaterThan(shipped / 2)
   })
 
   test('answers a full disk before anything is written and leaves nothing of a failed tick behind', async () => {

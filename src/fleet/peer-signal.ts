@@ -16,11 +16,17 @@ import { headSchema } from './wire.ts'
 const laneName = z.string().max(300)
 const hashes = z.array(z.string().regex(/^[0-9a-f]{64}$/)).max(10_000)
 
+/** What a lane's row says after a write: whose stream it is, and what that has acknowledged. */
+const acknowledgement = z.strictObject({ lane: laneName, stream_id: z.uuid(), version: z.int().min(0) })
+export type Acknowledgement = z.infer<typeof acknowledgement>
+/** So many are told of; of more, whoever waits reads the rows. */
+export const mostAcknowledged = 10_000
+
 export const peerSignalSchema = z.discriminatedUnion('kind', [
   /** A change was committed: deny these tokens, and end what runs of some. */
-  z.strictObject({ kind: z.literal('state'), head: headSchema, deny: hashes, cut: hashes }),
-  /** Acknowledgements of lanes were written. */
-  z.strictObject({ kind: z.literal('acknowledged') }),
+  z.strictObject({ kind: z.literal('state'), head: headSchema, deny: hashes, cut: hashes, unhurried: z.boolean() }),
+  /** These acknowledgements of lanes were written. */
+  z.strictObject({ kind: z.literal('acknowledged'), lanes: z.array(acknowledgement).max(mostAcknowledged) }),
   /** A lane has a new stream: whoever has another of it ends that. */
   z.strictObject({ kind: z.literal('taken'), lane: laneName, stream_id: z.uuid() }),
   ...usageSignalSchema.options,

@@ -6,7 +6,7 @@ import type { Propagation } from './wire.ts'
 const connectedMs = 3000
 const waitMs = 2000
 /** How often the rows of lanes that are connected to other control planes are read while nothing is heard of them. */
-const lookMs = 20
+const lookMs = 50
 
 /**
  * Waits until every lane that beat within 3 s, wherever it is connected, has acknowledged `version`, or 2 s. Lanes that
@@ -20,14 +20,17 @@ export async function propagate(
   const end = clock.monotonic() + waitMs
   let lanes = await registry.standing(staleAfterMs)
   const connected = new Set(lanes.filter(({ age }) => age < connectedMs).map(({ lane }) => lane))
+  let readAt = clock.monotonic()
   for (;;) {
     const missing = lanes.filter((lane) => connected.has(lane.lane) && lane.acknowledgedVersion < version)
-    const left = end - clock.monotonic()
-    if (missing.length === 0 || left <= 0) break
-    const elsewhere = missing.some(({ here }) => !here)
-    await registry.news(elsewhere ? Math.min(lookMs, left) : left)
-    const done = missing.every(({ lane }) => registry.isThrough(lane, version))
-    if (elsewhere || done || clock.monotonic() >= end) lanes = await registry.standing(staleAfterMs)
+    const now = clock.monotonic()
+    if (missing.length === 0 || now >= end) break
+    const lookAt = missing.every(({ here }) => here) ? end : Math.min(end, readAt + lookMs)
+    await registry.news(lookAt - now)
+    lanes = lanes.map((lane) => registry.refreshed(lane))
+    if (clock.monotonic() < lookAt && !missing.some((lane) => registry.hasLeft(lane))) continue
+    lanes = await registry.standing(staleAfterMs)
+    readAt = clock.monotonic()
   }
   return told(lanes, { version, staleAfterMs, connected, now: clock.now() })
 }

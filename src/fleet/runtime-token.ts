@@ -1,4 +1,7 @@
-/** Whether the runtime token behind a session still holds: looked up once for each version of the state. */
+/**
+ * Whether the runtime token behind a session still holds: looked up once for each version of the state, however many
+ * lanes acknowledge that version at the same time.
+ */
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
@@ -19,7 +22,7 @@ interface TokenRow {
 export class RuntimeTokens {
   readonly #state: Database
   readonly #clock: Clock
-  readonly #known = new Map<string, { version: number; ends: Ends | null }>()
+  readonly #known = new Map<string, { version: number; ends: Promise<Ends | null> }>()
 
   constructor(state: Database, clock: Clock) {
     this.#state = state
@@ -30,10 +33,15 @@ export class RuntimeTokens {
   async active(tokenId: string, version: number): Promise<boolean> {
     let known = this.#known.get(tokenId)
     if (known === undefined || known.version < version) {
-      known = { version, ends: await this.#read(tokenId) }
-      this.#known.set(tokenId, known)
+      const looked = { version, ends: this.#read(tokenId) }
+      looked.ends.catch(() => {
+        if (this.#known.get(tokenId) === looked) this.#known.delete(tokenId)
+      })
+      this.#known.set(tokenId, looked)
+      known = looked
     }
-    return known.ends !== null && tokenStatus(known.ends, this.#clock.now()) === 'active'
+    const ends = await known.ends
+    return ends !== null && tokenStatus(ends, this.#clock.now()) === 'active'
   }
 
   /** The state is another one. */

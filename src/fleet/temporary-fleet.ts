@@ -171,11 +171,13 @@ export class TemporaryFleet {
   }
 
   /** Revokes as the control plane does: the state first, then the announcement. */
-  revoke(hash: string): Head {
+  revoke(hash: string, unhurried = false): Head {
     return this.change(
       () =>
         this.#state.run('update tokens set revoked_at = 1, version = ? where hash = ?', [this.head().version, hash]),
       [hash],
+      [],
+      unhurried,
     )
   }
 
@@ -183,7 +185,7 @@ export class TemporaryFleet {
     return hashSecret(runtimeToken)
   }
 
-  change(apply: () => unknown, deny: readonly string[] = [], cut: readonly string[] = []): Head {
+  change(apply: () => unknown, deny: readonly string[] = [], cut: readonly string[] = [], unhurried = false): Head {
     this.#state.transaction(() => {
       const id = newId()
       this.#state.run('update state_head set version = version + 1, nonce = ?', [id])
@@ -191,7 +193,7 @@ export class TemporaryFleet {
       apply()
     })()
     const head = this.head()
-    this.#control?.fleet.announce(head, deny, cut)
+    this.#control?.fleet.announce(head, deny, cut, unhurried)
     return head
   }
 
@@ -230,6 +232,7 @@ export class TemporaryFleet {
     return {
       client: createClient({ url: 'file::memory:' }),
       write: () => Promise.reject(new RangeError('The fleet does not write the state')),
+      writeAndRead: () => Promise.reject(new RangeError('The fleet does not write the state')),
       read: async <Row>(sql: string, args: (string | number | null)[] = []) =>
         this.#state.query<Row, (string | number | null)[]>(sql).all(...args),
       close: () => undefined,

@@ -89,6 +89,10 @@ export const changeSchema = z.object({
   since: z.number().int().describe('All denials of versions above this one, up to the head, are in `deny`'),
   deny: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
   cut: z.array(z.string()).default([]).describe('Those of them whose running requests end at once'),
+  unhurried: z
+    .boolean()
+    .default(false)
+    .describe('Whether nothing else has changed, so that reading the state may wait'),
 })
 export const fencedSchema = z.object({ kind: z.literal('fenced') })
 /** Another lane needs slots of an account: those that are cold are to be returned (usage/rate.ts). */

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { checkpointBody } from '../events/checkpoint.ts'
+import { type Checkpoint, checkpointBody } from '../events/checkpoint.ts'
 import type { Event } from '../events/event.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
@@ -44,9 +44,16 @@ function witness(): Witness {
   return started
 }
 
-function put(number: number, seq: number): void {
+function put(number: number, seq: number, change: Partial<Checkpoint> = {}): void {
   const point = { seq, digest: 'digest', arrivals: 'arrivals' }
-  const body = number === 0 ? '' : checkpointBody({ number, at: number, heads: new Map([['chain', point]]) })
+  const body =
+    number === 0
+      ? ''
+      : checkpointBody({
+          ...{ number, at: number, heads: new Map([['chain', point]]) },
+          ...{ series: 'one', kept: [], removed: 0 },
+          ...change,
+        })
   state.run('update checkpoints set number = ?, body = ?, key_id = ?, signature = ?', [
     number,
     body,
@@ -107,6 +114,27 @@ for (const [how, sql] of [
     expect(recorded).toMatchObject([{ details: { how: 'not_a_checkpoint', seen: 3, found: null } }])
   })
 }
+
+for (const [how, change] of [
+  ['chain_missing', { heads: new Map() }],
+  ['begun_anew', { series: 'another' }],
+] as const) {
+  test(`a newer checkpoint that leaves something out is told of: ${how}`, () => {
+    put(2, 5)
+    witness().look()
+    put(3, 6, change)
+    witness().look()
+    expect(recorded).toMatchObject([{ details: { how, seen: 2, found: 3 } }])
+  })
+}
+
+test('a chain that retention has removed whole is not missed', () => {
+  put(2, 5)
+  witness().look()
+  put(3, 6, { heads: new Map(), removed: 1 })
+  witness().look()
+  expect(recorded).toEqual([])
+})
 
 test('a kept file that is no checkpoint is as good as none', () => {
   writeFileSync(keptFile(), '{')

@@ -1,13 +1,13 @@
 /**
  * What a gateway has seen of the checkpoints in the state that it reads (protocols section 6): it keeps the highest one
- * in its data directory and compares. A state whose checkpoint is older than that, other under the same number, or has a
- * chain end before where it ended, was put back or rewritten: that is logged, counted and recorded as an event, once
+ * in its data directory and compares. A state whose checkpoint is older than that, other under the same number, of
+ * another series, or has a chain end before where it ended or not at all, was put back or rewritten: that is logged, counted and recorded as an event, once
  * for each such checkpoint.
  */
 import { Database } from 'bun:sqlite'
 import { existsSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
-import { parseCheckpoint, signedSchema } from '../events/checkpoint.ts'
+import { parseCheckpoint, signedSchema, wentBack } from '../events/checkpoint.ts'
 import { type Event, nobody } from '../events/event.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -26,17 +26,6 @@ export interface WitnessOptions {
   /** Records an event of this gateway. */
   record(event: Event): void
   gatewayId(): string
-}
-
-/** What is wrong with a checkpoint beside one that was seen before; null where nothing is. */
-export function wentBack(seen: string, found: string): string | null {
-  const [former, present] = [parseCheckpoint(seen), parseCheckpoint(found)]
-  if (former === null) return null
-  if (present === null) return 'not_a_checkpoint'
-  if (present.number < former.number) return 'older'
-  if (present.number === former.number) return seen === found ? null : 'other'
-  for (const [chain, { seq }] of present.heads) if (seq < (former.heads.get(chain)?.seq ?? 0)) return 'chain_shorter'
-  return null
 }
 
 export class Witness {

@@ -8,7 +8,7 @@ import { failureAnswer } from './refuse.ts'
 
 export interface AboutItself {
   ready(): Readiness
-  metrics(): string
+  metrics(): Promise<string>
   /** The public description; rejects with a Failure where it cannot be had. */
   openapi(): Promise<unknown>
   /** What OAuth clients are told of this gateway, by path (RFC 9728); throws `not_ready` before it knows itself. */
@@ -23,7 +23,8 @@ const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response
     const state = ready()
     return Response.json(state, { status: state.ok ? 200 : 503 })
   },
-  '/metrics': ({ metrics }) => new Response(metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
+  '/metrics': async ({ metrics }) =>
+    new Response(await metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
   [protectedResourcePath]: ({ resources }) => Response.json(resources()[protectedResourcePath]),
   [mcpResourcePath]: ({ resources }) => Response.json(resources()[mcpResourcePath]),
   '/v1/openapi.json': async ({ openapi }) => Response.json(await openapi()),

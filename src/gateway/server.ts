@@ -57,9 +57,11 @@ export interface GatewayOptions {
   log: Log
   /** Where spans go; nowhere where it is left out. */
   tracer?: Tracer
-  /** The MCP servers behind `/mcp`; none where it is left out. */
-  mcpServers?: McpServers
   documents: { openapi(): Promise<unknown> }
+  /** What stands behind `/mcp`. */
+  mcp?: McpServers
+  /** The figures of all processes that share the port; this one's where it is left out. */
+  allMetrics?(): Promise<string>
 }
 
 export interface GatewayServer {
@@ -94,7 +96,8 @@ const discovery: GovernedRoute = {
 const closeGraceMilliseconds = 2500
 
 export function createGateway(options: GatewayOptions): GatewayServer {
-  const { lane, settings, fetch, clock, newId, log, documents, tracer = noTracer, mcpServers = noMcpServers } = options
+  const { lane, settings, fetch, clock, newId, log, documents } = options
+  const { tracer = noTracer, mcp: mcpServers = noMcpServers, allMetrics } = options
   const meter = createMeter()
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
@@ -136,7 +139,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     })
   const itself: AboutItself = {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : lane.ready()),
-    metrics,
+    metrics: allMetrics ?? (async () => metrics()),
     openapi: () => documents.openapi(),
     resources() {
       const { gatewayUrl, baseUrl } = lane.standing

@@ -59,7 +59,7 @@ export async function startTestGateway(
     newId,
     log: silentLog,
     tracer,
-    mcpServers,
+    mcp: mcpServers,
     documents: { openapi: async () => ({ openapi: '3.1.0' }) },
   })
   const server = Bun.serve({

@@ -52,8 +52,6 @@ export interface McpConnection {
   /** What the server answered to `initialize`. */
   readonly capabilities: Json
   readonly instructions: string | null
-  /** Set where it broke for good: the next request needs another connection. */
-  readonly gone?: boolean
   /**
    * Sends a request and gives the result as the server wrote it, unknown members included. Rejects with an `McpError`
    * (the server's code, message, data), or a Failure where the connection broke, a deadline passed or a result is larger

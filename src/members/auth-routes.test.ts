@@ -29,6 +29,25 @@ test('signing in gives a cookie closed to scripts, and a CSRF token', async () =
   expect(answer.text).not.toContain(answer.cookie ?? 'nothing')
 })
 
+test('behind HTTPS the cookie is one that no neighbour can plant, and counts under that name alone', async () => {
+  const origin = 'https://gatehouse.example'
+  const deployed = await temporaryControlPlane(origin)
+  try {
+    await deployed.addPerson('ann@example.com', 'admin')
+    const answer = await deployed.call('POST', '/v1/auth/login', {
+      body: { email: 'ann@example.com', password: testPassword },
+    })
+    const [pair = '', ...attributes] = answer.headers.get('set-cookie')?.split('; ') ?? []
+    expect(attributes).toEqual(['Max-Age=86400', 'HttpOnly', 'SameSite=Lax', 'Path=/', 'Secure'])
+    expect(pair).toStartWith('__Host-gatehouse_session=gths_')
+    const session = async (cookie: string) =>
+      (await deployed.fetch(new Request(`${origin}/v1/auth/session`, { headers: { cookie } }))).status
+    expect([await session(pair), await session(pair.replace('__Host-', ''))]).toEqual([200, 401])
+  } finally {
+    deployed.remove()
+  }
+})
+
 test('the session is found by its hash only, and named in an event', async () => {
   const { cookie } = await plane.signInAs('ann@example.com')
   const rows = await plane.store.ledger.read<{ id: string }>('select id from user_sessions where hash = ?', [

@@ -180,7 +180,7 @@ export function refuseForeignPage(request: Request, { baseUrl, consoleUrl }: Mem
 
 /** Ends the session a browser had: a new sign-in never goes on with an old secret (session fixation). */
 export async function endReplacedSession(request: Request, dependencies: MemberDependencies): Promise<void> {
-  const secret = readSessionCookie(request)
+  const secret = readSessionCookie(request, dependencies.baseUrl())
   if (secret === null) return
   const { session } = await findSession({ ...dependencies, secret, kind: 'browser' })
   if (session !== null) await dependencies.ledger.write([endSession(session.id, session.user_id)])

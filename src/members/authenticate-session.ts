@@ -7,17 +7,19 @@
  */
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
+import { sameText } from '../lib/same-text.ts'
 import type { Database } from '../store/open.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { bearerSecret } from '../tokens/secret.ts'
 import { isFromOurPage, readSessionCookie } from './browser.ts'
-import { csrfToken, findSession, type LiveSession, type SessionSettings, sameText } from './session.ts'
+import { csrfToken, findSession, type LiveSession, type SessionSettings } from './session.ts'
 
 export interface SessionAuthenticatorOptions {
   ledger: Database
   clock: Clock
   settings: SessionSettings
+  baseUrl(): string
   /** The origins our pages are served from. */
   origins(): readonly string[]
 }
@@ -30,10 +32,10 @@ export const bearerOf = (request: Request): string | null => bearerSecret(reques
 /** The live session a request carries, whichever way; `known` is true where it carries one that has ended. */
 export async function sessionOf(
   request: Request,
-  { ledger, clock, settings }: Pick<SessionAuthenticatorOptions, 'ledger' | 'clock' | 'settings'>,
+  { ledger, clock, settings, baseUrl }: Omit<SessionAuthenticatorOptions, 'origins'>,
 ): Promise<{ session: LiveSession | null; known: boolean; secret: string | null }> {
   const hasHeader = request.headers.has('authorization')
-  const secret = hasHeader ? bearerOf(request) : readSessionCookie(request)
+  const secret = hasHeader ? bearerOf(request) : readSessionCookie(request, baseUrl())
   if (secret === null) return { session: null, known: false, secret: null }
   const kind = hasHeader ? 'program' : 'browser'
   return { ...(await findSession({ ledger, secret, kind, settings, clock })), secret }

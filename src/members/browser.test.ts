@@ -7,14 +7,23 @@ test('the cookie is closed to scripts and, off loopback, to plain HTTP', () => {
   expect(keepSession('secret', 60, 'http://127.0.0.1:7070')).toBe(
     'gatehouse_session=secret; Max-Age=60; HttpOnly; SameSite=Lax; Path=/',
   )
-  expect(keepSession('secret', 60, 'https://gatehouse.example')).toEndWith('; Secure')
+  expect(keepSession('secret', 60, 'https://gatehouse.example')).toBe(
+    '__Host-gatehouse_session=secret; Max-Age=60; HttpOnly; SameSite=Lax; Path=/; Secure',
+  )
   expect(keepSession('secret', 60, 'http://gatehouse.example')).toEndWith('; Secure')
 })
 
 test('two session cookies are none: one of them was planted', () => {
-  expect(readSessionCookie(withHeaders({ cookie: 'a=b; gatehouse_session=one; c=d' }))).toBe('one')
-  expect(readSessionCookie(withHeaders({ cookie: 'gatehouse_session=one; gatehouse_session=two' }))).toBeNull()
-  expect(readSessionCookie(withHeaders({ cookie: 'xgatehouse_session=one' }))).toBeNull()
+  const read = (cookie: string) => readSessionCookie(withHeaders({ cookie }), 'http://127.0.0.1:7070')
+  expect(read('a=b; gatehouse_session=one; c=d')).toBe('one')
+  expect(read('gatehouse_session=one; gatehouse_session=two')).toBeNull()
+  expect(read('xgatehouse_session=one')).toBeNull()
+})
+
+test('over HTTPS only the cookie counts that no neighbour can plant', () => {
+  const read = (cookie: string) => readSessionCookie(withHeaders({ cookie }), 'https://gatehouse.example')
+  expect(read('gatehouse_session=planted')).toBeNull()
+  expect(read('gatehouse_session=planted; __Host-gatehouse_session=ours')).toBe('ours')
 })
 
 test('a request is from our page only by what a browser says of it', () => {

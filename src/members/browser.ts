@@ -1,17 +1,20 @@
 /** What a browser sends and keeps: the session cookie (RFC 6265), and where a request came from. */
 
-export const sessionCookie = 'gatehouse_session'
+/** Over HTTPS no neighbouring host and no plain HTTP can plant a cookie of this name (RFC 6265bis section 4.1.3.2). */
+const sessionCookie = (baseUrl: string): string =>
+  new URL(baseUrl).protocol === 'https:' ? '__Host-gatehouse_session' : 'gatehouse_session'
 
 /**
- * The value of the session cookie, or null. Two cookies of the name are none: one of them was planted, by a
- * neighbouring host or over plain HTTP, and there is no saying which.
+ * The value of the session cookie, or null. Two cookies of the name are none: one of them was planted, where its name
+ * does not keep others from it, and there is no saying which.
  */
-export function readSessionCookie(request: Request): string | null {
+export function readSessionCookie(request: Request, baseUrl: string): string | null {
+  const name = sessionCookie(baseUrl)
   const values = (request.headers.get('cookie') ?? '')
     .split(';')
     .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${sessionCookie}=`))
-    .map((pair) => pair.slice(sessionCookie.length + 1))
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1))
   const [value] = values
   return values.length === 1 && value !== undefined ? value : null
 }
@@ -26,10 +29,11 @@ const attributes = (baseUrl: string): string => `HttpOnly; SameSite=Lax; Path=/$
 
 /** `Set-Cookie` for a new session. */
 export const keepSession = (secret: string, seconds: number, baseUrl: string): string =>
-  `${sessionCookie}=${secret}; Max-Age=${seconds}; ${attributes(baseUrl)}`
+  `${sessionCookie(baseUrl)}=${secret}; Max-Age=${seconds}; ${attributes(baseUrl)}`
 
 /** `Set-Cookie` that makes the browser forget. */
-export const forgetSession = (baseUrl: string): string => `${sessionCookie}=; Max-Age=0; ${attributes(baseUrl)}`
+export const forgetSession = (baseUrl: string): string =>
+  `${sessionCookie(baseUrl)}=; Max-Age=0; ${attributes(baseUrl)}`
 
 /**
  * Whether a request comes from a page of ours. Browsers say so in Sec-Fetch-Site (W3C Fetch Metadata), which no script

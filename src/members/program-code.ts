@@ -9,12 +9,12 @@
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
+import { sameText } from '../lib/same-text.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { Permission } from '../tokens/permissions.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
 import { hashSecret, makeSecret, secretKind } from '../tokens/secret.ts'
 import { tokenName } from '../tokens/token-body.ts'
-import { sameText } from './session.ts'
 import type { UserRole, UserStatus } from './user.ts'
 
 /** The redirect of a program that cannot listen: the code is shown and typed. */

@@ -4,7 +4,7 @@
  * expiry is computed when read. How somebody proved who they are is not a session's business: whatever signs in later
  * (OpenID Connect) calls `startSession` as the password does.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type { Settings } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -141,9 +141,3 @@ export const sweepSessions = (settings: SessionSettings, now: number): Statement
  */
 export const csrfToken = (sessionSecret: string): string =>
   createHmac('sha256', sessionSecret).update('gatehouse csrf token v1').digest('base64url')
-
-/** Compares in constant time; lengths are no secret. */
-export function sameText(given: string, expected: string): boolean {
-  const [left, right] = [Buffer.from(given), Buffer.from(expected)]
-  return left.length === right.length && timingSafeEqual(left, right)
-}

@@ -127,7 +127,8 @@ function mountAll(
 ) {
   const { state, ledger } = deps
   const origins = () => ownOrigins(dependencies.baseUrl(), dependencies.consoleUrl())
-  const bySession = createSessionAuthenticator({ ledger, clock, settings: dependencies.settings, origins })
+  const { settings } = dependencies
+  const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: () => baseUrl })
   const byToken = createAuthenticator({ state, ledger, clock, baseUrl: dependencies.baseUrl })
   return mount({
     routes: [

@@ -22,7 +22,7 @@ const preview = (fields: Record<string, unknown> = {}, person = ada) =>
 const decide = (approve: boolean, fields: Record<string, unknown> = {}) =>
   oauth.call('POST', '/v1/oauth/authorize/decision', {
     ...ada.asPage,
-    body: { ...oauth.query(clientId, { scope: 'gateway:invoke', ...fields }), approve },
+    body: { ...oauth.query(clientId, { scope: 'gateway:invoke', ...fields }), approve, scopes: ['gateway:invoke'] },
   })
 
 describe('the preview', () => {
@@ -97,7 +97,7 @@ describe('the decision', () => {
 
   test('that is repeated under its Idempotency-Key gives no code a second time, and none is kept', async () => {
     const headers = { ...ada.asPage.headers, 'idempotency-key': 'decision-1' }
-    const body = { ...oauth.query(clientId, { scope: 'gateway:invoke' }), approve: true }
+    const body = await oauth.agreement(ada, oauth.query(clientId, { scope: 'gateway:invoke' }))
     const again = () => oauth.call('POST', '/v1/oauth/authorize/decision', { ...ada.asPage, headers, body })
     const code = new URL((await again()).json.redirect_to).searchParams.get('code') ?? ''
     const second = await again()
@@ -105,6 +105,29 @@ describe('the decision', () => {
     const kept = JSON.stringify(await oauth.store.ledger.read('select * from idempotency_keys'))
     expect(code).toStartWith('gthc_')
     expect(kept).not.toContain(code)
+  })
+
+  test('is refused where it would grant other scopes than were shown, and grants nothing', async () => {
+    const changing = await oauth.register({ scope: 'gateway:invoke' })
+    const asked = oauth.query(changing, { scope: '' })
+    const agreed = await oauth.agreement(ada, asked)
+    const send = (body: object) => oauth.call('POST', '/v1/oauth/authorize/decision', { ...ada.asPage, body })
+    const body = { scope: 'gateway:invoke tokens:read' }
+    await oauth.call('PATCH', `/v1/oauth/clients/${changing}`, { token: oauth.adminToken, body })
+    const { status, json } = await send(agreed)
+    expect([status, json.error.code]).toEqual([409, 'consent_outdated'])
+    expect(await oauth.store.ledger.read('select 1 from oauth_grants where client_id = ?', [changing])).toEqual([])
+    const again = await send(await oauth.agreement(ada, asked))
+    expect(new URL(again.json.redirect_to).searchParams.has('code')).toBe(true)
+  })
+
+  test('of a yes must say what was shown; a no need not', async () => {
+    const body = oauth.query(clientId, { scope: 'gateway:invoke' })
+    const send = (approve: boolean) =>
+      oauth.call('POST', '/v1/oauth/authorize/decision', { ...ada.asPage, body: { ...body, approve } })
+    const { status, json } = await send(true)
+    expect([status, json.error.param]).toEqual([422, 'scopes'])
+    expect(new URL((await send(false)).json.redirect_to).searchParams.get('error')).toBe('access_denied')
   })
 
   test('without the CSRF token of the session is refused', async () => {

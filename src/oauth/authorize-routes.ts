@@ -4,7 +4,8 @@
  * page shall do: show the request, show an error, or send the browser to an address that was built here.
  *
  * The person is the one of the browser's session; the decision is a write and so carries the session's CSRF token. Nothing
- * is kept between the two: the decision considers the whole request again.
+ * is kept between the two: the decision considers the whole request again, and an approval names the scopes that the
+ * preview showed. Where others would be granted by now, nothing is: nobody approves what they have not seen.
  */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
@@ -85,14 +86,18 @@ const decision = (dependencies: OAuthDependencies): AnyRoute =>
     tag,
     summary: "Takes the person's answer to an authorization request and says where the browser is to go",
     access: 'signed-in',
-    body: asked.extend({ approve: z.boolean() }),
+    body: asked.extend({
+      approve: z.boolean(),
+      scopes: z.array(z.string()).optional().describe('To approve: the scopes that the preview showed'),
+    }),
     reply: z.union([redirection, errorPage]),
-    async handle({ body: { approve, ...query }, requestId }, request) {
+    async handle({ body: { approve, scopes: shown, ...query }, requestId }, request) {
       const session = await requireBrowserSession(request, dependencies)
       const considered = await consider(dependencies, parametersOfObject(query))
       if (considered.kind !== 'ask') return { reply: refusalReply(considered) }
       const { authorization } = considered
       if (!approve) return { reply: { redirect_to: await deny(dependencies, authorization, session, requestId) } }
+      requireShown(authorization, shown)
       const { redirectTo, grantId } = await authorize(dependencies, authorization, session, requestId)
       return { reply: { redirect_to: redirectTo }, secretOf: grantId }
     },
@@ -116,6 +121,13 @@ async function requireBrowserSession(request: Request, dependencies: OAuthDepend
   const { session } = await sessionOf(request, dependencies)
   if (session?.kind === 'browser') return session
   throw new Failure('permission_denied', { message: 'Only a person who is signed in to the console can do this' })
+}
+
+/** Throws `consent_outdated` (409) where an approval would grant other scopes than the person was shown. */
+function requireShown({ scope }: Authorization, shown: readonly string[] | undefined): void {
+  if (shown === undefined) throw new Failure('invalid_parameter', { param: 'scopes', message: 'scopes is required' })
+  const asShown = new Set(shown)
+  if (asShown.size !== scope.length || !scope.every((one) => asShown.has(one))) throw new Failure('consent_outdated')
 }
 
 async function consider(dependencies: OAuthDependencies, parameters: Parameters): Promise<Considered> {

@@ -19,6 +19,10 @@ export const parametersOfObject = (members: Readonly<Record<string, unknown>>): 
     ),
   )
 
+/** Whether a member of a JSON object is what a form could have held: left out, text, or texts. */
+export const isText = (value: unknown): boolean =>
+  value == null || (Array.isArray(value) ? value : [value]).every((one) => typeof one === 'string')
+
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   return value === null || value === undefined ? '' : JSON.stringify(value)

@@ -1,6 +1,7 @@
 /** Proof Key for Code Exchange, S256 only (RFC 7636). */
+
+import { sameText } from '../lib/same-text.ts'
 import { challengeOf } from '../members/program-code.ts'
-import { sameText } from '../members/session.ts'
 
 /** Section 4.1: 43 to 128 unreserved characters. */
 export const isCodeVerifier = (text: string): boolean => /^[A-Za-z0-9\-._~]{43,128}$/.test(text)

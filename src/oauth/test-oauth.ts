@@ -64,9 +64,15 @@ export async function temporaryOAuth(settings: Partial<Settings> = {}) {
     ...fields,
   })
 
+  /** What the page sends when the person agrees to what it shows. */
+  async function agreement(who: TestPerson, asked: Fields): Promise<Fields> {
+    const { json } = await call('POST', '/v1/oauth/authorize/preview', { ...who.asPage, body: asked })
+    return { ...asked, approve: true, scopes: json.scopes?.map(({ scope }: { scope: string }) => scope) }
+  }
+
   /** A code that the person approved. */
   async function approve(clientId: string, who: TestPerson, fields: Fields = {}): Promise<string> {
-    const body = { ...query(clientId, fields), approve: true }
+    const body = await agreement(who, query(clientId, fields))
     const { json, text } = await call('POST', '/v1/oauth/authorize/decision', { ...who.asPage, body })
     const code = new URL(json.redirect_to).searchParams.get('code')
     if (code === null) throw new Error(`There is no code: ${text}`)
@@ -98,7 +104,10 @@ export async function temporaryOAuth(settings: Partial<Settings> = {}) {
 
   const settle = (): Promise<void> => settleOAuth(server)
 
-  return { ...plane, server, register, person, query, approve, token, codeRequest, tokens, refresh, works, settle }
+  return {
+    ...{ ...plane, server, register, person, query, agreement, approve },
+    ...{ token, codeRequest, tokens, refresh, works, settle },
+  }
 }
 
 export type TemporaryOAuth = Awaited<ReturnType<typeof temporaryOAuth>>

@@ -33,7 +33,9 @@ export interface RefreshFacts extends GrantFacts {
   refresh: { expiresAt: number; usedAt: number | null } | null
 }
 
-const known = ['grant_type', 'client_id', 'code', 'redirect_uri', 'code_verifier', 'refresh_token', 'scope'] as const
+const once = ['grant_type', 'client_id', 'code', 'redirect_uri', 'code_verifier', 'refresh_token', 'scope'] as const
+/** Every parameter that the token and revocation endpoints look at. */
+export const known = [...once, 'resource', 'token'] as const
 
 export const required = (name: string, source: string): Check<RequestFacts> => ({
   name: `${name} given`,
@@ -52,7 +54,7 @@ export const requestChecks: readonly Check<RequestFacts>[] = [
     name: 'no parameter twice',
     source: 'RFC 6749 §3.2',
     check: ({ parameters }) => {
-      const repeated = known.find((name) => isRepeated(parameters, name))
+      const repeated = once.find((name) => isRepeated(parameters, name))
       return repeated === undefined ? null : refuse('invalid_request', `${repeated} must be given once`)
     },
   },

@@ -291,7 +291,8 @@ describe('a server that fails', () => {
         async () => {
           const answer = await oauth.token(request)
           expect([answer.status, answer.json]).toEqual([status, { error: code, error_description: expect.any(String) }])
-          expect(answer.headers.get('cache-control')).toBe('no-store')
+          const [kept, after] = [answer.headers.get('cache-control'), answer.headers.get('retry-after')]
+          expect([kept, after]).toEqual(['no-store', status === 503 ? '2' : null])
         },
       )
     }
@@ -368,6 +369,22 @@ describe('what is wrong with a request', () => {
         { error: 'invalid_request', error_description: expect.any(String) },
       ])
     }
+  })
+
+  test('is JSON that holds anything but text where text belongs, and not where nobody looks', async () => {
+    const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
+    const send = (body: object, path = 'token') => oauth.call('POST', `/v1/oauth/${path}`, { body })
+    for (const [path, odd] of [
+      ['token', { client_id: 5 }],
+      ['token', { code: { $ne: null } }],
+      ['token', { resource: [testOrigin, 5] }],
+      ['revoke', { token: true }],
+    ] as const) {
+      const { status, json } = await send({ ...request, ...odd }, path)
+      const [name] = Object.keys(odd)
+      expect([status, json]).toEqual([400, { error: 'invalid_request', error_description: `${name} must be text` }])
+    }
+    expect((await send({ ...request, audience: 5, scope: null })).status).toBe(200)
   })
 
   test('is not mended by the address: parameters there are not looked at', async () => {

@@ -11,8 +11,9 @@ import { type Refusal, refuse } from './check.ts'
 import { grantTypes } from './client.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { issueTokens } from './issue-tokens.ts'
-import { type Parameters, parametersOf, parametersOfObject } from './parameters.ts'
+import { isText, type Parameters, parametersOf, parametersOfObject } from './parameters.ts'
 import { revoke } from './revoke.ts'
+import { known } from './token-request.ts'
 
 export const tokenRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
   tokenRoute(dependencies),
@@ -22,6 +23,8 @@ export const tokenRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
 const tag = 'OAuth'
 const formType = 'application/x-www-form-urlencoded'
 const bodyLimitBytes = 64 * 1024
+/** What a client waits where the failure itself does not say, such as while a primary is chosen. */
+const retryAfterSeconds = 2
 
 /** A form, and the refusal of RFC 6749 section 5.2. */
 const described = (body: Record<string, z.ZodType>) => ({
@@ -92,7 +95,9 @@ async function answered(
     // RFC 6749 section 5.2 names no error for a fault of the server; those of section 4.1.2.1 are understood.
     const unavailable = failure.status === 503
     const error = unavailable ? 'temporarily_unavailable' : 'server_error'
-    return errorAnswer(unavailable ? 503 : 500, error, 'The server could not answer: try again')
+    const answer = errorAnswer(unavailable ? 503 : 500, error, 'The server could not answer: try again')
+    if (unavailable) answer.headers.set('retry-after', String(failure.retryAfter ?? retryAfterSeconds))
+    return answer
   }
 }
 
@@ -115,11 +120,18 @@ async function readParameters(request: Request): Promise<Parameters | Refusal> {
   try {
     requireContentType(request, json ? 'application/json' : formType)
     const bytes = await readBytes(request, bodyLimitBytes)
-    if (json) return parametersOfObject(z.looseObject({}).parse(parseJsonObject(bytes)))
+    if (json) return parametersOfJson(parseJsonObject(bytes))
     return parametersOf(new URLSearchParams(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
   } catch (thrown) {
     // What a body is refused for says nothing of its content.
     const description = thrown instanceof TypeError ? 'The body is not UTF-8' : asFailure(thrown).message
     return refuse('invalid_request', description)
   }
+}
+
+/** What nobody knows is ignored whatever it is; what is known is text, as a form would have it. */
+function parametersOfJson(body: unknown): Parameters | Refusal {
+  const members = z.looseObject({}).parse(body)
+  const odd = known.find((name) => !isText(members[name]))
+  return odd === undefined ? parametersOfObject(members) : refuse('invalid_request', `${odd} must be text`)
 }

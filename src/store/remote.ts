@@ -11,9 +11,9 @@
  * sqld has foreign keys on and WAL; it commits with `synchronous = normal`, which its host's crash may cost the last
  * moments of.
  */
-import type { Client, InStatement, ResultSet } from '@libsql/client'
+import type { Client, InStatement } from '@libsql/client'
 import { Failure } from '../failure.ts'
-import type { Database, Row, Statement } from './open.ts'
+import { type Database, lastRows, rowsOf, type Statement } from './open.ts'
 
 export interface RemoteOptions {
   /** `libsql://`, `https://`, or `http://` on this host. */
@@ -46,6 +46,9 @@ export async function openRemoteDatabase({ url, token, name }: RemoteOptions): P
     async write(statements) {
       await guarded.batch(statements.map(inStatement), 'write')
     },
+    async writeAndRead<Shape>(statements: readonly Statement[]) {
+      return lastRows(await guarded.batch(statements.map(inStatement), 'write')) as Shape[]
+    },
     async read<Shape>(sql: string, args: Statement['args'] = []) {
       return rowsOf(await guarded.execute({ sql, args })) as Shape[]
     },
@@ -68,9 +71,6 @@ export function remoteAddress(url: string, name: string): string {
 }
 
 const inStatement = ({ sql, args }: Statement): InStatement => ({ sql, args })
-
-const rowsOf = ({ columns, rows }: ResultSet): Row[] =>
-  rows.map((row) => Object.fromEntries(columns.map((column, index) => [column, row[index]])))
 
 /** The client's calls, each with its end and its repetitions. */
 function guard(client: Client, name: string): Database['client'] {

@@ -63,3 +63,34 @@ function oneHistogram(name: string, labels: string, { bounds, counts, sum, count
   })
   return `${buckets.join('')}${name}_bucket{${labels},le="+Inf"} ${count}\n${name}_sum{${labels}} ${sum}\n${name}_count{${labels}} ${count}\n`
 }
+
+const headLine = /^# (?:HELP|TYPE) (\S+)/
+const sampleLine = /^([^\s{]+)(?:\{(.*)\})? (.+)$/
+
+/**
+ * Several processes' expositions as one: each family once, with every process's samples under a label `worker` that names
+ * it. What one process alone has to say stands too.
+ */
+export function joinedText(texts: ReadonlyMap<string, string>): string {
+  const families = new Map<string, { head: string; samples: string[] }>()
+  for (const [worker, text] of texts) {
+    let family = { head: '', samples: [] as string[] }
+    let isNew = false
+    for (const line of text.split('\n')) {
+      const name = headLine.exec(line)?.[1]
+      if (name !== undefined) {
+        const known = families.get(name)
+        if (known !== family) isNew = known === undefined
+        family = known ?? { head: '', samples: [] }
+        families.set(name, family)
+        if (isNew) family.head += `${line}\n`
+        continue
+      }
+      const [, sample, labels, value] = sampleLine.exec(line) ?? []
+      if (sample === undefined) continue
+      const all = `worker="${worker}"${labels ? `,${labels}` : ''}`
+      family.samples.push(`${sample}{${all}} ${value}\n`)
+    }
+  }
+  return [...families.values()].map(({ head, samples }) => head + samples.join('')).join('')
+}

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
+import { pageLimit } from '../api/page.ts'
 import type { Settings } from '../config.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Statement } from '../store/open.ts'
@@ -100,7 +101,7 @@ function depletedConditions(used: TokenDepletion | null, share: number): Found[]
 }
 
 export const listAlertsQuery = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(100).default(100).describe('How many tokens; each may have several alerts'),
+  limit: pageLimit.describe('How many tokens; each may have several alerts'),
   cursor: z.string().max(1000).optional(),
 })
 

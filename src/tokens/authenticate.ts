@@ -139,13 +139,22 @@ async function sessionPrincipal(options: AuthenticatorOptions, hash: string): Pr
   if (token === undefined) throw new Failure('invalid_api_token')
   const status = tokenStatus(fromRow(tokens, token), clock.now())
   if (status !== 'active') await refuse(options, session.tokenId, status)
-  return {
-    ...anonymous,
-    kind: 'runtime',
-    name: `runtime:${session.gatewayId}/${session.instanceId}`,
-    tokenId: session.tokenId,
-    gatewayId: session.gatewayId,
-    instanceId: session.instanceId,
-    roles: ['runtime'],
-  }
+  return runtimePrincipal(session)
 }
+
+export type RuntimeSessionRow = typeof runtimeSessions.$inferSelect
+
+/** The instance of a gateway that a session was given to. */
+export const runtimePrincipal = ({
+  gatewayId,
+  instanceId,
+  tokenId,
+}: Pick<RuntimeSessionRow, 'gatewayId' | 'instanceId' | 'tokenId'>): Principal => ({
+  ...anonymous,
+  kind: 'runtime',
+  name: `runtime:${gatewayId}/${instanceId}`,
+  tokenId,
+  gatewayId,
+  instanceId,
+  roles: ['runtime'],
+})

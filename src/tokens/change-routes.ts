@@ -41,8 +41,7 @@ const update = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
       const { token, propagation, usage } = await recordingRefusal(deps, actor, attempted, () =>
         updateToken(deps, actor, id, call.body, call.headers),
       )
-      const [reached, used] = await Promise.all([propagation(), usage()])
-      const updated = await toRecord(token)
+      const [reached, used, updated] = await Promise.all([propagation(), usage(), toRecord(token)])
       return { reply: { ...updated, propagation: reached, usage: used }, headers: etag(updated) }
     },
   })
@@ -66,8 +65,8 @@ const rotate = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
       const { token, secret, propagation } = await recordingRefusal(deps, actor, attempted, () =>
         rotateToken(deps, actor, id, grace, call.headers),
       )
-      const made = await toRecord(token)
-      const reply = { ...made, token_value: secret, propagation: await propagation() }
+      const [reached, made] = await Promise.all([propagation(), toRecord(token)])
+      const reply = { ...made, token_value: secret, propagation: reached }
       return { reply, secretOf: token.id, headers: etag(made) }
     },
   })
@@ -115,8 +114,8 @@ const emergencyRevoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute 
       const { explanation, revoke_active_sessions: cutRunning } = call.body
       const how = { explanation, cutRunning }
       const { token, eventId, propagation } = await emergencyRevokeToken(deps, actorOf(call), call.params.id, how)
-      const revoked = await toRecord(token)
-      const reply = { ...revoked, proof_event_id: eventId, propagation: await propagation() }
+      const [reached, revoked] = await Promise.all([propagation(), toRecord(token)])
+      const reply = { ...revoked, proof_event_id: eventId, propagation: reached }
       return { reply, headers: etag(revoked) }
     },
   })

@@ -64,6 +64,8 @@ test('each filter keeps what it names', async () => {
   expect((await list({ team_id: made.teamId })).tokens.length).toBe(2)
   expect((await list({ gateway_id: made.gatewayId })).tokens).toEqual(runtime.tokens)
   expect((await list({ status: 'budget_exhausted' })).tokens).toEqual([])
+  expect((await list({ name: 'CAL gate' })).tokens).toEqual(runtime.tokens)
+  expect((await list({ name: '%' })).tokens).toEqual([])
 })
 
 /** Says that what costs nothing is used up, as the usage ledger says it of its accounts. */

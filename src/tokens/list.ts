@@ -5,6 +5,7 @@
  */
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
+import { pageLimit } from '../api/page.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { DepletionView } from './depletion.ts'
 import { keyClasses, purposes } from './governed.ts'
@@ -20,7 +21,8 @@ export const listTokensQuery = z.strictObject({
   key_class: z.enum(keyClasses).optional(),
   team_id: z.uuid().optional(),
   gateway_id: z.uuid().optional(),
-  limit: z.coerce.number().int().min(1).max(100).default(100),
+  name: z.string().min(1).max(200).optional().describe('Part of the name, small or capital letters alike'),
+  limit: pageLimit,
   cursor: z.string().max(1000).optional(),
 })
 export type ListTokensQuery = z.infer<typeof listTokensQuery>
@@ -62,14 +64,16 @@ function conditionsOf(filters: Filters, now: number, depletion: DepletionView): 
     const value = filters[column]
     if (value !== undefined) conditions.push({ sql: `${column} = ?`, args: [value] })
   }
+  if (filters.name !== undefined) conditions.push({ sql: 'instr(lower(name), lower(?)) > 0', args: [filters.name] })
   return status === undefined ? conditions : [...conditions, statusCondition(status, now, depletion)]
 }
 
 /** The filters in a fixed order, whatever order they were asked in. */
-const digestable = ({ purpose, status, key_class, team_id, gateway_id }: Filters): unknown[] => [
+const digestable = ({ purpose, status, key_class, team_id, gateway_id, name }: Filters): unknown[] => [
   purpose,
   status,
   key_class,
   team_id,
   gateway_id,
+  ...(name === undefined ? [] : [name]),
 ]

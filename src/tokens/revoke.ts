@@ -120,6 +120,7 @@ async function recordRevocation(
     })),
     deny: hashes,
     cut: cutRunning ? hashes : [],
+    unhurried: true,
   })
   return {
     token: { ...token, revokedAt, revocation, version: head.version },

@@ -108,8 +108,8 @@ const revoke = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     reply: tokenRecordSchema.extend({ propagation: propagationSchema }),
     async handle(call) {
       const { token, propagation } = await revokeToken(deps, actorOf(call), call.params.id, call.headers)
-      const revoked = await toRecord(token)
-      return { reply: { ...revoked, propagation: await propagation() }, headers: etag(revoked) }
+      const [reached, revoked] = await Promise.all([propagation(), toRecord(token)])
+      return { reply: { ...revoked, propagation: reached }, headers: etag(revoked) }
     },
   })
 

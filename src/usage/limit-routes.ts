@@ -7,6 +7,7 @@ import { getTableConfig } from 'drizzle-orm/sqlite-core'
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
 import { entityTag, requireVersion } from '../api/entity-tag.ts'
+import { pageLimit } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event.ts'
@@ -34,7 +35,7 @@ export interface LimitDependencies {
 
 const idParams = z.strictObject({ id: z.uuid() })
 const pageQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(100).default(100),
+  limit: pageLimit,
   cursor: z.string().max(500).optional(),
 })
 

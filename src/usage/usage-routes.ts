@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
+import { pageLimit } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
 import type { Recorder } from '../events/recorder.ts'
@@ -26,7 +27,7 @@ export interface UsageDependencies {
 
 const amount = z.number().int().describe('Requests, or nano-dollars')
 const pageQuery = {
-  limit: z.coerce.number().int().min(1).max(100).default(100),
+  limit: pageLimit,
   cursor: z.string().max(500).optional(),
 }
 

@@ -1,6 +1,7 @@
 /**
- * A full disk, the real way: the data directory on a small tmpfs that a ballast file fills. Needs the right to mount;
- * where it is not there the test says so and is skipped.
+ * A full disk, the real way: the data directory on a small tmpfs that a ballast file fills, so small that outbox and
+ * ledger compete for what the ballast leaves. Needs the right to mount; where it is not there the test says so and is
+ * skipped.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { rmSync } from 'node:fs'
@@ -19,7 +20,7 @@ import { eventsInLedger, outcomesOf } from '../recorded.ts'
 setDefaultTimeout(120_000)
 
 const directory = temporaryDirectory()
-const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', directory]).exitCode === 0
+const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', directory]).exitCode === 0
 if (!mounted) console.warn('disk-full.test.ts is skipped: mounting a tmpfs is not permitted here')
 
 const ballast = join(directory, 'ballast')
@@ -43,7 +44,6 @@ test.skipIf(!mounted)(
     const started = await startGatehouse({
       upstream,
       dataDirectory: join(directory, 'data'),
-      env: { SERVICE_OUTBOX_SEGMENT_BYTES: String(256 * 1024) },
     })
     gatehouse = started
     const token = (await createToken(started)).token_value

@@ -190,7 +190,11 @@ test('another client can neither use nor revoke what is not its own', async () =
 })
 
 describe('the decision', () => {
-  const question = () => ({ ...queryOf(authorizationUrl(gatehouse, clientId, newVerifier())), approve: true })
+  const question = () => ({
+    ...queryOf(authorizationUrl(gatehouse, clientId, newVerifier())),
+    approve: true,
+    scopes: ['gateway:invoke', 'tokens:read'],
+  })
 
   test('of a forged request is refused', async () => {
     const eve = await person(gatehouse, 'eve')
@@ -227,11 +231,39 @@ describe('the decision', () => {
     }
   })
 
+  test('grants nothing else than the page showed', async () => {
+    const { scopes: _, ...unseen } = question()
+    expect(await consent('decision', unseen)).toMatchObject({ status: 422, body: { error: { param: 'scopes' } } })
+    for (const scopes of [[], ['gateway:invoke'], ['gateway:invoke', 'events:read']]) {
+      const { status, body } = await consent('decision', { ...question(), scopes })
+      expect([status, body]).toMatchObject([409, { error: { code: 'consent_outdated' } }])
+    }
+  })
+
   test('by the retired route is gone', async () => {
     const { search } = authorizationUrl(gatehouse, clientId, newVerifier())
     const answer = await api(gatehouse, `/v1/oauth/authorize${search}`)
     expect(answer.status).toBe(410)
   })
+})
+
+test('what has had its time gives and opens nothing, on both listeners', async () => {
+  const given = await tokensFor(gatehouse, clientId, ada)
+  const late = await approvedCode(gatehouse, clientId, ada)
+  const age = (file: string, table: string, column: string) => {
+    using database = new Database(join(gatehouse.dataDirectory, file))
+    database.run('pragma busy_timeout = 5000')
+    database.run(
+      `update ${table} set ${column} = ${Date.now() - 1} where ${column} = (select max(${column}) from ${table})`,
+    )
+  }
+  // The limits are at least ten seconds: the youngest of each is made older, instead of waiting.
+  age('ledger.db', 'oauth_grants', 'code_expires_at')
+  age('ledger.db', 'oauth_refresh_tokens', 'expires_at')
+  age('state.db', 'oauth_tokens', 'expires_at')
+  expect(await redeem(late.request)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+  expect((await refresh(gatehouse, clientId, given.refresh_token)).body.error).toBe('invalid_grant')
+  expect(await opens(gatehouse, given.access_token)).toEqual(nothing)
 })
 
 describe('access tokens', () => {

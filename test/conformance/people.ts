@@ -7,6 +7,7 @@ const signedIn = z.object({ user: z.looseObject({ id: z.uuid() }), csrf_token: z
 const identified = z.looseObject({ id: z.uuid() })
 const registered = z.looseObject({ client_id: z.uuid() })
 const decided = z.object({ redirect_to: z.string() })
+const previewed = z.looseObject({ scopes: z.array(z.looseObject({ scope: z.string() })).optional() })
 
 export interface Person {
   id: string
@@ -68,11 +69,16 @@ export function queryOf(address: URL): Record<string, string | string[]> {
 
 /** Does what the consent page does when the person presses a button; gives where the browser goes. */
 export async function decide(gatehouse: Gatehouse, who: Person, address: URL, approve = true): Promise<URL> {
-  const answer = await fetch(`${gatehouse.baseUrl}/v1/oauth/authorize/decision`, {
-    method: 'POST',
-    headers: fromConsentPage(gatehouse, who),
-    body: JSON.stringify({ ...queryOf(address), approve }),
-  })
-  const body = parseOrKeep(await answer.text())
-  return new URL(expectAnswer({ status: answer.status, headers: answer.headers, body }, 200, decided).redirect_to)
+  const asked = queryOf(address)
+  const ask = async (path: 'preview' | 'decision', sent: object) => {
+    const answer = await fetch(`${gatehouse.baseUrl}/v1/oauth/authorize/${path}`, {
+      method: 'POST',
+      headers: fromConsentPage(gatehouse, who),
+      body: JSON.stringify(sent),
+    })
+    return { status: answer.status, headers: answer.headers, body: parseOrKeep(await answer.text()) }
+  }
+  const shown = expectAnswer(await ask('preview', asked), 200, previewed).scopes
+  const answer = await ask('decision', { ...asked, approve, scopes: shown?.map(({ scope }) => scope) })
+  return new URL(expectAnswer(answer, 200, decided).redirect_to)
 }

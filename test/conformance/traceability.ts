@@ -1,6 +1,8 @@
 /**
  * Each rule of the OAuth server, where it comes from, and the test that shows it. The rules of the tables of checks stand
  * here under their own names; `traceability.test.ts` holds this list against the tables and the tests against this list.
+ *
+ * Longer than most: it is one table.
  */
 
 export interface Traced {
@@ -215,6 +217,19 @@ export const traceability: readonly Traced[] = [
     'a mix-up of servers is seen by the issuer on every redirect',
   ),
   row('the decision cannot be forged', 'RFC 6749 §10.12, RFC 9700 §4.7', attacks, 'of a forged request is refused'),
+  row('the decision grants what was shown', 'RFC 6749 §10.2', attacks, 'grants nothing else than the page showed'),
+  row(
+    'a fault of the server says when to come again',
+    'RFC 9110 §10.2.3',
+    token,
+    'says so in the form of RFC 6749, and costs nobody an approval',
+  ),
+  row(
+    'a JSON parameter is text',
+    'contract §5',
+    token,
+    'is JSON that holds anything but text where text belongs, and not where nobody looks',
+  ),
   row('the decision cannot be framed', 'RFC 6749 §10.13, RFC 9700 §4.16', attacks, 'cannot be framed'),
   row('the retired route is gone', 'service.md Versioning 5', preview, 'the retired route is gone'),
   row(

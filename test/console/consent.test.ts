@@ -79,3 +79,44 @@ test('an address that is not registered shows a page and leads nowhere', async (
   expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
   expect(page.url()).toContain('/console/oauth/authorize')
 })
+
+test('a scope that was added since the page was shown is shown before it can be approved', async () => {
+  const { gatehouse } = await sharedConsole()
+  const body = { client_name: 'Growing', redirect_uris: [redirect], scope: 'gateway:invoke' }
+  const made = await api(gatehouse, '/v1/oauth/clients', { body })
+  const { client_id } = expectAnswer(made, 201, z.looseObject({ client_id: z.string() }))
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(asked({ client_id, scope: '' }))
+  await page.getByRole('heading', { name: 'Let Growing in?' }).waitFor()
+  await api(gatehouse, `/v1/oauth/clients/${client_id}`, {
+    method: 'PATCH',
+    body: { scope: 'gateway:invoke tokens:read' },
+  })
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await page.getByText('is not what was shown').waitFor()
+  await page.getByText('tokens:read').waitFor()
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await page.waitForURL(/^http:[^?]*\/callback/)
+  expect(new URL(page.url()).searchParams.has('code')).toBe(true)
+})
+
+test('an application is registered with the scopes that are ticked, and asked for nothing that is always the same', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/applications?open=new')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Client name').fill('Two scopes')
+  await dialog.getByLabel('Redirect uris').fill('https://two.example.com/callback')
+  await dialog.getByLabel('gateway:invoke').check()
+  await dialog.getByLabel('events:read').check()
+  expect(await dialog.getByText(/grant|response type/i).count()).toBe(0)
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    expect(await seriousFindings(page)).toEqual([])
+  }
+  await picture(page, 'applications-new')
+  await dialog.getByRole('button', { name: 'Add' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  await page.getByText('gateway:invoke events:read').waitFor()
+})

@@ -2,7 +2,8 @@
 import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { chat, createToken } from '../client.ts'
-import { openConsole, owner, sharedConsole } from './console.ts'
+import { eventsOfRequest } from '../recorded.ts'
+import { make, openConsole, owner, picture, sharedConsole } from './console.ts'
 
 setDefaultTimeout(60_000)
 beforeAll(async () => {
@@ -68,15 +69,23 @@ test('a model of 200 letters and one that turns letters round leave the page as 
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'asks for odd models' })
   for (const model of ['m'.repeat(200), 'gpt\u202E4']) {
-    await (await chat(gatehouse, { token: token.token_value, model })).text()
+    await (await chat(gatehouse, { token: token.token_value, model, requestId: 'odd-model' })).text()
   }
   await using opened = await openConsole({ width: 390 })
   const { page } = opened
-  for (const path of ['/traffic', '/spend', '/']) {
+  const [odd] = await eventsOfRequest(gatehouse, 'odd-model')
+  await make('/v1/users', { email: `${'m'.repeat(60)}@example.com`, name: 'W'.repeat(100), role: 'member' })
+  await make('/v1/teams', { name: 't'.repeat(100) })
+  const paths = ['/traffic', `/traffic/${odd?.exchange_id}`, '/spend', '/', '/people', '/people?kind=members']
+  for (const path of paths) {
     await opened.to(path)
     await page.waitForLoadState('networkidle')
-    const beyond = z.number().parse(await page.evaluate('document.documentElement.scrollWidth - innerWidth'))
-    expect([path, beyond]).toEqual([path, 0])
+    for (const width of [390, 1600]) {
+      await page.setViewportSize({ width, height: 844 })
+      const beyond = z.number().parse(await page.evaluate('document.documentElement.scrollWidth - innerWidth'))
+      expect([path, width, beyond]).toEqual([path, width, 0])
+      await picture(page, `long-${path.replace(/[^a-z]+/g, '-')}-${width}`)
+    }
   }
   await opened.to('/traffic')
   await page.getByText('gpt⟨U+202E⟩4').first().waitFor()

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, expectAnswer } from '../client.ts'
-import { openConsole, owner, sharedConsole } from './console.ts'
+import { openConsole, owner, picture, seriousFindings, sharedConsole } from './console.ts'
 
 setDefaultTimeout(60_000)
 beforeAll(async () => {
@@ -39,6 +39,11 @@ test('a person who signs in on the page lets a program in; its code is good for 
   await page.getByLabel('Password').fill(owner.password)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByText(`127.0.0.1:${listener.port}`).waitFor()
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    expect(await seriousFindings(page)).toEqual([])
+    await picture(page, `program-${colorScheme}`)
+  }
   await page.getByRole('button', { name: 'Approve' }).click()
   await page.waitForURL(/^http:[^?]*\/callback/)
   const answered = new URL(page.url()).searchParams

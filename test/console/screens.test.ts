@@ -11,6 +11,8 @@ setDefaultTimeout(120_000)
 /** Paths by the heading that says the screen is there. */
 let screens: [path: string, heading: string][] = []
 
+let tokenPath = ''
+
 beforeAll(async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'looked at', max_budget: 5, max_requests: 100 })
@@ -31,6 +33,7 @@ beforeAll(async () => {
     ).text()
   }
   const [outcome] = await eventsOfRequest(gatehouse, 'no-such-model')
+  tokenPath = `/tokens/${token.id}`
   screens = [
     ['/', 'Overview'],
     ['/traffic', 'Traffic'],
@@ -85,6 +88,36 @@ test('axe finds nothing serious on any screen in either theme', async () => {
   expect(found).toEqual([])
 })
 
+test('axe finds nothing serious in any dialog in either theme', async () => {
+  await using opened = await openConsole({ width: 1600 })
+  const { page } = opened
+  const found: string[] = []
+  const lookInto = async (name: string) => {
+    await page.getByRole('dialog').waitFor()
+    await until(`all of ${name} is there`, async () => (await page.locator('.skeleton').count()) === 0)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      const rules = colorScheme === 'light' ? undefined : ['color-contrast']
+      found.push(...(await seriousFindings(page, rules)).map((finding) => `${name} ${colorScheme} ${finding}`))
+      await picture(page, `dialog-${fileName(name)}-${colorScheme}`)
+    }
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  }
+  for (const kind of ['providers', 'models', 'gateways', 'budgets', 'consumer-groups', 'access-policies']) {
+    await opened.to(`/catalog?kind=${kind}&open=new`)
+    await lookInto(kind)
+  }
+  await look(opened, tokenPath, 'looked at')
+  for (const name of ['Clone', 'Rotate', 'Revoke', 'Emergency revoke']) {
+    await page.getByRole('button', { name, exact: true }).click()
+    await lookInto(name.toLowerCase())
+  }
+  await page.keyboard.press('?')
+  await lookInto('keyboard')
+  expect(found).toEqual([])
+})
+
 test('nothing is wider than the page, from a telephone of 390 pixels to a screen of 2560', async () => {
   await using opened = await openConsole({ width: 390 })
   const { page } = opened
@@ -92,7 +125,7 @@ test('nothing is wider than the page, from a telephone of 390 pixels to a screen
   for (const [path, heading] of screens) {
     await page.setViewportSize({ width: 390, height: 844 })
     await look(opened, path, heading)
-    for (const width of [390, 720, 2560]) {
+    for (const width of [390, 720, 1600, 2560]) {
       await page.setViewportSize({ width, height: 844 })
       const beyond = z.number().parse(await page.evaluate('document.documentElement.scrollWidth - innerWidth'))
       if (beyond > 0) wide.push(`${path} at ${width}: ${beyond} pixels`)

@@ -4,4 +4,6 @@ import type { ConsoleInstallation } from '../routes.ts'
 const said = document.querySelector<HTMLMetaElement>('meta[name=gatehouse]')?.content
 
 export const installation: ConsoleInstallation =
-  said === undefined ? { path: '', base_url: location.origin, gateway_url: location.origin } : JSON.parse(said)
+  said === undefined
+    ? { path: '', base_url: location.origin, gateway_url: location.origin, signed_in: true, set_up: true }
+    : JSON.parse(said)

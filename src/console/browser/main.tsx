@@ -17,7 +17,7 @@ import { Consent } from './screens/consent.tsx'
 import { Setup } from './screens/setup.tsx'
 import { SignIn, SignInAgain } from './screens/sign-in.tsx'
 import { screenAt } from './screens.tsx'
-import { caller, may, sessionOver } from './session.ts'
+import { caller, listenToOtherPages, may, sessionOver, take } from './session.ts'
 
 /** Pages that stand alone, with nothing around them that leads away. */
 const alone: Readonly<Record<string, () => preact.JSX.Element>> = {
@@ -26,8 +26,8 @@ const alone: Readonly<Record<string, () => preact.JSX.Element>> = {
 }
 
 function Console() {
-  if (path.value === '/setup') return <Setup />
   if (caller.value === undefined) return <FirstLook />
+  if (path.value === '/setup') return <Setup />
   if (caller.value === null) return <SignIn />
   const Page = alone[path.value]
   return (
@@ -48,7 +48,7 @@ function FirstLook() {
   )
   const { value } = found
   useEffect(() => {
-    if (value !== undefined) caller.value = value
+    if (value !== undefined) take(value)
   }, [value])
   if (found.refusal === null) return null
   return (
@@ -102,4 +102,5 @@ function Inside() {
 applyTheme()
 followLinks()
 listenToKeys()
+listenToOtherPages(() => api('GET /v1/auth/session', {}))
 render(<Console />, document.body)

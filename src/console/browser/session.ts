@@ -1,10 +1,14 @@
-/** Who is signed in, what they may do, and the CSRF token of their session, which lives in memory only. */
+/**
+ * Who is signed in, what they may do, and the CSRF token of their session, which lives in memory only. The console's
+ * pages in one browser share a session and tell each other when somebody signs in or out; nothing else is told.
+ */
 import { signal } from '@preact/signals'
 import type { Permission } from '../../tokens/permissions.ts'
 import type { Caller } from './api/routes.ts'
+import { installation } from './installation.ts'
 
 /** Undefined until it is known; null where nobody is signed in. */
-export const caller = signal<Caller | null | undefined>(undefined)
+export const caller = signal<Caller | null | undefined>(installation.signed_in ? undefined : null)
 
 /** Why the sign-in is shown, where it was not the first thing. */
 export const sessionNote = signal<string | null>(null)
@@ -14,7 +18,20 @@ export const csrfToken = (): string | null => caller.peek()?.csrf_token ?? null
 /** Whether the session has ended under the screen, which stays below the sign-in with all that was typed. */
 export const sessionOver = signal(false)
 
-/** Called where the API says that nobody is signed in. */
+type News = 'signed in' | 'signed out'
+const otherPages = new BroadcastChannel('gatehouse-session')
+const tell = (news: News): void => otherPages.postMessage(news)
+
+/** Listens to the console's other pages; `lookAgain` asks the API who is signed in now. */
+export function listenToOtherPages(lookAgain: () => Promise<Caller>): void {
+  otherPages.onmessage = ({ data }: MessageEvent<News>) => {
+    if (data === 'signed out') sessionEnded()
+    // Where that fails, what is shown stays until the next call finds out.
+    else lookAgain().then(take, () => undefined)
+  }
+}
+
+/** Called where the API, or another page, says that nobody is signed in. */
 export function sessionEnded(): void {
   if (caller.peek() == null) {
     caller.value = null
@@ -24,8 +41,20 @@ export function sessionEnded(): void {
   sessionOver.value = true
 }
 
-/** Takes who is signed in now. */
+/** Takes who has signed in on this page. */
 export function signedIn(found: Caller): void {
+  take(found)
+  tell('signed in')
+}
+
+/** Called where the person has ended the session on this page. */
+export function signedOut(): void {
+  take(null)
+  tell('signed out')
+}
+
+/** Takes who is signed in now. */
+export function take(found: Caller | null): void {
   caller.value = found
   sessionNote.value = null
   sessionOver.value = false

@@ -65,7 +65,6 @@ interface Opened {
   readonly record: McpServerRecord
   readonly opening: Promise<McpConnection>
   readonly seen: OffersSeen
-  connection: McpConnection | null
 }
 
 export class McpSession {
@@ -202,21 +201,15 @@ export class McpSession {
 
   #opened(record: McpServerRecord): Opened {
     const known = this.#connections.get(record.id)
-    const usable = known?.record.version === record.version && known.connection?.gone !== true
-    if (known !== undefined && usable) return known
+    if (known !== undefined && known.record.version === record.version) return known
     this.disconnect(record)
     const opening = this.#open(record)
-    const opened: Opened = { record, opening, seen: new OffersSeen(), connection: null }
+    const opened: Opened = { record, opening, seen: new OffersSeen() }
     this.#connections.set(record.id, opened)
-    opening.then(
-      (connection) => {
-        opened.connection = connection
-      },
-      () => {
-        // Whoever asked is told why; here it only must not stand in the way of the next try.
-        if (this.#connections.get(record.id) === opened) this.#connections.delete(record.id)
-      },
-    )
+    opening.catch(() => {
+      // Whoever asked is told why; here it only must not stand in the way of the next try.
+      if (this.#connections.get(record.id) === opened) this.#connections.delete(record.id)
+    })
     return opened
   }
 

@@ -2,7 +2,7 @@
  * One call of the API from the page: the session's cookie goes by itself, the CSRF token with every write. An answer
  * that says the session has ended shows the sign-in in place of the screen; the address stays, so it goes on there.
  */
-import { caller, csrfToken, sessionEnded, signedIn } from '../session.ts'
+import { caller, csrfToken, sessionEnded, take } from '../session.ts'
 import type { Caller } from './routes.ts'
 
 /** What the API refused, in its own words (contract section 2). */
@@ -51,7 +51,7 @@ export async function request<Reply>(
 async function isSamePerson(): Promise<boolean> {
   const before = caller.peek()?.user?.id
   const found = await request<Caller>('GET', '/v1/auth/session')
-  signedIn(found)
+  take(found)
   return before !== undefined && found.user?.id === before
 }
 

@@ -137,6 +137,13 @@ export interface Series {
   totals: (Measures & { key: string | null })[]
 }
 
+/** What people may let applications do. */
+export interface DelegableScope {
+  scope: string
+  sentence: string
+  active: boolean
+}
+
 /** What an authorization request leads to: a question, a page that says no, or a redirect that the API built. */
 export interface ConsentQuestion {
   error_page?: undefined
@@ -164,6 +171,7 @@ interface Routes {
   'POST /v1/auth/programs/decision': { body: Record<string, string | boolean>; reply: ProgramDecision }
   'POST /v1/oauth/authorize/preview': { body: Record<string, string | string[]>; reply: ConsentAnswer }
   'POST /v1/oauth/authorize/decision': { body: Record<string, string | string[] | boolean>; reply: ConsentAnswer }
+  'GET /v1/oauth/scopes': { reply: { scopes: DelegableScope[] } }
   'GET /v1/tokens': {
     query: Paged & Record<string, string | number | null | undefined>
     reply: Page<'tokens', TokenRecord>

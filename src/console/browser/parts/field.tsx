@@ -162,7 +162,7 @@ export const CheckField = ({ label, hint, value, set }: CheckProps) => (
 )
 
 interface ManyProps extends Common {
-  options: readonly (readonly [value: string, label: string])[]
+  options: readonly (readonly [value: string, label: string, hint?: string])[]
   chosen: readonly string[]
   set(chosen: string[]): void
 }
@@ -173,10 +173,11 @@ export const ManyOf = ({ label, hint, fault, options, chosen, set }: ManyProps) 
     <legend>{label}</legend>
     <div class="choices">
       {options.length === 0 && <span class="quiet">There are none</span>}
-      {options.map(([option, text]) => (
+      {options.map(([option, text, explained]) => (
         <CheckField
           key={option}
           label={text}
+          hint={explained}
           value={chosen.includes(option)}
           set={(on) => set(on ? [...chosen, option] : chosen.filter((one) => one !== option))}
         />

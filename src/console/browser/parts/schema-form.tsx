@@ -13,11 +13,13 @@ import { linesOf } from '../lines.ts'
 import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.tsx'
 
 export type JsonObject = { [name: string]: unknown }
-export type Choices = Readonly<Record<string, readonly (readonly [value: string, label: string])[]>>
+export type Choices = Readonly<Record<string, readonly (readonly [value: string, label: string, hint?: string])[]>>
 
 interface Shared {
   /** What can be chosen for members of these names, such as records for their ids. */
   choices?: Choices | undefined
+  /** Texts that hold several of their choices, separated by blanks. */
+  several?: readonly string[] | undefined
   refusal?: Refusal | null | undefined
 }
 
@@ -90,8 +92,13 @@ function SchemaField(props: FieldProps) {
   const hint = hintOf(schema)
   const common = { label: schema.type === 'boolean' ? words(name) : label, hint, fault: faultAt(refusal, path) }
   const chosen = choices?.[name]
+  if (chosen !== undefined && props.several?.includes(name)) {
+    const words = textOf(value).split(' ').filter(Boolean)
+    return <ManyOf {...common} options={chosen} chosen={words} set={(next) => set(next.join(' ') || undefined)} />
+  }
   if (chosen !== undefined && schema.type === 'string') {
-    const options = [['', required ? 'Choose…' : 'None'] as const, ...chosen]
+    const named = chosen.map(([value, label]) => [value, label] as const)
+    const options = [['', required ? 'Choose…' : 'None'] as const, ...named]
     return (
       <SelectField
         {...common}
@@ -216,6 +223,7 @@ function ListField({ path, schema, value, set, common, ...shared }: WithCommon) 
             value={item}
             set={(next) => take(list.map((one, at) => (at === index ? next : one)))}
             choices={shared.choices}
+            several={shared.several}
             refusal={shared.refusal}
           />
           <div class="row">
@@ -235,7 +243,7 @@ function ListField({ path, schema, value, set, common, ...shared }: WithCommon) 
 }
 
 function ObjectField(props: WithCommon) {
-  const { schema, value, set, path, required, common, choices, refusal } = props
+  const { schema, value, set, path, required, common, choices, several, refusal } = props
   if (schema.properties === undefined) {
     const texts = typeof schema.additionalProperties === 'object' && schema.additionalProperties.type === 'string'
     return texts ? <PairsField {...props} /> : <JsonField {...props} />
@@ -255,6 +263,7 @@ function ObjectField(props: WithCommon) {
           value={isObject(value) ? value : {}}
           set={set}
           choices={choices}
+          several={several}
           refusal={refusal}
         />
       )}

@@ -1,7 +1,9 @@
 /** A secret that is shown once: it is in this page's memory only and is gone with it. */
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { warnBeforeLeaving } from '../address.ts'
 import { installation } from '../installation.ts'
+import { Dialog } from './dialog.tsx'
 import { copy } from './small.tsx'
 
 const curl = (secret: string) => `curl ${installation.gateway_url}/v1/chat/completions \\
@@ -86,5 +88,40 @@ export function TokenSecret({ secret }: { secret: string }) {
         <pre class="card">{text}</pre>
       </div>
     </div>
+  )
+}
+
+interface SecretDialogProps {
+  title: string
+  secret: string
+  /** Where one goes on; absent: where one was. */
+  to?: string
+  close(): void
+  children?: ComponentChildren
+}
+
+/** A new secret over the screen it was made on; nothing but its own button closes it. */
+export function SecretDialog({ title, secret, to, close, children }: SecretDialogProps) {
+  const kept = () => {
+    secretKept()
+    close()
+  }
+  const words = 'I have kept it'
+  return (
+    <Dialog title={title} stays close={close}>
+      <TokenSecret secret={secret} />
+      {children}
+      <div class="row end">
+        {to === undefined ? (
+          <button type="button" class="primary" onClick={kept}>
+            {words}
+          </button>
+        ) : (
+          <a class="button primary" href={to} onClick={kept}>
+            {words}
+          </a>
+        )}
+      </div>
+    </Dialog>
   )
 }

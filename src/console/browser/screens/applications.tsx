@@ -1,12 +1,12 @@
 /** Applications of others that may ask people to be let in: OAuth clients, public, by code and PKCE only. */
 import { useState } from 'preact/hooks'
 import { request } from '../api/request.ts'
+import { api, type DelegableScope } from '../api/routes.ts'
 import { installation } from '../installation.ts'
 import { Confirm, useAction } from '../parts/dialog.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Fault } from '../parts/loaded.tsx'
-import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Id, Time } from '../parts/small.tsx'
 import { say } from '../parts/toast.tsx'
 import { may } from '../session.ts'
@@ -52,6 +52,9 @@ function Switch({ client, again }: { client: Listed; again(): void }) {
   )
 }
 
+const scopeChoice = ({ scope, sentence, active }: DelegableScope) =>
+  [scope, scope, active ? sentence : `Not in use at this installation. ${sentence}`] as const
+
 const clients: RecordKind = {
   name: 'clients',
   title: 'Applications',
@@ -64,11 +67,9 @@ const clients: RecordKind = {
   about: `They send people to ${installation.base_url}${installation.path}/oauth/authorize, where each decides.`,
   command:
     'gatehouse oauth-client create --name "Notebook" --redirect-uri https://notebook.example.com/callback --scope gateway:invoke',
-  choices: async () => {
-    const { scopes } = await request<JsonObject>('GET', '/v1/oauth/scopes')
-    const names = (Array.isArray(scopes) ? scopes : []).filter(isObject).map(({ scope }) => String(scope))
-    return { scope: [[names.join(' '), `All: ${names.join(' ')}`], ...names.map((name) => [name, name] as const)] }
-  },
+  choices: async () => ({ scope: (await api('GET /v1/oauth/scopes', {})).scopes.map(scopeChoice) }),
+  several: ['scope'],
+  fixed: ['grant_types', 'response_types', 'token_endpoint_auth_method'],
   action: (record, again) => (may('oauth-clients:write') ? <Switch client={record} again={again} /> : null),
   columns: [
     { title: 'Name', cell: (record) => text(record, 'client_name') },

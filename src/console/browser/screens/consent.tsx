@@ -1,16 +1,14 @@
 /**
  * Where an application's authorization request brings a person (RFC 6749 section 4.1.1): who asks, where they will be
- * sent back, what for. Nothing else is on the page, and neither answer is easier to reach than the other. The query is
- * handed to the API as it came; what is wrong with it, and where the browser may go, is decided there.
+ * sent back, what for. Nothing else is on the page. The query is handed to the API as it came; what is wrong with it,
+ * and where the browser may go, is decided there. An approval names what was shown here.
  */
 import { useEffect } from 'preact/hooks'
 import { address } from '../address.ts'
-import { api, type ConsentAnswer, type ConsentQuestion } from '../api/routes.ts'
-import { useAction } from '../parts/dialog.tsx'
-import { Alone, Brand } from '../parts/frame.tsx'
-import { Fault, Show, useLoaded } from '../parts/loaded.tsx'
+import { api, type ConsentQuestion } from '../api/routes.ts'
+import { useLoaded } from '../parts/loaded.tsx'
 import { said } from '../parts/said.tsx'
-import { leaveFor, SignedInAs } from './signed-in-as.tsx'
+import { Answers, DecisionPage, leaveFor } from './decision-page.tsx'
 
 type Asked = Record<string, string | string[]>
 
@@ -29,30 +27,19 @@ export function Consent() {
   const found = useLoaded(address.value.query.toString(), (signal) =>
     api('POST /v1/oauth/authorize/preview', { body: asked, signal }),
   )
-  useEffect(() => {
-    document.title = 'Authorize an application · Gatehouse'
-  }, [])
   const redirectTo = found.value?.redirect_to
   useEffect(() => {
     if (redirectTo !== undefined) leaveFor(redirectTo)
   }, [redirectTo])
   return (
-    <Alone>
-      <Brand />
-      <div class="card stack">
-        <Show of={found} rows={6}>
-          {(answer) => <Answer answer={answer} asked={asked} />}
-        </Show>
-      </div>
-      <SignedInAs />
-    </Alone>
+    <DecisionPage title="Authorize an application" question={found}>
+      {(answer) => {
+        if (answer.error_page !== undefined) return <Refused error={answer.error_page} />
+        if (answer.redirect_to !== undefined) return <p>You are being sent back to the application…</p>
+        return <Question question={answer} asked={asked} lookAgain={found.reload} />
+      }}
+    </DecisionPage>
   )
-}
-
-function Answer({ answer, asked }: { answer: ConsentAnswer; asked: Asked }) {
-  if (answer.error_page !== undefined) return <Refused error={answer.error_page} />
-  if (answer.redirect_to !== undefined) return <p>You are being sent back to the application…</p>
-  return <Question question={answer} asked={asked} />
 }
 
 const Refused = ({ error: { error, message } }: { error: { error: string; message: string } }) => (
@@ -69,16 +56,9 @@ const Refused = ({ error: { error, message } }: { error: { error: string; messag
   </>
 )
 
-function Question({ question, asked }: { question: ConsentQuestion; asked: Asked }) {
-  const decide = (approve: boolean) => () => api('POST /v1/oauth/authorize/decision', { body: { ...asked, approve } })
-  const done = (answer: ConsentAnswer) => {
-    if (answer.redirect_to !== undefined) leaveFor(answer.redirect_to)
-    else throw new Error(answer.error_page?.message ?? 'The request cannot be answered')
-  }
-  const approval = useAction(decide(true), done)
-  const denial = useAction(decide(false), done)
-  const refusal = approval.refusal ?? denial.refusal
+function Question({ question, asked, lookAgain }: { question: ConsentQuestion; asked: Asked; lookAgain(): void }) {
   const { client, redirect_host, scopes, resources } = question
+  const shown = scopes.map(({ scope }) => scope)
   return (
     <>
       <h1>
@@ -106,15 +86,18 @@ function Question({ question, asked }: { question: ConsentQuestion; asked: Asked
       <p>
         You will be sent back to <strong class="wrap">{redirect_host}</strong>.
       </p>
-      {refusal !== null && <Fault refusal={refusal} />}
-      <div class="equal">
-        <button type="button" disabled={denial.busy} onClick={denial.run}>
-          Deny
-        </button>
-        <button type="button" disabled={approval.busy} onClick={approval.run}>
-          Approve
-        </button>
-      </div>
+      <Answers
+        decide={(approve) =>
+          api('POST /v1/oauth/authorize/decision', { body: { ...asked, approve, scopes: approve ? shown : [] } })
+        }
+        done={({ redirect_to, error_page }) => {
+          if (redirect_to === undefined) throw new Error(error_page?.message ?? 'The request cannot be answered')
+          leaveFor(redirect_to)
+        }}
+        refused={({ code }) => {
+          if (code === 'consent_outdated') lookAgain()
+        }}
+      />
     </>
   )
 }

@@ -36,6 +36,10 @@ export interface RecordKind {
   deleting?: string
   changing?: boolean
   choices?(): Promise<Choices>
+  /** Texts of which several choices can be taken at once. */
+  several?: readonly string[]
+  /** Fields that its routes take, and that are always the same. */
+  fixed?: readonly string[]
   about: string
   command: string
   /** What can be done with one from the list; `again` reads the list anew. */
@@ -196,7 +200,12 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
         run()
       }}
     >
-      <SchemaFields schema={schema} value={value} set={setValue} choices={choices} refusal={refusal} />
+      <SchemaFields
+        schema={schema}
+        without={kind.fixed ?? []}
+        several={kind.several}
+        {...{ value, set: setValue, choices, refusal }}
+      />
       {refusal !== null && <Fault refusal={refusal} />}
       <div class="row between">
         <span>

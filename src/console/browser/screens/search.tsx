@@ -1,7 +1,7 @@
 /** What was typed or pasted into the search: an id leads to its record, words to screens, tokens and policies. */
 import { useEffect } from 'preact/hooks'
 import { go, href, queryValue } from '../address.ts'
-import { api } from '../api/routes.ts'
+import { api, type PolicyRecord } from '../api/routes.ts'
 import { Head } from '../parts/frame.tsx'
 import { Show, useLoaded } from '../parts/loaded.tsx'
 import { Empty } from '../parts/table.tsx'
@@ -16,6 +16,7 @@ interface Hit {
 
 const isId = (words: string): boolean => /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(words)
 const since = '30d'
+const most = 20
 
 /** The first hit of each place that may be asked; a place that refuses has none. */
 async function hitsOf(asked: readonly Promise<Hit[]>[]): Promise<Hit[]> {
@@ -60,18 +61,33 @@ function byWords(words: string, signal: AbortSignal): Promise<Hit[]> {
     .map(({ path, title }) => ({ to: href(path), title, what: 'Screen' }))
   return hitsOf([
     Promise.resolve(places),
-    api('GET /v1/tokens', { query: { limit: 100 }, signal }).then(({ tokens }) =>
-      tokens
-        .filter(({ name, token_prefix }) => fits(name) || words.startsWith(token_prefix))
-        .map(({ id, name }) => ({ to: href(`/tokens/${id}`), title: name, what: 'Token' })),
+    api('GET /v1/tokens', { query: { name: words.slice(0, 200), limit: most }, signal }).then(
+      ({ tokens, next_cursor }) => [
+        ...tokens.map(({ id, name }) => ({ to: href(`/tokens/${id}`), title: name, what: 'Token' })),
+        ...(next_cursor === null
+          ? []
+          : [{ to: href('/tokens', { name: words }), title: 'All tokens of such a name', what: 'Tokens' }]),
+      ],
     ),
-    api('GET /v1/policies', { query: { limit: 100 }, signal }).then(({ policies }) =>
-      policies
-        .filter(({ name }) => fits(name))
-        .map(({ id, name }) => ({ to: href(`/policies/${id}`), title: name, what: 'Policy' })),
-    ),
+    policiesNamed(fits, signal),
     byRequest(words, signal),
   ])
+}
+
+/** The chain is short, and its names are kept apart from it: it is read whole. */
+async function policiesNamed(fits: (name: string) => boolean, signal: AbortSignal): Promise<Hit[]> {
+  const hits: Hit[] = []
+  let cursor: string | null = null
+  do {
+    const page: { policies: PolicyRecord[]; next_cursor: string | null } = await api('GET /v1/policies', {
+      query: { cursor },
+      signal,
+    })
+    const named = page.policies.filter(({ name }) => fits(name))
+    hits.push(...named.map(({ id, name }) => ({ to: href(`/policies/${id}`), title: name, what: 'Policy' })))
+    cursor = page.next_cursor
+  } while (cursor !== null)
+  return hits
 }
 
 export function Search() {
@@ -91,7 +107,7 @@ export function Search() {
               <Empty title="Nothing found">
                 <p>
                   Search takes the id of a token, policy, escalation or exchange, a request id of the last 30 days, or
-                  part of the name of one of the newest 100 tokens and policies.
+                  part of the name of a token, policy or screen.
                 </p>
               </Empty>
             ) : (

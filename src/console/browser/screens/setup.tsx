@@ -1,11 +1,11 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { go, href } from '../address.ts'
 import { api } from '../api/routes.ts'
-import { useAction } from '../parts/dialog.tsx'
+import { installation } from '../installation.ts'
 import { TextField } from '../parts/field.tsx'
 import { Alone, Brand } from '../parts/frame.tsx'
-import { Fault } from '../parts/loaded.tsx'
 import { caller } from '../session.ts'
+import { AloneForm } from './alone-form.tsx'
 
 /** Takes the secret out of the fragment, which browsers do not send, and out of the history. */
 function secretOfLink(): string {
@@ -22,70 +22,73 @@ export function Setup() {
   const [email, setEmail] = useState('')
   const [name, setName] = useState('')
   const [password, setPassword] = useState('')
-  useEffect(() => {
-    document.title = 'Set up · Gatehouse'
-  }, [])
-  const { run, busy, refusal } = useAction(
-    async () => {
-      await api('POST /v1/auth/setup', { body: { secret: secret.trim(), email, name, password } })
-      return await api('GET /v1/auth/session', {})
-    },
-    (found) => {
-      caller.value = found
-      go(href('/'), { replace: true })
-    },
+  if (installation.set_up || caller.value != null) return <AlreadySetUp />
+  return (
+    <AloneForm
+      title="Set up Gatehouse"
+      action={['Set up', 'Setting up…']}
+      send={() => api('POST /v1/auth/setup', { body: { secret: secret.trim(), email, name, password } })}
+      done={() => go(href('/'), { replace: true })}
+    >
+      {(fault) => (
+        <>
+          <h1>Set up Gatehouse</h1>
+          <p>You become the owner of this installation. The link works once, for 15 minutes after the start.</p>
+          {linkSecret === '' && (
+            <TextField
+              label="Setup code"
+              hint="What follows # in the link that the first start printed"
+              value={secret}
+              set={setSecret}
+              required
+              mono
+              fault={fault('secret')}
+            />
+          )}
+          <TextField
+            label="Your e-mail address"
+            type="email"
+            value={email}
+            set={setEmail}
+            autocomplete="username"
+            required
+            focus
+            fault={fault('email')}
+          />
+          <TextField label="Your name" value={name} set={setName} autocomplete="name" required fault={fault('name')} />
+          <TextField
+            label="A new password"
+            hint="12 characters or more"
+            type="password"
+            value={password}
+            set={setPassword}
+            autocomplete="new-password"
+            minLength={12}
+            required
+            fault={fault('password')}
+          />
+        </>
+      )}
+    </AloneForm>
   )
-  const fault = (param: string) => (refusal?.param === param ? refusal.message : null)
+}
+
+/** The link works once; whoever comes by it later is told where to go instead. */
+function AlreadySetUp() {
+  const email = caller.value?.user?.email
   return (
     <Alone>
       <Brand />
-      <form
-        class="card form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          run()
-        }}
-      >
-        <h1>Set up Gatehouse</h1>
-        <p>You become the owner of this installation. The link works once, for 15 minutes after the start.</p>
-        {linkSecret === '' && (
-          <TextField
-            label="Setup code"
-            hint="What follows # in the link that the first start printed"
-            value={secret}
-            set={setSecret}
-            required
-            mono
-            fault={fault('secret')}
-          />
-        )}
-        <TextField
-          label="Your e-mail address"
-          type="email"
-          value={email}
-          set={setEmail}
-          autocomplete="username"
-          required
-          focus
-          fault={fault('email')}
-        />
-        <TextField label="Your name" value={name} set={setName} autocomplete="name" required fault={fault('name')} />
-        <TextField
-          label="A new password"
-          hint="12 characters or more"
-          type="password"
-          value={password}
-          set={setPassword}
-          autocomplete="new-password"
-          minLength={12}
-          required
-          fault={fault('password')}
-        />
-        {refusal !== null && <Fault refusal={refusal} />}
-        <button type="submit" class="primary" disabled={busy}>
-          {busy ? 'Setting up…' : 'Set up'}
-        </button>
-      </form>
+      <div class="card stack">
+        <h1>Gatehouse is set up</h1>
+        <p>
+          The setup link has done its work: this installation has its owner.{' '}
+          {email === undefined ? 'Whoever has an account signs in.' : `You are signed in as ${email}.`}
+        </p>
+        <a class="button primary" href={href('/')}>
+          {email === undefined ? 'Sign in' : 'Go to the overview'}
+        </a>
+      </div>
     </Alone>
   )
 }

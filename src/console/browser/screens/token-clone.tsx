@@ -7,7 +7,7 @@ import { linesOf } from '../lines.ts'
 import { Dialog, useAction } from '../parts/dialog.tsx'
 import { TextArea, TextField } from '../parts/field.tsx'
 import { Fault } from '../parts/loaded.tsx'
-import { secretKept, TokenSecret } from '../parts/secret.tsx'
+import { SecretDialog } from '../parts/secret.tsx'
 
 const has = (what: string | null): string => (what === null ? 'The source has no limit here' : `The source has ${what}`)
 
@@ -34,21 +34,9 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
       }),
     setMade,
   )
-  const kept = () => {
-    secretKept()
-    close()
-  }
   if (made !== null) {
-    return (
-      <Dialog title="The clone's secret" stays close={close}>
-        <TokenSecret secret={made.token_value} />
-        <div class="row end">
-          <a class="button primary" href={href(`/tokens/${made.id}`)} onClick={kept}>
-            I have kept it
-          </a>
-        </div>
-      </Dialog>
-    )
+    const to = href(`/tokens/${made.id}`)
+    return <SecretDialog title="The clone's secret" secret={made.token_value} to={to} close={close} />
   }
   const { bindings, depletion, expires_at } = token
   const fault = (...params: string[]) =>

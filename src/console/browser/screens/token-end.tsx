@@ -6,7 +6,7 @@ import { counted, fullTime } from '../formats.ts'
 import { Confirm, Dialog, useAction } from '../parts/dialog.tsx'
 import { CheckField, SelectField, TextArea } from '../parts/field.tsx'
 import { Fault } from '../parts/loaded.tsx'
-import { secretKept, TokenSecret } from '../parts/secret.tsx'
+import { SecretDialog } from '../parts/secret.tsx'
 
 /** What was done is shown in place of the question. */
 const showDone = (): void => undefined
@@ -152,21 +152,11 @@ export function RotateDialog({ token, close }: Props) {
       api('POST /v1/tokens/{id}/rotate', { params: { id: token.id }, body: { grace_period_seconds: Number(grace) } }),
     setMade,
   )
-  const kept = () => {
-    secretKept()
-    close()
-  }
   if (made !== null) {
     return (
-      <Dialog title="A new secret" stays close={close}>
-        <TokenSecret secret={made.token_value} />
+      <SecretDialog title="A new secret" secret={made.token_value} close={close}>
         {grace === '0' && <Reached propagation={made.propagation} />}
-        <div class="row end">
-          <button type="button" class="primary" onClick={kept}>
-            I have kept it
-          </button>
-        </div>
-      </Dialog>
+      </SecretDialog>
     )
   }
   return (

@@ -17,7 +17,7 @@ const staleMilliseconds = 30 * 86_400_000
 /** Every token, with what needs somebody's eye. */
 export function Tokens() {
   const query = Object.fromEntries(
-    ['status', 'purpose', 'key_class', 'team_id', 'cursor'].map((name) => [name, queryValue(name)]),
+    ['name', 'status', 'purpose', 'key_class', 'team_id', 'cursor'].map((name) => [name, queryValue(name)]),
   )
   const found = useLoaded(JSON.stringify(query), (signal) =>
     api('GET /v1/tokens', { query: { ...query, limit: 50 }, signal }),
@@ -37,6 +37,7 @@ export function Tokens() {
       <Alerts alerts={alerts.value?.alerts ?? []} />
       <Filters
         filters={[
+          { name: 'name', label: 'Name' },
           { name: 'status', label: 'Status', options: statuses },
           { name: 'purpose', label: 'Purpose', options: ['general', 'gateway_runtime', 'integration'] },
           { name: 'key_class', label: 'Class', options: ['durable', 'virtual', 'disposable'] },

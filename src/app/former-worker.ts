@@ -1,0 +1,40 @@
+/**
+ * A gateway that now has fewer workers: what one of the others recorded and had not reported is reported, and what it
+ * held of limits is given back. Once nothing is left of it, its directory goes.
+ */
+import { rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { replicaFile } from '../fleet/lane-replica.ts'
+import { type LaneOptions, startLane } from '../fleet/lane-runtime.ts'
+import { workerDirectory } from '../lib/worker.ts'
+
+const patienceMilliseconds = 30_000
+
+/** Tries for half a minute; the next start tries again. */
+export async function endFormerWorker({
+  index,
+  data,
+  ...options
+}: Omit<LaneOptions, 'dataDirectory' | 'onFenced' | 'onRetired' | 'fetch'> & {
+  index: number
+  /** The installation's data directory. */
+  data: string
+}): Promise<void> {
+  const gatewayDirectory = join(resolve(data), 'gateway')
+  const directory = workerDirectory(gatewayDirectory, index)
+  const lane = await startLane({
+    ...options,
+    stateFile: options.stateFile ?? replicaFile(gatewayDirectory),
+    dataDirectory: directory,
+    fetch,
+    onFenced: () => process.exit(0),
+    onRetired: () => process.exit(0),
+  })
+  const { clock } = options
+  const giveUp = clock.monotonic() + patienceMilliseconds
+  const isReported = () => lane.counters.connected === 1 && lane.counters.outboxUnshipped === 0
+  while (!isReported() && clock.monotonic() < giveUp) await Bun.sleep(50)
+  const isWhole = isReported()
+  await lane.drain()
+  if (isWhole) rmSync(directory, { recursive: true, force: true })
+}
