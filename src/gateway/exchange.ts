@@ -27,6 +27,7 @@ import type { BodyMembers } from './body-edits.ts'
 import type { Circuits } from './circuit.ts'
 import type { EscalationNotice } from './decisions.ts'
 import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
+import type { McpPart, McpRequest } from './mcp-request.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
 
@@ -177,6 +178,8 @@ export interface Exchange {
   /** Whether the open record stands in the outbox: from then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
+  /** What is asked of an MCP server, or by one; null on all other routes. */
+  readonly mcp: McpRequest | null
   /** The provider's answer: held here so that it is not collected while its body still streams. */
   upstream: Response | null
   /** Follows the answer's frames; null where it is no stream. */
@@ -229,6 +232,7 @@ export interface Gateway {
   /** It stops: what is new is refused, what runs may finish. */
   draining: boolean
   readonly circuits: Circuits
+  readonly mcp: McpPart
 }
 
 export interface Beginning {
@@ -240,6 +244,7 @@ export interface Beginning {
   dialect: Dialect
   /** What a frame brought; null where the request itself holds it. */
   body?: Uint8Array | null
+  mcp?: McpRequest
 }
 
 /** An exchange of which nothing is known yet but that it was asked for. */
@@ -288,6 +293,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   bodyLength: 0,
   opened: false,
   attempts: [],
+  mcp: beginning.mcp ?? null,
   upstream: null,
   reader: null,
   beginInspection: null,
