@@ -21,6 +21,7 @@ import ledger0012 from './migrations/ledger-0012.sql' with { type: 'text' }
 import ledger0013 from './migrations/ledger-0013.sql' with { type: 'text' }
 import ledger0014 from './migrations/ledger-0014.sql' with { type: 'text' }
 import ledger0015 from './migrations/ledger-0015.sql' with { type: 'text' }
+import ledger0017 from './migrations/ledger-0017.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import state0003 from './migrations/state-0003.sql' with { type: 'text' }
@@ -63,6 +64,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0013', sql: ledger0013 },
   { name: 'ledger-0014', sql: ledger0014 },
   { name: 'ledger-0015', sql: ledger0015 },
+  { name: 'ledger-0017', sql: ledger0017 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */
