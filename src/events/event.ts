@@ -125,8 +125,11 @@ export const eventSchema = z.object({
     .string()
     .optional()
     .describe("The trace of the caller's traceparent, or that the gateway began where it exports traces"),
-  config_id: z.string().optional(),
-  environment: z.string().optional(),
+  config_id: z
+    .string()
+    .optional()
+    .describe('The change that made this config_version, by the id of its event: versions count anew after a restore'),
+  environment: z.string().optional().describe('What whoever recorded it is set to call itself: `environment`'),
   details: z.record(z.string(), z.unknown()).optional(),
   metadata: z.record(z.string(), z.string()).optional(),
   prompt_redacted: z.string().optional(),
