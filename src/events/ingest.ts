@@ -7,7 +7,6 @@
  */
 import { arrivalStatements } from '../escalations/arrivals.ts'
 import { Failure } from '../failure.ts'
-import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { turn } from '../lib/turn.ts'
@@ -36,7 +35,6 @@ export interface Batch {
   receivedAt: number
   /** How much one transaction takes in; all batches of a process share it. */
   pace: SlicePace
-  clock: Pick<Clock, 'monotonic'>
   newId: NewId
   log: Log
   /** What else is written in the transaction that appends these events; called once for each attempt. */
@@ -84,7 +82,7 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
 }
 
 async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
-  const { clock } = batch
+  const { clock } = batch.pace
   const began = clock.monotonic()
   let chained = batch.lines.map((line) => readLine(line, batch))
   const readMs = clock.monotonic() - began
@@ -96,12 +94,11 @@ async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
     const fresh = chained.filter(({ n }) => n > head.seq)
     const last = fresh.at(-1)
     if (last === undefined) return head
-    const starts = clock.monotonic()
     requireChained(head, fresh)
     try {
-      await writeSlice(ledger, batch, head, fresh)
       // The way to a remote primary and back, as that question has shown it, holds nobody up.
-      batch.pace.took(fresh.length, readMs + clock.monotonic() - starts - (answered - asked))
+      const moreMs = readMs - (answered - asked)
+      await batch.pace.write(fresh.length, moreMs, () => writeSlice(ledger, batch, head, fresh))
       return { seq: last.n, digest: last.digest }
     } catch (error) {
       if (isBusy(error)) {

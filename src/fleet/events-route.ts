@@ -25,7 +25,7 @@ const mostBatches = 64
 
 export function eventsRoute({ options, registry, usage }: EventsDependencies): AnyRoute {
   const queue = new IngestQueue({ atOnce: 4, most: mostBatches })
-  const pace = new SlicePace()
+  const pace = new SlicePace(options.clock)
   return route({
     method: 'POST',
     path: '/v1/gateway-runtime/events',
@@ -49,7 +49,6 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies): A
           lines,
           receivedAt: options.clock.now(),
           pace,
-          clock: options.clock,
           newId: options.newId,
           log: options.log,
           settle: (events) => usage.settle(lane.lane, events),
