@@ -128,7 +128,9 @@ export const eventSchema = z.object({
   config_id: z
     .string()
     .optional()
-    .describe('The change that made this config_version, by the id of its event: versions count anew after a restore'),
+    .describe(
+      'Which config_version this is: the event id of the change that made it. Restored installations count anew',
+    ),
   environment: z.string().optional().describe('What whoever recorded it is set to call itself: `environment`'),
   details: z.record(z.string(), z.unknown()).optional(),
   metadata: z.record(z.string(), z.string()).optional(),
