@@ -91,6 +91,11 @@ export const settingsSchema = z.strictObject({
     .min(1)
     .optional()
     .describe('The private key, in PEM, that signs where events stand; default: a file in data, made at first start'),
+  environment: z
+    .string()
+    .regex(/^[\w.:-]{1,64}$/, 'Write up to 64 letters, digits and . _ : -')
+    .optional()
+    .describe('What this installation is, as production or staging: stands in each event and trace'),
   event_retention_days: whole(1, 36_500).default(90).describe('How long events are kept'),
   state_url: databaseUrl
     .optional()

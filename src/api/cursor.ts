@@ -1,13 +1,13 @@
 /**
- * Cursors: where a page ended, with a digest of the query it belongs to. Not secret, only of no use with another query
- * (contract section 2, Pages).
+ * Cursors: where a page ended, with a digest of that and of the query it belongs to. Not secret, only of no use with
+ * another query (contract section 2, Pages) or once a character of it is another.
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 
 /** `query` says what the page was of; equal queries must have equal JSON. */
 export const sealCursor = (position: Readonly<Record<string, string | number>>, query: unknown): string =>
-  Buffer.from(JSON.stringify({ ...position, query: digestOf(query) })).toString('base64url')
+  Buffer.from(JSON.stringify({ ...position, query: digestOf(position, query) })).toString('base64url')
 
 /** Where the page ended. Throws `invalid_cursor` for what is no cursor, or one of another query. */
 export function openCursor<Position>(cursor: string, query: unknown, position: z.ZodType<Position>): Position {
@@ -15,7 +15,8 @@ export function openCursor<Position>(cursor: string, query: unknown, position: z
   const parsed = position.safeParse(rest)
   // Decoding passes over what does not belong there: only the very text that was given counts.
   const given = Buffer.from(JSON.stringify({ ...rest, query: digest })).toString('base64url') === cursor
-  if (!parsed.success || !given || digest !== digestOf(query)) throw new Failure('invalid_cursor', { param: 'cursor' })
+  if (!parsed.success || !given || digest !== digestOf(rest, query))
+    throw new Failure('invalid_cursor', { param: 'cursor' })
   return parsed.data
 }
 
@@ -36,5 +37,8 @@ function jsonObject(text: string): Record<string, unknown> {
   }
 }
 
-const digestOf = (query: unknown): string =>
-  new Bun.CryptoHasher('sha256').update(JSON.stringify(query)).digest('hex').slice(0, 16)
+const digestOf = (position: unknown, query: unknown): string =>
+  new Bun.CryptoHasher('sha256')
+    .update(JSON.stringify([position, query]))
+    .digest('hex')
+    .slice(0, 16)

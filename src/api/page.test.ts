@@ -39,3 +39,12 @@ test('a cursor counts as the very text that was given, and nothing that decodes 
     expect(() => startOf(forged, filters)).toThrow(new Failure('invalid_cursor', { param: 'cursor' }))
   }
 })
+
+test('a cursor of which any one character is another is refused', () => {
+  const cursor = cutPage([{ id: first }, { id: second }], 1, filters).next_cursor ?? ''
+  for (let at = 0; at < cursor.length; at += 1) {
+    const other = cursor[at] === 'A' ? 'B' : 'A'
+    const mutated = cursor.slice(0, at) + other + cursor.slice(at + 1)
+    expect(() => startOf(mutated, filters)).toThrow(new Failure('invalid_cursor', { param: 'cursor' }))
+  }
+})

@@ -145,7 +145,10 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     recorder: () => recorder,
   })
   lanes.fleet = timed(lanes.fleet, metrics, clock)
-  const recorder: Recorder = createRecorder({ state, ledger, announce: lanes.fleet.announce, clock, log })
+  const recorder: Recorder = createRecorder({
+    ...{ state, ledger, announce: lanes.fleet.announce, clock, log },
+    environment: settings.environment,
+  })
   const shared = {
     ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes, log },
     depletion: depletionView(ledger, (accounts) => lanes.usage.authority.callBack(accounts)),

@@ -11,6 +11,7 @@ import { readHost } from '../doctor/host-facts.ts'
 import { installationChecks } from '../doctor/installation-checks.ts'
 import { readInstallation } from '../doctor/installation-facts.ts'
 import { createProbe } from '../doctor/probe.ts'
+import { examineWorkers } from '../doctor/worker-checks.ts'
 import type { Clock } from '../lib/clock.ts'
 
 const withinMs = 3000
@@ -36,6 +37,7 @@ export async function examineHost(settings: Settings, { fetch, clock }: DoctorOp
   const facts = await readHost(probe, { ...settings, data: resolve(settings.data) }, clock.now())
   return [
     ...examine(hostChecks, facts),
+    ...examineWorkers(facts),
     ...(facts.controlPlane === null ? [] : examine(controlPlaneChecks, facts.controlPlane)),
   ]
 }

@@ -134,12 +134,12 @@ const stateSource = (
 
 /** Where no collector is named, nothing is loaded and nothing is traced. */
 function tracerOf(
-  { otlp_endpoint: endpoint, otlp_headers: headers, trace_sample_percent }: Settings,
+  { otlp_endpoint: endpoint, otlp_headers: headers, environment, trace_sample_percent }: Settings,
   log: Log,
 ): Tracer {
   if (endpoint === undefined) return noTracer
   return createTracer({
-    load: () => loadOtlpExporter({ endpoint, headers }),
+    load: () => loadOtlpExporter({ endpoint, headers, environment }),
     samplePercent: trace_sample_percent,
     random: Math.random,
     log,

@@ -7,6 +7,7 @@ import type { GatewayDirectoryFacts } from './gateway-directory.ts'
 import { hostChecks } from './host-checks.ts'
 import type { HostFacts } from './host-facts.ts'
 import type { Answer } from './probe.ts'
+import { examineWorkers } from './worker-checks.ts'
 
 const now = Date.parse('2026-05-01T12:00:00Z')
 const mebibyte = 1024 * 1024
@@ -37,6 +38,8 @@ const sound: HostFacts = {
   role: 'gateway',
   holders: { supervisor: { kind: 'held', pid: 11 }, gateway: { kind: 'held', pid: 12 } },
   lane,
+  place: 'gateway',
+  workers: [],
   state: null,
   gateway: { url: 'http://127.0.0.1:7080', readiness: says({ ok: true, staleness_seconds: 0.4 }), unshipped: 0 },
   controlPlane,
@@ -214,4 +217,25 @@ test('the token must be one of a gateway, and in force', () => {
   )
   expect(caller({ kind: 'known', tokenId: 'x', roles: ['owner'], permissions: ['tokens:read'] })).toContain('fail ')
   expect(caller({ kind: 'silent' })).toBe('')
+})
+
+test('each worker has its own findings, by its number; one that has ended for good is not missed', () => {
+  const worker = (index: number, change: Partial<HostFacts['workers'][number]> = {}) =>
+    ({ index, holder: { kind: 'held', pid: 20 + index }, lane, place: `gateway/workers/${index}`, ...change }) as const
+  const workers = [
+    worker(1),
+    worker(2, { holder: { kind: 'free' }, lane: { ...lane, outbox: { ...stoppedOutbox, agreed: 4 } } }),
+    worker(3, { lane: { ...lane, instance: { kind: 'damaged' } } }),
+    worker(7, { holder: { kind: 'free' }, lane: { ...lane, outbox: stoppedOutbox } }),
+  ]
+  const facts = { ...sound, workers, settings: { ...sound.settings, gateway_workers: 4 } }
+  const wrong = examineWorkers(facts).filter(({ level }) => level !== 'ok')
+  expect(wrong.map(({ level, what }) => `${level} ${what}`)).toEqual([
+    'fail Worker 2: it does not run, though the first does',
+    'warn Worker 2: The outbox takes 1.0 MiB; 5 not acknowledged yet',
+    'fail Worker 3: gateway/workers/3/lane/instance.json is damaged: the gateway does not start',
+  ])
+  const room = { ...sound.directory, free: 4500 * mebibyte }
+  expect(said('space', { ...facts, directory: room })).toStartWith('warn The outbox may grow by ')
+  expect(said('space', { ...sound, directory: room })).toStartWith('ok ')
 })

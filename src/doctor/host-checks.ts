@@ -19,7 +19,7 @@ const aheadMs = 5000
 
 const runs = ({ holders }: HostFacts): boolean => holders.gateway.kind === 'held'
 
-export const hostChecks: Checks<HostFacts> = {
+export const hostChecks = {
   directory({ directory }) {
     if (directory.missing === null) return ok(`The data directory is ${directory.path}`)
     return fail(
@@ -49,10 +49,11 @@ export const hostChecks: Checks<HostFacts> = {
     return fail('It cannot be written', 'Give the right to, or mount its file system for writing')
   },
 
-  space({ directory: { missing, free }, lane, settings }) {
+  space({ directory: { missing, free }, lane, workers, settings }) {
     if (missing !== null || free === null) return null
-    const used = lane?.outbox != null && 'bytes' in lane.outbox ? lane.outbox.bytes : 0
-    const wanted = Math.max(0, settings.outbox_limit_bytes - used)
+    const outboxes = [lane, ...workers.map((worker) => worker.lane)].map((each) => each?.outbox ?? null)
+    const used = outboxes.map((outbox) => (outbox !== null && 'bytes' in outbox ? outbox.bytes : 0))
+    const wanted = used.reduce((sum, bytes) => sum + Math.max(0, settings.outbox_limit_bytes - bytes), 0)
     const free_ = `${mebibytes(free)} are free`
     if (free < 2 * settings.outbox_segment_bytes) {
       return fail(`The disk is full: ${free_}; new requests are refused`, 'Make room on the disk of the data directory')
@@ -78,10 +79,10 @@ export const hostChecks: Checks<HostFacts> = {
     return fail('Nothing runs here', `Start it with ${command}; what else stands here says what a start would meet`)
   },
 
-  instance({ lane }) {
+  instance({ lane, place }) {
     if (lane?.instance.kind !== 'damaged') return null
     return fail(
-      'gateway/lane/instance.json is damaged: the gateway does not start',
+      `${place}/lane/instance.json is damaged: the gateway does not start`,
       'Remove it: the next start is another instance; what it held of limits stays spent until usage release frees it',
     )
   },
@@ -179,12 +180,12 @@ export const hostChecks: Checks<HostFacts> = {
       : warn(what, 'Start the gateway here again: it reports them. Keep the directory until then')
   },
 
-  damage({ lane }) {
+  damage({ lane, place }) {
     if (lane?.outbox?.kind !== 'stopped' || lane.outbox.damage === null) return null
     const { segment, offset } = lane.outbox.damage
     return fail(
       `The outbox is damaged in segment ${segment} at byte ${offset}: the next start drops what follows`,
-      'Copy gateway/lane/outbox before that start, if the events matter; events verify then says what is missing',
+      `Copy ${place}/lane/outbox before that start, if the events matter; events verify then says what is missing`,
     )
   },
 
@@ -234,7 +235,7 @@ export const hostChecks: Checks<HostFacts> = {
       return ok("The control plane takes the token as a gateway's own")
     return fail("The token is good, but none of a gateway's: it has no permission runtime:connect", name)
   },
-}
+} satisfies Checks<HostFacts>
 
 const octal = (mode: number): string => `0${mode.toString(8)}`
 const mebibytes = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(1)} MiB`

@@ -7,12 +7,16 @@ import { accessSync, constants, existsSync, type Stats, statfsSync, statSync } f
 import { join } from 'node:path'
 import type { Settings } from '../config.ts'
 import { localUrl } from '../lib/listen.ts'
+import { formerWorkers, workerDirectory } from '../lib/worker.ts'
 import { type ControlPlaneFacts, readControlPlane } from './control-plane-facts.ts'
 import { type GatewayDirectoryFacts, readGatewayDirectory } from './gateway-directory.ts'
 import { type Holder, lockHolder } from './lock-holder.ts'
 import type { Answer, Probe } from './probe.ts'
 import { readVersion, type StateFacts } from './state-version.ts'
 import { readUnshipped } from './unshipped.ts'
+
+/** In the data directory: where a gateway has what is its own. */
+const place = 'gateway'
 
 export interface DirectoryFacts {
   path: string
@@ -34,6 +38,10 @@ export interface HostFacts {
   role: 'everything' | 'gateway'
   holders: { supervisor: Holder; gateway: Holder }
   lane: GatewayDirectoryFacts | null
+  /** Where that lies in the data directory. */
+  place: string
+  /** The gateway's other workers that have a directory, in their order. */
+  workers: readonly WorkerFacts[]
   /** The state of the control plane in this directory; null where it has none. */
   state: StateFacts | null
   gateway: { url: string; readiness: Answer; unshipped: number | null } | null
@@ -41,8 +49,20 @@ export interface HostFacts {
   controlPlane: ControlPlaneFacts | null
   settings: Pick<
     Settings,
-    'api_token' | 'max_staleness_seconds' | 'outbox_limit_bytes' | 'outbox_segment_bytes' | 'outbox_keep_hours'
+    | 'api_token'
+    | 'gateway_workers'
+    | 'max_staleness_seconds'
+    | 'outbox_limit_bytes'
+    | 'outbox_segment_bytes'
+    | 'outbox_keep_hours'
   >
+}
+
+export interface WorkerFacts {
+  index: number
+  holder: Holder
+  lane: GatewayDirectoryFacts
+  place: string
 }
 
 export async function readHost(probe: Probe, settings: Settings, now: number): Promise<HostFacts> {
@@ -60,7 +80,7 @@ export async function readHost(probe: Probe, settings: Settings, now: number): P
     holders.gateway.kind === 'free' ? null : readGateway(probe, localUrl(settings.gateway_listen)),
     apiUrl === undefined ? null : readControlPlane(probe, { url: apiUrl, token, inTheClear: false }),
   ])
-  const gatewayPath = join(data, 'gateway')
+  const gatewayPath = join(data, place)
   const stateFile = join(data, 'state.db')
   return {
     now,
@@ -70,11 +90,22 @@ export async function readHost(probe: Probe, settings: Settings, now: number): P
     lane: existsSync(gatewayPath)
       ? readGatewayDirectory(gatewayPath, { token, isWritten: holders.gateway.kind !== 'free' })
       : null,
+    place,
+    workers: formerWorkers(gatewayPath, 1)
+      .toSorted((one, other) => one - other)
+      .map((index) => readWorker(data, index, token)),
     state: existsSync(stateFile) ? readVersion(stateFile) : null,
     gateway,
     controlPlane,
     settings,
   }
+}
+
+function readWorker(data: string, index: number, token: string | null): WorkerFacts {
+  const path = workerDirectory(join(data, place), index)
+  const holder = lockHolder(join(path, 'lane', 'lock'))
+  const lane = readGatewayDirectory(path, { token, isWritten: holder.kind !== 'free' })
+  return { index, holder, lane, place: workerDirectory(place, index) }
 }
 
 function readDirectory(path: string): DirectoryFacts {

@@ -28,6 +28,7 @@ const recorderOn = ({ state, ledger }: { state: Database; ledger: Database }): R
     ledger,
     announce: (head, deny) => void announced.push({ version: head.version, deny }),
     clock,
+    environment: 'staging',
     log: silentLog,
   })
 
@@ -107,6 +108,15 @@ describe('a change', () => {
     expect(result.gateways).toEqual([{ id: 'a', version: head.version }])
     expect(head).toEqual({ ...head, history: 'history', nonce: expect.stringMatching(/^[0-9a-f-]{36}$/) })
     expect(announced).toEqual([{ version: head.version, deny: ['hash'] }])
+  })
+
+  test('is recorded with who made the configuration, and where; so is one of the ledger alone', async () => {
+    const recorder = recorderOn(databases)
+    const made = await recorder.change(changeOf('a'))
+    await recorder.change({ event: testEvent(), state: [], ledger: [] })
+    const events = (await found()).events.map(({ body }) => JSON.parse(body))
+    const configuration = { config_version: made.head.version, config_id: made.head.nonce, environment: 'staging' }
+    expect(events).toMatchObject([{ event_id: made.head.nonce, ...configuration }, configuration])
   })
 
   test('whose guard does not hold leaves nothing anywhere', async () => {
@@ -256,6 +266,8 @@ test('events that change nothing are appended to the chain in order', async () =
   const events = [testEvent({ event_type: 'auth.refused' }), testEvent({ event_type: 'auth.signed_in' })]
   await recorderOn(databases).append(events)
   const recorded = (await found()).events
-  expect(recorded.map(({ body }) => JSON.parse(body))).toEqual(events)
+  expect(recorded.map(({ body }) => JSON.parse(body))).toEqual(
+    events.map((event) => ({ ...event, environment: 'staging' })),
+  )
   expect(recorded.map(({ seq }) => seq)).toEqual([1, 2])
 })

@@ -12,7 +12,7 @@
  *
  * The event of a state change carries the version that the change made as its `config_version`. The nonce of a version
  * is the id of the change that made it (`lost-…` where that was dropped), so that `change_log` can tell which pairs of
- * version and nonce are of its history (protocols section 4, rule 1).
+ * version and nonce are of its history (protocols section 4, rule 1); events carry it as `config_id`.
  */
 import { Failure } from '../failure.ts'
 import type { Head } from '../fleet/wire.ts'
@@ -29,6 +29,8 @@ export interface RecorderOptions {
   ledger: Database
   /** Called right after the state transaction, before the ledger's; must not wait. */
   announce(head: Head, deny: readonly string[], cut: readonly string[], unhurried?: boolean): void
+  /** What the installation calls itself; stands in each event. */
+  environment?: string | undefined
   clock: Clock
   log: Log
 }
@@ -54,11 +56,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
       if (onlyLedger) return await changeLedger(options, append, change)
       await writePending(options, change)
       const changed = changeState(options, change)
-      // Looked up meanwhile: whoever appends first makes the others look again.
+      // Looked up meanwhile: whoever appends first makes the others look again. Where that fails, the append looks itself.
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
       const head = await changed
       options.announce(head, change.deny ?? [], change.cut ?? [], change.unhurried)
-      await append([withVersion(change.event, head.version)], {
+      await append([withConfiguration(change.event, head)], {
         pendingId: change.event.event_id,
         before: [...atVersion(change.ledger, head.version), keepSeen(head)],
         chainHead: await chainHead,
@@ -82,7 +84,10 @@ type Append = (
 
 async function changeLedger({ state }: RecorderOptions, append: Append, change: Change): Promise<{ head: Head }> {
   const head = await readHead(state)
-  await append([change.event], { pendingId: null, before: atVersion(change.ledger, head.version) })
+  await append([withConfiguration(change.event, head)], {
+    pendingId: null,
+    before: atVersion(change.ledger, head.version),
+  })
   return { head }
 }
 
@@ -169,7 +174,11 @@ async function loggedChange(state: Database, eventId: string): Promise<{ version
   return row ?? null
 }
 
-const withVersion = (event: Event, version: number): Event => ({ ...event, config_version: version })
+const withConfiguration = (event: Event, { version, nonce }: Pick<Head, 'version' | 'nonce'>): Event => ({
+  ...event,
+  config_version: version,
+  config_id: nonce,
+})
 
 const atVersion = (statements: readonly Statement[], version: number): Statement[] =>
   statements.map(({ sql, args }) => ({ sql, args: args.map((value) => (value === versionArgument ? version : value)) }))
@@ -178,13 +187,13 @@ const atVersion = (statements: readonly Statement[], version: number): Statement
  * Appends to the control plane's chain: one at a time within this process, and by guard and repetition against other
  * control planes. With a pending id, nothing happens where that row is gone: then somebody else has done all of it.
  */
-function serialAppender({ ledger, clock }: RecorderOptions): Append {
+function serialAppender(options: RecorderOptions): Append {
   let last: Promise<ChainHead | null> = Promise.resolve(null)
   return async (events, transaction) => {
     const result = last.then((ours) => {
       const seen = transaction.chainHead ?? null
       const chainHead = seen !== null && ours !== null && ours.seq > seen.seq ? ours : seen
-      return appendToChain(ledger, clock, events, { ...transaction, chainHead })
+      return appendToChain(options, events, { ...transaction, chainHead })
     })
     // The next one waits for this one and does not care how it ended; its own caller is told.
     last = result.catch(() => null)
@@ -193,13 +202,12 @@ function serialAppender({ ledger, clock }: RecorderOptions): Append {
 }
 
 async function appendToChain(
-  ledger: Database,
-  clock: Clock,
+  { ledger, clock, environment }: RecorderOptions,
   events: readonly Event[],
   { pendingId, before, chainHead = null }: Parameters<Append>[1],
 ): Promise<ChainHead | null> {
   let known = chainHead
-  const written = events.map((event) => ({ event, body: JSON.stringify(event) }))
+  const written = events.map((event) => ({ event, body: JSON.stringify({ ...event, environment }) }))
   for (let attempt = 1; ; attempt += 1) {
     const head = known ?? (await readChainHead(ledger, controlPlaneChain))
     known = null
@@ -266,12 +274,10 @@ async function settleOne(
   const event: Event = JSON.parse(row.event)
   const head = await readHead(state)
   announce(head, deny, cut)
-  await append([withVersion(event, logged.version)], {
+  const made = { ...head, version: logged.version, nonce: row.event_id }
+  await append([withConfiguration(event, made)], {
     pendingId: row.event_id,
-    before: [
-      ...atVersion(statements, logged.version),
-      keepSeen({ ...head, version: logged.version, nonce: row.event_id }),
-    ],
+    before: [...atVersion(statements, made.version), keepSeen(made)],
   })
   log.info({ event_id: row.event_id }, 'A change that was interrupted is now recorded')
 }

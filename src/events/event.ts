@@ -127,8 +127,13 @@ export const eventSchema = z.object({
     .string()
     .optional()
     .describe("The trace of the caller's traceparent, or that the gateway began where it exports traces"),
-  config_id: z.string().optional(),
-  environment: z.string().optional(),
+  config_id: z
+    .string()
+    .optional()
+    .describe(
+      'Which config_version this is: the event id of the change that made it. Restored installations count anew',
+    ),
+  environment: z.string().optional().describe('What whoever recorded it is set to call itself: `environment`'),
   details: z.record(z.string(), z.unknown()).optional(),
   metadata: z.record(z.string(), z.string()).optional(),
   prompt_redacted: z.string().optional(),

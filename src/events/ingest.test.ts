@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
+import type { Database } from '../store/open.ts'
 import { chainNext, chainStart } from './chain.ts'
 import { type Event, eventSchema, nobody } from './event.ts'
 import { chainHead, ingestEvents, type ShippedEvent } from './ingest.ts'
 import { readEventPage } from './query.ts'
+import { SlicePace } from './slice-pace.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './test-ledger.ts'
 
 let databases: TestDatabases
@@ -39,7 +42,15 @@ function shippedBodies(bodies: readonly string[], named = chain): ShippedEvent[]
 
 const lane = (count: number): ShippedEvent[] => shipped(Array.from({ length: count }, () => gatewayEvent()))
 const nothing = { settle: () => [], onSettled: () => undefined }
-const batch = { chain, gatewayId, receivedAt, newId, log: silentLog, ...nothing }
+const batch = {
+  chain,
+  gatewayId,
+  receivedAt,
+  pace: new SlicePace(systemClock),
+  newId,
+  log: silentLog,
+  ...nothing,
+}
 const ingest = (lines: readonly ShippedEvent[]) => ingestEvents(databases.ledger, { ...batch, lines })
 const shown = () =>
   readEventPage(databases.ledger, {
@@ -177,5 +188,30 @@ test('the same batch posted at once by two connections is stored once', async ()
   const lines = lane(50)
   const heads = await Promise.all([ingest(lines), ingest(lines), ingest(lines.slice(0, 20))])
   expect(Math.max(...heads.map(({ seq }) => seq))).toBe(50)
+  expect(await stored()).toEqual(lines)
+})
+
+test('a batch goes in by slices whose size follows how long the ones before it took', async () => {
+  const slices: number[] = []
+  let now = 0
+  // A database that takes 0.05 ms for each event, and 7 ms to a primary and back again.
+  const slow: Database = {
+    ...databases.ledger,
+    read(sql, args) {
+      now += 7
+      return databases.ledger.read(sql, args)
+    },
+    async write(statements) {
+      const before = await count()
+      await databases.ledger.write(statements)
+      slices.push((await count()) - before)
+      now += 7 + (slices.at(-1) ?? 0) * 0.05
+    },
+  }
+  const count = async () => (await databases.ledger.read<{ n: number }>('select count(*) as n from events'))[0]?.n ?? 0
+  const pace = new SlicePace({ monotonic: () => now }, { targetMs: 5 })
+  const lines = lane(400)
+  await ingestEvents(slow, { ...batch, pace, lines })
+  expect(slices).toEqual([128, 100, 100, 72])
   expect(await stored()).toEqual(lines)
 })

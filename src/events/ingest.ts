@@ -16,6 +16,7 @@ import { chainNext } from './chain.ts'
 import { type Event, eventSchema, isGatewayEventType } from './event.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
 import { rollupStatements } from './rollup.ts'
+import type { SlicePace } from './slice-pace.ts'
 
 /** One event as a lane ships it: its number, the chain's digest after it, its exact text. */
 export interface ShippedEvent {
@@ -32,6 +33,8 @@ export interface Batch {
   lines: readonly ShippedEvent[]
   /** Milliseconds since the epoch. */
   receivedAt: number
+  /** How much one transaction takes in; all batches of a process share it. */
+  pace: SlicePace
   newId: NewId
   log: Log
   /** What else is written in the transaction that appends these events; called once for each attempt. */
@@ -59,43 +62,43 @@ export async function announcedHead(ledger: Database, chain: string): Promise<Ch
   return { ...head, earlier }
 }
 
-/** Events of one transaction: a few milliseconds of the database and of this thread (protocols section 7). */
-const sliceEvents = 128
-
 /**
  * Appends a batch and gives the chain's head. Throws `chain_gap` where events before these are missing, `chain_fork`
  * where a number is recorded with another content or a digest does not follow; slices before it are in the ledger then.
  */
 export async function ingestEvents(ledger: Database, batch: Batch): Promise<ChainHead> {
-  requireConsecutive(batch.lines)
-  let head = await ingestSlice(ledger, { ...batch, lines: batch.lines.slice(0, sliceEvents) })
-  for (let at = sliceEvents; at < batch.lines.length; at += sliceEvents) {
+  const { lines, pace } = batch
+  requireConsecutive(lines)
+  let at = pace.events
+  let head = await ingestSlice(ledger, { ...batch, lines: lines.slice(0, at) })
+  while (at < lines.length) {
     // Grants and acknowledgements that wait come in between.
     await turn()
-    head = await ingestSlice(ledger, { ...batch, lines: batch.lines.slice(at, at + sliceEvents) })
+    const from = at
+    at += pace.events
+    head = await ingestSlice(ledger, { ...batch, lines: lines.slice(from, at) })
   }
   return head
 }
 
 async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
+  const { clock } = batch.pace
+  const began = clock.monotonic()
   let chained = batch.lines.map((line) => readLine(line, batch))
+  const readMs = clock.monotonic() - began
   for (let attempt = 1; ; attempt += 1) {
+    const asked = clock.monotonic()
     const head = await readChainHead(ledger, batch.chain)
+    const answered = clock.monotonic()
     await requireSameHistory(ledger, batch, head)
     const fresh = chained.filter(({ n }) => n > head.seq)
-    requireChained(head, fresh)
     const last = fresh.at(-1)
     if (last === undefined) return head
+    requireChained(head, fresh)
     try {
-      const events = fresh.map(({ event }) => event)
-      await ledger.write([
-        ...appendStatements({ chain: batch.chain, head, events: fresh, receivedAt: batch.receivedAt }),
-        ...rollupStatements(events, batch.receivedAt),
-        ...arrivalStatements(events, batch.receivedAt),
-        ...batch.settle(events),
-      ])
-      batch.onSettled(events)
-      reportQuarantined(batch, fresh)
+      // The way to a remote primary and back, as that question has shown it, holds nobody up.
+      const moreMs = readMs - (answered - asked)
+      await batch.pace.write(fresh.length, moreMs, () => writeSlice(ledger, batch, head, fresh))
       return { seq: last.n, digest: last.digest }
     } catch (error) {
       if (isBusy(error)) {
@@ -109,6 +112,19 @@ async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
       // Otherwise the chain grew between reading its head and writing: look again.
     }
   }
+}
+
+async function writeSlice(ledger: Database, batch: Batch, head: ChainHead, fresh: readonly Chained[]): Promise<void> {
+  const { chain, receivedAt } = batch
+  const events = fresh.map(({ event }) => event)
+  await ledger.write([
+    ...appendStatements({ chain, head, events: fresh, receivedAt }),
+    ...rollupStatements(events, receivedAt),
+    ...arrivalStatements(events, receivedAt),
+    ...batch.settle(events),
+  ])
+  batch.onSettled(events)
+  reportQuarantined(batch, fresh)
 }
 
 function requireConsecutive(lines: readonly ShippedEvent[]): void {

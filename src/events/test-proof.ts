@@ -9,6 +9,7 @@ import { loadSigningKey, publishKey, type Signed, type SigningKey } from './chec
 import { signCheckpoint } from './checkpoint-writer.ts'
 import { type Event, nobody } from './event.ts'
 import { chainHead, ingestEvents } from './ingest.ts'
+import { SlicePace } from './slice-pace.ts'
 import { testEvent } from './test-ledger.ts'
 import { type VerifyLine, verifyEvents } from './verify.ts'
 import type { Finding } from './verify-finding.ts'
@@ -57,6 +58,7 @@ export class TestProof {
       gatewayId: chain.split('/')[0] ?? '',
       lines,
       receivedAt: this.now,
+      pace: new SlicePace(this.clock),
       newId,
       log: silentLog,
       settle: () => [],

@@ -1,6 +1,7 @@
 /** Takes a lane's events in: NDJSON whose exact bytes are chained and stored (protocols section 6). */
 import { type AnyRoute, route } from '../api/route.ts'
 import { ingestEvents, type ShippedEvent } from '../events/ingest.ts'
+import { SlicePace } from '../events/slice-pace.ts'
 import { Failure } from '../failure.ts'
 import { heldLane } from './beat-route.ts'
 import type { FleetOptions } from './control.ts'
@@ -24,6 +25,7 @@ const mostBatches = 64
 
 export function eventsRoute({ options, registry, usage }: EventsDependencies): AnyRoute {
   const queue = new IngestQueue({ atOnce: 4, most: mostBatches })
+  const pace = new SlicePace(options.clock)
   return route({
     method: 'POST',
     path: '/v1/gateway-runtime/events',
@@ -46,6 +48,7 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies): A
           gatewayId: lane.gatewayId,
           lines,
           receivedAt: options.clock.now(),
+          pace,
           newId: options.newId,
           log: options.log,
           settle: (events) => usage.settle(lane.lane, events),

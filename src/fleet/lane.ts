@@ -13,6 +13,7 @@ import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import type { LimitSet } from '../usage/limits.ts'
 import type { Rates } from '../usage/rate-lane.ts'
+import type { Head } from './wire.ts'
 
 /** The journal of one lane (protocols section 3). All writes of one tick are one write to the file. */
 export interface Journal {
@@ -63,6 +64,8 @@ export interface Grant {
 /** The state that decisions are made by, as of `version`. */
 export interface StateView {
   readonly version: number
+  /** Null before the first load. */
+  readonly head: Head | null
   /** By SHA-256 of the secret: one map look-up, or one indexed read on first use. Null where there is none. */
   token(hash: string): GovernedToken | null
   /** True from the instant a denial of this token arrived until the state read is at the denial's version. */

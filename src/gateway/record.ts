@@ -125,7 +125,7 @@ function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): E
 
 const baseEvent = (
   exchange: Exchange,
-  { lane, clock }: Gateway,
+  { lane, clock, settings }: Gateway,
   eventId: string,
   type: Event['event_type'],
   verdict: Verdict,
@@ -138,6 +138,8 @@ const baseEvent = (
   verdict,
   reason_code: reason,
   config_version: lane.view.version,
+  config_id: lane.view.head?.nonce,
+  environment: settings.environment,
   event_attribution: attribution(exchange, lane.standing.gatewayId),
   exchange_id: exchange.id,
   ...(exchange.trace === null ? {} : { trace_id: exchange.trace.traceId }),

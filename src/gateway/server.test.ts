@@ -289,6 +289,7 @@ describe('what comes back', () => {
       verdict: 'allow',
       reason_code: 'ok',
       config_version: 7,
+      config_id: 'change-7',
       event_attribution: {
         token_id: 'token-1',
         team_id: 'team-1',

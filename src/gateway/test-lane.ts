@@ -91,6 +91,7 @@ export function createTestLane(): TestLane {
   const closedProviders: string[] = []
   const view: StateView = {
     version: 7,
+    head: { version: 7, nonce: 'change-7', history: 'history' },
     token(hash) {
       if (lane.broken) throw new Error('disk I/O error')
       return tokens.get(hash) ?? null

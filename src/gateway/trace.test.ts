@@ -91,12 +91,17 @@ test('spans reach a collector by OTLP, with its headers', async () => {
       return new Response(null, { headers: { 'content-type': 'application/x-protobuf' } })
     },
   })
-  const send = await loadOtlpExporter({ endpoint: `http://127.0.0.1:${collector.port}`, headers: 'x-key=secret' })
+  const send = await loadOtlpExporter({
+    endpoint: `http://127.0.0.1:${collector.port}`,
+    headers: 'x-key=secret',
+    environment: 'staging',
+  })
   await gateway.chat(question, { headers: traceparent('01') })
   await eventually(() => kept.length === 2)
   await send(kept)
   expect(asked).toMatchObject([{ path: '/v1/traces', type: 'application/x-protobuf', key: 'secret' }])
   expect(asked[0]?.bytes.includes(Buffer.from(traceId, 'hex'))).toBe(true)
   expect(asked[0]?.bytes.includes('gen_ai.request.model')).toBe(true)
+  expect(asked[0]?.bytes.includes('staging')).toBe(true)
   await collector.stop(true)
 })

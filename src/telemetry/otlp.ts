@@ -9,11 +9,13 @@ export interface OtlpOptions {
   endpoint: string
   /** `name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS has it (a secret). */
   headers: string | undefined
+  /** What the installation calls itself. */
+  environment: string | undefined
 }
 
 const timeoutMilliseconds = 5000
 
-export async function loadOtlpExporter({ endpoint, headers }: OtlpOptions): Promise<SpanExporter> {
+export async function loadOtlpExporter({ endpoint, headers, environment }: OtlpOptions): Promise<SpanExporter> {
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto')
   const { resourceFromAttributes } = await import('@opentelemetry/resources')
   const exporter = new OTLPTraceExporter({
@@ -21,7 +23,11 @@ export async function loadOtlpExporter({ endpoint, headers }: OtlpOptions): Prom
     headers: parseHeaders(headers ?? ''),
     timeoutMillis: timeoutMilliseconds,
   })
-  const resource = resourceFromAttributes({ 'service.name': 'gatehouse', 'service.version': version })
+  const resource = resourceFromAttributes({
+    'service.name': 'gatehouse',
+    'service.version': version,
+    ...(environment !== undefined && { 'deployment.environment.name': environment }),
+  })
   return (spans) =>
     new Promise((resolve, reject) => {
       exporter.export(

@@ -18,7 +18,7 @@ const startedAt = new Date().toISOString()
 
 beforeAll(async () => {
   upstream = await startFakeUpstream()
-  gatehouse = await startGatehouse({ upstream })
+  gatehouse = await startGatehouse({ upstream, env: { SERVICE_ENVIRONMENT: 'staging' } })
   const made = await createToken(gatehouse)
   token = made.token_value
   tokenId = made.id
@@ -60,6 +60,13 @@ test('an allowed request leaves one attempt and one outcome that tell the whole 
   expect(attempt).toMatchObject({ verdict: 'allow', details: { attempt: 1, status: 200, model: 'fake-model' } })
   expect(attempt?.exchange_id).toBe(outcome?.exchange_id)
   expect(JSON.stringify(events)).not.toContain(text)
+})
+
+test('events say of what environment they are, and which change made the configuration that they went by', async () => {
+  const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, 'denied-4'), 'denied-4')
+  const change = eventsInLedger(gatehouse).find(({ event_id }) => event_id === outcome?.config_id)
+  expect(change).toMatchObject({ event_type: 'token.created', config_version: outcome?.config_version })
+  expect([outcome?.environment, change?.environment]).toEqual(['staging', 'staging'])
 })
 
 test('a stream is recorded with its usage and the time of its first token', async () => {

@@ -6,7 +6,7 @@ import { chat, createToken, revoke } from '../client.ts'
 import { until } from '../eventually.ts'
 import { executable } from '../executable.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { type Gatehouse, run, startGatehouse, temporaryDirectory } from '../harness.ts'
 import { childrenOf, listensOn, signal } from '../processes.ts'
 import { eventsInLedger } from '../recorded.ts'
 
@@ -100,6 +100,20 @@ test('while one worker is killed the other goes on, and the limit still holds', 
   expect(answered.status).toBe(200)
   const isBack = async () => !workers().includes(victim) && (await connected()) === 2
   await until('the worker has come back', isBack, { withinMs: 10_000 })
+})
+
+test('doctor looks at what every worker has, and misses none', async () => {
+  const { stdout } = await run(['doctor', '--data', dataDirectory], {
+    env: {
+      SERVICE_API_URL: gatehouse.baseUrl,
+      SERVICE_API_TOKEN: gatehouse.adminToken,
+      SERVICE_GATEWAY_LISTEN: new URL(gatehouse.gatewayUrl).host,
+      SERVICE_GATEWAY_WORKERS: '2',
+    },
+  })
+  const lines = stdout.split('\n').filter((line) => line.includes('Worker '))
+  expect(lines.filter((line) => !line.startsWith('ok '))).toEqual([])
+  expect(lines.filter((line) => line.includes('Worker 1: The outbox takes'))).toHaveLength(1)
 })
 
 test('a worker that is wanted no longer has its events reported, and nothing of it stays', async () => {

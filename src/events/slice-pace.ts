@@ -1,0 +1,73 @@
+/**
+ * How many events one transaction takes in, so that grants, acknowledgements and reads never wait long behind it
+ * (protocols section 7: ingest batches stay under 5 ms). What a machine manages in that time is not known beforehand and
+ * changes with what else it does, so each slice's duration decides on those after it:
+ *
+ *   longer than the target                smaller, in proportion, by at most half: one hiccup says little
+ *   a whole slice in less than half of it larger by a quarter
+ *
+ * Between the two it stays. A short slice, the rest of a batch, says nothing of larger ones.
+ *
+ * A process writes one slice at a time: a libSQL server does one transaction at a time anyway, and lets those that wait
+ * for it pass each other. Four batches at once were no faster together, and kept some writes waiting for all of the 5
+ * seconds that they have.
+ */
+import type { Clock } from '../lib/clock.ts'
+
+export interface PaceBounds {
+  /** Milliseconds that a slice should take at most. */
+  targetMs: number
+  least: number
+  most: number
+}
+
+/**
+ * The least is for a disk or a machine so slow that a commit alone takes longer than the target: smaller slices do not
+ * make that shorter, and less and less would come in (with 32 half of what comes in with 128, with 64 four fifths).
+ */
+const bounds: PaceBounds = { targetMs: 5, least: 64, most: 500 }
+const first = 128
+
+export class SlicePace {
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly #bounds: PaceBounds
+  #events: number
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(clock: Pick<Clock, 'monotonic'>, given: Partial<PaceBounds> = {}) {
+    this.clock = clock
+    this.#bounds = { ...bounds, ...given }
+    this.#events = this.#within(first)
+  }
+
+  /** Events of the next slice. */
+  get events(): number {
+    return this.#events
+  }
+
+  /** Writes a slice of so many events when those before it are written; `moreMs` is what else of its time counts. */
+  async write(events: number, moreMs: number, work: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(async () => {
+      const began = this.clock.monotonic()
+      await work()
+      this.#took(events, this.clock.monotonic() - began + moreMs)
+    })
+    // The next one waits for this one and does not care how it ended; its own caller is told.
+    this.#last = done.catch(() => undefined)
+    await done
+  }
+
+  #took(events: number, milliseconds: number): void {
+    const { targetMs } = this.#bounds
+    if (events < this.#events / 2) return
+    if (milliseconds > targetMs) {
+      this.#events = this.#within(Math.floor(events * Math.max(0.5, targetMs / milliseconds)))
+    } else if (events >= this.#events && milliseconds < targetMs / 2) {
+      this.#events = this.#within(Math.ceil(this.#events * 1.25))
+    }
+  }
+
+  #within(events: number): number {
+    return Math.min(this.#bounds.most, Math.max(this.#bounds.least, events))
+  }
+}
