@@ -169,7 +169,7 @@ async function readFloors(ledger: Database, keys: KeyRing): Promise<Map<string, 
  * Nothing happens where the row is no longer the one that was read. The version that it makes is in `change_log` like any
  * other, so that a restored state can be told from this one.
  */
-function replaceCheckpoint(
+export function replaceCheckpoint(
   { body, key_id, signature }: Signed,
   { number, former, at }: { number: number; former: number; at: number },
 ): Statement[] {

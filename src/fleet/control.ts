@@ -7,6 +7,7 @@ import type { Settings } from '../config.ts'
 import type { Event } from '../events/event.ts'
 import { announcedHead } from '../events/ingest.ts'
 import type { Recorder } from '../events/recorder.ts'
+import { putCheckpointBack } from '../events/restored-checkpoint.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -167,6 +168,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
   const stateHead = new StateHead({ state, clock }, { onRestored, onMisled: (head) => feed.restart(head) })
   const mend = async () => {
     const revoked = await revokeByLedger(options)
+    await putCheckpointBack(options)
     log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
   }
   const seen = new SeenState({ ledger, stateHead, log, mend })
@@ -183,6 +185,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
     return looking
   }
   const idle = async (): Promise<void> => {
+    // The one who asked for it is told how it failed; here it has to have ended.
     await looking?.catch(() => undefined)
   }
   return { registry, tokens, endToken, feed, stateHead, look, idle }

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Checkpoint, checkpointBody } from '../events/checkpoint.ts'
 import type { Event } from '../events/event.ts'
-import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { stateMigrations } from '../store/migrate.ts'
@@ -14,6 +13,7 @@ import { Witness } from './witness.ts'
 let directory: string
 let state: Database
 let recorded: Event[]
+let now = 1_000_000
 const made: Witness[] = []
 
 beforeEach(() => {
@@ -34,7 +34,7 @@ function witness(): Witness {
   const started = new Witness({
     stateFile: join(directory, 'state.db'),
     keptFile: keptFile(),
-    clock: systemClock,
+    clock: { now: () => now },
     newId,
     log: silentLog,
     record: (event) => recorded.push(event),
@@ -90,6 +90,8 @@ for (const [how, number, seq] of [
     put(number, seq)
     const looking = witness()
     looking.look()
+    now += 30_000
+    looking.look()
     looking.look()
     expect(looking.regressions).toBe(1)
     expect(recorded).toMatchObject([
@@ -109,6 +111,8 @@ for (const [how, sql] of [
     state.run(sql)
     const looking = witness()
     looking.look()
+    now += 30_000
+    looking.look()
     looking.look()
     expect(looking.regressions).toBe(1)
     expect(recorded).toMatchObject([{ details: { how: 'not_a_checkpoint', seen: 3, found: null } }])
@@ -127,6 +131,26 @@ for (const [how, change] of [
     expect(recorded).toMatchObject([{ details: { how, seen: 2, found: 3 } }])
   })
 }
+
+test('a restored state that has the newest checkpoint again within seconds is not told of', () => {
+  put(2, 5)
+  const looking = witness()
+  looking.look()
+  for (const [number, seq] of [
+    [1, 4],
+    [2, 5],
+    [1, 4],
+    [3, 6],
+  ] as const) {
+    put(number, seq)
+    looking.look()
+    now += 20_000
+    looking.look()
+  }
+  expect(looking.regressions).toBe(0)
+  expect(recorded).toEqual([])
+  expect(keptNumber()).toBe(3)
+})
 
 test('a chain that retention has removed whole is not missed', () => {
   put(2, 5)

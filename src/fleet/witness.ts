@@ -16,6 +16,8 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 
 const lookEveryMs = 5000
+const restoredMs = 30_000
+const ofRestored = ['older', 'not_a_checkpoint']
 
 export interface WitnessOptions {
   /** The state database's file; what is read is what the gateway decides by. */
@@ -34,6 +36,8 @@ export class Witness {
   readonly #options: WitnessOptions
   #kept: Signed | null
   #told: string | null = null
+  /** Since when the checkpoint has been behind the kept one. */
+  #behindSince: number | null = null
   readonly #timer: Timer
   /** How often the state's checkpoint went back. */
   regressions = 0
@@ -60,10 +64,20 @@ export class Witness {
   /** Compares the state's checkpoint with the one that is kept. */
   look(): void {
     const found = this.#read()
-    if (found === null || found.signature === this.#kept?.signature) return
-    const wrong = this.#kept === null ? null : wentBack(this.#kept.body, found.body)
-    if (wrong === null) this.#keep(found)
-    else if (this.#told !== found.signature) this.#tell(found, wrong)
+    if (found === null) return
+    const isKept = found.signature === this.#kept?.signature
+    const wrong = isKept || this.#kept === null ? null : wentBack(this.#kept.body, found.body)
+    if (wrong === null || !ofRestored.includes(wrong)) this.#behindSince = null
+    if (wrong === null) {
+      if (!isKept) this.#keep(found)
+    } else if (this.#told !== found.signature && !this.#mayBeRestored(wrong)) this.#tell(found, wrong)
+  }
+
+  #mayBeRestored(wrong: string): boolean {
+    if (!ofRestored.includes(wrong)) return false
+    const now = this.#options.clock.now()
+    this.#behindSince ??= now
+    return now - this.#behindSince < restoredMs
   }
 
   /** The row of the state; before the first checkpoint its number is 0, and behind one neither that nor none is right. */

@@ -52,6 +52,29 @@ test('a read that a server fails is tried again, a write is not: nobody knows wh
   expect({ reads: reads > 1, writes }).toEqual({ reads: true, writes: 1 })
 })
 
+test('of many writes at once a few are on their way, and reads do not wait for them', async () => {
+  const arrived = { writes: 0, reads: 0 }
+  const held = Promise.withResolvers<void>()
+  await withServer(
+    async (request) => {
+      const isRead = (await request.text()).includes('select 1')
+      arrived[isRead ? 'reads' : 'writes'] += 1
+      if (!isRead) await held.promise
+      return new Response(null, { status: 500 })
+    },
+    async (url) => {
+      const database = await openRemoteDatabase({ url, token: 'secret', name: 'state' })
+      const writes = Array.from({ length: 20 }, () => failureOf(database.write([{ sql: 'delete from a', args: [] }])))
+      await failureOf(database.read('select 1'))
+      expect(arrived.reads).toBeGreaterThan(0)
+      expect(arrived.writes).toBeWithin(1, 5)
+      held.resolve()
+      await Promise.all(writes)
+    },
+  )
+  expect(arrived.writes).toBe(20)
+})
+
 test('a server that is not there is unavailable, for reads and writes', async () => {
   const database = await openRemoteDatabase({ url: 'http://127.0.0.1:1', token: undefined, name: 'ledger' })
   expect((await failureOf(database.read('select 1'))).message).toContain('ledger')

@@ -6,6 +6,8 @@
  *     that was not answered has done is not known; whoever wrote finds out (events/change.ts).
  *   - Tried again, within that time: what never reached the server, what it says it was too busy to begin, and reads.
  *   - The database's own word, a broken constraint or a fault in a statement, is passed on as it is.
+ *   - A few writes at once, the others in order behind them: the server has one writer, more of them at its door commit
+ *     no faster, and from some sixteen on its queue may stop for five seconds, or, with hundreds, for good (tried).
  *   - In the clear only to this host: elsewhere the credential and all that is read would cross a network readable.
  *
  * sqld has foreign keys on and WAL; it commits with `synchronous = normal`, which its host's crash may cost the last
@@ -14,6 +16,7 @@
 import type { Client, InStatement } from '@libsql/client'
 import { Failure } from '../failure.ts'
 import { type Database, lastRows, rowsOf, type Statement } from './open.ts'
+import { places } from './places.ts'
 
 export interface RemoteOptions {
   /** `libsql://`, `https://`, or `http://` on this host. */
@@ -29,6 +32,8 @@ const attempts = 4
 const firstPauseMilliseconds = 20
 /** Calls on their way at once; further ones wait within their own time. */
 const concurrency = 128
+/** Writes among them. */
+const writesAtOnce = 4
 
 /** Opens it; does not connect. Throws `invalid_parameter` for an address in the clear that is not of this host. */
 export async function openRemoteDatabase({ url, token, name }: RemoteOptions): Promise<Database> {
@@ -74,12 +79,17 @@ const inStatement = ({ sql, args }: Statement): InStatement => ({ sql, args })
 
 /** The client's calls, each with its end and its repetitions. */
 function guard(client: Client, name: string): Database['client'] {
-  const call = <Result>(run: () => Promise<Result>, repeatable: boolean) => within(() => persist(run, repeatable), name)
+  const inPlace = places(writesAtOnce)
+  const read = <Result>(run: () => Promise<Result>) => within(() => persist(run, true), name)
+  const write = <Result>(run: () => Promise<Result>) =>
+    within((wanted) => persist(() => inPlace(run, wanted), false), name)
   return {
-    execute: (statement: InStatement) =>
-      call(() => client.execute(statement), isRead(typeof statement === 'string' ? statement : statement.sql)),
-    batch: (statements, mode) => call(() => client.batch(statements, mode), false),
-    executeMultiple: (sql) => call(() => client.executeMultiple(sql), false),
+    execute(statement: InStatement) {
+      const run = () => client.execute(statement)
+      return isRead(typeof statement === 'string' ? statement : statement.sql) ? read(run) : write(run)
+    },
+    batch: (statements, mode) => write(() => client.batch(statements, mode)),
+    executeMultiple: (sql) => write(() => client.executeMultiple(sql)),
   }
 }
 
@@ -99,12 +109,16 @@ async function persist<Result>(run: () => Promise<Result>, repeatable: boolean):
   }
 }
 
-/** Gives up in time, and tells what the database said from that it could not be asked. */
-async function within<Result>(work: () => Promise<Result>, name: string): Promise<Result> {
+/** Gives up in time, after which nothing is `wanted`, and tells what the database said from that it could not be asked. */
+async function within<Result>(work: (wanted: () => boolean) => Promise<Result>, name: string): Promise<Result> {
   const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new DOMException('No answer in time', 'TimeoutError')), callMilliseconds)
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    late.reject(new DOMException('No answer in time', 'TimeoutError'))
+  }, callMilliseconds)
   try {
-    return await Promise.race([work(), late.promise])
+    return await Promise.race([work(() => !isLate), late.promise])
   } catch (error) {
     if (isOwnWord(error)) throw error
     const message = `The ${name} database cannot be used at the moment`

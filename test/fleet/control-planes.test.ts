@@ -111,6 +111,58 @@ test('one idempotency key at both at once makes one thing', async () => {
   expect((await ask(fleet.planes[1])).headers.get('idempotency-replayed')).toBe('true')
 })
 
+/** As many at once, dealt out to gateways of both control planes; one that nobody could decide on is sent again. */
+const sayMany = (token: string, times: number): Promise<{ status: number; tokens: number }[]> =>
+  Promise.all(
+    Array.from({ length: times }, async (_, index) => {
+      const gateway = fleet.gateways[index % 4]
+      if (gateway === undefined) throw new RangeError('The fleet has four gateways')
+      for (;;) {
+        const answer = await chat(gateway, { token, model: 'simulator/echo' })
+        const body: unknown = await answer.json()
+        const { status } = answer
+        if (status !== 503) return { status, tokens: status === 200 ? paid.parse(body).usage.total_tokens : 0 }
+        await Bun.sleep(100)
+      }
+    }),
+  )
+const paid = z.object({ usage: z.object({ total_tokens: z.number() }) })
+
+test('of 500 requests at once over gateways of both, a limit of 100 lets exactly 100 through', async () => {
+  for (let round = 0; round < 3; round++) {
+    const { token_value: token } = await createToken(planeOf(round), { max_requests: 100 })
+    await until('all gateways know it', async () => (await statusesOfModels(token)).every((status) => status === 200))
+    const statuses = (await sayMany(token, 500)).map(({ status }) => status)
+    expect(statuses.filter((status) => status === 200).length).toBe(100)
+    expect(statuses.filter((status) => status === 429).length).toBe(400)
+  }
+})
+
+test('of 500 requests at once over gateways of both, a budget pays no more than it has, and books what was answered', async () => {
+  const budget = 0.002
+  const { id, token_value: token } = await createToken(planeOf(1), { max_budget: budget })
+  await until('all gateways know it', async () => (await statusesOfModels(token)).every((status) => status === 200))
+  const answers = await sayMany(token, 500)
+  const spent = answers.reduce((sum, { tokens }) => sum + tokens, 0) / 1e6
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 402]))
+  expect(spent).toBeLessThanOrEqual(budget)
+  await until('all that was answered is booked', async () => {
+    const { body } = await api(planeOf(0), `/v1/tokens/${id}`)
+    return Math.abs(withSpend.parse(body).depletion.current_spend - spent) < 1e-9
+  })
+})
+const withSpend = z.object({ depletion: z.object({ current_spend: z.number() }) })
+
+/** What a list of models, which costs nothing, is answered with everywhere. */
+const statusesOfModels = (token: string): Promise<number[]> =>
+  Promise.all(
+    fleet.gateways.slice(0, 4).map(async ({ gatewayUrl }) => {
+      const answer = await fetch(`${gatewayUrl}/v1/models`, { headers: { authorization: `Bearer ${token}` } })
+      await answer.arrayBuffer()
+      return answer.status
+    }),
+  )
+
 test('a control plane that is killed while it revokes leaves nobody with the token', async () => {
   for (let round = 0; round < 2; round++) {
     const token = await acceptedToken(fleet, say)

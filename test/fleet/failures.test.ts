@@ -6,23 +6,22 @@
  *
  * Only where a number of sidecars is asked for: the cases of the primary, which primary-failures.test.ts has one by one,
  * and the full disk, which test/behaviour/sidecar-disk-full.test.ts has. They take a minute.
- *
- * The clock of one host cannot be moved for a process alone: src/fleet/lane-runtime.test.ts has a lane whose clock is ten
- * minutes wrong.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createdToken, revokedToken } from '../answers.ts'
-import { api, createToken, expectAnswer, revoke } from '../client.ts'
+import { api, chat, createToken, expectAnswer, revoke } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
 import { fillDisk } from '../full-disk.ts'
 import { temporaryDirectory } from '../harness.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { cuttableNetwork } from './cut.ts'
 import { type FleetUnderTest, startFleet } from './fleet.ts'
+import type { FleetGateway } from './gateway.ts'
 import { type Counted, count } from './invariants.ts'
 import { type Load, startLoad } from './load.ts'
+import { wrongClock } from './wrong-clock.ts'
 
 const sidecars = Number(process.env.FLEET_SIDECARS ?? 3)
 const killSeconds = Number(process.env.FLEET_KILL_SECONDS ?? 2)
@@ -82,8 +81,7 @@ async function end(plane: ControlPlane, { id, token_value: secret }: { id: strin
 async function endedToken(plane: ControlPlane = fleet.planes[1]) {
   const token = await newToken()
   await accepted(token.token_value)
-  await end(plane, token)
-  return token
+  return await end(plane, token)
 }
 
 const accepted = (token: string) =>
@@ -185,6 +183,49 @@ test('sidecars are killed at random', async () => {
     await endedToken(fleet.planes[Math.random() < 0.5 ? 0 : 1])
   }
   await holds('sidecars killed')
+})
+
+test('the clocks of two hosts are wrong by ten minutes, one ahead and one behind', async () => {
+  const [ahead, behind] = [wrongClock(600), wrongClock(-600)]
+  if (ahead === null || behind === null) {
+    console.warn('The case of wrong clocks is skipped: it needs a C compiler')
+    return
+  }
+  const [first, second] = fleet.planes
+  const wrong = [await fleet.add(first, { environment: ahead }), await fleet.add(second, { environment: behind })]
+  for (const gateway of wrong) load.add(gateway)
+  const ask = async (gateway: FleetGateway, token: string, requestId?: string): Promise<number> => {
+    const answer = await chat(gateway, { token, model: 'simulator/echo', ...(requestId && { requestId }) })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  const inMinutes = (minutes: number) => new Date(Date.now() + minutes * 60_000)
+  const good = await newToken({ expires_at: inMinutes(5).toISOString() })
+  const expires = inMinutes(0.1)
+  const expiring = await newToken({ expires_at: expires.toISOString() })
+  ended.set(expiring.token_value, expires.getTime())
+  for (const [index, gateway] of wrong.entries()) {
+    await until('it is accepted', async () => (await ask(gateway, good.token_value, `clock-${index}`)) === 200)
+  }
+  await Bun.sleep(Math.max(0, expires.getTime() - Date.now()))
+  for (const gateway of wrong) {
+    expect(await ask(gateway, expiring.token_value)).toBe(401)
+    // What was kept of the wrong clock must make nothing stale, nor fresh for longer.
+    await gateway.restart()
+    expect([await ask(gateway, expiring.token_value), await ask(gateway, good.token_value)]).toEqual([401, 200])
+  }
+  expect((await endedToken()).unreachable).toEqual([])
+  await holds('clocks wrong')
+  const events = await fleet.primary.read(
+    'ledger',
+    `select timestamp, received_at from events
+      where request_id like 'clock-%' and event_type = 'gateway.request.outcome' and verdict = 'allow'`,
+  )
+  expect(events.length).toBeGreaterThanOrEqual(2)
+  for (const { timestamp, received_at } of events) {
+    expect(Number(received_at) - Number(timestamp)).toBeWithin(0, 60_000)
+  }
+  for (const gateway of wrong) await fleet.remove(gateway)
 })
 
 test('a sidecar is cut off from the rest, and a token expires meanwhile', async () => {

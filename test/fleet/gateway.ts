@@ -25,11 +25,13 @@ export interface FleetGatewayOptions {
   runtimeToken: string
   /** Where its data is; otherwise a directory of its own. */
   directory?: string
+  /** What else is in its environment. */
+  environment?: Readonly<Record<string, string>>
 }
 
 /** Starts one at a control plane and waits until it is ready. */
 export async function startFleetGateway(options: FleetGatewayOptions): Promise<FleetGateway> {
-  const { controlPlane, runtimeToken, directory = join(temporaryDirectory(), 'data') } = options
+  const { controlPlane, runtimeToken, directory = join(temporaryDirectory(), 'data'), environment = {} } = options
   const port = await freePort()
   const gatewayUrl = `http://127.0.0.1:${port}`
   const launch = (apiUrl: string, data: string, listen: string) =>
@@ -37,6 +39,7 @@ export async function startFleetGateway(options: FleetGatewayOptions): Promise<F
       SERVICE_API_URL: apiUrl,
       SERVICE_API_TOKEN: runtimeToken,
       SERVICE_GATEWAY_LISTEN: listen,
+      ...environment,
     })
   const begin = async () => {
     const gateway = await launch(controlPlane, directory, `127.0.0.1:${port}`)

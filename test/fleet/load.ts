@@ -9,6 +9,8 @@ export interface Answer {
   sentAt: number
   /** 0 where no whole answer came. */
   status: number
+  /** Why none came, as `fetch` said it. */
+  trouble?: string
 }
 
 export interface Load {
@@ -40,8 +42,9 @@ export function startLoad(gateways: readonly FleetGateway[], tokens: readonly st
       const response = await chat(gateway, { token, model: 'simulator/echo', requestId, signal: abort })
       await response.arrayBuffer()
       answer.status = response.status
-    } catch {
+    } catch (error) {
       // The gateway was killed, or has not come back yet: no answer is no answer.
+      answer.trouble = error instanceof Error ? error.message : String(error)
     }
   }
   const drive = async (gateway: FleetGateway): Promise<void> => {

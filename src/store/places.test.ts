@@ -1,0 +1,41 @@
+import { expect, test } from 'bun:test'
+import { places } from './places.ts'
+
+test('so many run at once, the others in order of arrival, and what is wanted no longer does not run', async () => {
+  const inPlace = places(2)
+  const begun: number[] = []
+  const ends: (() => void)[] = []
+  let wanted = true
+  const run = (index: number, still = () => true) =>
+    inPlace(async () => {
+      begun.push(index)
+      await new Promise<void>((resolve) => ends.push(resolve))
+      return index
+    }, still)
+  const all = [run(0), run(1), run(2), run(3, () => wanted).catch((error: DOMException) => error.name), run(4)]
+  await Bun.sleep(0)
+  expect(begun).toEqual([0, 1])
+  wanted = false
+  ends.shift()?.()
+  await Bun.sleep(0)
+  expect(begun).toEqual([0, 1, 2])
+  ends.shift()?.()
+  await Bun.sleep(0)
+  expect(begun).toEqual([0, 1, 2, 4])
+  for (const end of ends) end()
+  expect(await Promise.all(all)).toEqual([0, 1, 2, 'TimeoutError', 4])
+})
+
+test('work that fails leaves its place to the next', async () => {
+  const inPlace = places(1)
+  const failing = inPlace(
+    () => Promise.reject(new Error('broken')),
+    () => true,
+  )
+  const next = inPlace(
+    async () => 'done',
+    () => true,
+  )
+  await expect(failing).rejects.toThrow('broken')
+  expect(await next).toBe('done')
+})
