@@ -212,8 +212,8 @@ test('emergency-revoke sends why and shows the proof', async () => {
 })
 
 test('list passes every filter on, and alerts are a table', async () => {
-  await run('list', '--key-class', 'virtual', '--team-id', 't', '--gateway-id', 'g', '--cursor', 'c')
-  expect(requests[0]?.target).toBe('/v1/tokens?key_class=virtual&team_id=t&gateway_id=g&cursor=c')
+  await run('list', '--name', 'a b', '--key-class', 'virtual', '--team-id', 't', '--gateway-id', 'g', '--cursor', 'c')
+  expect(requests[0]?.target).toBe('/v1/tokens?name=a+b&key_class=virtual&team_id=t&gateway_id=g&cursor=c')
   const { out } = await run('alerts')
   expect(out.split('\n')[1]?.split(/ {2,}/)).toEqual(['expiring', alert.at, record.id, 'ci'])
   expect(JSON.parse((await run('alerts', '--json')).out)).toEqual({ alerts: [alert], next_cursor: null })

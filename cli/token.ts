@@ -59,6 +59,7 @@ const list = (terminal: Terminal): Leaf =>
   command({
     about: 'List tokens, newest first',
     args: {
+      name: { type: 'string', description: 'Only tokens with this in their name' },
       purpose: { type: 'string', description: 'Only tokens for this', valueHint: purposes.join('|') },
       status: { type: 'string', description: 'Only tokens in this state, for example active' },
       'key-class': { type: 'string', description: 'Only tokens of this class', valueHint: keyClasses.join('|') },
@@ -68,11 +69,11 @@ const list = (terminal: Terminal): Leaf =>
       ...recordFlags,
     },
     async run(flags) {
-      const { status, json } = flags
+      const { name, status, json } = flags
       const purpose = flags.purpose && purposeInApi(flags.purpose)
       const key_class = flags['key-class'] && oneOf(keyClasses, '--key-class', flags['key-class'])
       const ids = { team_id: flags['team-id'], gateway_id: flags['gateway-id'] }
-      const query = { purpose, status, key_class, ...ids, ...pageQuery(flags) }
+      const query = { name, purpose, status, key_class, ...ids, ...pageQuery(flags) }
       const page = await connect(flags, terminal).json({ path: '/v1/tokens', query }, pageSchema)
       await showPage(page, { of: 'tokens', fields: columnsOfList, json, terminal })
     },

@@ -13,8 +13,11 @@ const serve = (consoleUrl: string) =>
       consoleUrl: () => consoleUrl,
       baseUrl: () => 'http://localhost:7070',
       gatewayUrl: () => 'http://localhost:7080/"><script>',
-      isSignedIn: (request) => Promise.resolve(request.headers.has('cookie')),
-      isSetUp: () => (ledger.answers ? Promise.resolve(true) : Promise.reject(new Error('The ledger is away'))),
+      isSignedIn: (request) =>
+        ledger.answers
+          ? Promise.resolve(request.headers.has('cookie'))
+          : Promise.reject(new Error('The ledger is away')),
+      isSetUp: () => Promise.resolve(true),
     }),
     authenticate: () => Promise.reject(new Error('The console needs nobody')),
     answers: { begin: () => Promise.reject(new Error('Nothing is written')) },
@@ -62,8 +65,23 @@ test('the page says whether somebody is signed in, and comes also where that can
     /&quot;signed_in&quot;:(\w+)/.exec(await (await get('/console', headers)).text())?.[1]
   expect([await said(), await said({ cookie: 'a=b' })]).toEqual(['false', 'true'])
   ledger.answers = false
-  expect(await said()).toBe('true')
+  expect(await said({ cookie: 'a=b' })).toBe('null')
   ledger.answers = true
+})
+
+test('the page of somebody who is signed in asks who that is beside the script, and no other page does', async () => {
+  const asks = async (headers?: Record<string, string>) =>
+    (await (await get('/console', headers)).text()).includes('rel="preload" as="fetch" href="/v1/auth/session"')
+  expect([await asks(), await asks({ cookie: 'a=b' })]).toEqual([false, true])
+})
+
+test('whether there is an owner is told to the page for setting up alone', async () => {
+  const said = async (path: string) => /&quot;set_up&quot;:(\w+)/.exec(await (await get(path)).text())?.[1]
+  expect([await said('/console/setup'), await said('/console'), await said('/console/tokens')]).toEqual([
+    'true',
+    'null',
+    'null',
+  ])
 })
 
 test('its files are its own, keep their name as long as their content, and are compressed where that is understood', async () => {

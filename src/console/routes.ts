@@ -5,7 +5,7 @@
  * The page runs one script and one style of ours, talks to its own origin and to nothing else, is framed by nobody and
  * kept by nobody; the files may be kept for ever. What differs between installations (where the gateway is) stands in a
  * meta element as text, since a script in the page would need leave to run there; so does whether somebody is signed in,
- * which spares a call that would be refused.
+ * which spares a call that would be refused. Where somebody is, who that is comes beside the script, not after it.
  */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
@@ -29,9 +29,10 @@ export interface ConsoleInstallation {
   path: string
   base_url: string
   gateway_url: string
-  /** As of the page's request: what need not be asked for, and no browser notes as refused. */
-  signed_in: boolean
-  set_up: boolean
+  /** As of the page's request; null where the ledger did not say. */
+  signed_in: boolean | null
+  /** Whether there is an owner; said on the page for setting up alone, null elsewhere. */
+  set_up: boolean | null
 }
 
 const pagePolicy = [
@@ -59,6 +60,9 @@ const pageHeaders: Readonly<Record<string, string>> = {
   'x-frame-options': 'DENY',
 }
 
+/** Asks who is signed in while the script is on its way; the script's own call then takes this answer. */
+const callerAhead = '<link rel="preload" as="fetch" href="/v1/auth/session" crossorigin>'
+
 const pageRoute = { tag: 'Console', access: 'public', reply: z.never(), internal: true, method: 'GET' } as const
 
 export function consoleRoutes(options: ConsoleOptions): AnyRoute[] {
@@ -70,9 +74,13 @@ export function consoleRoutes(options: ConsoleOptions): AnyRoute[] {
   }
   const page = async (request: Request): Promise<Response> => {
     const { writePage } = await served()
-    const [signedIn, setUp] = await Promise.all([options.isSignedIn(request), options.isSetUp()]).catch(
-      // Where the ledger does not answer, the page comes all the same: what it asks for will say so.
-      () => [true, true] as const,
+    const asksToSetUp = new URL(request.url).pathname === `${path}/setup`
+    const [signedIn, setUp] = await Promise.all([
+      options.isSignedIn(request),
+      asksToSetUp ? options.isSetUp() : null,
+    ]).catch(
+      // Where the ledger does not answer, the page comes all the same, and says so.
+      () => [null, null] as const,
     )
     const [base, gateway] = [options.baseUrl(), options.gatewayUrl()]
     return pageResponse(writePage({ path, base_url: base, gateway_url: gateway, signed_in: signedIn, set_up: setUp }))
@@ -132,7 +140,9 @@ function serve(assets: readonly ConsoleAsset[], path: string): Served {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>Gatehouse</title>
 <meta name="gatehouse" content="${Bun.escapeHTML(JSON.stringify(installation))}">
-<link rel="icon" type="image/svg+xml" href="${icon}"><link rel="stylesheet" href="${style}">
+<link rel="icon" type="image/svg+xml" href="${icon}"><link rel="stylesheet" href="${style}">${
+    installation.signed_in === true ? callerAhead : ''
+  }
 <script type="module" src="${script}"></script></head>
 <body><noscript>The console needs JavaScript. The command line does all that it does.</noscript></body></html>`
   return {

@@ -14,6 +14,7 @@ import {
   approvedCode,
   authorizationUrl,
   challengeOf,
+  codeRequest,
   newVerifier,
   opens,
   post,
@@ -238,6 +239,19 @@ describe('the decision', () => {
       const { status, body } = await consent('decision', { ...question(), scopes })
       expect([status, body]).toMatchObject([409, { error: { code: 'consent_outdated' } }])
     }
+  })
+
+  test('of two people at once on one request gives each a code of their own', async () => {
+    const [bea, cem] = await Promise.all([person(gatehouse, 'bea'), person(gatehouse, 'cem')])
+    const verifier = newVerifier()
+    const asked = authorizationUrl(gatehouse, clientId, verifier)
+    const codes = (await Promise.all([bea, cem].map((who) => decide(gatehouse, who, asked)))).map(
+      ({ searchParams }) => searchParams.get('code') ?? '',
+    )
+    const given = (await Promise.all(codes.map((code) => redeem(codeRequest(clientId, code, verifier))))).map(tokensOf)
+    await api(gatehouse, `/v1/users/${bea.id}`, { method: 'PATCH', body: { status: 'disabled' } })
+    const opened = await Promise.all(given.map(({ access_token }) => opens(gatehouse, access_token)))
+    expect(opened).toEqual([nothing, everything])
   })
 
   test('by the retired route is gone', async () => {

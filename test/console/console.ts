@@ -9,6 +9,7 @@ import type { Browser, Page } from 'playwright-core'
 import { z } from 'zod'
 import { launchBrowser } from '../browser.ts'
 import { api, expectAnswer } from '../client.ts'
+import { until } from '../eventually.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 
 export const owner = { email: 'owner@example.com', name: 'Olga Owner', password: 'a long enough secret 1' }
@@ -51,6 +52,8 @@ export interface OpenPage extends AsyncDisposable {
   page: Page
   /** Goes to an address below the console's. */
   to(path: string): Promise<void>
+  /** The same within the page that is open, as a link does: quicker, for it need not start again. */
+  within(path: string): Promise<void>
 }
 
 /** A page of its own session; `await using` closes it and fails the test where the page misbehaved. */
@@ -93,6 +96,11 @@ export async function openConsole({
     to: async (path) => {
       await page.goto(`${ready.console_url}${path}`)
     },
+    within: async (path) => {
+      const address = JSON.stringify(`${ready.console_url}${path}`)
+      await page.evaluate(`history.pushState(null, '', ${address}); dispatchEvent(new PopStateEvent('popstate'))`)
+      await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))')
+    },
     async [Symbol.asyncDispose]() {
       await context.close()
       if (wrong.length === 0) return
@@ -103,9 +111,17 @@ export async function openConsole({
   }
 }
 
+/** Waits until nothing on the page is still on its way. */
+export const allThere = (page: Page): Promise<unknown> =>
+  until('all of the page is there', async () => (await page.locator('.skeleton').count()) === 0)
+
+const folder = process.env.GATEHOUSE_SCREENSHOTS
+
+/** Whether pictures are kept. */
+export const pictured = folder !== undefined
+
 /** Keeps a picture in the folder that `GATEHOUSE_SCREENSHOTS` names; without it does nothing. */
 export async function picture(page: Page, name: string): Promise<void> {
-  const folder = process.env.GATEHOUSE_SCREENSHOTS
   if (folder === undefined) return
   mkdirSync(folder, { recursive: true })
   await page.screenshot({ path: join(folder, `${name}.png`) })
@@ -116,14 +132,25 @@ const violations = z.array(
   z.looseObject({ id: z.string(), impact: z.string().nullable(), nodes: z.array(z.looseObject({ html: z.string() })) }),
 )
 
-/** What axe finds serious on a page as it is now; `rules` names those to look at, without it all. */
-export async function seriousFindings(page: Page, rules?: readonly string[]): Promise<string[]> {
+/** What axe finds serious on a page as it is now, by all its rules; `within` is a selector of the part to look at. */
+export async function seriousFindings(page: Page, within = 'html'): Promise<string[]> {
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe)
-  const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) })
-  const said = violations.parse(await page.evaluate(`axe.run(${options}).then(({ violations }) => violations)`))
+  const run = `axe.run('${within}', { resultTypes: ['violations'] }).then(({ violations }) => violations)`
+  const said = violations.parse(await page.evaluate(run))
   return said
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join('\n  ')}`)
+}
+
+/** The same in both themes, a picture of each kept under the name. */
+export async function seriousInBothThemes(page: Page, name: string, within?: string): Promise<string[]> {
+  const found: string[] = []
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    found.push(...(await seriousFindings(page, within)).map((finding) => `${name} ${colorScheme} ${finding}`))
+    await picture(page, `${name}-${colorScheme}`)
+  }
+  return found
 }
 
 const identified = z.looseObject({ id: z.uuid() })

@@ -1,9 +1,9 @@
 /** What browsers, callers and hasty people do that nobody meant: the console stays readable and loses nothing. */
 import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { chat, createToken } from '../client.ts'
+import { api, chat, createToken, expectAnswer } from '../client.ts'
 import { eventsOfRequest } from '../recorded.ts'
-import { make, openConsole, owner, picture, sharedConsole } from './console.ts'
+import { allThere, make, openConsole, owner, picture, sharedConsole } from './console.ts'
 
 setDefaultTimeout(60_000)
 beforeAll(async () => {
@@ -77,9 +77,10 @@ test('a model of 200 letters and one that turns letters round leave the page as 
   await make('/v1/users', { email: `${'m'.repeat(60)}@example.com`, name: 'W'.repeat(100), role: 'member' })
   await make('/v1/teams', { name: 't'.repeat(100) })
   const paths = ['/traffic', `/traffic/${odd?.exchange_id}`, '/spend', '/', '/people', '/people?kind=members']
+  await opened.to('/')
   for (const path of paths) {
-    await opened.to(path)
-    await page.waitForLoadState('networkidle')
+    await opened.within(path)
+    await allThere(page)
     for (const width of [390, 1600]) {
       await page.setViewportSize({ width, height: 844 })
       const beyond = z.number().parse(await page.evaluate('document.documentElement.scrollWidth - innerWidth'))
@@ -87,6 +88,49 @@ test('a model of 200 letters and one that turns letters round leave the page as 
       await picture(page, `long-${path.replace(/[^a-z]+/g, '-')}-${width}`)
     }
   }
-  await opened.to('/traffic')
+  await page.setViewportSize({ width: 390, height: 844 })
+  await opened.within('/traffic')
   await page.getByText('gpt⟨U+202E⟩4').first().waitFor()
+  const row = await page.locator('tr', { hasText: 'mmmm' }).first().boundingBox()
+  expect(row?.height).toBeLessThan(80)
+})
+
+test('names that would be markup are text on every screen', async () => {
+  const { gatehouse } = await sharedConsole()
+  const name = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`
+  const token = await createToken(gatehouse, { name })
+  const made = await api(gatehouse, '/v1/oauth/clients', {
+    body: { client_name: name, redirect_uris: ['https://markup.example.com/'], scope: 'tokens:read' },
+  })
+  const { client_id } = expectAnswer(made, 201, z.looseObject({ client_id: z.string() }))
+  const [team, policy] = await Promise.all([
+    make('/v1/teams', { name }),
+    make('/v1/policies', { name, kind: 'pii', stages: ['pre_request'], config: { action: 'redact' } }),
+    make('/v1/users', { email: 'markup@example.com', name, role: 'member' }),
+    make('/v1/budgets', { name, max_budget: 1, window: 'day', scope: { kind: 'organization' } }),
+  ])
+  await (await chat(gatehouse, { token: token.token_value, model: name, requestId: 'markup' })).text()
+  const [event] = await eventsOfRequest(gatehouse, 'markup')
+  await using opened = await openConsole()
+  const { page } = opened
+  const consent = new URLSearchParams({
+    ...{ response_type: 'code', client_id, redirect_uri: 'https://markup.example.com/', state: name },
+    ...{ code_challenge: 'c'.repeat(43), code_challenge_method: 'S256' },
+  })
+  await opened.to(`/oauth/authorize?${consent}`)
+  await page.getByRole('heading', { name: 'Let <img' }).waitFor()
+  expect(await page.locator('img, main script').count()).toBe(0)
+  await opened.to('/')
+  for (const path of [
+    ...['/', '/traffic', '/traffic?event_type=all', `/traffic/${event?.exchange_id}`, '/tokens', '/policies', '/spend'],
+    ...[`/tokens/${token.id}`, `/policies/${policy.id}`, '/applications', `/applications?open=${client_id}`],
+    ...['/people', '/people?kind=teams', `/people?kind=members&team=${team.id}`, '/spend?by=token', '/spend?by=team'],
+    ...['/catalog?kind=budgets', `/search?q=${encodeURIComponent('<img')}`],
+  ]) {
+    await opened.within(path)
+    await page.locator('h1').waitFor()
+    await allThere(page)
+    expect([path, await page.locator('img, body script').count()]).toEqual([path, 0])
+  }
+  expect(await page.title()).not.toBe('taken')
 })

@@ -5,5 +5,5 @@ const said = document.querySelector<HTMLMetaElement>('meta[name=gatehouse]')?.co
 
 export const installation: ConsoleInstallation =
   said === undefined
-    ? { path: '', base_url: location.origin, gateway_url: location.origin, signed_in: true, set_up: true }
+    ? { path: '', base_url: location.origin, gateway_url: location.origin, signed_in: true, set_up: null }
     : JSON.parse(said)

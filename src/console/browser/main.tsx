@@ -7,6 +7,7 @@ import './look.css'
 import { followLinks, href, path } from './address.ts'
 import { Refusal } from './api/request.ts'
 import { api } from './api/routes.ts'
+import { installation } from './installation.ts'
 import { Alone, Frame } from './parts/frame.tsx'
 import { listenToKeys } from './parts/keys.tsx'
 import { asRefusal, Fault, useLoaded } from './parts/loaded.tsx'
@@ -26,6 +27,7 @@ const alone: Readonly<Record<string, () => preact.JSX.Element>> = {
 }
 
 function Console() {
+  if (installation.signed_in === null) return <NobodyKnows />
   if (caller.value === undefined) return <FirstLook />
   if (path.value === '/setup') return <Setup />
   if (caller.value === null) return <SignIn />
@@ -41,15 +43,11 @@ function Console() {
 /** Asks who is signed in; the answer decides what is shown, so nothing is until it is there. */
 function FirstLook() {
   const found = useLoaded('caller', (signal) =>
-    api('GET /v1/auth/session', { signal }).catch((error: unknown) => {
-      if (error instanceof Refusal && error.status === 401) return null
-      throw error
+    api('GET /v1/auth/session', { signal }).then(take, (error: unknown) => {
+      if (!(error instanceof Refusal) || error.status !== 401) throw error
+      take(null)
     }),
   )
-  const { value } = found
-  useEffect(() => {
-    if (value !== undefined) take(value)
-  }, [value])
   if (found.refusal === null) return null
   return (
     <Alone>
@@ -57,6 +55,20 @@ function FirstLook() {
     </Alone>
   )
 }
+
+const ledgerAway = new Refusal(503, {
+  message: 'The control plane does not reach its database, so it cannot tell who you are.',
+  code: 'dependency_unavailable',
+  param: null,
+  requestId: null,
+})
+
+/** The page came, but not who is signed in: only the page itself, asked for again, can tell. */
+const NobodyKnows = () => (
+  <Alone>
+    <Fault refusal={ledgerAway} retry={() => location.reload()} />
+  </Alone>
+)
 
 function Inside() {
   const found = screenAt(path.value)

@@ -23,5 +23,11 @@ export function applyTheme(next: Theme = theme.peek()): void {
   }
 }
 
-export const isDark = (): boolean =>
-  theme.value === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches)
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const systemIsDark = signal(dark.matches)
+dark.addEventListener('change', ({ matches }) => {
+  systemIsDark.value = matches
+})
+
+/** As it is now; whoever draws by it is drawn again when a person, or their system at dusk, changes it. */
+export const isDark = (): boolean => theme.value === 'dark' || (theme.value === 'system' && systemIsDark.value)

@@ -8,7 +8,7 @@ import type { Caller } from './api/routes.ts'
 import { installation } from './installation.ts'
 
 /** Undefined until it is known; null where nobody is signed in. */
-export const caller = signal<Caller | null | undefined>(installation.signed_in ? undefined : null)
+export const caller = signal<Caller | null | undefined>(installation.signed_in === false ? null : undefined)
 
 /** Why the sign-in is shown, where it was not the first thing. */
 export const sessionNote = signal<string | null>(null)

@@ -2,12 +2,12 @@
 import { queryValue, setQuery } from './address.ts'
 
 export const ranges = [
-  ['15m', 'Last 15 minutes', 900],
-  ['1h', 'Last hour', 3600],
-  ['6h', 'Last 6 hours', 21_600],
-  ['24h', 'Last 24 hours', 86_400],
-  ['7d', 'Last 7 days', 604_800],
-  ['30d', 'Last 30 days', 2_592_000],
+  ['15m', '15 minutes', 900],
+  ['1h', '1 hour', 3600],
+  ['6h', '6 hours', 21_600],
+  ['24h', '24 hours', 86_400],
+  ['7d', '7 days', 604_800],
+  ['30d', '30 days', 2_592_000],
 ] as const
 
 const usual = '24h'

@@ -4,7 +4,7 @@
  */
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import { isDark, theme } from '../preferences.ts'
+import { isDark } from '../preferences.ts'
 import { said } from './said.tsx'
 
 export interface ChartSeries {
@@ -40,7 +40,7 @@ export const seriesColours = [
 
 export function Chart({ label, times, series, stacked = false, format, height = 200 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
-  const chosen = theme.value
+  const dark = isDark()
   useEffect(() => {
     const element = place.current
     if (element === null || times.length === 0) return
@@ -55,7 +55,7 @@ export function Chart({ label, times, series, stacked = false, format, height = 
       watch.disconnect()
       plot.destroy()
     }
-  }, [times, series, stacked, height, chosen, isDark()])
+  }, [times, series, stacked, height, dark])
   return (
     <figure class="stack close" aria-label={label}>
       <div class="chart" ref={place} aria-hidden="true" />
@@ -98,7 +98,7 @@ function optionsOf({
   return {
     width,
     height,
-    padding: [8, 8, 0, 0],
+    padding: [8, 20, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },

@@ -1,6 +1,7 @@
 /** Fields of forms: a label, what it means, what is wrong with it. */
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
+import { explained } from './small.tsx'
 
 interface Common {
   label: string
@@ -17,7 +18,7 @@ const Around = ({ id, label, hint, fault, children }: Common & { id: string; chi
     {children}
     {hint !== undefined && (
       <div class="hint" id={`${id}-hint`}>
-        {hint}
+        {explained(hint)}
       </div>
     )}
     {fault != null && (
@@ -156,7 +157,7 @@ export const CheckField = ({ label, hint, value, set }: CheckProps) => (
     <input type="checkbox" checked={value} onChange={(event) => set(event.currentTarget.checked)} />
     <span>
       {label}
-      {hint !== undefined && <span class="hint">{hint}</span>}
+      {hint !== undefined && <span class="hint">{explained(hint)}</span>}
     </span>
   </label>
 )
@@ -183,7 +184,7 @@ export const ManyOf = ({ label, hint, fault, options, chosen, set }: ManyProps) 
         />
       ))}
     </div>
-    {hint !== undefined && <div class="hint">{hint}</div>}
+    {hint !== undefined && <div class="hint">{explained(hint)}</div>}
     {fault != null && <div class="fault">{fault}</div>}
   </fieldset>
 )
@@ -203,7 +204,7 @@ export function RadioField<Value extends string>({ label, hint, value, set, opti
   return (
     <fieldset class="field">
       <legend>{label}</legend>
-      {hint !== undefined && <div class="hint">{hint}</div>}
+      {hint !== undefined && <div class="hint">{explained(hint)}</div>}
       {options.map((option) => (
         <label class="choice" key={option.value}>
           <input type="radio" name={name} checked={option.value === value} onChange={() => set(option.value)} />

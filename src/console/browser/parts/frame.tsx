@@ -86,12 +86,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
             if (words !== '') go(href('/search', { q: words }))
           }}
         >
-          <input
-            ref={search}
-            type="search"
-            aria-label="Search, or paste an id"
-            placeholder="Search or paste an id   /"
-          />
+          <input ref={search} type="search" aria-label="Search, or paste an id" placeholder="Search or id   /" />
         </form>
         <RangePicker />
         <button type="button" class="plain icon" aria-label="Light or dark" onClick={switchTheme}>

@@ -1,6 +1,6 @@
 /** What a screen reads from the API, in all its states: on its way, there, refused, failed. */
 import type { ComponentChildren } from 'preact'
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { Refusal } from '../api/request.ts'
 import { sessionOver } from '../session.ts'
 
@@ -32,7 +32,8 @@ export function useLoaded<Value>(
   const [loading, setLoading] = useState(true)
   const latest = useRef(load)
   latest.current = load
-  useEffect(() => {
+  // With the first drawing, not after it: what is read decides how long the first screen takes.
+  useLayoutEffect(() => {
     const abort = new AbortController()
     setLoading(true)
     latest.current(abort.signal).then(

@@ -20,7 +20,13 @@ const longWord = /\S{24}/
 
 export const Said = ({ children }: { children: string }) => {
   const text = visible(children)
-  return <bdi class={longWord.test(text) ? 'said long' : 'said'}>{text}</bdi>
+  if (!longWord.test(text)) return <bdi class="said">{text}</bdi>
+  // A table cuts it after three lines: the whole of it is told to whoever points there.
+  return (
+    <bdi class="said long" title={text}>
+      {text}
+    </bdi>
+  )
 }
 
 /** The same for what may be a text or more than that, such as the content of a cell. */

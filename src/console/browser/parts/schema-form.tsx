@@ -11,6 +11,7 @@ import type { Refusal } from '../api/request.ts'
 import { words } from '../formats.ts'
 import { linesOf } from '../lines.ts'
 import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.tsx'
+import { explained } from './small.tsx'
 
 export type JsonObject = { [name: string]: unknown }
 export type Choices = Readonly<Record<string, readonly (readonly [value: string, label: string, hint?: string])[]>>
@@ -214,7 +215,7 @@ function ListField({ path, schema, value, set, common, ...shared }: WithCommon) 
   return (
     <fieldset class="group">
       <legend>{common.label}</legend>
-      {common.hint !== undefined && <div class="small quiet">{common.hint}</div>}
+      {common.hint !== undefined && <div class="small quiet">{explained(common.hint)}</div>}
       {list.map((item, index) => (
         <div class="group" key={index}>
           <SchemaFields
@@ -252,7 +253,7 @@ function ObjectField(props: WithCommon) {
   return (
     <fieldset class="group">
       <legend>{common.label}</legend>
-      {common.hint !== undefined && <div class="small quiet">{common.hint}</div>}
+      {common.hint !== undefined && <div class="small quiet">{explained(common.hint)}</div>}
       {!required && schema.default === undefined && (
         <CheckField label="Set it" value={present} set={(on) => set(on ? {} : undefined)} />
       )}

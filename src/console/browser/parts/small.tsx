@@ -14,6 +14,12 @@ export const Time = ({ at, none = 'Never' }: { at: string | null | undefined; no
     </time>
   )
 
+/** An explanation of the API, where what stands between backticks is a name as it is written. */
+export const explained = (text: ComponentChildren): ComponentChildren =>
+  typeof text === 'string'
+    ? text.split('`').map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))
+    : text
+
 /** Puts text on the clipboard and says so; where the browser refuses, the text can still be selected. */
 export async function copy(text: string, what: string): Promise<void> {
   try {

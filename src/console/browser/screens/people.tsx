@@ -6,10 +6,11 @@ import { api } from '../api/routes.ts'
 import { words } from '../formats.ts'
 import { Confirm, useAction } from '../parts/dialog.tsx'
 import { SelectField } from '../parts/field.tsx'
+import { Filters } from '../parts/filters.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Fault, useLoaded } from '../parts/loaded.tsx'
-import { said } from '../parts/said.tsx'
+import { visible } from '../parts/said.tsx'
 import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
@@ -112,18 +113,14 @@ function Members() {
   const [leaving, setLeaving] = useState<JsonObject | null>(null)
   return (
     <section class="stack">
-      <div class="filters">
-        {(known ?? []).map(({ id, name }) => (
-          <a
-            key={id}
-            class={`button ${id === team ? '' : 'plain'}`}
-            aria-current={id === team ? 'true' : undefined}
-            href={href('/people', { kind: 'members', team: id })}
-          >
-            {said(name)}
-          </a>
-        ))}
-      </div>
+      <Filters
+        filters={[
+          {
+            ...{ name: 'team', label: 'Team', usual: known?.[0]?.id ?? '' },
+            options: (known ?? []).map(({ id, name }) => [id, visible(name)] as const),
+          },
+        ]}
+      />
       {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label="Members"

@@ -73,7 +73,7 @@ export function Records({ kind }: { kind: RecordKind }) {
   }
   const mayWrite = may(kind.write)
   return (
-    <section class="stack close">
+    <section class="stack">
       <div class="head">
         <p class="quiet">{kind.about}</p>
         {mayWrite && (

@@ -22,7 +22,7 @@ export function Setup() {
   const [email, setEmail] = useState('')
   const [name, setName] = useState('')
   const [password, setPassword] = useState('')
-  if (installation.set_up || caller.value != null) return <AlreadySetUp />
+  if (installation.set_up === true || caller.value != null) return <AlreadySetUp />
   return (
     <AloneForm
       title="Set up Gatehouse"

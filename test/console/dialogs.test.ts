@@ -1,0 +1,122 @@
+/** Every dialog in both themes: what axe finds in it, and that the keyboard closes it. */
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { api, chat, createToken } from '../client.ts'
+import { eventually, until } from '../eventually.ts'
+import { allThere, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
+
+setDefaultTimeout(60_000)
+
+let tokenId = ''
+let budgetId = ''
+
+beforeAll(async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'asked about' })
+  tokenId = token.id
+  const scope = { kind: 'organization' }
+  budgetId = (await make('/v1/budgets', { name: 'asked about', max_budget: 5, window: 'day', scope })).id
+  const redirect_uris = ['https://asked.example.com/callback']
+  await api(gatehouse, '/v1/oauth/clients', {
+    body: { client_name: 'asked about', redirect_uris, scope: 'tokens:read' },
+  })
+  await make('/v1/policies', {
+    name: 'asks for a person',
+    kind: 'escalate',
+    stages: ['pre_request'],
+    when: 'request.text.contains("open the vault")',
+    config: { reason_code: 'vault.opened' },
+  })
+}, 240_000)
+
+/** A page whose dialogs are looked into one after another; what was found is thrown together at its end. */
+async function lookIntoDialogs(path: string) {
+  const opened = await openConsole({ width: 1600 })
+  const { page } = opened
+  await opened.to(path)
+  const found: string[] = []
+  return {
+    ...opened,
+    press: (name: string) => page.getByRole('button', { name, exact: true }).first().click(),
+    async look(name: string): Promise<void> {
+      await page.getByRole('dialog').waitFor()
+      await allThere(page)
+      found.push(...(await seriousInBothThemes(page, `dialog-${name}`, 'dialog')))
+    },
+    async leave(): Promise<void> {
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+    },
+    async [Symbol.asyncDispose]() {
+      await opened[Symbol.asyncDispose]()
+      expect(found).toEqual([])
+    },
+  }
+}
+
+test('those that make a record of each kind', async () => {
+  await using dialogs = await lookIntoDialogs('/catalog')
+  for (const kind of ['providers', 'models', 'gateways', 'budgets', 'consumer-groups', 'access-policies']) {
+    await dialogs.within(`/catalog?kind=${kind}&open=new`)
+    await dialogs.look(`new-${kind}`)
+    await dialogs.leave()
+  }
+})
+
+test('those that change and delete a record, and deactivate an application', async () => {
+  await using dialogs = await lookIntoDialogs(`/catalog?kind=budgets&open=${budgetId}`)
+  await dialogs.look('change')
+  await dialogs.press('Delete')
+  await dialogs.page.getByLabel('to confirm').waitFor()
+  await dialogs.look('delete')
+  await dialogs.leave()
+  await dialogs.within('/applications')
+  await dialogs.press('Deactivate')
+  await dialogs.look('deactivate')
+  await dialogs.leave()
+  await dialogs.within('/people?kind=members')
+  await dialogs.press('Remove')
+  await dialogs.look('remove')
+  await dialogs.leave()
+})
+
+test('those of a token, and what shows its new secret', async () => {
+  await using dialogs = await lookIntoDialogs(`/tokens/${tokenId}`)
+  for (const name of ['Clone', 'Revoke', 'Emergency revoke', 'Rotate']) {
+    await dialogs.press(name)
+    await dialogs.look(name.toLowerCase().replace(' ', '-'))
+    if (name !== 'Rotate') await dialogs.leave()
+  }
+  await dialogs.page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
+  await dialogs.page.locator('[data-secret]').waitFor()
+  await dialogs.look('secret')
+  await dialogs.press('I have kept it')
+})
+
+test('those that decide on a request, list the keys, and choose a time range', async () => {
+  const { gatehouse } = await sharedConsole()
+  const { token_value: token } = await createToken(gatehouse)
+  // The gateway has the policy as soon as it has heard of it.
+  await eventually(async () => {
+    const answer = await chat(gatehouse, { token, model: 'simulator/echo', text: 'open the vault' })
+    await answer.text()
+    expect(answer.headers.get('x-service-verdict')).toBe('ESCALATE')
+  })
+  await using dialogs = await lookIntoDialogs('/escalations')
+  const inbox = dialogs.page.getByLabel('The request')
+  await until('the request is in the inbox', async () => {
+    await dialogs.page.reload()
+    await allThere(dialogs.page)
+    return (await inbox.count()) > 0
+  })
+  for (const key of ['a', 'b']) {
+    await dialogs.page.keyboard.press(key)
+    await dialogs.look(`resolve-${key}`)
+    await dialogs.leave()
+  }
+  await dialogs.page.keyboard.press('?')
+  await dialogs.look('keyboard')
+  await dialogs.leave()
+  await dialogs.page.getByLabel('Time range').selectOption('custom')
+  await dialogs.look('range')
+  await dialogs.leave()
+})
