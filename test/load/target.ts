@@ -6,10 +6,20 @@ export interface Target {
   token: string
 }
 
+export const benchModel = 'bench-model'
+
 const prompt = 'Why is the sky blue? '.repeat(10)
 
-export const requestBody = (stream: boolean): string =>
-  JSON.stringify({ model: 'bench-model', messages: [{ role: 'user', content: prompt }], ...(stream && { stream }) })
+/** A conversation of so many messages, as JSON text. */
+export const requestBody = (stream: boolean, messages = 1): string =>
+  JSON.stringify({
+    model: benchModel,
+    messages: Array.from({ length: messages }, (_, index) => ({
+      role: index % 2 === 0 ? 'user' : 'assistant',
+      content: prompt,
+    })),
+    ...(stream && { stream }),
+  })
 
 export const requestHeaders = ({ token }: Target): Record<string, string> => ({
   authorization: `Bearer ${token}`,
