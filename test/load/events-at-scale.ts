@@ -18,9 +18,10 @@ import { readSeries, type SeriesQuery } from '../../src/events/series.ts'
 import { timestamp } from '../../src/lib/clock.ts'
 import { migrateLedger } from '../../src/store/migrate.ts'
 import { type Database, openDatabase } from '../../src/store/open.ts'
+import { median, timesOf } from './timing.ts'
 
 const all = { teams: 'every', withoutTeam: true } as const
-const rounds = 20
+const medianOf = async (work: () => Promise<unknown>): Promise<number> => median(await timesOf(20, work))
 const spanMilliseconds = 14 * 86_400_000
 const now = Date.now()
 
@@ -98,19 +99,9 @@ async function fill(ledger: Database, count: number): Promise<number> {
   return count / ((performance.now() - began) / 1000)
 }
 
-async function median(work: () => Promise<unknown>): Promise<number> {
-  const times: number[] = []
-  for (let round = 0; round < rounds; round += 1) {
-    const began = performance.now()
-    await work()
-    times.push(performance.now() - began)
-  }
-  return times.toSorted((one, other) => one - other)[rounds / 2] ?? Number.NaN
-}
-
 async function measure(ledger: Database): Promise<Record<string, number>> {
   const page = (filters: EventFilters, since = now - 30 * 86_400_000) =>
-    median(() =>
+    medianOf(() =>
       readEventPage(ledger, {
         filters: { since: '30d', ...filters },
         since,
@@ -120,7 +111,9 @@ async function measure(ledger: Database): Promise<Record<string, number>> {
       }),
     )
   const series = (query: Partial<SeriesQuery>) =>
-    median(() => readSeries(ledger, { query: { since: now - 86_400_000, until: now, ...query }, visibility: all, now }))
+    medianOf(() =>
+      readSeries(ledger, { query: { since: now - 86_400_000, until: now, ...query }, visibility: all, now }),
+    )
   return {
     'first page': await page({}),
     'page by verdict': await page({ verdict: 'deny' }),

@@ -3,21 +3,19 @@
  * token without limits, by ones with each kind of limit, and by one with all, in alternating rounds; printed are requests
  * a second and their ratio to those without limits.
  */
-import { join } from 'node:path'
 import { createToken } from '../client.ts'
-import { eventually } from '../eventually.ts'
-import { collect, startGatehouse } from '../harness.ts'
+import { startGatehouse } from '../harness.ts'
+import { startBeside } from './beside.ts'
 import { answers, chatTarget, priceModel } from './everything-on.ts'
 import { generator, saturate } from './saturation.ts'
-import { median, type Target } from './target.ts'
+import type { Target } from './target.ts'
+import { median } from './timing.ts'
 
 const [seconds = '4', rounds = '5'] = process.argv.slice(2)
 const connections = 16
 
-const upstream = Bun.spawn([process.execPath, join(import.meta.dir, 'mock-upstream.ts')], { stdout: 'pipe' })
-const said = collect(upstream.stdout)
-const upstreamUrl = await eventually(() => String(JSON.parse(said()).url))
-await using gatehouse = await startGatehouse({ upstream: { baseUrl: `${upstreamUrl}/v1` } })
+using upstream = await startBeside('mock-upstream.ts')
+await using gatehouse = await startGatehouse({ upstream: { baseUrl: `${upstream.url}/v1` } })
 
 await priceModel(gatehouse)
 
@@ -45,7 +43,6 @@ for (let round = 0; round < Number(rounds); round++) {
     measured.get(target.name)?.push({ rate, failed })
   }
 }
-upstream.kill()
 
 const rateOf = (name: string): number => median((measured.get(name) ?? []).map(({ rate }) => rate))
 console.log(`${rounds} rounds of ${seconds} s, ${connections} connections, by ${generator}`)

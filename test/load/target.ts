@@ -25,11 +25,3 @@ export const requestHeaders = ({ token }: Target): Record<string, string> => ({
   authorization: `Bearer ${token}`,
   'content-type': 'application/json',
 })
-
-/** The value that this share of the sorted values does not exceed. */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
-}
-
-export const median = (values: readonly number[]): number => percentile(values, 0.5)
