@@ -42,7 +42,7 @@ export async function measureTokens(counts: readonly number[], starts: number): 
   let [adminToken, seeded] = ['', 0]
   try {
     for (const tokens of [0, ...counts]) {
-      if (tokens > 0) await seedTokens(dataDirectory, tokens - seeded, seeded)
+      if (tokens > 0) await seedTokens(dataDirectory, { count: tokens - seeded, present: seeded })
       seeded = tokens
       const readyMs: number[] = []
       for (let start = 1; start <= starts; start++) {

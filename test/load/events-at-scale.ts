@@ -148,29 +148,29 @@ async function exportAll(file: string, directory: string): Promise<void> {
   ledger.close()
 }
 
-const [first, second = ''] = process.argv.slice(2)
-if (first === 'export') {
-  await exportAll(join(second, 'large.db'), second)
-} else {
+/** Makes a ledger of so many events in the directory, and gives the milliseconds of each question to it. */
+export async function measureLedger(directory: string, count: number): Promise<Record<string, number>> {
+  const ledger = await openDatabase(ledgerFile(directory, count), directory)
+  try {
+    await migrateLedger(ledger)
+    const appended = await fill(ledger, count)
+    return { 'appended a second': appended, ...(await measure(ledger)) }
+  } finally {
+    ledger.close()
+  }
+}
+
+const ledgerFile = (directory: string, count: number): string => join(directory, `${count}.db`)
+
+async function compare(count: number): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-scale-'))
   try {
-    const results: Record<string, number>[] = []
-    for (const [name, count] of [
-      ['small', 10_000],
-      ['large', Number(first ?? 1_000_000)],
-    ] as const) {
-      const ledger = await openDatabase(join(directory, `${name}.db`), directory)
-      await migrateLedger(ledger)
-      console.log(`${count} events appended, summed up: ${Math.round(await fill(ledger, count))} a second`)
-      results.push(await measure(ledger))
-      ledger.close()
-    }
-    const [small = {}, large = {}] = results
-    for (const [question, time] of Object.entries(large)) {
+    const [small, large] = [await measureLedger(directory, 10_000), await measureLedger(directory, count)]
+    for (const [question, figure] of Object.entries(large)) {
       const before = small[question] ?? Number.NaN
-      console.log(`${question}: ${before.toFixed(2)} ms, ${time.toFixed(2)} ms, ratio ${(time / before).toFixed(2)}`)
+      console.log(`${question}: ${before.toFixed(2)}, ${figure.toFixed(2)}, ratio ${(figure / before).toFixed(2)}`)
     }
-    const child = Bun.spawn([process.execPath, import.meta.path, 'export', directory], {
+    const child = Bun.spawn([process.execPath, import.meta.path, 'export', directory, String(count)], {
       stdout: 'inherit',
       stderr: 'inherit',
     })
@@ -178,4 +178,10 @@ if (first === 'export') {
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
+}
+
+if (import.meta.main) {
+  const [first = '1000000', directory = '', count = ''] = process.argv.slice(2)
+  if (first === 'export') await exportAll(ledgerFile(directory, Number(count)), directory)
+  else await compare(Number(first))
 }

@@ -60,7 +60,7 @@ try {
   await first.end('SIGTERM')
   await first.stop()
   const seeding = performance.now()
-  await seedTokens(dataDirectory, count)
+  await seedTokens(dataDirectory, { count })
   const seedSeconds = Math.round((performance.now() - seeding) / 1000)
   await using second = await startGatehouse({ dataDirectory, adminToken })
   const large = await measure(second)
