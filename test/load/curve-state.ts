@@ -81,7 +81,8 @@ async function growing(counts: readonly number[], { begin, grow }: Growing): Pro
         token = (await priced(gatehouse)).token
       }
       present = count
-      points.push(await pointOf(count, gatehouse, chatTarget(gatehouse.gatewayUrl, token)))
+      const { at, figures } = await pointOf(count, gatehouse, chatTarget(gatehouse.gatewayUrl, token))
+      points.push({ at, figures: { ...figures, 'ready ms': gatehouse.startUpMs } })
       await gatehouse.end('SIGTERM')
     }
     return points
@@ -111,7 +112,6 @@ async function pointOf(at: number, gatehouse: Gatehouse, target: Target): Promis
     at,
     figures: {
       'µs/request': microseconds,
-      'ready ms': gatehouse.startUpMs,
       'gateway MiB': residentBytes(gatehouse.gatewayPid()) / 1024 ** 2,
     },
   }

@@ -25,11 +25,12 @@ export const streamCurve: Curve = async () => {
         return socket
       }
       const sockets = await Promise.all(Array.from({ length: count }, open))
-      const before = processorSeconds(gatehouse.gatewayPid())
+      const [before, framesBefore] = [processorSeconds(gatehouse.gatewayPid()), provider.frames()]
       await Bun.sleep(seconds * 1000)
       const spent = processorSeconds(gatehouse.gatewayPid()) - before
       const figures = {
-        'µs/frame': (spent * 1e6) / (count * ((seconds * 1000) / everyMs)),
+        'processor ms/s': (spent * 1000) / seconds,
+        'µs/frame': (spent * 1e6) / (provider.frames() - framesBefore),
         'gateway MiB': residentBytes(gatehouse.gatewayPid()) / 1024 ** 2,
         'first frame p50 ms, all at once': median(firstMs),
         'still open': sockets.filter((socket) => !socket.destroyed).length,
