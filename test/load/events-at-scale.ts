@@ -18,9 +18,10 @@ import { readSeries, type SeriesQuery } from '../../src/events/series.ts'
 import { timestamp } from '../../src/lib/clock.ts'
 import { migrateLedger } from '../../src/store/migrate.ts'
 import { type Database, openDatabase } from '../../src/store/open.ts'
+import { median, timesOf } from './timing.ts'
 
 const all = { teams: 'every', withoutTeam: true } as const
-const rounds = 20
+const medianOf = async (work: () => Promise<unknown>): Promise<number> => median(await timesOf(20, work))
 const spanMilliseconds = 14 * 86_400_000
 const now = Date.now()
 
@@ -98,19 +99,9 @@ async function fill(ledger: Database, count: number): Promise<number> {
   return count / ((performance.now() - began) / 1000)
 }
 
-async function median(work: () => Promise<unknown>): Promise<number> {
-  const times: number[] = []
-  for (let round = 0; round < rounds; round += 1) {
-    const began = performance.now()
-    await work()
-    times.push(performance.now() - began)
-  }
-  return times.toSorted((one, other) => one - other)[rounds / 2] ?? Number.NaN
-}
-
 async function measure(ledger: Database): Promise<Record<string, number>> {
   const page = (filters: EventFilters, since = now - 30 * 86_400_000) =>
-    median(() =>
+    medianOf(() =>
       readEventPage(ledger, {
         filters: { since: '30d', ...filters },
         since,
@@ -120,7 +111,9 @@ async function measure(ledger: Database): Promise<Record<string, number>> {
       }),
     )
   const series = (query: Partial<SeriesQuery>) =>
-    median(() => readSeries(ledger, { query: { since: now - 86_400_000, until: now, ...query }, visibility: all, now }))
+    medianOf(() =>
+      readSeries(ledger, { query: { since: now - 86_400_000, until: now, ...query }, visibility: all, now }),
+    )
   return {
     'first page': await page({}),
     'page by verdict': await page({ verdict: 'deny' }),
@@ -155,29 +148,29 @@ async function exportAll(file: string, directory: string): Promise<void> {
   ledger.close()
 }
 
-const [first, second = ''] = process.argv.slice(2)
-if (first === 'export') {
-  await exportAll(join(second, 'large.db'), second)
-} else {
+/** Makes a ledger of so many events in the directory, and gives the milliseconds of each question to it. */
+export async function measureLedger(directory: string, count: number): Promise<Record<string, number>> {
+  const ledger = await openDatabase(ledgerFile(directory, count), directory)
+  try {
+    await migrateLedger(ledger)
+    const appended = await fill(ledger, count)
+    return { 'appended a second': appended, ...(await measure(ledger)) }
+  } finally {
+    ledger.close()
+  }
+}
+
+const ledgerFile = (directory: string, count: number): string => join(directory, `${count}.db`)
+
+async function compare(count: number): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-scale-'))
   try {
-    const results: Record<string, number>[] = []
-    for (const [name, count] of [
-      ['small', 10_000],
-      ['large', Number(first ?? 1_000_000)],
-    ] as const) {
-      const ledger = await openDatabase(join(directory, `${name}.db`), directory)
-      await migrateLedger(ledger)
-      console.log(`${count} events appended, summed up: ${Math.round(await fill(ledger, count))} a second`)
-      results.push(await measure(ledger))
-      ledger.close()
-    }
-    const [small = {}, large = {}] = results
-    for (const [question, time] of Object.entries(large)) {
+    const [small, large] = [await measureLedger(directory, 10_000), await measureLedger(directory, count)]
+    for (const [question, figure] of Object.entries(large)) {
       const before = small[question] ?? Number.NaN
-      console.log(`${question}: ${before.toFixed(2)} ms, ${time.toFixed(2)} ms, ratio ${(time / before).toFixed(2)}`)
+      console.log(`${question}: ${before.toFixed(2)}, ${figure.toFixed(2)}, ratio ${(figure / before).toFixed(2)}`)
     }
-    const child = Bun.spawn([process.execPath, import.meta.path, 'export', directory], {
+    const child = Bun.spawn([process.execPath, import.meta.path, 'export', directory, String(count)], {
       stdout: 'inherit',
       stderr: 'inherit',
     })
@@ -185,4 +178,10 @@ if (first === 'export') {
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
+}
+
+if (import.meta.main) {
+  const [first = '1000000', directory = '', count = ''] = process.argv.slice(2)
+  if (first === 'export') await exportAll(ledgerFile(directory, Number(count)), directory)
+  else await compare(Number(first))
 }

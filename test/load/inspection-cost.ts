@@ -10,6 +10,7 @@ import { personalData } from '../../src/inspection/personal-data.ts'
 import type { InspectionRule } from '../../src/inspection/rule.ts'
 import { secretDetector } from '../../src/inspection/secret-patterns.ts'
 import { termDetector } from '../../src/inspection/term-detector.ts'
+import { words } from './words.ts'
 
 const prose =
   'The quick answer is that a stream of tokens, as most models send it, has a handful of characters in each piece; ' +
@@ -17,18 +18,6 @@ const prose =
 const pieces = prose.repeat(20).match(/.{1,5}/gs) ?? []
 
 const plain = { caseSensitive: false, homoglyphs: false, wordBoundaries: false }
-/** Made-up words of four to twelve letters, the same in each run. */
-function words(count: number): string[] {
-  let seed = 7
-  const next = (below: number) => {
-    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0
-    return (seed >>> 8) % below
-  }
-  return Array.from({ length: count }, () =>
-    Array.from({ length: 4 + next(9) }, () => String.fromCharCode(97 + next(26))).join(''),
-  )
-}
-
 const rule = (detector: Detector): InspectionRule => ({
   policyId: 'measured',
   kind: 'term-filter',

@@ -3,31 +3,21 @@
  * token without limits, by ones with each kind of limit, and by one with all, in alternating rounds; printed are requests
  * a second and their ratio to those without limits.
  */
-import { join } from 'node:path'
-import { z } from 'zod'
-import { api, createToken, expectAnswer } from '../client.ts'
-import { eventually } from '../eventually.ts'
-import { collect, startGatehouse } from '../harness.ts'
+import { createToken } from '../client.ts'
+import { startGatehouse } from '../harness.ts'
+import { startBeside } from './beside.ts'
+import { answers, chatTarget, priceModel } from './everything-on.ts'
 import { generator, saturate } from './saturation.ts'
-import { median, requestBody, requestHeaders, type Target } from './target.ts'
+import type { Target } from './target.ts'
+import { median } from './timing.ts'
 
 const [seconds = '4', rounds = '5'] = process.argv.slice(2)
 const connections = 16
 
-const upstream = Bun.spawn([process.execPath, join(import.meta.dir, 'mock-upstream.ts')], { stdout: 'pipe' })
-const said = collect(upstream.stdout)
-const upstreamUrl = await eventually(() => String(JSON.parse(said()).url))
-await using gatehouse = await startGatehouse({ upstream: { baseUrl: `${upstreamUrl}/v1` } })
+using upstream = await startBeside('mock-upstream.ts')
+await using gatehouse = await startGatehouse({ upstream: { baseUrl: `${upstream.url}/v1` } })
 
-const page = z.looseObject({ providers: z.array(z.looseObject({ id: z.uuid(), name: z.string() })) })
-const { providers } = expectAnswer(await api(gatehouse, '/v1/catalog/providers'), 200, page)
-const body = {
-  id: 'bench-model',
-  provider_id: providers.find(({ name }) => name === 'openai')?.id,
-  price: { input_per_million: 1, output_per_million: 1 },
-  max_output_tokens: 100,
-}
-expectAnswer(await api(gatehouse, '/v1/catalog/models', { body }), 201, z.looseObject({}))
+await priceModel(gatehouse)
 
 const kinds: Readonly<Record<string, object>> = {
   'no limit': {},
@@ -39,15 +29,8 @@ const kinds: Readonly<Record<string, object>> = {
 const targets: Target[] = []
 for (const [name, limits] of Object.entries(kinds)) {
   const { token_value: token } = await createToken(gatehouse, limits)
-  const target = { name, token, url: `${gatehouse.gatewayUrl}/v1/chat/completions` }
-  await eventually(async () => {
-    const answer = await fetch(target.url, {
-      method: 'POST',
-      headers: requestHeaders(target),
-      body: requestBody(false),
-    })
-    if (!answer.ok) throw new Error(`${name}: ${answer.status} ${await answer.text()}`)
-  })
+  const target = chatTarget(gatehouse.gatewayUrl, token, name)
+  await answers(target)
   await saturate(target, connections, 1)
   targets.push(target)
 }
@@ -60,7 +43,6 @@ for (let round = 0; round < Number(rounds); round++) {
     measured.get(target.name)?.push({ rate, failed })
   }
 }
-upstream.kill()
 
 const rateOf = (name: string): number => median((measured.get(name) ?? []).map(({ rate }) => rate))
 console.log(`${rounds} rounds of ${seconds} s, ${connections} connections, by ${generator}`)

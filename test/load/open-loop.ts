@@ -3,7 +3,8 @@
  * that a slow answer does not slow the load down and hide itself. A request's time is counted from when it was really
  * sent; how late the generator itself was is given apart. Never abandons a request: what it sent can be counted.
  */
-import { percentile, requestBody, requestHeaders, type Target } from './target.ts'
+import { requestBody, requestHeaders, type Target } from './target.ts'
+import { percentile } from './timing.ts'
 
 export interface Latency {
   sent: number
@@ -47,22 +48,29 @@ export async function sendAtRate(target: Target, requestsPerSecond: number, seco
 
 export interface FirstToken {
   sent: number
+  failed: number
   p50Ms: number
   p99Ms: number
 }
 
 /** Time until the first bytes of the answer, with this many streams held open at once. */
 export async function firstTokenWith(target: Target, streams: number, rounds: number): Promise<FirstToken> {
+  if (Number(process.env.BUN_CONFIG_MAX_HTTP_REQUESTS ?? 256) < streams) {
+    throw new RangeError(`Set BUN_CONFIG_MAX_HTTP_REQUESTS: this process may not have ${streams} requests open`)
+  }
   const init = { method: 'POST', headers: requestHeaders(target), body: requestBody(true) }
   const times: number[] = []
+  let failed = 0
   const one = async () => {
     const sentAt = performance.now()
     const answer = await fetch(target.url, init)
-    let first = true
+    const decoder = new TextDecoder()
+    let text = ''
     for await (const bytes of answer.body ?? []) {
-      if (first && bytes.length > 0) times.push(performance.now() - sentAt)
-      first = false
+      if (text === '' && bytes.length > 0) times.push(performance.now() - sentAt)
+      text += decoder.decode(bytes, { stream: true })
     }
+    if (!answer.ok || !text.endsWith('data: [DONE]\n\n')) failed++
   }
   // Every stream goes on with its next round by itself, so that starts spread out as they do in service.
   const lane = async (index: number) => {
@@ -70,5 +78,5 @@ export async function firstTokenWith(target: Target, streams: number, rounds: nu
     for (let round = 0; round < rounds; round++) await one()
   }
   await Promise.all(Array.from({ length: streams }, (_, index) => lane(index)))
-  return { sent: streams * rounds, p50Ms: percentile(times, 0.5), p99Ms: percentile(times, 0.99) }
+  return { sent: streams * rounds, failed, p50Ms: percentile(times, 0.5), p99Ms: percentile(times, 0.99) }
 }

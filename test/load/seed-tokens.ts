@@ -7,25 +7,17 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { api, createToken } from '../client.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { residentBytes } from '../processes.ts'
 import { seedTokens } from './seed.ts'
+import { median, timesOf } from './timing.ts'
 
 const pages = ['', '?purpose=integration', '?status=active', '?status=revoked', '?key_class=disposable']
 const few = 10
 
-async function median(times: number, work: (round: number) => Promise<unknown>): Promise<number> {
-  const taken: number[] = []
-  for (let round = 0; round < times; round++) {
-    const start = performance.now()
-    await work(round)
-    taken.push(performance.now() - start)
-  }
-  return Number(taken.toSorted((one, other) => one - other)[Math.floor(times / 2)]?.toFixed(2))
-}
+const medianOf = async (rounds: number, work: (round: number) => Promise<unknown>): Promise<number> =>
+  Number(median(await timesOf(rounds, work)).toFixed(2))
 
-async function residentMegabytes(pid: number): Promise<number> {
-  const status = await Bun.file(`/proc/${pid}/status`).text()
-  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024)
-}
+const residentMegabytes = (pid: number): number => Math.round(residentBytes(pid) / 1024 ** 2)
 
 const models = async (gatehouse: Gatehouse, token: string): Promise<void> => {
   const headers = { authorization: `Bearer ${token}` }
@@ -37,7 +29,7 @@ const models = async (gatehouse: Gatehouse, token: string): Promise<void> => {
 async function measure(gatehouse: Gatehouse) {
   const lists: Record<string, number> = {}
   for (const query of pages) {
-    lists[query === '' ? 'all' : query.slice(1)] = await median(3, async () => {
+    lists[query === '' ? 'all' : query.slice(1)] = await medianOf(3, async () => {
       const answer = await api(gatehouse, `/v1/tokens${query}`)
       if (answer.status !== 200) throw new Error(`The list answered ${answer.status}`)
     })
@@ -48,12 +40,12 @@ async function measure(gatehouse: Gatehouse) {
   await models(gatehouse, first)
   return {
     listPageMs: lists,
-    viewsMs: await median(3, () => api(gatehouse, '/v1/tokens/views')),
+    viewsMs: await medianOf(3, () => api(gatehouse, '/v1/tokens/views')),
     upReadyMs: Math.round(gatehouse.startUpMs),
-    controlPlaneMb: await residentMegabytes(gatehouse.controlPlanePid()),
-    gatewayMb: await residentMegabytes(gatehouse.gatewayPid()),
-    firstUseMs: await median(made.length - 1, (round) => models(gatehouse, made[round + 1] ?? '')),
-    knownUseMs: await median(50, () => models(gatehouse, first)),
+    controlPlaneMb: residentMegabytes(gatehouse.controlPlanePid()),
+    gatewayMb: residentMegabytes(gatehouse.gatewayPid()),
+    firstUseMs: await medianOf(made.length - 1, (round) => models(gatehouse, made[round + 1] ?? '')),
+    knownUseMs: await medianOf(50, () => models(gatehouse, first)),
   }
 }
 
@@ -68,7 +60,7 @@ try {
   await first.end('SIGTERM')
   await first.stop()
   const seeding = performance.now()
-  await seedTokens(dataDirectory, count)
+  await seedTokens(dataDirectory, { count })
   const seedSeconds = Math.round((performance.now() - seeding) / 1000)
   await using second = await startGatehouse({ dataDirectory, adminToken })
   const large = await measure(second)

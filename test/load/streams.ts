@@ -18,6 +18,8 @@ export interface DrippingProvider {
   /** Streams that have begun and that nobody has ended. */
   running(): number
   begun(): number
+  /** Frames of all streams so far. */
+  frames(): number
   stop(): Promise<void>
 }
 
@@ -30,14 +32,19 @@ const frame = encoder.encode(
 export function startDrippingProvider(everyMs: number): DrippingProvider {
   let running = 0
   let begun = 0
+  let frames = 0
   const drip = () => {
     let timer: ReturnType<typeof setInterval> | null = null
     return new ReadableStream({
       start(controller) {
         running += 1
         begun += 1
-        controller.enqueue(frame)
-        timer = setInterval(() => controller.enqueue(frame), everyMs)
+        const send = () => {
+          frames += 1
+          controller.enqueue(frame)
+        }
+        send()
+        timer = setInterval(send, everyMs)
       },
       cancel() {
         running -= 1
@@ -58,6 +65,7 @@ export function startDrippingProvider(everyMs: number): DrippingProvider {
     baseUrl: `${server.url.origin}/v1`,
     running: () => running,
     begun: () => begun,
+    frames: () => frames,
     stop: () => server.stop(true),
   }
 }

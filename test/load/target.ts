@@ -6,20 +6,22 @@ export interface Target {
   token: string
 }
 
+export const benchModel = 'bench-model'
+
 const prompt = 'Why is the sky blue? '.repeat(10)
 
-export const requestBody = (stream: boolean): string =>
-  JSON.stringify({ model: 'bench-model', messages: [{ role: 'user', content: prompt }], ...(stream && { stream }) })
+/** A conversation of so many messages, as JSON text. */
+export const requestBody = (stream: boolean, messages = 1): string =>
+  JSON.stringify({
+    model: benchModel,
+    messages: Array.from({ length: messages }, (_, index) => ({
+      role: index % 2 === 0 ? 'user' : 'assistant',
+      content: prompt,
+    })),
+    ...(stream && { stream }),
+  })
 
 export const requestHeaders = ({ token }: Target): Record<string, string> => ({
   authorization: `Bearer ${token}`,
   'content-type': 'application/json',
 })
-
-/** The value that this share of the sorted values does not exceed. */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
-}
-
-export const median = (values: readonly number[]): number => percentile(values, 0.5)

@@ -1,0 +1,162 @@
+/** The traffic of the bench: the same requests to each target in turn, at saturation, at half of it, as streams. */
+import type { Gatehouse } from '../harness.ts'
+import { processorSeconds, residentBytes } from '../processes.ts'
+import type { Counted } from './bench-record.ts'
+import { type Beside, requestsSeen } from './beside.ts'
+import { settledCount } from './ledger-count.ts'
+import { type FirstToken, firstTokenWith, type Latency, sendAtRate } from './open-loop.ts'
+import { type Saturation, saturate } from './saturation.ts'
+import type { Target } from './target.ts'
+import { median } from './timing.ts'
+
+export interface Plan {
+  rounds: number
+  seconds: number
+  streamRounds: number
+  /** How many the gateway has answered when its memory is looked at for the second time. */
+  requests: number
+}
+
+export type BenchTargets = Readonly<Record<'upstream' | 'direct' | 'governed' | 'workers', Target>>
+
+interface Processes {
+  upstream: Beside
+  passThrough: Beside
+  gatehouse: Gatehouse
+}
+
+export interface Compared {
+  direct: { p50_ms: number; p99_ms: number }
+  governed: { p50_ms: number; p99_ms: number }
+}
+
+export interface Traffic {
+  requests_per_second: Record<keyof BenchTargets, number>
+  /** Answers other than 200, and streams that did not reach their end. */
+  failed: number
+  latency_at_half: Compared & { requests_per_second: number; generator_late_p99_ms: number }
+  first_token: Record<`${(typeof streamCounts)[number]}`, Compared>
+  /** Processor time while saturated; the gateway's and control plane's until the events were in the ledger. */
+  processor_microseconds_a_request: { direct: number; gateway: number; control_plane: number }
+  /** Events that came into the ledger, from the beginning of a burst until the last was there. */
+  ingested_per_second: number
+  gateway_resident_mebibytes: { before: number; after: number; requests: number }
+  counted: Counted
+}
+
+const connections = 16
+export const streamCounts = [64, 512] as const
+
+/** Runs a measurement on each target in turn, so many times. */
+async function alternate<Result>(
+  targets: readonly Target[],
+  rounds: number,
+  measure: (target: Target) => Promise<Result>,
+): Promise<(name: string) => Result[]> {
+  const results = new Map<string, Result[]>(targets.map(({ name }) => [name, []]))
+  for (let round = 0; round < rounds; round++) {
+    for (const target of targets) results.get(target.name)?.push(await measure(target))
+  }
+  return (name) => results.get(name) ?? []
+}
+
+const compared = (results: (name: string) => (Latency | FirstToken)[]): Compared => {
+  const of = (name: string) => ({
+    p50_ms: median(results(name).map(({ p50Ms }) => p50Ms)),
+    p99_ms: median(results(name).map(({ p99Ms }) => p99Ms)),
+  })
+  return { direct: of('direct'), governed: of('governed') }
+}
+
+export async function measureTraffic(plan: Plan, targets: BenchTargets, processes: Processes): Promise<Traffic> {
+  const { gatehouse } = processes
+  const all = Object.values(targets)
+  for (const target of all) await saturate(target, connections, 1)
+  const before = residentBytes(gatehouse.gatewayPid())
+  const saturated = await measureSaturation(plan, targets, processes)
+  const outcomesBefore = (await settledCount(gatehouse.dataDirectory)).outcomes
+  const { rates } = saturated
+  const pair = [targets.direct, targets.governed]
+  const rate = Math.floor(rates.governed / 2)
+  const latency = await alternate(pair, plan.rounds, (target) => sendAtRate(target, rate, plan.seconds))
+  const few = await alternate(pair, plan.rounds, (target) => firstTokenWith(target, streamCounts[0], plan.streamRounds))
+  const many = await alternate(pair, plan.rounds, (target) =>
+    firstTokenWith(target, streamCounts[1], plan.streamRounds),
+  )
+  const singly = [latency('governed'), few('governed'), many('governed')].flat()
+  const sent = singly.reduce((sum, result) => sum + result.sent, 0)
+  const outcomes = (await settledCount(gatehouse.dataDirectory)).outcomes - outcomesBefore
+  const requests = await sendUntil(plan, targets.governed, processes)
+  return {
+    requests_per_second: rates,
+    failed: saturated.failed + singly.reduce((sum, { failed }) => sum + failed, 0),
+    latency_at_half: {
+      ...compared(latency),
+      requests_per_second: rate,
+      generator_late_p99_ms: median(latency('governed').map(({ generatorLateP99Ms }) => generatorLateP99Ms)),
+    },
+    first_token: { 64: compared(few), 512: compared(many) },
+    processor_microseconds_a_request: saturated.processor,
+    ingested_per_second: await measureIngest(plan, targets.governed, gatehouse),
+    gateway_resident_mebibytes: {
+      before: before / 1024 ** 2,
+      after: residentBytes(gatehouse.gatewayPid()) / 1024 ** 2,
+      requests,
+    },
+    counted: { sent, outcomes },
+  }
+}
+
+async function measureSaturation(
+  { rounds, seconds }: Plan,
+  targets: BenchTargets,
+  { upstream, passThrough, gatehouse }: Processes,
+) {
+  const look = async () => ({
+    direct: { time: processorSeconds(passThrough.pid), requests: await requestsSeen(upstream, 'direct') },
+    gateway: processorSeconds(gatehouse.gatewayPid()),
+    control_plane: processorSeconds(gatehouse.controlPlanePid()),
+    governed: await requestsSeen(upstream, 'governed'),
+  })
+  await settledCount(gatehouse.dataDirectory)
+  const before = await look()
+  const results = await alternate(Object.values(targets), rounds, (target) => saturate(target, connections, seconds))
+  await settledCount(gatehouse.dataDirectory)
+  const after = await look()
+  const each = (part: 'gateway' | 'control_plane') =>
+    ((after[part] - before[part]) * 1e6) / (after.governed - before.governed)
+  const perSecond = (name: string) => median(results(name).map(({ requestsPerSecond }) => requestsPerSecond))
+  const failures = (name: string) => results(name).reduce((sum: number, { failed }: Saturation) => sum + failed, 0)
+  return {
+    rates: {
+      upstream: perSecond('upstream'),
+      direct: perSecond('direct'),
+      governed: perSecond('governed'),
+      workers: perSecond('workers'),
+    },
+    failed: failures('governed') + failures('workers'),
+    processor: {
+      direct: ((after.direct.time - before.direct.time) * 1e6) / (after.direct.requests - before.direct.requests),
+      gateway: each('gateway'),
+      control_plane: each('control_plane'),
+    },
+  }
+}
+
+/** Goes on until the gateway has answered as many as the plan says, and gives how many that were. */
+async function sendUntil({ requests, seconds }: Plan, target: Target, { upstream }: Processes): Promise<number> {
+  for (;;) {
+    const seen = await requestsSeen(upstream, 'governed')
+    if (seen >= requests) return seen
+    await saturate(target, connections, seconds)
+  }
+}
+
+async function measureIngest({ seconds }: Plan, target: Target, { dataDirectory }: Gatehouse): Promise<number> {
+  const before = await settledCount(dataDirectory)
+  const startedAt = performance.now()
+  await saturate(target, connections, seconds)
+  const loadMs = performance.now() - startedAt
+  const after = await settledCount(dataDirectory)
+  return (after.events - before.events) / ((loadMs + after.waitedMs) / 1000)
+}

@@ -1,0 +1,118 @@
+/** What more tokens, policies, terms and models in the state cost a start, a request and the gateway's memory. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { api, createToken, expectAnswer } from '../client.ts'
+import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { processorSeconds, residentBytes } from '../processes.ts'
+import { measureTokens } from './bench-tokens.ts'
+import { type Beside, startBeside } from './beside.ts'
+import type { Curve, Point } from './curve.ts'
+import { answers, chatTarget, makePolicy, priceModel, termPolicy } from './everything-on.ts'
+import { saturate } from './saturation.ts'
+import { seedModels, seedPolicies } from './seed.ts'
+import type { Target } from './target.ts'
+import { words } from './words.ts'
+
+export const tokenCurve: Curve = async (full) => {
+  const costs = await measureTokens(full ? [10, 1000, 100_000, 1_000_000] : [10, 1000, 100_000], 1)
+  return costs.slice(1).map(({ tokens, ...figures }) => ({ at: tokens, figures: { ...figures } }))
+}
+
+/** Policies of which none is for this request, and such as are, with a condition that does not hold. */
+export const policyCurve: Curve = async (full) => {
+  const counts = full ? [1, 10, 100, 1000] : [1, 10, 100]
+  const condition = { kind: 'condition', stages: ['pre_request'], when: 'request.model == "other"' }
+  const config = { verdict: 'block', reason_code: 'bench.never' }
+  const others = await growing(counts, {
+    begin: (gatehouse) =>
+      makePolicy(gatehouse, { ...condition, name: 'for others', targets: { models: ['other-*'] }, config }),
+    grow: seedPolicies,
+  })
+  const own = await growing(counts, {
+    begin: (gatehouse) => makePolicy(gatehouse, { ...condition, name: 'asked', config }),
+    grow: seedPolicies,
+  })
+  return own.map(({ at, figures }, index) => ({
+    at,
+    figures: { ...figures, 'µs/request, none is for it': others[index]?.figures['µs/request'] ?? Number.NaN },
+  }))
+}
+
+export const modelCurve: Curve = (full) =>
+  growing(full ? [1, 100, 1000, 10_000] : [1, 100, 1000], { begin: async () => undefined, grow: seedModels })
+
+/** Terms of one policy, which is changed while the gateway runs. */
+export const termCurve: Curve = async (full) => {
+  using upstream = await startBeside('mock-upstream.ts')
+  await using gatehouse = await begun(upstream)
+  const target = await priced(gatehouse)
+  const points = [await pointOf(0, gatehouse, target)]
+  const id = await makePolicy(gatehouse, termPolicy(1))
+  for (const count of full ? [10, 100, 1000, 10_000, 100_000] : [10, 100, 1000, 10_000]) {
+    const body = { config: { terms: words(count), action: 'block' } }
+    const answer = await api(gatehouse, `/v1/policies/${id}`, { method: 'PATCH', body })
+    expectAnswer(answer, 200, z.looseObject({}))
+    points.push(await pointOf(count, gatehouse, target))
+  }
+  return points
+}
+
+interface Growing {
+  /** Makes the first, of which the others are copies. */
+  begin(gatehouse: Gatehouse): Promise<unknown>
+  grow(dataDirectory: string, numbered: { count: number; present: number }): Promise<void>
+}
+
+/** Puts more and more into the state of one installation, each time with a start of its own. */
+async function growing(counts: readonly number[], { begin, grow }: Growing): Promise<Point[]> {
+  const directory = temporaryDirectory()
+  const dataDirectory = join(directory, 'data')
+  using upstream = await startBeside('mock-upstream.ts')
+  const points: Point[] = []
+  let [present, adminToken, token] = [0, '', '']
+  try {
+    for (const count of counts) {
+      if (present > 0) await grow(dataDirectory, { count: count - present, present: present - 1 })
+      await using gatehouse = await begun(upstream, { dataDirectory, adminToken })
+      adminToken = gatehouse.adminToken
+      if (present === 0) {
+        await begin(gatehouse)
+        token = (await priced(gatehouse)).token
+      }
+      present = count
+      const { at, figures } = await pointOf(count, gatehouse, chatTarget(gatehouse.gatewayUrl, token))
+      points.push({ at, figures: { ...figures, 'ready ms': gatehouse.startUpMs } })
+      await gatehouse.end('SIGTERM')
+    }
+    return points
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const begun = (upstream: Beside, existing: { dataDirectory?: string; adminToken?: string } = {}): Promise<Gatehouse> =>
+  startGatehouse({ ...existing, upstream: { baseUrl: `${upstream.url}/v1` } })
+
+/** A target that no policy or limit is about yet. */
+async function priced(gatehouse: Gatehouse): Promise<Target> {
+  await priceModel(gatehouse)
+  return chatTarget(gatehouse.gatewayUrl, (await createToken(gatehouse)).token_value)
+}
+
+async function pointOf(at: number, gatehouse: Gatehouse, target: Target): Promise<Point> {
+  await answers(target)
+  await saturate(target, 16, 1)
+  const seconds = 2
+  const before = processorSeconds(gatehouse.gatewayPid())
+  const { requestsPerSecond, failed } = await saturate(target, 16, seconds)
+  if (failed > 0) throw new Error(`${failed} requests failed`)
+  const microseconds = ((processorSeconds(gatehouse.gatewayPid()) - before) * 1e6) / (requestsPerSecond * seconds)
+  return {
+    at,
+    figures: {
+      'µs/request': microseconds,
+      'gateway MiB': residentBytes(gatehouse.gatewayPid()) / 1024 ** 2,
+    },
+  }
+}
