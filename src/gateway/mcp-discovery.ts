@@ -65,7 +65,7 @@ function initialize(exchange: Exchange, gateway: Gateway): Json {
   }
   const session = new McpSession({
     // Visible ASCII that nobody can guess (Streamable HTTP, Session Management).
-    id: randomBytes(24).toString('base64url'),
+    id: `${gateway.mcp.neighbours.sessionPrefix}${randomBytes(24).toString('base64url')}`,
     label: gateway.newId(),
     token: { id: token.id, hash: token.hash },
     protocolVersion:

@@ -27,6 +27,9 @@ export class Unfit extends Error {
   }
 }
 
+/** Session Management: upon 404 callers begin a new session. */
+export const noSuchSession = (): Unfit => new Unfit(404, 'There is no such session: send initialize', -32_001)
+
 /** Security warning of the transport: a wrong Origin is 403. Programs send none. */
 export function checkOrigin({ headers }: Request, { lane, settings }: Gateway): void {
   const origin = headers.get('origin')

@@ -7,7 +7,7 @@
  *   DELETE  ends the session.
  *
  * Origin first (a page of another site must not reach it, whatever it shows), then the token, then the session, which is
- * that token's alone. HTTP says what is wrong with origin, credential, headers and session; everything after that is a
+ * that token's alone, and may be another worker's (`mcp-elsewhere.ts`). HTTP says what is wrong with origin, credential, headers and session; everything after that is a
  * JSON-RPC error in a 200. Each request runs through `stages.ts` like one over HTTP; what it is answered with there is
  * what leaves here, in the form that its caller reads.
  *
@@ -28,7 +28,8 @@ import { beginExchange, type Connection, cut, type Exchange, type Gateway, given
 import { govern } from './govern.ts'
 import { isRouted } from './mcp-call.ts'
 import { isDiscovery, protocolVersions } from './mcp-discovery.ts'
-import { accepts, answerForm, checkOrigin, methods, receive, Unfit, unfitAnswer } from './mcp-http.ts'
+import { answerElsewhere } from './mcp-elsewhere.ts'
+import { accepts, answerForm, checkOrigin, methods, noSuchSession, receive, Unfit, unfitAnswer } from './mcp-http.ts'
 import type { McpRequest } from './mcp-request.ts'
 import { failureAnswer, refuse } from './refuse.ts'
 import { mcpCallStages, mcpDiscoveryStages, type Stage } from './stages.ts'
@@ -72,6 +73,8 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
         if (!methods.split(', ').includes(request.method)) throw new Unfit(405, 'Use POST, GET or DELETE')
         const entered = enter(gateway, { request, connection, requestId })
         if (entered instanceof Promise) return await entered
+        const elsewhere = answerElsewhere(gateway, { request, connection, requestId })
+        if (elsewhere !== null) return await elsewhere
         sweeping ??= startSweeping(sweep)
         return await answer(gateway, { request, connection, requestId, tokenHash: entered })
       } catch (thrown) {
@@ -142,7 +145,7 @@ function sessionOf(gateway: Gateway, { request: { headers }, tokenHash }: Arrive
   const id = headers.get('mcp-session-id')
   if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
   const session = gateway.mcp.sessions.find(id, tokenHash, gateway.clock.monotonic())
-  if (session === null) throw new Unfit(404, 'There is no such session: send initialize', -32_001)
+  if (session === null) throw noSuchSession()
   return session
 }
 
