@@ -154,6 +154,26 @@ test('a page of another origin is refused whatever it shows', async () => {
   expect((await caller.post(ping, { origin: running.lane.standing.gatewayUrl })).status).toBe(200)
 })
 
+test('a page of an origin that may call passes the browser’s preflight and reads its answers', async () => {
+  const origin = 'https://tools.example.com'
+  const pages = await startMcpGateway([beta], { mcp_origins: `https://other.example ${origin}` })
+  const ask = (headers: Record<string, string>) =>
+    fetch(`${pages.url}/mcp`, { method: 'OPTIONS', headers: { 'access-control-request-method': 'POST', ...headers } })
+  const allowed = await ask({ origin })
+  expect(allowed.status).toBe(204)
+  expect(allowed.headers.get('access-control-allow-origin')).toBe(origin)
+  expect(allowed.headers.get('access-control-allow-headers')).toContain('mcp-session-id')
+  const refused = await ask({ origin: 'https://evil.example' })
+  expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([403, null])
+  expect((await ask({})).status).toBe(405)
+  const caller = await pages.caller()
+  const read = await caller.post({ jsonrpc: '2.0', id: 1, method: 'ping' }, { origin })
+  expect(read.headers.get('access-control-expose-headers')).toContain('mcp-session-id')
+  const unknown = await caller.post({}, { origin, authorization: 'Bearer nobody' })
+  expect([unknown.status, unknown.headers.get('access-control-allow-origin')]).toEqual([401, origin])
+  await pages.stop()
+})
+
 test('what is said before the result makes a stream of the answer, by the caller’s own token', async () => {
   const caller = await running.caller()
   const params = { name: 'alpha__chatty', arguments: {}, _meta: { progressToken: 'mine' } }

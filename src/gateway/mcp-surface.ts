@@ -6,7 +6,7 @@
  *   GET     what is said beside answers, as SSE; with `Last-Event-ID` a stream that was broken off, whichever it was.
  *   DELETE  ends the session.
  *
- * Origin first (a page of another site must not reach it, whatever it shows), then the token, then the session, which is
+ * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token, then the session, which is
  * that token's alone, and may be another worker's (`mcp-elsewhere.ts`). HTTP says what is wrong with origin, credential, headers and session; everything after that is a
  * JSON-RPC error in a 200. Each request runs through `stages.ts` like one over HTTP; what it is answered with there is
  * what leaves here, in the form that its caller reads.
@@ -16,7 +16,6 @@
  */
 import { answering, mcp as mcpDialect, type RpcId, rpcCodes } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
-import type { McpServers } from '../mcp/connection.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import { errorText, isJson, type RpcRequest, resultText } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm, RunningCall } from '../mcp/surface/running-call.ts'
@@ -29,7 +28,18 @@ import { govern } from './govern.ts'
 import { isRouted } from './mcp-call.ts'
 import { isDiscovery, protocolVersions } from './mcp-discovery.ts'
 import { answerElsewhere } from './mcp-elsewhere.ts'
-import { accepts, answerForm, checkOrigin, methods, noSuchSession, receive, Unfit, unfitAnswer } from './mcp-http.ts'
+import {
+  accepts,
+  answerForm,
+  checkMethod,
+  checkOrigin,
+  letPageRead,
+  noSuchSession,
+  preflight,
+  receive,
+  Unfit,
+  unfitAnswer,
+} from './mcp-http.ts'
 import type { McpRequest } from './mcp-request.ts'
 import { failureAnswer, refuse } from './refuse.ts'
 import { mcpCallStages, mcpDiscoveryStages, type Stage } from './stages.ts'
@@ -43,11 +53,14 @@ export interface McpSurface {
   close(): void
 }
 
-/** One request that has come through the door. */
-interface Arrived {
+interface Arrival {
   readonly request: Request
   readonly connection: Connection | null
   readonly requestId: string
+}
+
+/** One request that has come through the door. */
+interface Arrived extends Arrival {
   readonly tokenHash: string
 }
 
@@ -57,7 +70,7 @@ const headerVersions: ReadonlySet<string> = new Set([...protocolVersions, '2025-
 
 export function createMcpSurface(gateway: Gateway): McpSurface {
   const { sessions, servers } = gateway.mcp
-  const stopWatching = watchRecords(servers, () => sessions.recordsChanged())
+  const stopWatching = servers.onChange(() => sessions.recordsChanged())
   let sweeping: ReturnType<typeof setInterval> | null = null
   const sweep = () => {
     sessions.sweep(gateway.clock.monotonic(), (session) => mayGoOn(session, gateway))
@@ -70,16 +83,12 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
     async fetch(request, connection, requestId) {
       try {
         checkOrigin(request, gateway)
-        if (!methods.split(', ').includes(request.method)) throw new Unfit(405, 'Use POST, GET or DELETE')
-        const entered = enter(gateway, { request, connection, requestId })
-        if (entered instanceof Promise) return await entered
-        const elsewhere = answerElsewhere(gateway, { request, connection, requestId })
-        if (elsewhere !== null) return await elsewhere
-        sweeping ??= startSweeping(sweep)
-        return await answer(gateway, { request, connection, requestId, tokenHash: entered })
       } catch (thrown) {
         return unfitAnswer(thrown, requestId)
       }
+      const answer = await answerOrRefuse(gateway, { request, connection, requestId })
+      if (sessions.size > 0) sweeping ??= startSweeping(sweep)
+      return letPageRead(request, answer)
     },
     endOf: (tokenHashes) => sessions.endOf(tokenHashes),
     close() {
@@ -90,7 +99,18 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
   }
 }
 
-const watchRecords = (servers: McpServers, changed: () => void): (() => void) => servers.onChange(changed)
+async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Response> {
+  try {
+    const ahead = preflight(arrival.request)
+    if (ahead !== null) return ahead
+    checkMethod(arrival.request)
+    const entered = enter(gateway, arrival)
+    if (entered instanceof Promise) return await entered
+    return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, tokenHash: entered }))
+  } catch (thrown) {
+    return unfitAnswer(thrown, arrival.requestId)
+  }
+}
 
 function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
   const timer = setInterval(sweep, sweepMilliseconds)
@@ -99,7 +119,7 @@ function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
 }
 
 /** Who asks: the token's hash, or the answer to one that may not. */
-function enter(gateway: Gateway, arrival: Omit<Arrived, 'tokenHash'>): string | Promise<Response> {
+function enter(gateway: Gateway, arrival: Arrival): string | Promise<Response> {
   const { request, requestId } = arrival
   if (gateway.lane.standing.gatewayId === '') {
     return Promise.resolve(failureAnswer(mcpDialect, new Failure('not_ready'), requestId, 'error'))
