@@ -73,6 +73,9 @@ function initialize(exchange: Exchange, gateway: Gateway): Json {
     capabilities,
     servers: gateway.mcp.servers,
     governor: governorOf(gateway),
+    letFall() {
+      gateway.mcp.sessions.letFall += 1
+    },
   })
   gateway.mcp.sessions.add(session, gateway.clock.monotonic())
   mcp.session = session

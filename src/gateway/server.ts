@@ -142,6 +142,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       lane: lane.counters,
       openCircuits: gateway.circuits.open(clock.monotonic()),
       spans: tracer.counters,
+      mcp: { sessions: gateway.mcp.sessions.size, strays: mcpServers.strays, letFall: gateway.mcp.sessions.letFall },
     })
   const itself: AboutItself = {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : lane.ready()),

@@ -55,6 +55,7 @@ export interface TestMcpServers extends McpServers {
 export function testMcpServers(...servers: TestMcpServer[]): TestMcpServers {
   const listeners = new Set<() => void>()
   return {
+    strays: 0,
     list: () => servers.map(({ record }) => record),
     async connect(record, caller) {
       const server = servers.find((each) => each.record.id === record.id)

@@ -30,6 +30,8 @@ export interface McpServers {
   approved<Offer extends { name: string }>(record: McpServerRecord, kind: OfferKind, offers: readonly Offer[]): Offer[]
   /** Calls the listener when a record was made, changed, approved or removed. Returns what stops it. */
   onChange(listener: () => void): () => void
+  /** Messages of servers that were no answer to anything, nor anything else of the protocol, since the start. */
+  readonly strays: number
 }
 
 export type OfferKind = 'tool' | 'prompt' | 'resource' | 'resource_template'

@@ -35,6 +35,8 @@ export interface PeerOptions {
   open(receiver: Receiver): Transport
   /** Called once, when nothing will come any more and nobody closed it. */
   onBroken(reason: Failure): void
+  /** Called for an answer that nobody waits for, and for a message that is none. */
+  onStray(): void
 }
 
 interface Pending {
@@ -51,8 +53,6 @@ export interface PeerCall {
 }
 
 export class Peer implements Receiver {
-  /** Answers that nobody waits for, and messages that are none. */
-  strays = 0
   readonly #options: PeerOptions
   readonly #transport: Transport
   readonly #pending = new Map<number, Pending>()
@@ -122,7 +122,7 @@ export class Peer implements Receiver {
       this.broken(new Failure('mcp.server_error', { message: 'The MCP server says too much' }))
       return
     }
-    if (!isJson(message)) this.strays += 1
+    if (!isJson(message)) this.#options.onStray()
     else if (typeof message.method === 'string') this.#hear(message.method, message)
     else this.#settle(message)
   }
@@ -173,7 +173,7 @@ export class Peer implements Receiver {
   #settle({ id, result, error }: Json): void {
     const pending = typeof id === 'number' ? this.#pending.get(id) : undefined
     if (typeof id !== 'number' || pending === undefined) {
-      this.strays += 1
+      this.#options.onStray()
       return
     }
     this.#pending.delete(id)

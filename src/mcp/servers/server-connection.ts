@@ -34,6 +34,8 @@ export interface ConnectionOptions {
   /** Told how a try ended, or a request. */
   tried(outcome: 'answered' | 'failed'): void
   onClose(): void
+  /** Told of each message of the server that is of no use. */
+  onStray(): void
 }
 
 interface Opened {
@@ -157,6 +159,7 @@ async function openPeer(options: ConnectionOptions): Promise<Opened> {
     ...{ caller, clock, idleMilliseconds: record.timeoutMilliseconds, totalMilliseconds: options.totalMilliseconds },
     open: options.open,
     onBroken: () => options.tried('failed'),
+    onStray: options.onStray,
   })
   try {
     const opened = await initialize(peer, options)

@@ -13,6 +13,7 @@ import { internalError, McpError, methodNotFound } from '../mcp-error.ts'
 import { CallerRequests } from './caller-requests.ts'
 import { invalidRequest, type Message, notificationText, type RpcId } from './json-rpc.ts'
 import { publishedUri } from './names.ts'
+import { Notices } from './notices.ts'
 import { OffersSeen } from './offers-seen.ts'
 import { type AnswerForm, RunningCall } from './running-call.ts'
 import { SessionStreams } from './session-streams.ts'
@@ -42,6 +43,8 @@ export interface SessionOptions {
   readonly capabilities: Json
   readonly servers: McpServers
   readonly governor: SessionGovernor
+  /** Told of each thing that a server said and that found no room. */
+  letFall(): void
 }
 
 /** From this version on, a stream begins with an event without data. */
@@ -78,7 +81,7 @@ export class McpSession {
   readonly #connections = new Map<string, Opened>()
   readonly #asked = new CallerRequests()
   #level: string | null = null
-  #telling: Promise<void> = Promise.resolve()
+  readonly #notices = new Notices()
   #closed = false
 
   constructor(options: SessionOptions) {
@@ -163,7 +166,7 @@ export class McpSession {
 
   /** Resolves when what servers have said so far is said: an answer does not overtake it. */
   told(): Promise<void> {
-    return this.#telling
+    return this.#notices.said()
   }
 
   /** The records have changed: what is no longer as it was is closed, and the caller told to look again. */
@@ -266,10 +269,11 @@ export class McpSession {
 
   /** In the order in which it was said, each as policies left it. */
   #tell(server: McpServerRecord, method: string, params: Json, send: (text: string) => void): void {
-    this.#telling = this.#telling.then(async () => {
+    const taken = this.#notices.add(params, async () => {
       const governed = await this.#options.governor.tell(this, { server, method, params })
       if (governed !== null) send(notificationText(method, governed))
     })
+    if (!taken) this.#options.letFall()
   }
 
   #receiveNotification(method: string, params: Json): void {
