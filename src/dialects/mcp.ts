@@ -45,10 +45,16 @@ export const mcp: Dialect = {
   errorStatus: statusOf,
 }
 
-/** The language of the answer to one request: errors carry its id, and a call that waits for a person is a result. */
+/**
+ * The language of the answer to one request: errors carry its id. What a model should read so that it can go on is a
+ * result: that a call waits for a person, and that a server has no such tool, as the official library's servers say it.
+ */
 export const answering = (id: RpcId, method: string): Dialect => ({
   ...mcp,
-  errorBody: (failure, requestId) => rpcFailure(id, failure, requestId),
+  errorBody: (failure, requestId) =>
+    failure.code === 'mcp.unknown_tool'
+      ? { jsonrpc: '2.0', id, result: failedResult(failure.message) }
+      : rpcFailure(id, failure, requestId),
   escalation: (_facts, verdictan) =>
     method === 'tools/call' ? { jsonrpc: '2.0', id, result: waitingResult(verdictan) } : null,
 })
@@ -95,10 +101,11 @@ function codeOf({ code, status }: Failure): number {
 
 /** What a model reads where a person has to decide (contract section 6, Escalation). */
 const waitingResult = (verdictan: Verdictan): JsonObject => ({
-  content: [{ type: 'text', text: 'A person has to decide about this call before it is made. It was not made.' }],
-  isError: true,
+  ...failedResult('A person has to decide about this call before it is made. It was not made.'),
   verdictan,
 })
+
+const failedResult = (text: string): JsonObject => ({ content: [{ type: 'text', text }], isError: true })
 
 /** Members whose shape the protocol says: their strings are texts, each by itself. */
 const shaped: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'roots'])

@@ -174,9 +174,10 @@ async function requireApproved(
 ): Promise<void> {
   const session = given(given(mcp).session)
   const list = given(listKinds.get(`${kind}s/list`) ?? null)
-  if (capabilities[list.capability] === undefined) throw new Failure('mcp.unknown_name')
+  const unknown = kind === 'tool' ? 'mcp.unknown_tool' : 'mcp.unknown_name'
+  if (capabilities[list.capability] === undefined) throw new Failure(unknown)
   const load = () => approvedNames({ list, session, servers, signal: abort.signal }, server)
-  if (!(await session.seen(server).names(kind, load)).has(own.name)) throw new Failure('mcp.unknown_name')
+  if (!(await session.seen(server).names(kind, load)).has(own.name)) throw new Failure(unknown)
 }
 
 /** Waits for something, or until the exchange is cut. */

@@ -85,10 +85,11 @@ export function letPageRead({ headers }: Request, answer: Response): Response {
   return answer
 }
 
-/** Sending Messages: callers list both forms; one that lists one is answered in that. */
+/** Sending Messages: callers list both forms; one that lists one, or streams first, is answered in that. */
 export function answerForm(accept: string | null): AnswerForm {
   const json = accepts(accept, 'application/json')
   const stream = accepts(accept, 'text/event-stream')
+  if (accept !== null && /^\s*text\/event-stream\b/i.test(accept)) return 'stream'
   if (json) return stream ? 'either' : 'json'
   if (stream) return 'stream'
   throw new Unfit(406, 'Accept must list application/json and text/event-stream')

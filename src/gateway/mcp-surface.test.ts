@@ -52,6 +52,9 @@ const names = (answer: Record<string, unknown>, member: string): unknown[] => {
   return result[member]?.map(({ name }) => name) ?? []
 }
 
+/** A result, so that a model can read it and go on. */
+const noSuchTool = { result: { isError: true, content: [{ text: expect.stringContaining('no such tool') }] } }
+
 test('everything that servers offer is one list under their names, and what nobody knows of stays', async () => {
   const caller = await running.caller()
   const all = await caller.ask('tools/list')
@@ -90,11 +93,13 @@ test('a call reaches the tool of its server, whose own name may hold two undersc
   })
 })
 
-test('what no server offers, and a method that nobody knows, are errors of the protocol', async () => {
+test('what no server offers is said to be unknown, as is a method that nobody knows', async () => {
   const caller = await running.caller()
-  for (const name of ['alpha__none', 'gamma__echo', 'echo', '__echo']) {
+  for (const name of ['gamma__echo', 'echo', '__echo']) {
     expect(await caller.call(name)).toMatchObject({ error: { code: -32602, data: { code: 'mcp.unknown_name' } } })
   }
+  expect(await caller.call('alpha__none')).toMatchObject(noSuchTool)
+  expect(await caller.ask('prompts/get', { name: 'alpha__none' })).toMatchObject({ error: { code: -32602 } })
   expect(await caller.ask('tasks/list')).toMatchObject({ error: { code: -32601 } })
   expect(await caller.ask('tools/list', { cursor: 'x' })).toMatchObject({ error: { code: -32602 } })
   expect(await caller.ask('ping')).toEqual({ jsonrpc: '2.0', id: expect.any(String), result: {} })
@@ -252,7 +257,7 @@ test('what is not approved is neither listed nor called, from when it changes', 
   expect(await listening.next()).toMatchObject({ method: 'notifications/tools/list_changed' })
   await listening.close()
   expect(names(await caller.ask('tools/list'), 'tools')).not.toContain('beta__echo')
-  expect(await caller.call('beta__echo')).toMatchObject({ error: { data: { code: 'mcp.unknown_name' } } })
+  expect(await caller.call('beta__echo')).toMatchObject(noSuchTool)
   beta.held.clear()
 })
 
