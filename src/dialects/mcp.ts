@@ -13,23 +13,12 @@
  * text: what SSE carries here are whole messages.
  */
 import type { Failure, Verdictan } from '../failure.ts'
+import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import type { Dialect, RequestFacts, TextSlot } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { isObject, type JsonObject, textOf } from './json-value.ts'
 import { requestOnly } from './request-only.ts'
 import { slotsOf, textsIn } from './texts.ts'
-
-/** JSON-RPC 2.0 section 5.1; from -32000 on the codes are a server's own. */
-export const rpcCodes = {
-  parseError: -32_700,
-  invalidRequest: -32_600,
-  methodNotFound: -32_601,
-  invalidParams: -32_602,
-  internalError: -32_603,
-  refused: -32_000,
-} as const
-
-export type RpcId = string | number
 
 export const mcp: Dialect = {
   ...requestOnly,

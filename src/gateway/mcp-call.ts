@@ -8,9 +8,10 @@
  */
 import { isObject, textOf } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
+import type { RpcId } from '../lib/json-rpc.ts'
 import type { Json, McpConnection, McpServerRecord } from '../mcp/connection.ts'
 import { McpError } from '../mcp/mcp-error.ts'
-import { errorText, type RpcId, resultText } from '../mcp/surface/json-rpc.ts'
+import { errorText, resultText } from '../mcp/surface/json-rpc.ts'
 import { approvedNames, listKinds } from '../mcp/surface/lists.ts'
 import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../mcp/surface/names.ts'
 import type { NamedKind } from '../mcp/surface/offers-seen.ts'

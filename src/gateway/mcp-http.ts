@@ -3,8 +3,9 @@
  * how a message is read, and how what is wrong with any of these is refused: by a status, with a JSON-RPC error that
  * answers no request.
  */
-import { rpcCodes, rpcFailure } from '../dialects/mcp.ts'
+import { rpcFailure } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
+import { rpcCodes } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import { errorText, type Message, readMessage } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm } from '../mcp/surface/running-call.ts'

@@ -1,5 +1,5 @@
 /** What an exchange on the MCP surface is about, and what the surface runs on. */
-import type { RpcId } from '../dialects/mcp.ts'
+import type { RpcId } from '../lib/json-rpc.ts'
 import type { Json, McpServerRecord, McpServers } from '../mcp/connection.ts'
 import type { RunningCall } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'

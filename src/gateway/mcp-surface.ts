@@ -14,10 +14,12 @@
  * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
  * cancels by saying so. One that has not cannot be come back for, and is cut.
  */
-import { answering, mcp as mcpDialect, type RpcId, rpcCodes } from '../dialects/mcp.ts'
+import { answering, mcp as mcpDialect } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
+import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
-import { errorText, isJson, type RpcRequest, resultText } from '../mcp/surface/json-rpc.ts'
+import { isJson, protocolVersions } from '../mcp/protocol.ts'
+import { errorText, type RpcRequest, resultText } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm, RunningCall } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
 import { admitToken } from './admit-token.ts'
@@ -26,7 +28,7 @@ import { callerLeft } from './caller.ts'
 import { beginExchange, type Connection, cut, type Exchange, type Gateway, given } from './exchange.ts'
 import { govern } from './govern.ts'
 import { isRouted } from './mcp-call.ts'
-import { isDiscovery, protocolVersions } from './mcp-discovery.ts'
+import { isDiscovery } from './mcp-discovery.ts'
 import { answerElsewhere } from './mcp-elsewhere.ts'
 import {
   accepts,

@@ -153,7 +153,7 @@ export async function startMcpGateway(
   return { ...gateway, servers: behind, caller: (options) => openCaller(gateway, options) }
 }
 
-async function openCaller(
+export async function openCaller(
   { url, secret: own }: TestGateway,
   { secret = own, version = '2025-11-25', capabilities = {} }: McpCallerOptions = {},
 ): Promise<TestCaller> {

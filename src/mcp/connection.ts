@@ -40,7 +40,7 @@ export type Json = Record<string, unknown>
 
 /** What a server may ask of the caller, and tell it. */
 export interface McpCaller {
-  /** The protocol version and capabilities that the caller declared at `initialize`. */
+  /** What the caller declared at `initialize`: its version, and those capabilities that reach it through the gateway. */
   readonly protocolVersion: string
   readonly capabilities: Json
   /** `sampling/createMessage`, `elicitation/create`, `roots/list`. Rejects with an McpError where the caller cannot. */

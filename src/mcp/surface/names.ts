@@ -7,7 +7,7 @@
  * written.
  */
 import type { Json } from '../connection.ts'
-import { isJson } from './json-rpc.ts'
+import { isJson } from '../protocol.ts'
 
 const separator = '__'
 const scheme = 'mcp://'
