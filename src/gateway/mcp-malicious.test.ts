@@ -199,14 +199,15 @@ test('a definition that is another each time is shown as it was first', async ()
   expect(await caller.call('evil__changing')).toMatchObject({ result: { isError: true } })
 })
 
-test('questions without end reach a caller a few at a time', async () => {
+test('questions without end reach a caller a few at a time, and only of what it can do', async () => {
   evil.behaviour = calls((message) => {
     const asked = Array.from({ length: 500 }, (_, id) => frame({ ...sampling, id: `s${id}` }))
     return stream([...asked, frame(answer(message, fine))])
   })
-  const caller = await openCaller(gateway, { capabilities: { sampling: {} } })
+  const caller = await openCaller(gateway, { capabilities: { sampling: {}, experimental: { x: 1 } } })
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'evil__t' } }
   const text = await (await caller.post(message)).text()
   expect(text.match(/sampling\/createMessage/g)?.length).toBeLessThanOrEqual(16)
   expect(text).toContain('"fine"')
+  expect(evil.last('initialize')?.body.params.capabilities).toEqual({ sampling: {} })
 })
