@@ -81,6 +81,17 @@ export async function gateway({
     path: process.env.PATH ?? '',
     random: Math.random,
   })
+  const siblings =
+    worker.count > 1
+      ? joinSiblings({
+          worker,
+          directory,
+          secret: randomText(32),
+          start: randomText(9),
+          own: () => handler.metrics(),
+          answer: (request, connection) => handler.answerMcp(request, connection),
+        })
+      : null
   const handler = createGateway({
     lane,
     mcp,
@@ -91,10 +102,8 @@ export async function gateway({
     newId,
     log,
     documents: { openapi: publicDescription(apiUrl) },
-    ...(worker.count > 1 && { allMetrics: () => siblings?.metrics() ?? Promise.resolve(handler.metrics()) }),
+    ...(siblings !== null && { allMetrics: siblings.metrics, neighbours: siblings }),
   })
-  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
-  const siblings = worker.count > 1 ? joinSiblings({ worker, directory, secret, own: () => handler.metrics() }) : null
   lane.onCut((hashes) => handler.cutTokens(hashes))
   const server = Bun.serve({
     ...listenOn(settings.gateway_listen),
@@ -113,13 +122,16 @@ export async function gateway({
       await handler.warm()
     },
     async drain() {
+      await Promise.all([handler.drain(), siblings?.whenAnswered(1000 * settings.drain_seconds)])
       siblings?.close()
-      await handler.drain()
       await server.stop(true)
       await Promise.all([mcp.close(), lane.drain(), tracer.close(closeTracesMilliseconds)])
     },
   }
 }
+
+const randomText = (bytes: number): string =>
+  Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString('base64url')
 
 /** A sidecar's first worker keeps the replica that all of them read. */
 const stateSource = (

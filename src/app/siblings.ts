@@ -1,51 +1,86 @@
 /**
- * The workers of one gateway find each other: whoever is asked for figures gives those of all, because a connection
- * reaches any of them. Each listens on loopback for its siblings alone, and keeps where, with the secret that lets them
- * in, in a file of its directory (0600). A sibling that does not answer is left out: its next start says where it is.
+ * The workers of one gateway find each other, because a connection reaches any of them: whoever is asked for figures gives
+ * those of all, and an MCP session is asked of the worker that has it (`src/gateway/mcp-elsewhere.ts`). Each listens on
+ * loopback for its siblings alone, and keeps where, with the secret that lets them in, in a file of its directory (0600).
+ * A sibling that does not answer is left out: its next start says where it is.
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import type { Connection } from '../gateway/exchange.ts'
+import type { McpNeighbours, PassedRequest } from '../gateway/mcp-elsewhere.ts'
 import { sameText } from '../lib/same-text.ts'
 import { type Worker, workerDirectory } from '../lib/worker.ts'
 import { joinedText } from '../telemetry/exposition.ts'
 
 const addressFile = 'sibling.json'
-const addressSchema = z.object({ port: z.number().int(), secret: z.string() })
+/** `start` names one start of a worker: sessions of an earlier one are gone. */
+const addressSchema = z.object({ port: z.number().int(), secret: z.string(), start: z.string() })
+type Address = z.infer<typeof addressSchema>
 const secretHeader = 'x-gatehouse-sibling'
+const figuresPath = '/metrics'
+const sessionForm = /^(\d{1,4})\.([\w-]{1,32})\./
 const patienceMilliseconds = 1000
 
-export interface Siblings {
+export interface Siblings extends McpNeighbours {
   /** The figures of all workers. */
   metrics(): Promise<string>
+  /** Resolves when no sibling is asked for an answer any more, or after so long. */
+  whenAnswered(milliseconds: number): Promise<void>
   close(): void
 }
 
-export function joinSiblings({
-  worker,
-  directory,
-  secret,
-  own,
-}: {
+export interface SiblingOptions {
   worker: Worker
   /** The gateway's directory, in which each worker has its own. */
   directory: string
   secret: string
+  /** Another word for each start. */
+  start: string
   /** This worker's own figures. */
   own(): string
-}): Siblings {
+  /** Answers a request of an MCP session that a sibling was asked for. */
+  answer(request: Request, connection: Connection): Promise<Response>
+}
+
+export function joinSiblings({ worker, directory, secret, start, own, answer }: SiblingOptions): Siblings {
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     development: false,
-    fetch: (request) =>
-      sameText(request.headers.get(secretHeader) ?? '', secret)
-        ? new Response(own())
-        : new Response(null, { status: 404 }),
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch(request, server) {
+      if (!sameText(request.headers.get(secretHeader) ?? '', secret)) return new Response(null, { status: 404 })
+      return new URL(request.url).pathname === figuresPath ? new Response(own()) : answer(request, server)
+    },
   })
   const file = (index: number) => join(workerDirectory(directory, index), addressFile)
-  writeFileSync(file(worker.index), JSON.stringify({ port: server.port, secret }), { mode: 0o600 })
+  writeFileSync(file(worker.index), JSON.stringify({ port: server.port, secret, start }), { mode: 0o600 })
+  const known = new Map<number, Address>()
+  const asked = new Set<Promise<Response>>()
+  const ask = (address: Address, request: PassedRequest): Promise<Response> => {
+    const answering = pass(address, request).finally(() => asked.delete(answering))
+    asked.add(answering)
+    return answering
+  }
+  /** Where that start of a sibling listens; null where it runs no more. */
+  const addressOf = (index: number, started: string): Address | null => {
+    if (known.get(index)?.start !== started) {
+      const address = readAddress(file(index))
+      if (address !== null) known.set(index, address)
+    }
+    const address = known.get(index)
+    return address?.start === started ? address : null
+  }
   return {
+    sessionPrefix: `${worker.index}.${start}.`,
+    ownerOf(sessionId) {
+      const [, number, started] = sessionForm.exec(sessionId) ?? []
+      const index = Number(number)
+      if (started === undefined || index === worker.index || index >= worker.count) return null
+      const address = addressOf(index, started)
+      return address === null ? null : (request) => ask(address, request)
+    },
     async metrics() {
       const texts = await Promise.all(
         Array.from({ length: worker.count }, async (_, index): Promise<[string, string]> => {
@@ -54,6 +89,9 @@ export function joinSiblings({
       )
       return joinedText(new Map(texts))
     },
+    async whenAnswered(milliseconds) {
+      await Promise.race([Promise.allSettled(asked), Bun.sleep(milliseconds)])
+    },
     close() {
       rmSync(file(worker.index), { force: true })
       void server.stop(true)
@@ -61,17 +99,34 @@ export function joinSiblings({
   }
 }
 
+/** Null where there is none: it is starting or has ended. */
+function readAddress(file: string): Address | null {
+  try {
+    return addressSchema.parse(JSON.parse(readFileSync(file, 'utf8')))
+  } catch {
+    // The file of a worker that was here with an earlier version says nothing either.
+    return null
+  }
+}
+
+function pass({ port, secret }: Address, { method, headers, body, signal }: PassedRequest): Promise<Response> {
+  const passed = new Headers(headers)
+  passed.set(secretHeader, secret)
+  return fetch(`http://127.0.0.1:${port}/mcp`, { method, headers: passed, body, signal, timeout: false })
+}
+
 /** Empty where it does not answer. */
 async function figuresOf(file: string): Promise<string> {
+  const address = readAddress(file)
+  if (address === null) return ''
   try {
-    const { port, secret } = addressSchema.parse(JSON.parse(readFileSync(file, 'utf8')))
-    const answer = await fetch(`http://127.0.0.1:${port}/`, {
-      headers: { [secretHeader]: secret },
+    const answer = await fetch(`http://127.0.0.1:${address.port}${figuresPath}`, {
+      headers: { [secretHeader]: address.secret },
       signal: AbortSignal.timeout(patienceMilliseconds),
     })
     return answer.ok ? await answer.text() : ''
   } catch {
-    // It is starting or has ended: the others' figures are worth having.
+    // It has ended: the others' figures are worth having.
     return ''
   }
 }

@@ -13,23 +13,12 @@
  * text: what SSE carries here are whole messages.
  */
 import type { Failure, Verdictan } from '../failure.ts'
+import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import type { Dialect, RequestFacts, TextSlot } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { isObject, type JsonObject, textOf } from './json-value.ts'
 import { requestOnly } from './request-only.ts'
 import { slotsOf, textsIn } from './texts.ts'
-
-/** JSON-RPC 2.0 section 5.1; from -32000 on the codes are a server's own. */
-export const rpcCodes = {
-  parseError: -32_700,
-  invalidRequest: -32_600,
-  methodNotFound: -32_601,
-  invalidParams: -32_602,
-  internalError: -32_603,
-  refused: -32_000,
-} as const
-
-export type RpcId = string | number
 
 export const mcp: Dialect = {
   ...requestOnly,
@@ -45,10 +34,16 @@ export const mcp: Dialect = {
   errorStatus: statusOf,
 }
 
-/** The language of the answer to one request: errors carry its id, and a call that waits for a person is a result. */
+/**
+ * The language of the answer to one request: errors carry its id. What a model should read so that it can go on is a
+ * result: that a call waits for a person, and that a server has no such tool, as the official library's servers say it.
+ */
 export const answering = (id: RpcId, method: string): Dialect => ({
   ...mcp,
-  errorBody: (failure, requestId) => rpcFailure(id, failure, requestId),
+  errorBody: (failure, requestId) =>
+    failure.code === 'mcp.unknown_tool'
+      ? { jsonrpc: '2.0', id, result: failedResult(failure.message) }
+      : rpcFailure(id, failure, requestId),
   escalation: (_facts, verdictan) =>
     method === 'tools/call' ? { jsonrpc: '2.0', id, result: waitingResult(verdictan) } : null,
 })
@@ -95,10 +90,11 @@ function codeOf({ code, status }: Failure): number {
 
 /** What a model reads where a person has to decide (contract section 6, Escalation). */
 const waitingResult = (verdictan: Verdictan): JsonObject => ({
-  content: [{ type: 'text', text: 'A person has to decide about this call before it is made. It was not made.' }],
-  isError: true,
+  ...failedResult('A person has to decide about this call before it is made. It was not made.'),
   verdictan,
 })
+
+const failedResult = (text: string): JsonObject => ({ content: [{ type: 'text', text }], isError: true })
 
 /** Members whose shape the protocol says: their strings are texts, each by itself. */
 const shaped: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'roots'])

@@ -17,6 +17,10 @@ export interface AboutItself {
 
 const mcpResourcePath = `${protectedResourcePath}/mcp`
 
+/** A page that is an OAuth client reads where to get its token; all of it is public. */
+const forAnyPage = (document: ProtectedResource | undefined): Response =>
+  Response.json(document, { headers: { 'access-control-allow-origin': '*' } })
+
 const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response> | Response>> = {
   '/healthz': () => Response.json({ status: 'ok', version }),
   '/readyz': ({ ready }) => {
@@ -25,8 +29,8 @@ const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response
   },
   '/metrics': async ({ metrics }) =>
     new Response(await metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
-  [protectedResourcePath]: ({ resources }) => Response.json(resources()[protectedResourcePath]),
-  [mcpResourcePath]: ({ resources }) => Response.json(resources()[mcpResourcePath]),
+  [protectedResourcePath]: ({ resources }) => forAnyPage(resources()[protectedResourcePath]),
+  [mcpResourcePath]: ({ resources }) => forAnyPage(resources()[mcpResourcePath]),
   '/v1/openapi.json': async ({ openapi }) => Response.json(await openapi()),
 }
 

@@ -8,9 +8,10 @@
  */
 import { isObject, textOf } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
+import type { RpcId } from '../lib/json-rpc.ts'
 import type { Json, McpConnection, McpServerRecord } from '../mcp/connection.ts'
 import { McpError } from '../mcp/mcp-error.ts'
-import { errorText, type RpcId, resultText } from '../mcp/surface/json-rpc.ts'
+import { errorText, resultText } from '../mcp/surface/json-rpc.ts'
 import { approvedNames, listKinds } from '../mcp/surface/lists.ts'
 import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../mcp/surface/names.ts'
 import type { NamedKind } from '../mcp/surface/offers-seen.ts'
@@ -174,9 +175,10 @@ async function requireApproved(
 ): Promise<void> {
   const session = given(given(mcp).session)
   const list = given(listKinds.get(`${kind}s/list`) ?? null)
-  if (capabilities[list.capability] === undefined) throw new Failure('mcp.unknown_name')
+  const unknown = kind === 'tool' ? 'mcp.unknown_tool' : 'mcp.unknown_name'
+  if (capabilities[list.capability] === undefined) throw new Failure(unknown)
   const load = () => approvedNames({ list, session, servers, signal: abort.signal }, server)
-  if (!(await session.seen(server).names(kind, load)).has(own.name)) throw new Failure('mcp.unknown_name')
+  if (!(await session.seen(server).names(kind, load)).has(own.name)) throw new Failure(unknown)
 }
 
 /** Waits for something, or until the exchange is cut. */

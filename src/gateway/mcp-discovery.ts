@@ -10,6 +10,7 @@ import { isObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import type { Json, McpServerRecord } from '../mcp/connection.ts'
 import { McpError } from '../mcp/mcp-error.ts'
+import { protocolVersions } from '../mcp/protocol.ts'
 import { errorText, resultText } from '../mcp/surface/json-rpc.ts'
 import { listKinds, listPage } from '../mcp/surface/lists.ts'
 import { publishedName } from '../mcp/surface/names.ts'
@@ -24,9 +25,6 @@ import { jsonAnswer, mayUseServer, showParameters } from './mcp-call.ts'
 import { governorOf } from './mcp-governor.ts'
 import { requestContext } from './policy-subject.ts'
 import { settle } from './record.ts'
-
-/** The versions of the protocol that are spoken here, the newest first. */
-export const protocolVersions: readonly string[] = ['2025-11-25', '2025-06-18']
 
 export const isDiscovery = (method: string): boolean =>
   method === 'initialize' || method === 'logging/setLevel' || listKinds.has(method)
@@ -65,14 +63,16 @@ function initialize(exchange: Exchange, gateway: Gateway): Json {
   }
   const session = new McpSession({
     // Visible ASCII that nobody can guess (Streamable HTTP, Session Management).
-    id: randomBytes(24).toString('base64url'),
+    id: `${gateway.mcp.neighbours.sessionPrefix}${randomBytes(24).toString('base64url')}`,
     label: gateway.newId(),
     token: { id: token.id, hash: token.hash },
-    protocolVersion:
-      protocolVersions.find((spoken) => spoken === protocolVersion) ?? given(protocolVersions[0] ?? null),
+    protocolVersion: protocolVersions.find((spoken) => spoken === protocolVersion) ?? protocolVersions[0],
     capabilities,
     servers: gateway.mcp.servers,
     governor: governorOf(gateway),
+    letFall() {
+      gateway.mcp.sessions.letFall += 1
+    },
   })
   gateway.mcp.sessions.add(session, gateway.clock.monotonic())
   mcp.session = session

@@ -6,6 +6,7 @@
  */
 import { answering } from '../dialects/mcp.ts'
 import { asFailure } from '../failure.ts'
+import { rpcCodes } from '../lib/json-rpc.ts'
 import type { Json, McpServerRecord } from '../mcp/connection.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import type { McpSession, SessionGovernor } from '../mcp/surface/session.ts'
@@ -17,9 +18,6 @@ import { beginExchange, cut, type Exchange, type Gateway } from './exchange.ts'
 import { fitChain } from './fit-chain.ts'
 import { showParameters, untilCut } from './mcp-call.ts'
 import { logUnrecorded, settle, settleUnwatched } from './record.ts'
-
-/** JSON-RPC 2.0 section 5.1: a code of the server's own. */
-const refusedCode = -32_000
 
 interface Passing {
   readonly server: McpServerRecord
@@ -110,5 +108,5 @@ async function refused(exchange: Exchange, gateway: Gateway, thrown: unknown): P
   } catch (unrecorded) {
     logUnrecorded(exchange, gateway, unrecorded)
   }
-  return new McpError(refusedCode, failure.message, { code: failure.code })
+  return new McpError(rpcCodes.refused, failure.message, { code: failure.code })
 }

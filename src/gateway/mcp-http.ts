@@ -3,8 +3,9 @@
  * how a message is read, and how what is wrong with any of these is refused: by a status, with a JSON-RPC error that
  * answers no request.
  */
-import { rpcCodes, rpcFailure } from '../dialects/mcp.ts'
+import { rpcFailure } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
+import { rpcCodes } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import { errorText, type Message, readMessage } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm } from '../mcp/surface/running-call.ts'
@@ -12,7 +13,7 @@ import type { Gateway } from './exchange.ts'
 import { readBody } from './read-body.ts'
 import { membersOf } from './read-request.ts'
 
-export const methods = 'GET, POST, DELETE'
+const methods = 'GET, POST, DELETE'
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** A refusal that HTTP says: a status, and a JSON-RPC error without an id. */
@@ -27,6 +28,13 @@ export class Unfit extends Error {
   }
 }
 
+/** Session Management: upon 404 callers begin a new session. */
+export const noSuchSession = (): Unfit => new Unfit(404, 'There is no such session: send initialize', -32_001)
+
+export function checkMethod({ method }: Request): void {
+  if (!methods.split(', ').includes(method)) throw new Unfit(405, 'Use POST, GET or DELETE')
+}
+
 /** Security warning of the transport: a wrong Origin is 403. Programs send none. */
 export function checkOrigin({ headers }: Request, { lane, settings }: Gateway): void {
   const origin = headers.get('origin')
@@ -35,10 +43,54 @@ export function checkOrigin({ headers }: Request, { lane, settings }: Gateway): 
   throw new Unfit(403, 'Pages of this origin may not call this')
 }
 
-/** Sending Messages: callers list both forms; one that lists one is answered in that. */
+/** What the library of a page sends, and what it reads of an answer. */
+const headersOfPages = [
+  'authorization',
+  'content-type',
+  'last-event-id',
+  'mcp-protocol-version',
+  'mcp-session-id',
+  'traceparent',
+  'x-request-id',
+].join(', ')
+const headersForPages = [
+  'mcp-session-id',
+  'retry-after',
+  'www-authenticate',
+  'x-request-id',
+  'x-service-error-source',
+  'x-service-verdict',
+].join(', ')
+const preflightSeconds = 600
+
+/** WHATWG Fetch, CORS-preflight request: what a browser asks before a page of an origin that may call does so. */
+export function preflight({ headers, method }: Request): Response | null {
+  if (method !== 'OPTIONS' || !headers.has('origin') || !headers.has('access-control-request-method')) return null
+  return new Response(null, {
+    status: 204,
+    headers: {
+      'access-control-allow-methods': methods,
+      'access-control-allow-headers': headersOfPages,
+      'access-control-max-age': String(preflightSeconds),
+    },
+  })
+}
+
+/** Lets the page that asked read the answer, its origin being one that may. No cookie is of any use here. */
+export function letPageRead({ headers }: Request, answer: Response): Response {
+  const origin = headers.get('origin')
+  if (origin === null) return answer
+  answer.headers.set('access-control-allow-origin', origin)
+  answer.headers.set('access-control-expose-headers', headersForPages)
+  answer.headers.append('vary', 'origin')
+  return answer
+}
+
+/** Sending Messages: callers list both forms; one that lists one, or streams first, is answered in that. */
 export function answerForm(accept: string | null): AnswerForm {
   const json = accepts(accept, 'application/json')
   const stream = accepts(accept, 'text/event-stream')
+  if (accept !== null && /^\s*text\/event-stream\b/i.test(accept)) return 'stream'
   if (json) return stream ? 'either' : 'json'
   if (stream) return 'stream'
   throw new Unfit(406, 'Accept must list application/json and text/event-stream')

@@ -1,9 +1,10 @@
 /** What an exchange on the MCP surface is about, and what the surface runs on. */
-import type { RpcId } from '../dialects/mcp.ts'
+import type { RpcId } from '../lib/json-rpc.ts'
 import type { Json, McpServerRecord, McpServers } from '../mcp/connection.ts'
 import type { RunningCall } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
 import type { McpSessions } from '../mcp/surface/sessions.ts'
+import type { McpNeighbours } from './mcp-elsewhere.ts'
 import { maskedOrNull } from './without-secrets.ts'
 
 export interface McpRequest {
@@ -30,6 +31,7 @@ export interface McpRequest {
 export interface McpPart {
   readonly servers: McpServers
   readonly sessions: McpSessions
+  readonly neighbours: McpNeighbours
 }
 
 /** What its outcome's event says of it. */

@@ -52,6 +52,9 @@ const names = (answer: Record<string, unknown>, member: string): unknown[] => {
   return result[member]?.map(({ name }) => name) ?? []
 }
 
+/** A result, so that a model can read it and go on. */
+const noSuchTool = { result: { isError: true, content: [{ text: expect.stringContaining('no such tool') }] } }
+
 test('everything that servers offer is one list under their names, and what nobody knows of stays', async () => {
   const caller = await running.caller()
   const all = await caller.ask('tools/list')
@@ -90,11 +93,13 @@ test('a call reaches the tool of its server, whose own name may hold two undersc
   })
 })
 
-test('what no server offers, and a method that nobody knows, are errors of the protocol', async () => {
+test('what no server offers is said to be unknown, as is a method that nobody knows', async () => {
   const caller = await running.caller()
-  for (const name of ['alpha__none', 'gamma__echo', 'echo', '__echo']) {
+  for (const name of ['gamma__echo', 'echo', '__echo']) {
     expect(await caller.call(name)).toMatchObject({ error: { code: -32602, data: { code: 'mcp.unknown_name' } } })
   }
+  expect(await caller.call('alpha__none')).toMatchObject(noSuchTool)
+  expect(await caller.ask('prompts/get', { name: 'alpha__none' })).toMatchObject({ error: { code: -32602 } })
   expect(await caller.ask('tasks/list')).toMatchObject({ error: { code: -32601 } })
   expect(await caller.ask('tools/list', { cursor: 'x' })).toMatchObject({ error: { code: -32602 } })
   expect(await caller.ask('ping')).toEqual({ jsonrpc: '2.0', id: expect.any(String), result: {} })
@@ -152,6 +157,26 @@ test('a page of another origin is refused whatever it shows', async () => {
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
   expect((await caller.post(ping, { origin: 'http://evil.example' })).status).toBe(403)
   expect((await caller.post(ping, { origin: running.lane.standing.gatewayUrl })).status).toBe(200)
+})
+
+test('a page of an origin that may call passes the browser’s preflight and reads its answers', async () => {
+  const origin = 'https://tools.example.com'
+  const pages = await startMcpGateway([beta], { mcp_origins: `https://other.example ${origin}` })
+  const ask = (headers: Record<string, string>) =>
+    fetch(`${pages.url}/mcp`, { method: 'OPTIONS', headers: { 'access-control-request-method': 'POST', ...headers } })
+  const allowed = await ask({ origin })
+  expect(allowed.status).toBe(204)
+  expect(allowed.headers.get('access-control-allow-origin')).toBe(origin)
+  expect(allowed.headers.get('access-control-allow-headers')).toContain('mcp-session-id')
+  const refused = await ask({ origin: 'https://evil.example' })
+  expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([403, null])
+  expect((await ask({})).status).toBe(405)
+  const caller = await pages.caller()
+  const read = await caller.post({ jsonrpc: '2.0', id: 1, method: 'ping' }, { origin })
+  expect(read.headers.get('access-control-expose-headers')).toContain('mcp-session-id')
+  const unknown = await caller.post({}, { origin, authorization: 'Bearer nobody' })
+  expect([unknown.status, unknown.headers.get('access-control-allow-origin')]).toEqual([401, origin])
+  await pages.stop()
 })
 
 test('what is said before the result makes a stream of the answer, by the caller’s own token', async () => {
@@ -232,7 +257,7 @@ test('what is not approved is neither listed nor called, from when it changes', 
   expect(await listening.next()).toMatchObject({ method: 'notifications/tools/list_changed' })
   await listening.close()
   expect(names(await caller.ask('tools/list'), 'tools')).not.toContain('beta__echo')
-  expect(await caller.call('beta__echo')).toMatchObject({ error: { data: { code: 'mcp.unknown_name' } } })
+  expect(await caller.call('beta__echo')).toMatchObject(noSuchTool)
   beta.held.clear()
 })
 

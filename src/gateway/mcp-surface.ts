@@ -6,19 +6,20 @@
  *   GET     what is said beside answers, as SSE; with `Last-Event-ID` a stream that was broken off, whichever it was.
  *   DELETE  ends the session.
  *
- * Origin first (a page of another site must not reach it, whatever it shows), then the token, then the session, which is
- * that token's alone. HTTP says what is wrong with origin, credential, headers and session; everything after that is a
+ * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token, then the session, which is
+ * that token's alone, and may be another worker's (`mcp-elsewhere.ts`). HTTP says what is wrong with origin, credential, headers and session; everything after that is a
  * JSON-RPC error in a 200. Each request runs through `stages.ts` like one over HTTP; what it is answered with there is
  * what leaves here, in the form that its caller reads.
  *
  * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
  * cancels by saying so. One that has not cannot be come back for, and is cut.
  */
-import { answering, mcp as mcpDialect, type RpcId, rpcCodes } from '../dialects/mcp.ts'
+import { answering, mcp as mcpDialect } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
-import type { McpServers } from '../mcp/connection.ts'
+import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
-import { errorText, isJson, type RpcRequest, resultText } from '../mcp/surface/json-rpc.ts'
+import { isJson, protocolVersions } from '../mcp/protocol.ts'
+import { errorText, type RpcRequest, resultText } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm, RunningCall } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
 import { admitToken } from './admit-token.ts'
@@ -27,8 +28,20 @@ import { callerLeft } from './caller.ts'
 import { beginExchange, type Connection, cut, type Exchange, type Gateway, given } from './exchange.ts'
 import { govern } from './govern.ts'
 import { isRouted } from './mcp-call.ts'
-import { isDiscovery, protocolVersions } from './mcp-discovery.ts'
-import { accepts, answerForm, checkOrigin, methods, receive, Unfit, unfitAnswer } from './mcp-http.ts'
+import { isDiscovery } from './mcp-discovery.ts'
+import { answerElsewhere } from './mcp-elsewhere.ts'
+import {
+  accepts,
+  answerForm,
+  checkMethod,
+  checkOrigin,
+  letPageRead,
+  noSuchSession,
+  preflight,
+  receive,
+  Unfit,
+  unfitAnswer,
+} from './mcp-http.ts'
 import type { McpRequest } from './mcp-request.ts'
 import { failureAnswer, refuse } from './refuse.ts'
 import { mcpCallStages, mcpDiscoveryStages, type Stage } from './stages.ts'
@@ -42,11 +55,14 @@ export interface McpSurface {
   close(): void
 }
 
-/** One request that has come through the door. */
-interface Arrived {
+interface Arrival {
   readonly request: Request
   readonly connection: Connection | null
   readonly requestId: string
+}
+
+/** One request that has come through the door. */
+interface Arrived extends Arrival {
   readonly tokenHash: string
 }
 
@@ -56,7 +72,7 @@ const headerVersions: ReadonlySet<string> = new Set([...protocolVersions, '2025-
 
 export function createMcpSurface(gateway: Gateway): McpSurface {
   const { sessions, servers } = gateway.mcp
-  const stopWatching = watchRecords(servers, () => sessions.recordsChanged())
+  const stopWatching = servers.onChange(() => sessions.recordsChanged())
   let sweeping: ReturnType<typeof setInterval> | null = null
   const sweep = () => {
     sessions.sweep(gateway.clock.monotonic(), (session) => mayGoOn(session, gateway))
@@ -69,14 +85,12 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
     async fetch(request, connection, requestId) {
       try {
         checkOrigin(request, gateway)
-        if (!methods.split(', ').includes(request.method)) throw new Unfit(405, 'Use POST, GET or DELETE')
-        const entered = enter(gateway, { request, connection, requestId })
-        if (entered instanceof Promise) return await entered
-        sweeping ??= startSweeping(sweep)
-        return await answer(gateway, { request, connection, requestId, tokenHash: entered })
       } catch (thrown) {
         return unfitAnswer(thrown, requestId)
       }
+      const answer = await answerOrRefuse(gateway, { request, connection, requestId })
+      if (sessions.size > 0) sweeping ??= startSweeping(sweep)
+      return letPageRead(request, answer)
     },
     endOf: (tokenHashes) => sessions.endOf(tokenHashes),
     close() {
@@ -87,7 +101,18 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
   }
 }
 
-const watchRecords = (servers: McpServers, changed: () => void): (() => void) => servers.onChange(changed)
+async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Response> {
+  try {
+    const ahead = preflight(arrival.request)
+    if (ahead !== null) return ahead
+    checkMethod(arrival.request)
+    const entered = enter(gateway, arrival)
+    if (entered instanceof Promise) return await entered
+    return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, tokenHash: entered }))
+  } catch (thrown) {
+    return unfitAnswer(thrown, arrival.requestId)
+  }
+}
 
 function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
   const timer = setInterval(sweep, sweepMilliseconds)
@@ -96,7 +121,7 @@ function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
 }
 
 /** Who asks: the token's hash, or the answer to one that may not. */
-function enter(gateway: Gateway, arrival: Omit<Arrived, 'tokenHash'>): string | Promise<Response> {
+function enter(gateway: Gateway, arrival: Arrival): string | Promise<Response> {
   const { request, requestId } = arrival
   if (gateway.lane.standing.gatewayId === '') {
     return Promise.resolve(failureAnswer(mcpDialect, new Failure('not_ready'), requestId, 'error'))
@@ -142,7 +167,7 @@ function sessionOf(gateway: Gateway, { request: { headers }, tokenHash }: Arrive
   const id = headers.get('mcp-session-id')
   if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
   const session = gateway.mcp.sessions.find(id, tokenHash, gateway.clock.monotonic())
-  if (session === null) throw new Unfit(404, 'There is no such session: send initialize', -32_001)
+  if (session === null) throw noSuchSession()
   return session
 }
 

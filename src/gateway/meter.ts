@@ -29,6 +29,7 @@ export interface MeterReadings {
   lane: LaneCounters
   openCircuits: number
   spans: { readonly exported: number; readonly dropped: number }
+  mcp: { readonly sessions: number; readonly strays: number; readonly letFall: number }
 }
 
 export interface Meter {
@@ -83,7 +84,7 @@ export function createMeter(): Meter {
       if (exchange.firstTokenMs === null) return
       observe(histogramOf(firstToken, exchange.family, firstTokenBounds), exchange.firstTokenMs / 1000)
     },
-    text: ({ inFlight, lane, openCircuits, spans }) =>
+    text: ({ inFlight, lane, openCircuits, spans, mcp }) =>
       [
         counterText('gatehouse_requests_total', 'Requests by family, verdict and status class', counts.requests),
         gaugeText('gatehouse_requests_in_flight', 'Requests that run at this moment', inFlight),
@@ -106,6 +107,15 @@ export function createMeter(): Meter {
         histogramText('gatehouse_request_duration_seconds', 'From the request to its end', 'family', duration),
         histogramText('gatehouse_first_token_seconds', 'From the request to the first text', 'family', firstToken),
         counterText('gatehouse_trace_spans_total', 'Spans by what became of them', spanCounts(spans)),
+        gaugeText('gatehouse_mcp_sessions', 'MCP sessions that are kept', mcp.sessions),
+        counterText(
+          'gatehouse_mcp_useless_messages_total',
+          'What MCP servers sent and nobody was given, by why',
+          new Map([
+            ['reason="stray"', mcp.strays],
+            ['reason="no_room"', mcp.letFall],
+          ]),
+        ),
         ...laneGauges.map(([counter, name, help]) => gaugeText(name, help, lane[counter])),
       ].join(''),
   }

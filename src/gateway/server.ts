@@ -25,8 +25,9 @@ import type { Rates } from '../usage/rate-lane.ts'
 import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
 import { Circuits } from './circuit.ts'
-import type { Gateway } from './exchange.ts'
+import type { Connection, Gateway } from './exchange.ts'
 import { type GovernedRoute, govern } from './govern.ts'
+import { type McpNeighbours, noNeighbours } from './mcp-elsewhere.ts'
 import { createMcpSurface, mcpPath } from './mcp-surface.ts'
 import { createMeter } from './meter.ts'
 import { modelsPath } from './models.ts'
@@ -62,11 +63,15 @@ export interface GatewayOptions {
   allMetrics?(): Promise<string>
   /** What stands behind `/mcp`. */
   mcp?: McpServers
+  /** The processes that share the port, which may have the MCP session that is asked for; none where it is left out. */
+  neighbours?: McpNeighbours
 }
 
 export interface GatewayServer {
   /** `undefined` where the connection has become a WebSocket. */
   fetch(request: Request, server?: SocketListener): Promise<Response> | Response | undefined
+  /** A request to `/mcp`, which may have come to a worker that shares the port. */
+  answerMcp(request: Request, connection: Connection): Promise<Response>
   readonly websocket: SocketHandlers
   /** Loads what the first request to a real provider, and all beside it, would otherwise stand still for. */
   warm(): Promise<void>
@@ -97,7 +102,7 @@ const closeGraceMilliseconds = 2500
 
 export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
-  const { tracer = noTracer, mcp: mcpServers = noMcpServers, allMetrics } = options
+  const { tracer = noTracer, mcp: mcpServers = noMcpServers, neighbours = noNeighbours, allMetrics } = options
   const meter = createMeter()
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
@@ -115,6 +120,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     draining: false,
     mcp: {
       servers: mcpServers,
+      neighbours,
       sessions: new McpSessions({
         most: settings.mcp_sessions,
         idleMilliseconds: 1000 * settings.mcp_session_idle_seconds,
@@ -136,6 +142,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       lane: lane.counters,
       openCircuits: gateway.circuits.open(clock.monotonic()),
       spans: tracer.counters,
+      mcp: { sessions: gateway.mcp.sessions.size, strays: mcpServers.strays, letFall: gateway.mcp.sessions.letFall },
     })
   const itself: AboutItself = {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : lane.ready()),
@@ -166,6 +173,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       }
       return methodNotAllowed(route.dialect, allowed, requestId)
     },
+    answerMcp: (request, connection) => mcp.fetch(request, connection, requestIdOf(request, newId)),
     async warm() {
       if (lane.view.providers().some(({ kind }) => kind !== simulator.kind)) await gateway.prices.load()
     },

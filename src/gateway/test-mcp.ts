@@ -55,6 +55,7 @@ export interface TestMcpServers extends McpServers {
 export function testMcpServers(...servers: TestMcpServer[]): TestMcpServers {
   const listeners = new Set<() => void>()
   return {
+    strays: 0,
     list: () => servers.map(({ record }) => record),
     async connect(record, caller) {
       const server = servers.find((each) => each.record.id === record.id)
@@ -152,7 +153,7 @@ export async function startMcpGateway(
   return { ...gateway, servers: behind, caller: (options) => openCaller(gateway, options) }
 }
 
-async function openCaller(
+export async function openCaller(
   { url, secret: own }: TestGateway,
   { secret = own, version = '2025-11-25', capabilities = {} }: McpCallerOptions = {},
 ): Promise<TestCaller> {

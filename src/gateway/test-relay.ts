@@ -12,6 +12,7 @@ import { noTracer } from '../telemetry/tracer.ts'
 import { Circuits } from './circuit.ts'
 import { beginExchange, type Exchange, type Gateway } from './exchange.ts'
 import type { BeginInspection, Inspected, StreamInspection } from './inspected-stream.ts'
+import { noNeighbours } from './mcp-elsewhere.ts'
 import { createMeter } from './meter.ts'
 import { interruptedEvent } from './record.ts'
 import { refuse } from './refuse.ts'
@@ -96,7 +97,11 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
     running,
     circuits: new Circuits(settings),
     draining: false,
-    mcp: { servers: noMcpServers, sessions: new McpSessions({ most: 1, idleMilliseconds: 1 }) },
+    mcp: {
+      servers: noMcpServers,
+      sessions: new McpSessions({ most: 1, idleMilliseconds: 1 }),
+      neighbours: noNeighbours,
+    },
   }
   const request = new Request('http://localhost/', { method: 'POST' })
   const beginning = { request, connection: null, requestId: 'request-1', route: dialect.route, family: dialect.family }

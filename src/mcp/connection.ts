@@ -30,6 +30,8 @@ export interface McpServers {
   approved<Offer extends { name: string }>(record: McpServerRecord, kind: OfferKind, offers: readonly Offer[]): Offer[]
   /** Calls the listener when a record was made, changed, approved or removed. Returns what stops it. */
   onChange(listener: () => void): () => void
+  /** Messages of servers that were no answer to anything, nor anything else of the protocol, since the start. */
+  readonly strays: number
 }
 
 export type OfferKind = 'tool' | 'prompt' | 'resource' | 'resource_template'
@@ -38,7 +40,7 @@ export type Json = Record<string, unknown>
 
 /** What a server may ask of the caller, and tell it. */
 export interface McpCaller {
-  /** The protocol version and capabilities that the caller declared at `initialize`. */
+  /** What the caller declared at `initialize`: its version, and those capabilities that reach it through the gateway. */
   readonly protocolVersion: string
   readonly capabilities: Json
   /** `sampling/createMessage`, `elicitation/create`, `roots/list`. Rejects with an McpError where the caller cannot. */

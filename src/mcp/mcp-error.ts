@@ -10,7 +10,3 @@ export class McpError extends Error {
     this.data = data
   }
 }
-
-/** JSON-RPC 2.0 section 5.1. */
-export const methodNotFound = -32601
-export const internalError = -32603

@@ -19,7 +19,8 @@ const told = (text: string): Record<string, string> =>
   )
 
 test('the list names each metric of the gateway with its type', async () => {
-  const readings = { inFlight: 0, lane: createTestLane().counters, openCircuits: 0, spans: noTracer.counters }
+  const mcp = { sessions: 0, strays: 0, letFall: 0 }
+  const readings = { inFlight: 0, lane: createTestLane().counters, openCircuits: 0, spans: noTracer.counters, mcp }
   expect(told(createMeter().text(readings))).toEqual(await documented('The gateway'))
 })
 

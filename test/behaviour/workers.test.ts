@@ -2,9 +2,10 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { chat, createToken, revoke } from '../client.ts'
+import { api, chat, createToken, revoke } from '../client.ts'
 import { until } from '../eventually.ts'
 import { executable } from '../executable.ts'
+import { OfficialMcpServer } from '../fakes/official-mcp-server.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream } from '../fakes/upstream.ts'
 import { type Gatehouse, run, startGatehouse, temporaryDirectory } from '../harness.ts'
 import { childrenOf, listensOn, signal } from '../processes.ts'
@@ -13,6 +14,7 @@ import { eventsInLedger } from '../recorded.ts'
 setDefaultTimeout(60_000)
 
 const dataDirectory = join(temporaryDirectory(), 'data')
+const tools = new OfficialMcpServer()
 let upstream: FakeUpstream
 let gatehouse: Gatehouse
 
@@ -25,6 +27,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await gatehouse.stop()
   await upstream.close()
+  await tools.stop()
 })
 
 const workers = (): number[] =>
@@ -86,6 +89,84 @@ test('a revocation counts every worker, and none of them accepts the token after
   const revoked = await revoke(gatehouse, token.id)
   expect(revoked.body).toMatchObject({ propagation: { connected: 2, acknowledged: 2, unreachable: [] } })
   expect(count(await askMany(token.token_value, 20), 401)).toBe(20)
+})
+
+/** One message to `/mcp` on a connection of its own. */
+const sendMcp = (token: string, message: object | null, headers: Record<string, string> = {}) =>
+  fetch(`${gatehouse.gatewayUrl}/mcp`, {
+    method: message === null ? 'GET' : 'POST',
+    headers: {
+      ...{ authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      accept: message === null ? 'text/event-stream' : 'application/json, text/event-stream',
+      ...headers,
+    },
+    ...(message !== null && { body: JSON.stringify({ jsonrpc: '2.0', ...message }) }),
+    keepalive: false,
+  })
+
+async function mcpSession(token: string): Promise<Record<string, string>> {
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+  const begun = await sendMcp(token, { id: 0, method: 'initialize', params })
+  await begun.text()
+  return { 'mcp-session-id': begun.headers.get('mcp-session-id') ?? '' }
+}
+
+const ping = { id: 1, method: 'ping' }
+
+test('an MCP session works whichever worker its requests reach, streams too; a local command is refused', async () => {
+  const { token_value: token } = await createToken(gatehouse)
+  for (const body of [
+    { name: 'tools', url: tools.url },
+    { name: 'local', command: { program: 'true' } },
+  ]) {
+    expect((await api(gatehouse, '/v1/catalog/mcp-servers', { body })).status).toBe(201)
+  }
+  const headers = await mcpSession(token)
+  const call = (id: number, name: string) => {
+    const params = { name, arguments: { id }, _meta: { progressToken: id } }
+    return sendMcp(token, { id, method: 'tools/call', params }, headers)
+  }
+  await until('the servers are there', async () => (await (await call(1, 'tools__echo')).text()).includes('"result"'))
+  const echoed = await Promise.all(Array.from({ length: 20 }, async (_, id) => (await call(id, 'tools__echo')).json()))
+  expect(echoed).toMatchObject(echoed.map((_, id) => ({ id, result: { content: [{ text: `{"id":${id}}` }] } })))
+  const streams = await Promise.all(Array.from({ length: 6 }, async (_, id) => (await call(id, 'tools__steps')).text()))
+  for (const text of streams) expect(text.match(/notifications\/progress/g)).toHaveLength(2)
+  const resumed = await Promise.all(
+    streams.map(async (text) => {
+      const [, lastEventId = ''] = /^id: (.*)$/m.exec(text) ?? []
+      return (await sendMcp(token, null, { ...headers, 'last-event-id': lastEventId })).text()
+    }),
+  )
+  expect(resumed.every((text, index) => streams[index]?.endsWith(text))).toBe(true)
+  expect(await (await call(2, 'local__x')).json()).toMatchObject({ error: { data: { code: 'mcp.commands_refused' } } })
+  const stranger = (await createToken(gatehouse)).token_value
+  const statuses = await Promise.all(
+    Array.from({ length: 6 }, async () => (await sendMcp(stranger, ping, headers)).status),
+  )
+  expect(statuses).toEqual(statuses.map(() => 404))
+})
+
+test('the sessions of a worker that was killed are not there, and a new one is', async () => {
+  const { token_value: token } = await createToken(gatehouse)
+  const sessions = await Promise.all(Array.from({ length: 12 }, () => mcpSession(token)))
+  const [victim = 0] = workers()
+  signal(victim, 'SIGKILL')
+  await until('the worker is gone', () => !workers().includes(victim))
+  const status = async (session: Record<string, string>) => {
+    try {
+      return (await sendMcp(token, ping, session)).status
+    } catch {
+      // The connection had been given to the worker that was killed.
+      return 0
+    }
+  }
+  const isBack = async () => workers().length === 2 && (await connected()) === 2
+  await until('the worker has come back', isBack, { withinMs: 10_000 })
+  const statuses = await Promise.all(sessions.map(status))
+  expect(count(statuses, 200) + count(statuses, 404)).toBe(12)
+  expect(count(statuses, 404)).toBeGreaterThan(0)
+  expect(count(statuses, 200)).toBeGreaterThan(0)
+  expect(await status(await mcpSession(token))).toBe(200)
 })
 
 test('while one worker is killed the other goes on, and the limit still holds', async () => {

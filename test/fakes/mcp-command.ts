@@ -12,7 +12,13 @@ for await (const line of console) {
   if (id === undefined) continue
   if (method === 'initialize') {
     process.stdout.write('a line that is no message\n')
-    write({ jsonrpc: '2.0', id, result: { protocolVersion: params.protocolVersion, capabilities: {} } })
+    const capabilities = behaviour === 'tools' ? { tools: {} } : {}
+    write({ jsonrpc: '2.0', id, result: { protocolVersion: params.protocolVersion, capabilities } })
+  } else if (behaviour === 'tools' && method === 'tools/list') {
+    write({ jsonrpc: '2.0', id, result: { tools: [{ name: 'where', inputSchema: { type: 'object' } }] } })
+  } else if (behaviour === 'tools') {
+    const text = JSON.stringify({ environment: env, pid })
+    write({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })
   } else if (behaviour === 'dies') process.exit(3)
   else if (behaviour === 'huge') process.stdout.write('x'.repeat(100_000))
   else write({ jsonrpc: '2.0', id, result: { environment: env, pid } })

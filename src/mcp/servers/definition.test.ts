@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { definitionLimitBytes, definitionOf, digestOf, isJson } from './definition.ts'
+import { isJson } from '../protocol.ts'
+import { definitionLimitBytes, definitionOf, digestOf } from './definition.ts'
 
 /** The same value with its members written in the other order. */
 const reversed = (value: unknown): unknown => {

@@ -8,6 +8,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Json, OfferKind } from '../connection.ts'
+import { isJson } from '../protocol.ts'
 
 export const offerKinds = ['tool', 'prompt', 'resource', 'resource_template'] as const satisfies readonly OfferKind[]
 
@@ -52,9 +53,6 @@ const nameMember: Readonly<Record<OfferKind, string>> = {
   resource: 'uri',
   resource_template: 'uriTemplate',
 }
-
-export const isJson = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function withoutContents({ size: _, annotations, ...rest }: Json): Json {
   if (!isJson(annotations)) return annotations === undefined ? rest : { ...rest, annotations }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 
-const burst = 10_000
+const burst = 2000
 const aSecond = 500
 
 /** How much one server may say to one session: a burst, and then so many messages a second. */

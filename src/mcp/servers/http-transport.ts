@@ -9,17 +9,20 @@
  *
  * Nothing of the caller is sent but the message. Redirects are refused: they could carry credentials elsewhere.
  */
+import { setImmediate } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
 import { SseSplitter } from '../../lib/sse.ts'
 import type { Fetch } from '../../providers/provider.ts'
 import type { Json } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
+import { isJson } from '../protocol.ts'
 import { boundedText } from './bounded-text.ts'
 import type { ClientCredentials } from './client-credentials.ts'
-import { isJson } from './definition.ts'
 import { type Receiver, SessionForgotten, type Transport } from './transport.ts'
 
 const resumptions = 5
+/** How much of a stream is read before others have their turn. */
+const turnBytes = 64 * 1024
 const farewellMilliseconds = 1000
 const leastWaitMilliseconds = 1000
 const longestWaitMilliseconds = 30_000
@@ -164,7 +167,14 @@ export class HttpTransport implements Transport {
   async #read(answer: Response, reading: Reading): Promise<void> {
     if (answer.body === null) return
     const splitter = new SseSplitter(this.#options.limit)
+    let read = 0
     for await (const chunk of answer.body) {
+      read += chunk.length
+      if (read > turnBytes) {
+        // A server that never pauses must not keep the process from everyone else.
+        read = 0
+        await setImmediate()
+      }
       for (const frame of splitter.push(chunk)) {
         if (frame.asides === true) noteFields(frame.bytes, reading)
         if (frame.data !== null && frame.data !== '') this.#receiver.message(JSON.parse(frame.data))

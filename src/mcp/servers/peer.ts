@@ -11,20 +11,14 @@
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { rpcCodes } from '../../lib/json-rpc.ts'
 import type { Json, McpCaller } from '../connection.ts'
-import { internalError, McpError, methodNotFound } from '../mcp-error.ts'
-import { isJson } from './definition.ts'
+import { McpError } from '../mcp-error.ts'
+import { askable, isJson } from '../protocol.ts'
 import { Flood } from './flood.ts'
 import type { Receiver, Transport } from './transport.ts'
 
 const mostAsked = 16
-
-/** What a server may ask of a caller, by the capability that the caller must have declared. */
-const askable: ReadonlyMap<string, string> = new Map([
-  ['sampling/createMessage', 'sampling'],
-  ['elicitation/create', 'elicitation'],
-  ['roots/list', 'roots'],
-])
 
 export interface PeerOptions {
   caller: McpCaller
@@ -35,6 +29,8 @@ export interface PeerOptions {
   open(receiver: Receiver): Transport
   /** Called once, when nothing will come any more and nobody closed it. */
   onBroken(reason: Failure): void
+  /** Called for an answer that nobody waits for, and for a message that is none. */
+  onStray(): void
 }
 
 interface Pending {
@@ -51,8 +47,6 @@ export interface PeerCall {
 }
 
 export class Peer implements Receiver {
-  /** Answers that nobody waits for, and messages that are none. */
-  strays = 0
   readonly #options: PeerOptions
   readonly #transport: Transport
   readonly #pending = new Map<number, Pending>()
@@ -122,7 +116,7 @@ export class Peer implements Receiver {
       this.broken(new Failure('mcp.server_error', { message: 'The MCP server says too much' }))
       return
     }
-    if (!isJson(message)) this.strays += 1
+    if (!isJson(message)) this.#options.onStray()
     else if (typeof message.method === 'string') this.#hear(message.method, message)
     else this.#settle(message)
   }
@@ -173,7 +167,7 @@ export class Peer implements Receiver {
   #settle({ id, result, error }: Json): void {
     const pending = typeof id === 'number' ? this.#pending.get(id) : undefined
     if (typeof id !== 'number' || pending === undefined) {
-      this.strays += 1
+      this.#options.onStray()
       return
     }
     this.#pending.delete(id)
@@ -215,24 +209,27 @@ export class Peer implements Receiver {
     const { caller } = this.#options
     const capability = askable.get(method)
     if (capability === undefined || caller.capabilities[capability] === undefined) {
-      return { error: { code: methodNotFound, message: 'Method not found' } }
+      return { error: { code: rpcCodes.methodNotFound, message: 'Method not found' } }
     }
     if (this.#asked.size >= mostAsked || this.#asked.has(id)) {
-      return { error: { code: internalError, message: 'Too many requests at once' } }
+      return { error: { code: rpcCodes.internalError, message: 'Too many requests at once' } }
     }
     const ended = new AbortController()
     this.#asked.set(id, ended)
     // A request that waits for the caller is not held against the server.
     const waiting = setInterval(() => this.#giveTime(), this.#options.idleMilliseconds / 2)
+    const deadline = setTimeout(() => ended.abort(new Failure('mcp.server_timeout')), this.#options.totalMilliseconds)
     try {
       return { result: await caller.request(method, params, { signal: ended.signal }) }
     } catch (error) {
-      if (!(error instanceof McpError)) return { error: { code: internalError, message: 'The caller gave no answer' } }
+      if (!(error instanceof McpError))
+        return { error: { code: rpcCodes.internalError, message: 'The caller gave no answer' } }
       return {
         error: { code: error.code, message: error.message, ...(error.data !== undefined && { data: error.data }) },
       }
     } finally {
       clearInterval(waiting)
+      clearTimeout(deadline)
       this.#asked.delete(id)
     }
   }

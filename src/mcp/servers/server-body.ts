@@ -7,8 +7,10 @@ import { noSecret } from '../../tokens/free-text.ts'
 const secretText = z.string().min(1).max(4096)
 const address = z.string().max(2048)
 
-const serverName = recordName
+/** Read from its beginning, a published name says where this ends: at the first two underscores in a row. */
+export const serverName = recordName
   .refine((name) => !name.includes('__'), 'Two underscores in a row part the name from what the server offers')
+  .refine((name) => !name.endsWith('_'), 'An underscore at its end could be one of the two that part it from a tool')
   .describe('What stands before the name of everything it offers, with two underscores between')
 
 const oauthSchema = z

@@ -9,12 +9,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { version as productVersion } from '../../version.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { isJson } from './definition.ts'
+import { isJson, protocolVersions } from '../protocol.ts'
 import { Peer, type PeerCall } from './peer.ts'
 import { type Receiver, SessionForgotten, type Transport } from './transport.ts'
-
-/** The newest first. */
-export const protocolVersions = ['2025-11-25', '2025-06-18'] as const
 
 const firstRestMilliseconds = 500
 const longestRestMilliseconds = 30_000
@@ -34,6 +31,8 @@ export interface ConnectionOptions {
   /** Told how a try ended, or a request. */
   tried(outcome: 'answered' | 'failed'): void
   onClose(): void
+  /** Told of each message of the server that is of no use. */
+  onStray(): void
 }
 
 interface Opened {
@@ -157,6 +156,7 @@ async function openPeer(options: ConnectionOptions): Promise<Opened> {
     ...{ caller, clock, idleMilliseconds: record.timeoutMilliseconds, totalMilliseconds: options.totalMilliseconds },
     open: options.open,
     onBroken: () => options.tried('failed'),
+    onStray: options.onStray,
   })
   try {
     const opened = await initialize(peer, options)
@@ -177,7 +177,7 @@ async function initialize(peer: Peer, { caller, connectMilliseconds }: Connectio
   const deadline = AbortSignal.timeout(connectMilliseconds)
   const params = {
     protocolVersion: asked,
-    capabilities: passed(caller.capabilities),
+    capabilities: caller.capabilities,
     clientInfo: { name: 'gatehouse', version: productVersion },
   }
   const answer = await peer.request('initialize', params, { signal: deadline }).catch((error: unknown) => {
@@ -192,14 +192,6 @@ async function initialize(peer: Peer, { caller, connectMilliseconds }: Connectio
   await peer.notify('notifications/initialized', undefined)
   return { peer, capabilities, instructions: typeof instructions === 'string' ? instructions : null }
 }
-
-/** Those capabilities of a caller that reach it through a gateway. */
-const passed = (capabilities: Json): Json =>
-  Object.fromEntries(
-    ['sampling', 'elicitation', 'roots'].flatMap((name) =>
-      capabilities[name] === undefined ? [] : [[name, capabilities[name]]],
-    ),
-  )
 
 /** Whether it says that the server is not well: not that it was not tried, nor that the caller gave up. */
 const isServersFault = (error: unknown): boolean =>

@@ -59,12 +59,17 @@ export class GatewayMcpServers implements McpServers {
   readonly #connections = new Set<ServerConnection>()
   readonly #listeners = new Set<() => void>()
   #children = 0
+  #strays = 0
 
   constructor(options: McpServersOptions) {
     this.#options = options
     this.#offers = new Offers(options)
     this.#circuits = new NamedCircuits(options.settings)
     options.source.onChange(() => this.#changed())
+  }
+
+  get strays(): number {
+    return this.#strays
   }
 
   list(): readonly McpServerRecord[] {
@@ -90,6 +95,9 @@ export class GatewayMcpServers implements McpServers {
         else this.#circuits.failed(record.id, clock.monotonic())
       },
       onClose: () => this.#connections.delete(connection),
+      onStray: () => {
+        this.#strays += 1
+      },
     })
     this.#connections.add(connection)
     return connection

@@ -2,9 +2,11 @@
  * The requests of servers that wait for their caller's answer. Their ids, and the tokens of their progress, are the
  * session's own, because two servers may choose the same.
  */
+import { type RpcId, rpcCodes } from '../../lib/json-rpc.ts'
 import type { Json } from '../connection.ts'
-import { internalError, McpError } from '../mcp-error.ts'
-import { isJson, notificationText, type RpcId, requestText } from './json-rpc.ts'
+import { McpError } from '../mcp-error.ts'
+import { isJson } from '../protocol.ts'
+import { notificationText, requestText } from './json-rpc.ts'
 
 const most = 64
 
@@ -30,8 +32,8 @@ export class CallerRequests {
 
   /** Throws an McpError where too many wait, or the session has ended. */
   assertRoom(): void {
-    if (this.#closed) throw new McpError(internalError, 'The session has ended')
-    if (this.#waiting.size >= most) throw new McpError(internalError, 'Too many requests wait for the caller')
+    if (this.#closed) throw new McpError(rpcCodes.internalError, 'The session has ended')
+    if (this.#waiting.size >= most) throw new McpError(rpcCodes.internalError, 'Too many requests wait for the caller')
   }
 
   /** Sends a request by `send`; resolves with the caller's answer. Aborted, it is taken back. */
@@ -46,7 +48,7 @@ export class CallerRequests {
       const takeBack = () => {
         this.#take(id)
         send(notificationText('notifications/cancelled', { requestId: id }))
-        reject(new McpError(internalError, 'The request to the caller was taken back'))
+        reject(new McpError(rpcCodes.internalError, 'The request to the caller was taken back'))
       }
       const settle = () => signal.removeEventListener('abort', takeBack)
       this.#waiting.set(id, {
@@ -85,7 +87,8 @@ export class CallerRequests {
 
   close(): void {
     this.#closed = true
-    for (const { reject } of this.#waiting.values()) reject(new McpError(internalError, 'The session has ended'))
+    for (const { reject } of this.#waiting.values())
+      reject(new McpError(rpcCodes.internalError, 'The session has ended'))
     this.#waiting.clear()
   }
 

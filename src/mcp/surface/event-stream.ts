@@ -10,6 +10,8 @@ const mostBytes = 1024 * 1024
 const mostUnreadBytes = 4 * 1024 * 1024
 const retryMilliseconds = 1000
 const encoder = new TextEncoder()
+/** A comment (WHATWG HTML section 9.2.6). */
+const silence = encoder.encode(': \n\n')
 
 interface Kept {
   readonly number: number
@@ -55,7 +57,7 @@ export class EventStream {
 
   /** A line that keeps the connection open and says nothing. */
   keepAlive(): void {
-    this.#write(encoder.encode(': \n\n'))
+    this.#write(silence)
   }
 
   /** Nothing follows; what was sent can still be resumed. */
@@ -78,6 +80,8 @@ export class EventStream {
         start: (controller) => {
           own = controller
           for (const { number, bytes } of this.#kept) if (number > after) controller.enqueue(bytes)
+          // An answer's headers leave with its first bytes: without any the caller would wait for them.
+          if (after === this.#last && !this.#ended) controller.enqueue(silence)
           this.#given = this.#last
           if (this.#ended) controller.close()
           else this.#controller = controller

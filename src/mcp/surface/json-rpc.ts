@@ -1,11 +1,8 @@
 /** JSON-RPC 2.0 as MCP uses it: one message a body, ids that are never null, parameters that are an object. */
+import { type RpcId, rpcCodes } from '../../lib/json-rpc.ts'
 import type { Json } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-
-export const invalidRequest = -32_600
-export const invalidParams = -32_602
-
-export type RpcId = string | number
+import { isJson } from '../protocol.ts'
 
 export interface RpcRequest {
   readonly kind: 'request'
@@ -20,29 +17,28 @@ export type Message =
   | { readonly kind: 'result'; readonly id: RpcId; readonly result: Json }
   | { readonly kind: 'error'; readonly id: RpcId; readonly error: McpError }
 
-export const isJson = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const isId = (value: unknown): value is RpcId =>
   (typeof value === 'string' && value.length <= 1024) || Number.isSafeInteger(value)
 
 /** Reads one parsed message. Throws an McpError; a batch, which neither version of the protocol allows, is one. */
 export function readMessage(body: unknown): Message {
-  if (Array.isArray(body)) throw new McpError(invalidRequest, 'Send one JSON-RPC message: batches are not supported')
-  if (!isJson(body) || body.jsonrpc !== '2.0') throw new McpError(invalidRequest, 'This is not a JSON-RPC 2.0 message')
+  if (Array.isArray(body))
+    throw new McpError(rpcCodes.invalidRequest, 'Send one JSON-RPC message: batches are not supported')
+  if (!isJson(body) || body.jsonrpc !== '2.0')
+    throw new McpError(rpcCodes.invalidRequest, 'This is not a JSON-RPC 2.0 message')
   const { id, method, params = {}, result, error } = body
   if (typeof method === 'string') {
-    if (!isJson(params)) throw new McpError(invalidParams, 'params must be an object')
+    if (!isJson(params)) throw new McpError(rpcCodes.invalidParams, 'params must be an object')
     if (id === undefined) return { kind: 'notification', method, params }
-    if (!isId(id)) throw new McpError(invalidRequest, 'id must be a string or a whole number')
+    if (!isId(id)) throw new McpError(rpcCodes.invalidRequest, 'id must be a string or a whole number')
     return { kind: 'request', id, method, params }
   }
-  if (!isId(id)) throw new McpError(invalidRequest, 'A message has a method, or the id that it answers')
+  if (!isId(id)) throw new McpError(rpcCodes.invalidRequest, 'A message has a method, or the id that it answers')
   if (isJson(result)) return { kind: 'result', id, result }
   if (isJson(error) && typeof error.code === 'number' && typeof error.message === 'string') {
     return { kind: 'error', id, error: new McpError(error.code, error.message, error.data) }
   }
-  throw new McpError(invalidRequest, 'A response has a result or an error')
+  throw new McpError(rpcCodes.invalidRequest, 'A response has a result or an error')
 }
 
 export const requestText = (id: RpcId, method: string, params: Json | undefined): string =>

@@ -20,6 +20,7 @@ function sessionWith(answers: Record<string, Answer>) {
     }),
     approved: (_server, _kind, offers) => [...offers],
     onChange: () => () => undefined,
+    strays: 0,
   }
   const governor = { ask: () => Promise.reject(new Error('unasked')), tell: async () => null }
   const token = { id: 't', hash: 'h' }
@@ -27,6 +28,7 @@ function sessionWith(answers: Record<string, Answer>) {
     ...{ id: 'i', label: 'l', token, servers, governor },
     protocolVersion: '2025-11-25',
     capabilities: {},
+    letFall: () => undefined,
   })
   const missing: string[] = []
   const list = listKinds.get('tools/list')

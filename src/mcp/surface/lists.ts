@@ -7,9 +7,10 @@
  * 3. A server that cannot be reached, or breaks the protocol, is left out and told of: the rest of the list stands.
  * 4. A server whose pages have no end gives way to the next after a number of them.
  */
+import { rpcCodes } from '../../lib/json-rpc.ts'
 import type { Json, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { invalidParams, isJson } from './json-rpc.ts'
+import { isJson } from '../protocol.ts'
 import { publishedOffer } from './names.ts'
 import type { McpSession } from './session.ts'
 
@@ -146,7 +147,7 @@ function positionOf(cursor: unknown, records: readonly McpServerRecord[]): Posit
   const [name, own, pages] = typeof cursor === 'string' ? parsedCursor(cursor) : []
   const server = records.find((record) => record.name === name)
   if (server === undefined || !(own === null || typeof own === 'string') || !isCount(pages)) {
-    throw new McpError(invalidParams, 'The cursor is none of this list: begin again without it')
+    throw new McpError(rpcCodes.invalidParams, 'The cursor is none of this list: begin again without it')
   }
   return { server, cursor: own ?? undefined, pages }
 }

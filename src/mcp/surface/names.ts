@@ -1,12 +1,13 @@
 /**
  * How what a server offers is named on the published surface, and back.
  *
- * A name is `<server>__<name>`. A server's name has no two underscores in a row and none at its ends, so the first two
- * in a row are where it ends: no two servers can offer the same name. A resource's address stays an address (RFC 3986):
- * `mcp://<server>/` before the server's own as it is, so that a template (RFC 6570) can be filled in as it was written.
+ * A name is `<server>__<name>`. A server's name has no two underscores in a row and none at its ends (`serverName`), so
+ * the first two in a row are where it ends: no two servers can offer the same name. A resource's address stays an address
+ * (RFC 3986): `mcp://<server>/` before the server's own as it is, so that a template (RFC 6570) can be filled in as it was
+ * written.
  */
 import type { Json } from '../connection.ts'
-import { isJson } from './json-rpc.ts'
+import { isJson } from '../protocol.ts'
 
 const separator = '__'
 const scheme = 'mcp://'

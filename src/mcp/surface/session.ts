@@ -8,11 +8,14 @@
  * stream that the caller opened by GET. Ids of requests to the caller, and the tokens of their progress, are the
  * session's own, because two servers may choose the same. Policies see what passes, by `SessionGovernor`.
  */
+import { type RpcId, rpcCodes } from '../../lib/json-rpc.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
-import { internalError, McpError, methodNotFound } from '../mcp-error.ts'
+import { McpError } from '../mcp-error.ts'
+import { askable, passableOf } from '../protocol.ts'
 import { CallerRequests } from './caller-requests.ts'
-import { invalidRequest, type Message, notificationText, type RpcId } from './json-rpc.ts'
+import { type Message, notificationText } from './json-rpc.ts'
 import { publishedUri } from './names.ts'
+import { Notices } from './notices.ts'
 import { OffersSeen } from './offers-seen.ts'
 import { type AnswerForm, RunningCall } from './running-call.ts'
 import { SessionStreams } from './session-streams.ts'
@@ -42,6 +45,8 @@ export interface SessionOptions {
   readonly capabilities: Json
   readonly servers: McpServers
   readonly governor: SessionGovernor
+  /** Told of each thing that a server said and that found no room. */
+  letFall(): void
 }
 
 /** From this version on, a stream begins with an event without data. */
@@ -49,12 +54,6 @@ const primedFrom = '2025-11-25'
 /** Requests of the caller that run at once. */
 const mostRunning = 256
 
-/** What a server may ask of a caller, by the capability that the caller must have declared. */
-const askable: Readonly<Record<string, string>> = {
-  'sampling/createMessage': 'sampling',
-  'elicitation/create': 'elicitation',
-  'roots/list': 'roots',
-}
 const listChanges: ReadonlySet<string> = new Set([
   'notifications/tools/list_changed',
   'notifications/prompts/list_changed',
@@ -78,7 +77,7 @@ export class McpSession {
   readonly #connections = new Map<string, Opened>()
   readonly #asked = new CallerRequests()
   #level: string | null = null
-  #telling: Promise<void> = Promise.resolve()
+  readonly #notices = new Notices()
   #closed = false
 
   constructor(options: SessionOptions) {
@@ -97,8 +96,9 @@ export class McpSession {
 
   /** Begins a request. Throws an McpError where its id is in use, or too many run. */
   begin(id: RpcId, progressToken: RpcId | null, form: AnswerForm): RunningCall {
-    if (this.#running.has(id)) throw new McpError(invalidRequest, 'A request with this id is still running')
-    if (this.#running.size >= mostRunning) throw new McpError(internalError, 'Too many requests of this session run')
+    if (this.#running.has(id)) throw new McpError(rpcCodes.invalidRequest, 'A request with this id is still running')
+    if (this.#running.size >= mostRunning)
+      throw new McpError(rpcCodes.internalError, 'Too many requests of this session run')
     const call = new RunningCall({ id, progressToken, form, openStream: () => this.#streams.open() })
     this.#running.set(id, call)
     return call
@@ -163,7 +163,7 @@ export class McpSession {
 
   /** Resolves when what servers have said so far is said: an answer does not overtake it. */
   told(): Promise<void> {
-    return this.#telling
+    return this.#notices.said()
   }
 
   /** The records have changed: what is no longer as it was is closed, and the caller told to look again. */
@@ -213,14 +213,14 @@ export class McpSession {
     const { servers, capabilities } = this.#options
     const caller: McpCaller = {
       protocolVersion: this.protocolVersion,
-      capabilities: Object.fromEntries(Object.entries(capabilities).filter(([name]) => passable.has(name))),
+      capabilities: passableOf(capabilities),
       request: (method, params, { signal }) => this.#ask(record, method, params ?? {}, signal),
       notify: (method, params) => this.#hear(record, method, params ?? {}),
     }
     const connection = await servers.connect(record, caller)
     if (this.#closed) {
       closeQuietly(Promise.resolve(connection))
-      throw new McpError(internalError, 'The session has ended')
+      throw new McpError(rpcCodes.internalError, 'The session has ended')
     }
     await this.#tellLevel(connection)
     return connection
@@ -234,9 +234,9 @@ export class McpSession {
   }
 
   async #ask(server: McpServerRecord, method: string, params: Json, signal: AbortSignal): Promise<Json> {
-    const capability = askable[method]
+    const capability = askable.get(method)
     if (capability === undefined || this.#options.capabilities[capability] === undefined) {
-      throw new McpError(methodNotFound, 'The caller cannot do this')
+      throw new McpError(rpcCodes.methodNotFound, 'The caller cannot do this')
     }
     this.#asked.assertRoom()
     const asked = { server, method, params, signal }
@@ -266,10 +266,11 @@ export class McpSession {
 
   /** In the order in which it was said, each as policies left it. */
   #tell(server: McpServerRecord, method: string, params: Json, send: (text: string) => void): void {
-    this.#telling = this.#telling.then(async () => {
+    const taken = this.#notices.add(params, async () => {
       const governed = await this.#options.governor.tell(this, { server, method, params })
       if (governed !== null) send(notificationText(method, governed))
     })
+    if (!taken) this.#options.letFall()
   }
 
   #receiveNotification(method: string, params: Json): void {
@@ -290,9 +291,6 @@ export class McpSession {
     opened?.opening.then((connection) => connection.notify(method, params)).catch(() => undefined)
   }
 }
-
-/** The caller's capabilities that a server can make use of through the surface. */
-const passable: ReadonlySet<string> = new Set(Object.values(askable))
 
 function closeQuietly(opening: Promise<McpConnection>): void {
   // Nobody waits for its end; a server that does not take leave is the server's trouble.

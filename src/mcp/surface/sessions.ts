@@ -20,6 +20,9 @@ export class McpSessions {
   readonly #limits: SessionLimits
   readonly #kept = new Map<string, Kept>()
 
+  /** What servers said to sessions and found no room, since the start. */
+  letFall = 0
+
   constructor(limits: SessionLimits) {
     this.#limits = limits
   }

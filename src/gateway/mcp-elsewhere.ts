@@ -1,0 +1,80 @@
+/**
+ * An MCP session lives in one process, and a connection reaches any of the workers that share a port. A session's id
+ * says whose it is; a worker that is asked for another's session has that worker answer, and passes on what it says as
+ * it comes, streams too. The other one checks everything itself. A worker that has ended took its sessions with it: 404,
+ * upon which callers begin anew (Streamable HTTP, Session Management).
+ */
+import type { Connection, Gateway } from './exchange.ts'
+import { noSuchSession } from './mcp-http.ts'
+import { readBody } from './read-body.ts'
+
+/** What is asked of another worker: a request of a caller, its body read. */
+export interface PassedRequest {
+  readonly method: string
+  readonly headers: Headers
+  readonly body: Uint8Array | null
+  readonly signal: AbortSignal
+}
+
+/** The other workers of this gateway, as one of them sees them. */
+export interface McpNeighbours {
+  /** What the ids of this worker's sessions begin with. */
+  readonly sessionPrefix: string
+  /** How to ask the worker that has this session; null where that is this one, or none that runs. */
+  ownerOf(sessionId: string): ((request: PassedRequest) => Promise<Response>) | null
+}
+
+/** A gateway of one process. */
+export const noNeighbours: McpNeighbours = { sessionPrefix: '', ownerOf: () => null }
+
+interface Asked {
+  readonly request: Request
+  readonly connection: Connection | null
+  readonly requestId: string
+}
+
+/** The answer of the worker that has the session; null where this one is to answer. */
+export function answerElsewhere({ mcp, settings }: Gateway, asked: Asked): Promise<Response> | null {
+  const sessionId = asked.request.headers.get('mcp-session-id')
+  const owner = sessionId === null ? null : mcp.neighbours.ownerOf(sessionId)
+  return owner === null ? null : pass(asked, owner, settings)
+}
+
+async function pass(
+  { request, connection, requestId }: Asked,
+  owner: (request: PassedRequest) => Promise<Response>,
+  { body_limit_bytes: limit, body_timeout_seconds: patience }: Gateway['settings'],
+): Promise<Response> {
+  const { method, signal } = request
+  connection?.timeout(request, 0)
+  const body = method === 'POST' ? await readBody(request, limit, 1000 * patience) : null
+  const headers = endToEnd(request.headers)
+  headers.set('x-request-id', requestId)
+  let answer: Response
+  try {
+    answer = await owner({ method, headers, body, signal })
+  } catch {
+    // It ended a moment ago, and its sessions with it.
+    throw noSuchSession()
+  }
+  return new Response(answer.body, { status: answer.status, headers: endToEnd(answer.headers) })
+}
+
+/** RFC 9110 section 7.6.1; host, length and encoding are those of another message. */
+const ofThisMessage = [
+  'connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'host',
+  'content-length',
+  'content-encoding',
+]
+
+function endToEnd(headers: Headers): Headers {
+  const kept = new Headers(headers)
+  for (const name of ofThisMessage) kept.delete(name)
+  return kept
+}

@@ -1,0 +1,12 @@
+/** JSON-RPC 2.0, section 5.1. From -32000 on the codes are a server's own. */
+export const rpcCodes = {
+  parseError: -32_700,
+  invalidRequest: -32_600,
+  methodNotFound: -32_601,
+  invalidParams: -32_602,
+  internalError: -32_603,
+  refused: -32_000,
+} as const
+
+/** As MCP allows it: never null. */
+export type RpcId = string | number

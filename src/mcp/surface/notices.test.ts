@@ -1,0 +1,20 @@
+import { expect, test } from 'bun:test'
+import { Notices } from './notices.ts'
+
+test('what is said is said in order, and what waits is bounded in number and size', async () => {
+  const notices = new Notices()
+  const said: number[] = []
+  const { promise, resolve } = Promise.withResolvers<void>()
+  notices.add({}, () => promise)
+  const taken = Array.from({ length: 300 }, (_, index) => notices.add({}, async () => void said.push(index)))
+  expect(taken.filter(Boolean)).toHaveLength(255)
+  resolve()
+  await notices.said()
+  expect(said).toEqual(Array.from({ length: 255 }, (_, index) => index))
+  const large = { data: 'x'.repeat(600_000) }
+  const again = Promise.withResolvers<void>()
+  expect([1, 2, 3].map(() => notices.add(large, () => again.promise))).toEqual([true, true, false])
+  again.resolve()
+  await notices.said()
+  expect(notices.add(large, async () => undefined)).toBe(true)
+})
