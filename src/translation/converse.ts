@@ -1,7 +1,7 @@
 /** Bedrock's Converse: one language for the models of many makers. No application speaks it. */
-import { readConverse, readConverseError } from './converse-answer.ts'
-import { writeConverse } from './converse-request.ts'
-import { ConverseStream } from './converse-stream.ts'
+import { readConverse, readConverseError } from './converse-answers.ts'
+import { writeConverse } from './converse-write-request.ts'
+import { ConverseStream } from './converse-read-stream.ts'
 import type { Language } from './language.ts'
 
 const noSuchSetting = { refused: 'Converse has no such setting' }

@@ -2,9 +2,9 @@
 import { isObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { collected } from './collected.ts'
-import { readGeminiError } from './gemini-answer.ts'
-import { GeminiStreamReader } from './gemini-reader.ts'
-import { writeGeminiRequest } from './gemini-request.ts'
+import { readGeminiError } from './gemini-answers.ts'
+import { GeminiStreamReader } from './gemini-read-stream.ts'
+import { writeGeminiRequest } from './gemini-write-request.ts'
 import type { FeatureTable, Language } from './language.ts'
 import type { NeutralAnswer } from './neutral.ts'
 

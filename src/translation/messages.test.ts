@@ -7,7 +7,7 @@ import { Failure } from '../failure.ts'
 import { collected } from './collected.ts'
 import type { AnswerStart, CallerLanguage, Language } from './language.ts'
 import { messages } from './messages.ts'
-import { defaultMaxTokens } from './messages-request.ts'
+import { defaultMaxTokens } from './messages-write-request.ts'
 import type { NeutralEvent, NeutralRequest } from './neutral.ts'
 
 const { provider } = messages

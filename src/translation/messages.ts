@@ -3,12 +3,12 @@
  * applications and by providers of the kind anthropic.
  */
 import type { Language } from './language.ts'
-import { readMessagesAnswer, readMessagesError, writeMessagesAnswer, writeMessagesError } from './messages-answer.ts'
-import { readMessagesRequest } from './messages-caller.ts'
+import { readMessagesAnswer, readMessagesError, writeMessagesAnswer, writeMessagesError } from './messages-answers.ts'
+import { readMessagesRequest } from './messages-read-request.ts'
 import { messagesFeatures, messagesMembers } from './messages-features.ts'
-import { MessagesStreamReader } from './messages-reader.ts'
-import { writeMessagesRequest } from './messages-request.ts'
-import { MessagesStreamWriter } from './messages-writer.ts'
+import { MessagesStreamReader } from './messages-read-stream.ts'
+import { writeMessagesRequest } from './messages-write-request.ts'
+import { MessagesStreamWriter } from './messages-write-stream.ts'
 
 export const messages: Language = {
   provider: {

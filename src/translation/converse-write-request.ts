@@ -6,7 +6,7 @@
  * it there (`converse-models.ts`), and is refused for the others.
  */
 import type { JsonObject } from '../dialects/json-value.ts'
-import { contentBlocks, systemBlocks, withCachePoint } from './converse-content.ts'
+import { contentBlocks, systemBlocks, withCachePoint } from './converse-write-parts.ts'
 import { modelFields } from './converse-models.ts'
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from './neutral.ts'
 import { unsupported } from './unsupported.ts'

@@ -8,7 +8,7 @@
  * - `tool_choice` holds whether calls may be parallel, and stands only beside tools.
  */
 import type { JsonObject } from '../dialects/json-value.ts'
-import { blocksOf, cacheControl, messagesOf } from './messages-content.ts'
+import { blocksOf, cacheControl, messagesOf } from './messages-write-parts.ts'
 import type { NeutralOutput, NeutralReasoning, NeutralRequest, NeutralTool, Stated } from './neutral.ts'
 import { unsupported } from './unsupported.ts'
 

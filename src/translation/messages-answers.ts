@@ -11,8 +11,8 @@ import { errorTypeOf } from '../dialects/messages-error.ts'
 import { ownMessage, readUsage } from '../dialects/messages-texts.ts'
 import { Failure } from '../failure.ts'
 import type { AnswerStart } from './language.ts'
-import { isOwnCitation } from './messages-content.ts'
-import { citationOf } from './messages-parts.ts'
+import { isOwnCitation } from './messages-write-parts.ts'
+import { citationOf } from './messages-read-parts.ts'
 import type {
   FinishReason,
   NeutralAnswer,

@@ -7,7 +7,7 @@
  * them, or asks for thinking itself rather than for an effort.
  */
 import type { JsonObject } from '../dialects/json-value.ts'
-import { contentsOf, isBeforeThird } from './gemini-contents.ts'
+import { contentsOf, isBeforeThird } from './gemini-write-contents.ts'
 import type {
   NeutralMedia,
   NeutralOutput,

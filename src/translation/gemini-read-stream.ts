@@ -6,7 +6,7 @@
  * The language has no end of its own: a stream is whole once a reason to finish was said and the provider closed it.
  */
 import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
-import { finishOf, readGeminiError, readGeminiUsage } from './gemini-answer.ts'
+import { finishOf, readGeminiError, readGeminiUsage } from './gemini-answers.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { FinishReason, NeutralEvent } from './neutral.ts'
 

@@ -6,8 +6,8 @@ import type { Usage } from '../dialects/dialect.ts'
 import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
 import { readUsage } from '../dialects/messages-texts.ts'
 import type { NeutralStreamReader } from './language.ts'
-import { explanationOf, finishOf, readMessagesError } from './messages-answer.ts'
-import { citationOf } from './messages-parts.ts'
+import { explanationOf, finishOf, readMessagesError } from './messages-answers.ts'
+import { citationOf } from './messages-read-parts.ts'
 import type { NeutralEvent } from './neutral.ts'
 
 interface Block {

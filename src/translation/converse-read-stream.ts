@@ -4,7 +4,7 @@
  * stream is whole with its metadata, or where it ends after `messageStop`; exceptions may come at any time.
  */
 import { isObject, type JsonObject, parseObject, textOf } from '../dialects/json-value.ts'
-import { citationOf, finishOf, readConverseError, stopSequenceOf, usageOf } from './converse-answer.ts'
+import { citationOf, finishOf, readConverseError, stopSequenceOf, usageOf } from './converse-answers.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { NeutralEvent } from './neutral.ts'
 

@@ -5,7 +5,7 @@
  */
 import { isGiven, isObject, type JsonObject, textOf } from '../dialects/json-value.ts'
 import { messagesMembers } from './messages-features.ts'
-import { cacheOf, partsOf, textsOf } from './messages-parts.ts'
+import { cacheOf, partsOf, textsOf } from './messages-read-parts.ts'
 import type {
   FieldPath,
   NeutralOutput,

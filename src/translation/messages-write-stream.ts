@@ -23,7 +23,7 @@ import {
   usageOf,
   writeMessagesError,
   writtenCitation,
-} from './messages-answer.ts'
+} from './messages-answers.ts'
 import type { NeutralEvent } from './neutral.ts'
 
 type PartBegin = Extract<NeutralEvent, { type: 'part' }>
