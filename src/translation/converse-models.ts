@@ -5,7 +5,7 @@
  */
 import type { JsonObject } from '../dialects/json-value.ts'
 import type { NeutralReasoning, NeutralRequest, Stated } from './neutral.ts'
-import { unsupported } from './unsupported.ts'
+import { unsupported } from './refusals.ts'
 
 type Maker = 'anthropic' | 'nova' | 'gpt-oss' | 'other'
 
@@ -37,7 +37,7 @@ export function modelFields({ model, sampling, reasoning }: NeutralRequest): Mod
 function topKField(maker: Maker, { value, at }: Stated<number>): JsonObject {
   if (maker === 'anthropic') return { top_k: value }
   if (maker === 'nova') return { inferenceConfig: { topK: value } }
-  throw unsupported(at, 'This model of Bedrock is not known to take it: leave it out')
+  throw unsupported(at, 'this model of Bedrock is not known to take it: leave it out')
 }
 
 /** Tokens to think with, for makers who count them. */
@@ -56,20 +56,20 @@ function reasoningField(maker: Maker, { value, at }: Stated<NeutralReasoning>, m
   if (effort === 'none' || (effort === null && budgetTokens === null)) return {}
   if (maker === 'anthropic') return { thinking: { type: 'enabled', budget_tokens: budgetOf(value, most, at) } }
   if (maker === 'gpt-oss' && effort !== null) {
-    if (!openEfforts.has(effort)) throw unsupported(at, 'This model takes low, medium or high')
+    if (!openEfforts.has(effort)) throw unsupported(at, 'this model takes low, medium or high')
     return { reasoning_effort: effort }
   }
-  throw unsupported(at, 'This model of Bedrock is not known to take it: leave it out')
+  throw unsupported(at, 'this model of Bedrock is not known to take it: leave it out')
 }
 
 /** Thinking is part of the output: a budget made from an effort leaves at least half of the limit for the answer. */
 function budgetOf({ effort, budgetTokens }: NeutralReasoning, most: number | null, at: string): number {
   if (budgetTokens !== null) return budgetTokens
   const wanted = budgets.get(effort ?? '')
-  if (wanted === undefined) throw unsupported(at, 'The most that this model is asked to think is high')
+  if (wanted === undefined) throw unsupported(at, 'the most that this model is asked to think is high')
   const budget = most === null ? wanted : Math.min(wanted, Math.floor(most / 2))
   if (budget < leastBudget) {
-    throw unsupported(at, `Thinking needs a limit of the output of at least ${2 * leastBudget} tokens`)
+    throw unsupported(at, `thinking needs a limit of the output of at least ${2 * leastBudget} tokens`)
   }
   return budget
 }

@@ -46,7 +46,7 @@ const call = (id: string, signature?: string): NeutralPart => ({
   id,
   name: 'look',
   arguments: '{"a":1}',
-  ...(signature !== undefined && { signature }),
+  ...(signature !== undefined && { signature: { text: signature, language: 'gemini' } }),
   at,
 })
 const result = (callId: string, isError = false): NeutralPart => ({
@@ -242,7 +242,13 @@ function eventsOf(bytes: Uint8Array, cuts: readonly number[] = []): NeutralEvent
 const expected: readonly object[] = [
   { kind: 'thought', text: 'I think so', signature: null },
   { kind: 'text', text: 'Looking' },
-  { kind: 'tool_call', id: 'call_r-1_0', name: 'look', arguments: '{"a":"ä"}', signature: 'sig+/=' },
+  {
+    kind: 'tool_call',
+    id: 'call_r-1_0',
+    name: 'look',
+    arguments: '{"a":"ä"}',
+    signature: { text: 'sig+/=', language: 'gemini' },
+  },
   { kind: 'tool_call', id: 'call_r-1_1', name: 'look', arguments: '{}' },
 ]
 const usage = { inputTokens: 10, outputTokens: 7, cachedInputTokens: 6, cacheWriteTokens: null, reasoningTokens: 3 }

@@ -4,6 +4,7 @@
  */
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import type {
+  CallSignature,
   FieldPath,
   NeutralCitation,
   NeutralMedia,
@@ -13,13 +14,13 @@ import type {
   NeutralToolResult,
   Stated,
 } from './neutral.ts'
-import { type MarkedSignature, readMarkedSignature } from './signature.ts'
-import { unsupported } from './unsupported.ts'
+import { unsupported } from './refusals.ts'
+import { broughtOpaque, type MarkedSignature, readMarkedSignature } from './signature.ts'
 
 /** The parts of a `content`, which is a string or blocks. */
 export function partsOf(content: unknown, at: FieldPath): NeutralPart[] {
   if (typeof content === 'string') return [{ kind: 'text', text: content, at }]
-  if (!Array.isArray(content)) throw unsupported(at, 'Send a text or an array of content blocks')
+  if (!Array.isArray(content)) throw unsupported(at, 'send a text or an array of content blocks')
   const signatures = callSignatures(content)
   return content.flatMap((block: unknown, index): NeutralPart[] => {
     if (!isObject(block)) throw unsupported(`${at}.${index}`, 'A content block must be an object')
@@ -34,7 +35,7 @@ export function partsOf(content: unknown, at: FieldPath): NeutralPart[] {
 /** A `system`, or what else holds nothing but text. */
 export function textsOf(content: unknown, at: FieldPath): NeutralText[] {
   return partsOf(content, at).map((part) => {
-    if (part.kind !== 'text') throw unsupported(part.at, 'Only text can stand here')
+    if (part.kind !== 'text') throw unsupported(part.at, 'only text can stand here')
     return part
   })
 }
@@ -53,15 +54,20 @@ function plainPart(block: JsonObject, at: FieldPath): NeutralPart {
     case 'document':
       return documentOf(block, at)
     case 'thinking':
-      return thoughtOf(block, at)
+      return {
+        kind: 'thought',
+        text: textOf(block.thinking) ?? '',
+        ...broughtOpaque(textOf(block.signature), 'messages', false),
+        at,
+      }
     case 'redacted_thinking':
-      return { kind: 'thought', text: '', signature: null, ...redactedOf(textOf(block.data) ?? ''), at }
+      return { kind: 'thought', text: '', ...broughtOpaque(textOf(block.data), 'messages', true), at }
     case 'tool_use':
       return callOf(block, at)
     case 'tool_result':
       return resultOf(block, at)
     default:
-      throw unsupported(`${at}.type`, 'Only its own provider can read a content block of this type')
+      throw unsupported(`${at}.type`, 'only its own provider can read a content block of this type')
   }
 }
 
@@ -95,11 +101,11 @@ function sourceOf(source: unknown, at: FieldPath): Pick<NeutralMedia, 'mediaType
   if (type === 'text' && data !== null) return { mediaType: mediaType ?? 'text/plain', source: { text: data } }
   const content = textOf(said.content)
   if (type === 'content' && content !== null) return { mediaType: 'text/plain', source: { text: content } }
-  throw unsupported(at, 'Send base64 data, a text or a url')
+  throw unsupported(at, 'send base64 data, a text or a url')
 }
 
 function documentOf(block: JsonObject, at: FieldPath): NeutralMedia {
-  if (isGiven(block.context)) throw unsupported(`${at}.context`, 'Say what the document is about in a text beside it')
+  if (isGiven(block.context)) throw unsupported(`${at}.context`, 'say what the document is about in a text beside it')
   const title = textOf(block.title)
   const { citations } = block
   const cited = isObject(citations) ? { value: citations.enabled === true, at: `${at}.citations` } : undefined
@@ -112,31 +118,13 @@ function documentOf(block: JsonObject, at: FieldPath): NeutralMedia {
   }
 }
 
-function thoughtOf({ thinking, signature }: JsonObject, at: FieldPath): NeutralPart {
-  const signed = textOf(signature) ?? ''
-  const text = textOf(thinking) ?? ''
-  const none = { kind: 'thought', text, redacted: null, at } as const
-  if (signed === '') return { ...none, signature: null, language: null }
-  const marked = readMarkedSignature(signed)
-  return marked === null
-    ? { ...none, signature: signed, language: 'messages' }
-    : { ...none, signature: marked.signature, language: marked.language }
-}
-
-function redactedOf(data: string) {
-  const marked = readMarkedSignature(data)
-  return marked === null
-    ? { redacted: data, language: 'messages' as const }
-    : { redacted: marked.signature, language: marked.language }
-}
-
 function callOf(block: JsonObject, at: FieldPath): NeutralToolCall {
   const [id, name] = [textOf(block.id), textOf(block.name)]
   if (id === null || name === null) throw unsupported(at, 'A tool call needs an id and a name')
   if (isObject(block.caller) && block.caller.type !== 'direct') {
-    throw unsupported(`${at}.caller`, 'Only its own provider can read calls that its own tools made')
+    throw unsupported(`${at}.caller`, 'only its own provider can read calls that its own tools made')
   }
-  if (isGiven(block.toolset_name)) throw unsupported(`${at}.toolset_name`, 'Only its own provider has toolsets')
+  if (isGiven(block.toolset_name)) throw unsupported(`${at}.toolset_name`, 'only its own provider has toolsets')
   return { kind: 'tool_call', id, name, arguments: JSON.stringify(block.input ?? {}), at }
 }
 
@@ -161,11 +149,11 @@ function resultOf(block: JsonObject, at: FieldPath): NeutralToolResult {
  * The signatures of calls by the calls' ids. One stands in a thinking block of its own, which holds nothing else
  * (`signature.ts`), and becomes the call's again.
  */
-function callSignatures(blocks: readonly unknown[]): Map<string, string> {
-  const signatures = new Map<string, string>()
+function callSignatures(blocks: readonly unknown[]): Map<string, CallSignature> {
+  const signatures = new Map<string, CallSignature>()
   for (const block of blocks) {
     const marked = isObject(block) ? callSignature(block) : null
-    if (marked?.callId) signatures.set(marked.callId, marked.signature)
+    if (marked?.callId) signatures.set(marked.callId, { text: marked.signature, language: marked.language })
   }
   return signatures
 }

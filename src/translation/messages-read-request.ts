@@ -16,7 +16,7 @@ import type {
   NeutralTurn,
   Stated,
 } from './neutral.ts'
-import { unsupported } from './unsupported.ts'
+import { unsupported } from './refusals.ts'
 
 export function readMessagesRequest(body: Readonly<JsonObject>): NeutralRequest {
   for (const [member, value] of Object.entries(body)) checkMember(member, value)
@@ -41,7 +41,7 @@ export function readMessagesRequest(body: Readonly<JsonObject>): NeutralRequest 
 
 function checkMember(member: string, value: unknown): void {
   const becomes = Object.hasOwn(messagesMembers, member) ? messagesMembers[member] : undefined
-  if (becomes === undefined) throw unsupported(member, 'No other provider has a member like this one')
+  if (becomes === undefined) throw unsupported(member, 'no other provider has a member like this one')
   if (becomes === 'carried' || !('refused' in becomes) || !isGiven(value)) return
   if (becomes.onlyAs?.includes(value)) return
   throw unsupported(member, becomes.refused)
@@ -101,12 +101,12 @@ const toolMembers: ReadonlySet<string> = new Set([
 function toolOf(tool: unknown, at: FieldPath): NeutralTool {
   if (!isObject(tool) || typeof tool.name !== 'string') throw unsupported(at, 'A tool needs a name')
   if (isGiven(tool.type) && tool.type !== 'custom') {
-    throw unsupported(`${at}.type`, 'Only its own provider has a tool of this type: define it with an input_schema')
+    throw unsupported(`${at}.type`, 'only its own provider has a tool of this type: define it with an input_schema')
   }
   for (const [member, value] of Object.entries(tool)) {
     if (toolMembers.has(member) || !isGiven(value) || value === false) continue
     if (member === 'allowed_callers' && Array.isArray(value) && value.every((caller) => caller === 'direct')) continue
-    throw unsupported(`${at}.${member}`, 'No other provider has a member like this one')
+    throw unsupported(`${at}.${member}`, 'no other provider has a member like this one')
   }
   const cache = cacheOf(tool.cache_control, `${at}.cache_control`)
   return {
@@ -139,7 +139,7 @@ function outputOf({ output_config: config, output_format: former }: JsonObject):
   const [format, at] = isGiven(current) ? [current, 'output_config.format'] : [former, 'output_format']
   if (!isGiven(format)) return null
   if (!isObject(format) || format.type !== 'json_schema' || !isObject(format.schema)) {
-    throw unsupported(at, 'The format must be of type json_schema, with a schema')
+    throw unsupported(at, 'the format must be of type json_schema, with a schema')
   }
   const { schema } = format
   return { value: { form: 'schema', name: null, description: null, schema, strict: true }, at }
@@ -173,7 +173,7 @@ function samplingOf(body: Readonly<JsonObject>): NeutralRequest['sampling'] {
   const number = (member: string): Stated<number> | undefined => {
     const value = body[member]
     if (!isGiven(value)) return undefined
-    if (typeof value !== 'number') throw unsupported(member, 'This must be a number')
+    if (typeof value !== 'number') throw unsupported(member, 'this must be a number')
     return { value, at: member }
   }
   const [maxOutputTokens, temperature, topP, topK] = ['max_tokens', 'temperature', 'top_p', 'top_k'].map(number)

@@ -144,7 +144,9 @@ type PartBegin = Extract<NeutralEvent, { type: 'part' }>
 
 function beginOfPart(part: number, { type, id, name }: JsonObject): PartBegin | null {
   if (type === 'text') return { type: 'part', part, kind: 'text' }
-  if (type === 'thinking' || type === 'redacted_thinking') return { type: 'part', part, kind: 'thought' }
+  if (type === 'thinking' || type === 'redacted_thinking') {
+    return { type: 'part', part, kind: 'thought', language: 'messages' }
+  }
   if (type !== 'tool_use') return null
   return { type: 'part', part, kind: 'tool_call', id: textOf(id) ?? '', name: textOf(name) ?? '' }
 }

@@ -10,7 +10,7 @@
 import type { JsonObject } from '../dialects/json-value.ts'
 import { blocksOf, cacheControl, messagesOf } from './messages-write-parts.ts'
 import type { NeutralOutput, NeutralReasoning, NeutralRequest, NeutralTool, Stated } from './neutral.ts'
-import { unsupported } from './unsupported.ts'
+import { unsupported } from './refusals.ts'
 
 export const defaultMaxTokens = 8192
 
@@ -43,12 +43,12 @@ export function writeMessagesRequest(request: NeutralRequest, catalogMaximum: nu
 
 function refuseUnspeakable({ sampling, extras }: NeutralRequest): void {
   const { seed, frequencyPenalty, presencePenalty } = sampling
-  if (seed !== undefined) throw unsupported(seed.at, 'This provider takes no seed')
+  if (seed !== undefined) throw unsupported(seed.at, 'this provider takes no seed')
   for (const penalty of [frequencyPenalty, presencePenalty]) {
-    if (penalty !== undefined && penalty.value !== 0) throw unsupported(penalty.at, 'This provider has no penalties')
+    if (penalty !== undefined && penalty.value !== 0) throw unsupported(penalty.at, 'this provider has no penalties')
   }
   for (const [name, { at }] of extras) {
-    if (name !== 'service_tier') throw unsupported(at, 'This provider has no member like this one')
+    if (name !== 'service_tier') throw unsupported(at, 'this provider has no member like this one')
   }
 }
 
@@ -74,7 +74,7 @@ const choices = { auto: 'auto', required: 'any' } as const
 function formatOf(output: Stated<NeutralOutput> | null): JsonObject {
   if (output === null || output.value.form === 'text') return {}
   if (output.value.form === 'json') {
-    throw unsupported(output.at, 'This provider keeps to a JSON schema or to none: send the schema')
+    throw unsupported(output.at, 'this provider keeps to a JSON schema or to none: send the schema')
   }
   return { format: { type: 'json_schema', schema: describedSchema(output.value) } }
 }
@@ -110,7 +110,7 @@ function reasoningOf(model: string, reasoning: Stated<NeutralReasoning> | null):
   }
   if (effort !== null && budgetedModels.test(model)) {
     const budget = budgets.get(effort)
-    if (budget === undefined) throw unsupported(reasoning.at, 'This model does not think as hard: the most is high')
+    if (budget === undefined) throw unsupported(reasoning.at, 'this model does not think as hard: the most is high')
     return { thinking: { type: 'enabled', budget_tokens: budget, ...display }, config: {}, budget }
   }
   const config = effort === null ? {} : { effort: effortOf(effort, reasoning.at) }
@@ -118,7 +118,7 @@ function reasoningOf(model: string, reasoning: Stated<NeutralReasoning> | null):
 }
 
 function effortOf(effort: NonNullable<NeutralReasoning['effort']>, at: string): string {
-  if (effort === 'minimal') throw unsupported(at, 'The least effort of this provider is low')
+  if (effort === 'minimal') throw unsupported(at, 'the least effort of this provider is low')
   return effort
 }
 
@@ -127,5 +127,5 @@ function serviceTierOf(tier: Stated<unknown> | undefined): JsonObject {
   if (tier === undefined || tier.value === null) return {}
   if (tier.value === 'auto') return { service_tier: 'auto' }
   if (tier.value === 'default') return { service_tier: 'standard_only' }
-  throw unsupported(tier.at, 'This provider has no such tier: send auto or default')
+  throw unsupported(tier.at, 'this provider has no such tier: send auto or default')
 }

@@ -1,7 +1,8 @@
 /** What chat and responses say alike: errors, efforts, schemas of output, tools' names for what they choose. */
 import { isGiven, isObject, type JsonObject, textOf } from '../dialects/json-value.ts'
-import { malformed, onlyMembers, statedString, stringAt, unsupported } from './members.ts'
+import { onlyMembers, statedString, stringAt } from './members.ts'
 import type { FieldPath, NeutralError, NeutralOutput, NeutralReasoning, Stated } from './neutral.ts'
+import { malformed, unsupported } from './refusals.ts'
 
 /** An error's body: `{"error": {message, type, param, code}}`, of which some providers have less. */
 export function readOpenAiError(status: number | null, body: unknown): NeutralError {
