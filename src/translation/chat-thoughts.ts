@@ -56,13 +56,10 @@ export function detailOf(text: string, opaque: Opaque): JsonObject {
   return { type: 'reasoning.text', text, ...(written !== null && { signature: written }) }
 }
 
-/**
- * The signature of a call, where Google's providers of this language put it: without a mark it is Gemini's own, which
- * both of its languages take.
- */
+/** The signature of a call for a caller, marked, where Google's providers of this language put theirs. */
 export const callSignatureMember = ({ text, language }: CallSignature): JsonObject => {
-  const marked = { language, callId: null, redacted: false, signature: text }
-  return { extra_content: { google: { thought_signature: language === 'gemini' ? text : markSignature(marked) } } }
+  const marked = markSignature({ language, callId: null, redacted: false, signature: text })
+  return { extra_content: { google: { thought_signature: marked } } }
 }
 
 /** What a provider or a caller put there, as it stands. */
@@ -70,7 +67,7 @@ export function callSignatureIn({ extra_content: extra }: JsonObject): string | 
   return isObject(extra) && isObject(extra.google) ? textOf(extra.google.thought_signature) : null
 }
 
-/** What a caller brought back there. */
+/** What a caller brought back there: without a mark it is Gemini's own, which both of its languages take. */
 export function broughtCallSignature(call: JsonObject): { signature?: CallSignature } {
   const text = callSignatureIn(call)
   if (text === null) return {}

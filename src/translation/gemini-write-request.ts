@@ -135,6 +135,6 @@ function amountOf(model: string, effort: NeutralReasoning['effort'], budget: num
     if (thinkingBudget === undefined) throw unsupported(at, 'the most effort of this model is high')
     return { thinkingBudget }
   }
-  if (levels.has(effort)) return { thinkingLevel: effort }
+  if (levels.has(effort)) return { thinkingLevel: effort.toUpperCase() }
   throw unsupported(at, 'this model always thinks: from minimal to high')
 }

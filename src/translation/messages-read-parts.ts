@@ -3,6 +3,7 @@
  * itself runs or keeps (its own tools and their results, files, search results) has no place and is refused by name.
  */
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import { arrayAt, objectAt, onlyMembers, stringAt } from './members.ts'
 import type {
   CallSignature,
   FieldPath,
@@ -20,10 +21,10 @@ import { broughtOpaque, type MarkedSignature, readMarkedSignature } from './sign
 /** The parts of a `content`, which is a string or blocks. */
 export function partsOf(content: unknown, at: FieldPath): NeutralPart[] {
   if (typeof content === 'string') return [{ kind: 'text', text: content, at }]
-  if (!Array.isArray(content)) throw unsupported(at, 'send a text or an array of content blocks')
-  const signatures = callSignatures(content)
-  return content.flatMap((block: unknown, index): NeutralPart[] => {
-    if (!isObject(block)) throw unsupported(`${at}.${index}`, 'A content block must be an object')
+  const blocks = arrayAt(content, at)
+  const signatures = callSignatures(blocks)
+  return blocks.flatMap((given, index): NeutralPart[] => {
+    const block = objectAt(given, `${at}.${index}`)
     if (callSignature(block) !== null) return []
     const part = partOf(block, `${at}.${index}`)
     if (part.kind !== 'tool_call') return [part]
@@ -40,7 +41,22 @@ export function textsOf(content: unknown, at: FieldPath): NeutralText[] {
   })
 }
 
+const blockMembers: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
+  ['text', new Set(['type', 'text', 'citations', 'cache_control'])],
+  ['image', new Set(['type', 'source', 'cache_control'])],
+  ['document', new Set(['type', 'source', 'title', 'context', 'citations', 'cache_control'])],
+  ['thinking', new Set(['type', 'thinking', 'signature'])],
+  ['redacted_thinking', new Set(['type', 'data'])],
+  ['tool_use', new Set(['type', 'id', 'name', 'input', 'caller', 'toolset_name', 'cache_control'])],
+  ['tool_result', new Set(['type', 'tool_use_id', 'content', 'is_error', 'cache_control'])],
+])
+
 function partOf(block: JsonObject, at: FieldPath): NeutralPart {
+  const known = blockMembers.get(block.type)
+  if (known === undefined) {
+    throw unsupported(`${at}.type`, 'only its own provider can read a content block of this type')
+  }
+  onlyMembers(block, at, known)
   const cache = cacheOf(block.cache_control, `${at}.cache_control`)
   return { ...plainPart(block, at), ...(cache !== undefined && { cache }) }
 }
@@ -48,7 +64,7 @@ function partOf(block: JsonObject, at: FieldPath): NeutralPart {
 function plainPart(block: JsonObject, at: FieldPath): NeutralPart {
   switch (block.type) {
     case 'text':
-      return { kind: 'text', text: textOf(block.text) ?? '', ...citationsOf(block.citations), at }
+      return { kind: 'text', text: stringAt(block.text, `${at}.text`), ...citationsOf(block.citations), at }
     case 'image':
       return { kind: 'image', ...sourceOf(block.source, `${at}.source`), at }
     case 'document':
@@ -64,10 +80,8 @@ function plainPart(block: JsonObject, at: FieldPath): NeutralPart {
       return { kind: 'thought', text: '', ...broughtOpaque(textOf(block.data), 'messages', true), at }
     case 'tool_use':
       return callOf(block, at)
-    case 'tool_result':
-      return resultOf(block, at)
     default:
-      throw unsupported(`${at}.type`, 'only its own provider can read a content block of this type')
+      return resultOf(block, at)
   }
 }
 
@@ -119,8 +133,7 @@ function documentOf(block: JsonObject, at: FieldPath): NeutralMedia {
 }
 
 function callOf(block: JsonObject, at: FieldPath): NeutralToolCall {
-  const [id, name] = [textOf(block.id), textOf(block.name)]
-  if (id === null || name === null) throw unsupported(at, 'A tool call needs an id and a name')
+  const [id, name] = [stringAt(block.id, `${at}.id`), stringAt(block.name, `${at}.name`)]
   if (isObject(block.caller) && block.caller.type !== 'direct') {
     throw unsupported(`${at}.caller`, 'only its own provider can read calls that its own tools made')
   }
@@ -129,8 +142,7 @@ function callOf(block: JsonObject, at: FieldPath): NeutralToolCall {
 }
 
 function resultOf(block: JsonObject, at: FieldPath): NeutralToolResult {
-  const callId = textOf(block.tool_use_id)
-  if (callId === null) throw unsupported(`${at}.tool_use_id`, 'A tool result needs the id of its call')
+  const callId = stringAt(block.tool_use_id, `${at}.tool_use_id`)
   const parts = isGiven(block.content) ? partsOf(block.content, `${at}.content`) : []
   return {
     kind: 'tool_result',
@@ -138,7 +150,7 @@ function resultOf(block: JsonObject, at: FieldPath): NeutralToolResult {
     name: null,
     parts: parts.map((part) => {
       if (part.kind === 'text' || part.kind === 'image' || part.kind === 'document') return part
-      throw unsupported(part.at, 'A tool result holds text, images and documents')
+      throw unsupported(part.at, 'a tool result holds text, images and documents')
     }),
     isError: block.is_error === true,
     at,

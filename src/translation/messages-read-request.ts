@@ -3,60 +3,73 @@
  * `messages-features.ts`; one that has none is refused. A user's turn with tool results becomes a turn of `tool` and one
  * of `user`, in the order in which they stand.
  */
-import { isGiven, isObject, type JsonObject, textOf } from '../dialects/json-value.ts'
+import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
+import {
+  arrayAt,
+  checkMembers,
+  givenOf,
+  objectAt,
+  onlyMembers,
+  statedBoolean,
+  statedNumber,
+  statedObject,
+  statedString,
+  stringAt,
+} from './members.ts'
 import { messagesMembers } from './messages-features.ts'
 import { cacheOf, partsOf, textsOf } from './messages-read-parts.ts'
-import type {
-  FieldPath,
-  NeutralOutput,
-  NeutralPart,
-  NeutralReasoning,
-  NeutralRequest,
-  NeutralTool,
-  NeutralTurn,
-  Stated,
+import {
+  type Effort,
+  efforts,
+  type FieldPath,
+  type NeutralOutput,
+  type NeutralPart,
+  type NeutralReasoning,
+  type NeutralRequest,
+  type NeutralTool,
+  type NeutralTurn,
+  type Stated,
 } from './neutral.ts'
-import { unsupported } from './refusals.ts'
+import { malformed, unsupported } from './refusals.ts'
 
 export function readMessagesRequest(body: Readonly<JsonObject>): NeutralRequest {
-  for (const [member, value] of Object.entries(body)) checkMember(member, value)
+  checkMembers(body, messagesMembers)
   const turns = namedResults(turnsOf(body.messages))
-  const choice = isObject(body.tool_choice) ? body.tool_choice : null
-  const userId = isObject(body.metadata) ? textOf(body.metadata.user_id) : null
+  const choice = statedObject(body.tool_choice, 'tool_choice')?.value ?? null
+  const metadata = statedObject(body.metadata, 'metadata')?.value ?? {}
+  onlyMembers(metadata, 'metadata', metadataMembers)
+  const config = statedObject(body.output_config, 'output_config')?.value ?? {}
+  onlyMembers(config, 'output_config', configMembers)
   return {
-    model: textOf(body.model) ?? '',
+    model: stringAt(body.model, 'model'),
     instructions: isGiven(body.system) ? textsOf(body.system, 'system') : [],
     turns: markedAtEnd(turns, body.cache_control),
-    tools: Array.isArray(body.tools) ? body.tools.map((tool, index) => toolOf(tool, `tools.${index}`)) : [],
-    toolChoice: toolChoiceOf(choice),
-    parallelTools: parallelOf(choice),
-    output: outputOf(body),
-    reasoning: reasoningOf(body),
+    tools: isGiven(body.tools) ? arrayAt(body.tools, 'tools').map((tool, index) => toolOf(tool, `tools.${index}`)) : [],
+    toolChoice: choice === null ? null : toolChoiceOf(choice),
+    parallelTools: choice === null ? null : parallelOf(choice),
+    output: outputOf(config.format, body.output_format),
+    reasoning: reasoningOf(config.effort, statedObject(body.thinking, 'thinking')?.value ?? null),
     sampling: samplingOf(body),
-    endUser: userId === null ? null : { value: userId, at: 'metadata.user_id' },
+    endUser: statedString(metadata.user_id, 'metadata.user_id'),
     stream: body.stream === true,
     extras: extrasOf(body.service_tier),
   }
 }
 
-function checkMember(member: string, value: unknown): void {
-  const becomes = Object.hasOwn(messagesMembers, member) ? messagesMembers[member] : undefined
-  if (becomes === undefined) throw unsupported(member, 'no other provider has a member like this one')
-  if (becomes === 'carried' || !('refused' in becomes) || !isGiven(value)) return
-  if (becomes.onlyAs?.includes(value)) return
-  throw unsupported(member, becomes.refused)
-}
+const metadataMembers = new Set(['user_id'])
+const configMembers = new Set(['effort', 'format'])
+const messageMembers = new Set(['role', 'content'])
 
 function turnsOf(messages: unknown): NeutralTurn[] {
-  if (!Array.isArray(messages)) throw unsupported('messages', 'messages must be an array')
-  return messages.flatMap((message: unknown, index) => {
+  return arrayAt(messages, 'messages').flatMap((given, index) => {
     const at = `messages.${index}`
-    if (!isObject(message)) throw unsupported(at, 'A message must be an object')
+    const message = objectAt(given, at)
+    onlyMembers(message, at, messageMembers)
     const { role, content } = message
     if (role === 'assistant') return { role, parts: partsOf(content, `${at}.content`), at }
     if (role === 'system') return { role, parts: textsOf(content, `${at}.content`), at }
     if (role === 'user') return userTurns(partsOf(content, `${at}.content`), at)
-    throw unsupported(`${at}.role`, 'A role is user, assistant or system')
+    throw malformed(`${at}.role`, 'user, assistant or system')
   })
 }
 
@@ -92,99 +105,97 @@ function markedAtEnd(turns: readonly NeutralTurn[], cacheControl: unknown): read
   return [...turns.slice(0, -1), { ...turn, parts: [...turn.parts.slice(0, -1), { ...part, cache }] }]
 }
 
-const toolMembers: ReadonlySet<string> = new Set([
-  ...['type', 'name', 'description', 'input_schema', 'strict', 'cache_control'],
+const toolMembers = new Set([
+  ...['type', 'name', 'description', 'input_schema', 'strict', 'cache_control', 'allowed_callers', 'defer_loading'],
   // How finely the arguments are streamed changes nothing of them.
   'eager_input_streaming',
 ])
 
-function toolOf(tool: unknown, at: FieldPath): NeutralTool {
-  if (!isObject(tool) || typeof tool.name !== 'string') throw unsupported(at, 'A tool needs a name')
+function toolOf(given: unknown, at: FieldPath): NeutralTool {
+  const tool = objectAt(given, at)
   if (isGiven(tool.type) && tool.type !== 'custom') {
     throw unsupported(`${at}.type`, 'only its own provider has a tool of this type: define it with an input_schema')
   }
-  for (const [member, value] of Object.entries(tool)) {
-    if (toolMembers.has(member) || !isGiven(value) || value === false) continue
-    if (member === 'allowed_callers' && Array.isArray(value) && value.every((caller) => caller === 'direct')) continue
-    throw unsupported(`${at}.${member}`, 'no other provider has a member like this one')
+  onlyMembers(tool, at, toolMembers)
+  const { allowed_callers: callers, defer_loading: deferred } = tool
+  if (isGiven(callers) && !Bun.deepEquals(callers, ['direct'])) {
+    throw unsupported(`${at}.allowed_callers`, 'other providers have the model itself call tools')
   }
+  if (deferred === true) throw unsupported(`${at}.defer_loading`, 'other providers search for no tools')
   const cache = cacheOf(tool.cache_control, `${at}.cache_control`)
   return {
-    name: tool.name,
-    description: textOf(tool.description),
-    parameters: isObject(tool.input_schema) ? tool.input_schema : null,
-    strict: typeof tool.strict === 'boolean' ? tool.strict : null,
+    name: stringAt(tool.name, `${at}.name`),
+    description: statedString(tool.description, `${at}.description`)?.value ?? null,
+    parameters: statedObject(tool.input_schema, `${at}.input_schema`)?.value ?? null,
+    strict: statedBoolean(tool.strict, `${at}.strict`)?.value ?? null,
     ...(cache !== undefined && { cache }),
     at,
   }
 }
 
-function toolChoiceOf(choice: JsonObject | null): NeutralRequest['toolChoice'] {
-  if (choice === null) return null
+const choiceMembers = new Set(['type', 'name', 'disable_parallel_tool_use'])
+
+function toolChoiceOf(choice: JsonObject): NeutralRequest['toolChoice'] {
   const at = 'tool_choice'
-  if (choice.type === 'auto' || choice.type === 'none') return { value: choice.type, at }
-  if (choice.type === 'any') return { value: 'required', at }
-  if (choice.type === 'tool' && typeof choice.name === 'string') return { value: { name: choice.name }, at }
-  throw unsupported('tool_choice.type', 'A tool choice is auto, any, none, or tool with a name')
+  onlyMembers(choice, at, choiceMembers)
+  const { type, name } = choice
+  if (type === 'auto' || type === 'none') return { value: type, at }
+  if (type === 'any') return { value: 'required', at }
+  if (type === 'tool') return { value: { name: stringAt(name, `${at}.name`) }, at }
+  throw malformed(`${at}.type`, 'auto, any, none or tool')
 }
 
-function parallelOf(choice: JsonObject | null): Stated<boolean> | null {
-  const disabled = choice?.disable_parallel_tool_use
-  return typeof disabled === 'boolean' ? { value: !disabled, at: 'tool_choice.disable_parallel_tool_use' } : null
+function parallelOf({ disable_parallel_tool_use: disabled }: JsonObject): Stated<boolean> | null {
+  const stated = statedBoolean(disabled, 'tool_choice.disable_parallel_tool_use')
+  return stated === null ? null : { ...stated, value: !stated.value }
 }
 
 /** `output_format` is where the form stood before `output_config` had it. */
-function outputOf({ output_config: config, output_format: former }: JsonObject): Stated<NeutralOutput> | null {
-  const current = isObject(config) ? config.format : null
-  const [format, at] = isGiven(current) ? [current, 'output_config.format'] : [former, 'output_format']
-  if (!isGiven(format)) return null
-  if (!isObject(format) || format.type !== 'json_schema' || !isObject(format.schema)) {
-    throw unsupported(at, 'the format must be of type json_schema, with a schema')
-  }
-  const { schema } = format
+function outputOf(current: unknown, former: unknown): Stated<NeutralOutput> | null {
+  const [given, at] = isGiven(current) ? [current, 'output_config.format'] : [former, 'output_format']
+  if (!isGiven(given)) return null
+  const { type, schema } = objectAt(given, at)
+  if (type !== 'json_schema' || !isObject(schema)) throw malformed(at, 'of type json_schema, with a schema')
   return { value: { form: 'schema', name: null, description: null, schema, strict: true }, at }
 }
 
-const efforts = ['low', 'medium', 'high', 'xhigh'] as const
+function effortOf(given: unknown): Stated<Effort> | null {
+  const stated = statedString(given, 'output_config.effort')
+  if (stated === null) return null
+  const value = efforts.find((known) => known === stated.value)
+  if (value === undefined) throw malformed(stated.at, 'low, medium, high, xhigh or max')
+  return { ...stated, value }
+}
 
-function reasoningOf({ output_config: config, thinking }: JsonObject): Stated<NeutralReasoning> | null {
-  const said = isObject(config) ? (config.effort ?? null) : null
-  const effort = efforts.find((known) => known === said) ?? null
-  if (said !== null && effort === null) {
-    throw unsupported('output_config.effort', 'Other providers know the efforts low, medium, high and xhigh')
+function reasoningOf(givenEffort: unknown, thinking: JsonObject | null): Stated<NeutralReasoning> | null {
+  const stated = effortOf(givenEffort)
+  const effort = stated?.value ?? null
+  if (thinking === null) {
+    return stated === null ? null : { value: { effort, budgetTokens: null, visible: null }, at: stated.at }
   }
-  if (!isObject(thinking)) {
-    return effort === null ? null : { value: { effort, budgetTokens: null, visible: null }, at: 'output_config.effort' }
-  }
-  const visible = thinking.display === 'summarized' ? true : thinking.display === 'omitted' ? false : null
-  if (thinking.type === 'disabled') {
-    if (effort !== null) throw unsupported('output_config.effort', 'Without thinking, no other provider has an effort')
+  const { type, display, budget_tokens: budgetTokens } = thinking
+  const visible = display === 'summarized' ? true : display === 'omitted' ? false : null
+  if (type === 'disabled') {
+    if (stated !== null) throw unsupported(stated.at, 'without thinking, no other provider has an effort')
     return { value: { effort: 'none', budgetTokens: null, visible: null }, at: 'thinking' }
   }
-  if (thinking.type === 'adaptive') return { value: { effort, budgetTokens: null, visible }, at: 'thinking' }
-  const budget = thinking.budget_tokens
-  if (thinking.type === 'enabled' && typeof budget === 'number') {
-    return { value: { effort, budgetTokens: budget, visible }, at: 'thinking' }
+  if (type === 'adaptive') return { value: { effort, budgetTokens: null, visible }, at: 'thinking' }
+  if (type === 'enabled' && typeof budgetTokens === 'number') {
+    return { value: { effort, budgetTokens, visible }, at: 'thinking' }
   }
-  throw unsupported('thinking.type', 'Thinking is disabled, adaptive, or enabled with a budget')
+  throw unsupported('thinking.type', 'thinking is disabled, adaptive, or enabled with a budget')
 }
 
 function samplingOf(body: Readonly<JsonObject>): NeutralRequest['sampling'] {
-  const number = (member: string): Stated<number> | undefined => {
-    const value = body[member]
-    if (!isGiven(value)) return undefined
-    if (typeof value !== 'number') throw unsupported(member, 'this must be a number')
-    return { value, at: member }
-  }
-  const [maxOutputTokens, temperature, topP, topK] = ['max_tokens', 'temperature', 'top_p', 'top_k'].map(number)
-  const stop = Array.isArray(body.stop_sequences) ? body.stop_sequences.filter((each) => typeof each === 'string') : []
-  return {
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { topP }),
-    ...(topK !== undefined && { topK }),
-    ...(stop.length > 0 && { stop: { value: stop, at: 'stop_sequences' } }),
-  }
+  const stop = isGiven(body.stop_sequences) ? arrayAt(body.stop_sequences, 'stop_sequences') : []
+  const value = stop.map((each, index) => stringAt(each, `stop_sequences.${index}`))
+  return givenOf({
+    maxOutputTokens: statedNumber(body.max_tokens, 'max_tokens'),
+    temperature: statedNumber(body.temperature, 'temperature'),
+    topP: statedNumber(body.top_p, 'top_p'),
+    topK: statedNumber(body.top_k, 'top_k'),
+    stop: value.length === 0 ? null : { value, at: 'stop_sequences' },
+  })
 }
 
 /** `standard_only` is what others call `default`; `auto` is what holds anyway. */

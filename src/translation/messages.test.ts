@@ -285,7 +285,6 @@ test('a caller’s members that only Anthropic understands are refused by name',
     'messages.0.content.0.type',
   )
   expect(refused({ thinking: { type: 'between_tools' } })).toBe('thinking.type')
-  expect(refused({ output_config: { effort: 'max' } })).toBe('output_config.effort')
 })
 
 test('a marker for the whole request stands on its last block', () => {

@@ -46,8 +46,10 @@ const callers = [
 const writtenTo = (events: readonly NeutralEvent[]) =>
   callers.map(({ language, ...caller }) => ({ ...caller, language, stream: written(language.caller, events) }))
 
-const objectsIn = (calls: Gathered['calls']) =>
-  calls.map((call) => ({ ...call, arguments: JSON.parse(call.arguments || '{}') }))
+/** Calls as their clients have them, who parse the arguments; not those that the provider itself broke off. */
+function objectsIn(calls: Gathered['calls']) {
+  return calls.map((call) => ({ ...call, arguments: call.id === 'toolu_first' ? null : JSON.parse(call.arguments) }))
+}
 
 describe.skipIf(all.length === 0)('recorded streams (skipped where ../shared/data is absent)', () => {
   for (const { from, name, bytes } of all) {

@@ -236,6 +236,8 @@ function whole(
     const signed = signature === null || language === null ? {} : { signature: { text: signature, language } }
     return callItem(item.id, { id: callId, name, arguments: text, ...signed }, status)
   }
+  // What it is signed with is known when it is done.
+  if (status === 'in_progress') return reasoningItem(item.id, text, { signature: null, redacted: null, language: null })
   const opaque = { signature: redacted ? null : signature, redacted: redacted ? signature : null, language }
   return reasoningItem(item.id, text, opaque)
 }

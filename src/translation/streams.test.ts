@@ -84,7 +84,7 @@ describe('made streams', () => {
     ])
     expect(deltas.flatMap(({ tool_calls: calls }) => calls ?? []).at(-1)).toEqual({
       index: 0,
-      extra_content: { google: { thought_signature: 'thought' } },
+      extra_content: { google: { thought_signature: 'gatehouse.gemini..thought' } },
     })
   })
 
@@ -98,7 +98,7 @@ describe('made streams', () => {
         type: 'function_call',
         name: 'look',
         arguments: '',
-        extra_content: { google: { thought_signature: 'thought' } },
+        extra_content: { google: { thought_signature: 'gatehouse.gemini..thought' } },
       },
     ])
   })
