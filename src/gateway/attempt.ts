@@ -1,9 +1,12 @@
 /**
  * One call to a provider: the caller's bytes as they came, but for what is edited and the model's name where it is an
- * alias; in its own language where that is another, its answer then put into the caller's. It ends where an answer can be passed on, or with what failed; whether there is another try is not decided here.
+ * alias; in its own language where that is another, its answer then
+ * put into the caller's. It ends where an answer can be passed on, or with what failed; whether there is another try is
+ * not decided here.
  */
 
-import type { UpstreamCall } from '../providers/provider.ts'
+import { textFamilies, type UpstreamCall } from '../providers/provider.ts'
+import { type MemberWithoutMarks, mayHoldMarks, withoutMarkedThoughts } from '../translation/marked-thoughts.ts'
 import type { LanguageName } from '../translation/neutral.ts'
 import { translated } from '../translation/translated.ts'
 import { noteRefusal, passAnswer } from './answer.ts'
@@ -177,8 +180,16 @@ function bodyToSend(exchange: Exchange): Uint8Array {
   const body = given(exchange.body)
   const { upstreamModel } = given(exchange.model)
   const alias = given(exchange.facts).model !== upstreamModel
-  if (!alias && exchange.edits.size === 0) return body
+  const unmarked = unmarkedMember(exchange, body)
+  if (!alias && unmarked === null && exchange.edits.size === 0) return body
   const edits = new Map(exchange.edits)
   if (alias) edits.set('model', JSON.stringify(upstreamModel))
+  if (unmarked !== null) edits.set(unmarked.member, JSON.stringify(unmarked.value))
   return editBody(body, given(exchange.members), edits)
+}
+
+/** What other providers thought earlier in the conversation, which this one would refuse; null where there is none. */
+function unmarkedMember({ dialect, parsed }: Exchange, body: Uint8Array): MemberWithoutMarks | null {
+  if (!textFamilies.has(dialect.family) || !mayHoldMarks(body)) return null
+  return withoutMarkedThoughts(dialect.family, given(parsed))
 }

@@ -49,11 +49,11 @@ export const translatedRequest = (
 
 /** The language that a text family's callers speak. Throws `internal` where the tables of languages do not agree. */
 export function callerLanguageOf(family: Family): CallerLanguage {
-  const spoken = family === 'chat' || family === 'responses' || family === 'messages' ? languages[family] : undefined
+  const spoken = family === 'chat' || family === 'responses' || family === 'messages' ? languages[family] : null
   return given(spoken?.caller ?? null)
 }
 
-export const providerLanguageOf = (name: LanguageName): ProviderLanguage => given(languages[name]?.provider ?? null)
+export const providerLanguageOf = (name: LanguageName): ProviderLanguage => languages[name].provider
 
 function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): JsonObject {
   // A limit of the output that the budget lowered since is in the body alone.
@@ -63,6 +63,7 @@ function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, lang
   const request = { ...exchange.neutral, model: path.upstreamModel }
   return providerLanguageOf(language).writeRequest(
     markersOf.has(language) && asksForCaching(exchange, gateway) ? withMarker(request, exchange) : request,
+    path.listed?.maxOutputTokens ?? null,
   )
 }
 

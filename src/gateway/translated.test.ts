@@ -174,6 +174,13 @@ describe('a chat client', () => {
     expect(await answer.json()).toMatchObject({ error: { message: 'Slow down', code: 'rate_limit_error' } })
   })
 
+  test('has the catalog’s maximum as its limit where the provider needs one and it gave none', async () => {
+    running.lane.catalog.push(testModel({ id: 'long', providerId: 'anthropic', maxOutputTokens: 12_345 }))
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    await running.chat({ model: 'long', messages: hello })
+    expect(sentBody().max_tokens).toBe(12_345)
+  })
+
   test('is refused what the provider’s language cannot say, before anything is sent', async () => {
     const answer = await running.chat({ model: 'bedrock', messages: hello, seed: 7 })
     expect([answer.status, await answer.json()]).toMatchObject([
@@ -290,6 +297,83 @@ describe('what goes wrong', () => {
     const thrown: unknown = await stream.finalMessage().catch((error: unknown) => error)
     expect(String(thrown)).toContain('content_policy_violation')
     expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
+  })
+})
+
+describe('a conversation that changes its model', () => {
+  const tools = [{ name: 'look', input_schema: { type: 'object' as const } }]
+  const result = (id: string) => ({
+    role: 'user' as const,
+    content: [{ type: 'tool_result' as const, tool_use_id: id, content: 'seen' }],
+  })
+
+  test('keeps what each provider signed for that provider, and shows it to no other', async () => {
+    answers['/v1beta/models/up-gemini:generateContent'] = () =>
+      Response.json({
+        responseId: 'r',
+        candidates: [
+          {
+            content: {
+              parts: [
+                { text: 'Hm', thought: true, thoughtSignature: 'of-the-thought' },
+                { functionCall: { name: 'look', args: {} }, thoughtSignature: 'of-the-call' },
+              ],
+            },
+            finishReason: 'STOP',
+          },
+        ],
+      })
+    const anthropics = [
+      { type: 'thinking', thinking: 'So', signature: 'anthropics' },
+      { type: 'text', text: 'Seen.' },
+    ]
+    answers['/v1/messages'] = () => Response.json({ ...JSON.parse(messagesAnswer().toString()), content: anthropics })
+    const messages: Anthropic.MessageParam[] = [...hello]
+    const ask = async (model: string) => {
+      const { content } = await anthropic.messages.create({ model, max_tokens: 50, tools, messages })
+      messages.push({ role: 'assistant', content })
+      return content
+    }
+    const first = await ask('gemini')
+    const call = first.find((block) => block.type === 'tool_use')
+    messages.push(result(call?.id ?? ''))
+    await ask('anthropic')
+    const toAnthropic = running.seen.at(-1)?.body ?? ''
+    expect(toAnthropic).not.toContain('gatehouse.')
+    expect(sentBody().messages).toMatchObject([hello[0], { content: [{ type: 'tool_use' }] }, { role: 'user' }])
+    messages.push({ role: 'user', content: 'And now?' })
+    await ask('gemini')
+    expect(sentBody().contents).toMatchObject([
+      { role: 'user' },
+      {
+        role: 'model',
+        parts: [
+          { thought: true, thoughtSignature: 'of-the-thought' },
+          { functionCall: { name: 'look' }, thoughtSignature: 'of-the-call' },
+        ],
+      },
+      { role: 'user' },
+      { role: 'model', parts: [{ text: 'Seen.' }] },
+      { role: 'user' },
+    ])
+    messages.push({ role: 'user', content: 'And then?' })
+    await ask('anthropic')
+    expect(running.seen.at(-1)?.body).toContain('"signature":"anthropics"')
+  })
+
+  test('that never left its provider passes byte for byte', async () => {
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    const body =
+      '{"model":"up-anthropic", "max_tokens":5,"messages":[{"role":"user","content":"gatehouse. is a word"},' +
+      '{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"}]} ]}'
+    const plain = running.lane.upstreams.find(({ id }) => id === 'anthropic')
+    Object.assign(plain ?? {}, { allowUnlistedModels: true })
+    const answer = await fetch(`${running.url}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': running.secret, 'content-type': 'application/json' },
+      body,
+    })
+    expect([answer.status, running.seen.at(-1)?.body]).toEqual([200, body])
   })
 })
 

@@ -57,7 +57,7 @@ export interface ProviderKind {
 }
 
 /** The families that are translated into each other. */
-const textFamilies: ReadonlySet<Family> = new Set<Family>(['chat', 'responses', 'messages'])
+export const textFamilies: ReadonlySet<Family> = new Set<Family>(['chat', 'responses', 'messages'])
 
 /** The language in which a kind is asked for a family that it does not speak; null where it speaks it, or cannot be asked. */
 export const languageFor = ({ families, language }: ProviderKind, family: Family): LanguageName | null =>

@@ -4,12 +4,11 @@ import type { Usage } from '../dialects/dialect.ts'
 import { plainId, startedAt } from '../dialects/facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { annotationOf, annotationsIn } from './chat-annotations.ts'
-import { signatureIn } from './chat-read-request.ts'
-import { readThoughts, thoughtMembers } from './chat-thoughts.ts'
+import { callSignatureIn, callSignatureMember, readThoughts, thoughtMembers } from './chat-thoughts.ts'
 import type { AnswerStart } from './language.ts'
-import { unusable } from './members.ts'
 import type { FinishReason, NeutralAnswer, NeutralPart, NeutralToolCall } from './neutral.ts'
-import { sealSignature } from './sealed-signature.ts'
+import { unusable } from './refusals.ts'
+import { ownOpaque } from './signature.ts'
 
 export function readChatAnswer(body: unknown): NeutralAnswer {
   const choice = isObject(body) ? objectsOf(body.choices)[0] : undefined
@@ -29,11 +28,7 @@ export function readChatAnswer(body: unknown): NeutralAnswer {
 
 function partsOf(message: JsonObject): NeutralPart[] {
   const at = ''
-  // Whatever the provider calls their form, it is the provider that takes them back.
-  const parts: NeutralPart[] = readThoughts(message, at).map((thought) => ({
-    ...thought,
-    language: 'chat',
-  }))
+  const parts: NeutralPart[] = readThoughts(message, at, ownOpaque)
   const text = contentText(message.content)
   const citations = annotationsIn(message.annotations)
   if (text !== '') parts.push({ kind: 'text', text, ...(citations.length > 0 && { citations }), at })
@@ -49,13 +44,13 @@ const contentText = (content: unknown): string =>
 function callOf(call: JsonObject): NeutralToolCall {
   if (!isObject(call.function)) throw unusable("The provider's answer calls a tool that is no function")
   const { name, arguments: text } = call.function
-  const signature = signatureIn(call)
+  const signature = callSignatureIn(call)
   return {
     kind: 'tool_call',
     id: textOf(call.id) ?? '',
     name: textOf(name) ?? '',
     arguments: textOf(text) ?? '',
-    ...(signature !== null && { signature: sealSignature({ language: 'chat', text: signature, redacted: false }) }),
+    ...(signature !== null && { signature: { text: signature, language: 'chat' } }),
     at: '',
   }
 }
@@ -126,11 +121,7 @@ const writeCall = ({ id, name, arguments: text, signature }: NeutralToolCall): J
   id,
   type: 'function',
   function: { name, arguments: text },
-  ...(signature !== undefined && signatureMember(signature)),
-})
-
-export const signatureMember = (signature: string): JsonObject => ({
-  extra_content: { google: { thought_signature: signature } },
+  ...(signature !== undefined && callSignatureMember(signature)),
 })
 
 /** What was written to a cache has no member in the language; the gateway's reader knows these. */

@@ -21,7 +21,10 @@ export const chatFeatures: FeatureTable = {
   named_tool: { as: 'tool_choice.function.name' },
   parallel_tools: { as: 'parallel_tool_calls' },
   tool_calls: { as: 'tool_calls' },
-  call_signature: { as: 'tool_calls.extra_content.google.thought_signature, where the provider itself gave it' },
+  call_signature: {
+    as: 'tool_calls.extra_content.google.thought_signature, where the provider itself gave it',
+    said: 'tool_calls.extra_content.google.thought_signature',
+  },
   tool_results: { as: 'messages of role tool' },
   tool_result_media: { refused: 'tool results are text' },
   tool_errors: { as: '"Error: " before the text of the result', said: null },

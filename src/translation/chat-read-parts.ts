@@ -1,8 +1,9 @@
 /** Reads the content of a chat message: one text, or parts of text, images, audio, files and refusals. */
 import { isGiven, type JsonObject, textOf } from '../dialects/json-value.ts'
 import { isDataUrl, parseDataUrl } from './data-url.ts'
-import { arrayAt, malformed, objectAt, onlyMembers, statedString, stringAt, unsupported } from './members.ts'
+import { arrayAt, objectAt, onlyMembers, statedString, stringAt } from './members.ts'
 import type { FieldPath, NeutralMedia, NeutralRefusal, NeutralText, Stated } from './neutral.ts'
+import { malformed, unsupported } from './refusals.ts'
 
 type Cache = { cache?: Stated<{ ttl: '5m' | '1h' | null }> }
 

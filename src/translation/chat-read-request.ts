@@ -10,13 +10,12 @@ import { isGiven, isObject, type JsonObject, textOf } from '../dialects/json-val
 import { annotationsIn } from './chat-annotations.ts'
 import { chatMembers, hintMembers } from './chat-features.ts'
 import { cacheOf, contentParts, textsOf } from './chat-read-parts.ts'
-import { readThoughts } from './chat-thoughts.ts'
+import { broughtCallSignature, readThoughts } from './chat-thoughts.ts'
 import {
   arrayAt,
   checkMembers,
   gathered,
   givenOf,
-  malformed,
   objectAt,
   onlyMembers,
   statedBoolean,
@@ -25,7 +24,6 @@ import {
   statedObject,
   statedString,
   stringAt,
-  unsupported,
 } from './members.ts'
 import type {
   FieldPath,
@@ -39,6 +37,8 @@ import type {
   Stated,
 } from './neutral.ts'
 import { readEffort, readFormat } from './openai-words.ts'
+import { malformed, unsupported } from './refusals.ts'
+import { broughtOpaque } from './signature.ts'
 
 export function readChatRequest(body: Readonly<JsonObject>): NeutralRequest {
   checkMembers(body, chatMembers)
@@ -173,7 +173,7 @@ const assistantMembers = new Set([
 
 function assistantParts(message: JsonObject, at: FieldPath, calls: Map<string, string>): NeutralPart[] {
   onlyMembers(message, at, assistantMembers)
-  const parts: NeutralPart[] = [...readThoughts(message, at)]
+  const parts: NeutralPart[] = [...readThoughts(message, at, broughtOpaque)]
   const { content } = message
   const spoken = isGiven(content) && content !== '' ? contentParts(content, `${at}.content`) : []
   const citations = annotationsIn(message.annotations)
@@ -202,20 +202,14 @@ function toolCall(call: JsonObject, at: FieldPath): NeutralToolCall {
   onlyMembers(call, at, callMembers)
   const called = objectAt(call.function, `${at}.function`)
   onlyMembers(called, `${at}.function`, calledMembers)
-  const signature = signatureIn(call)
   return {
     kind: 'tool_call',
     id: stringAt(call.id, `${at}.id`),
     name: stringAt(called.name, `${at}.function.name`),
     arguments: stringAt(called.arguments ?? '', `${at}.function.arguments`),
-    ...(signature !== null && { signature }),
+    ...broughtCallSignature(call),
     at,
   }
-}
-
-/** Where Google's providers of this language put the signature of a call. */
-export function signatureIn({ extra_content: extra }: JsonObject): string | null {
-  return isObject(extra) && isObject(extra.google) ? textOf(extra.google.thought_signature) : null
 }
 
 const resultMembers = new Set(['role', 'content', 'tool_call_id', 'name', 'cache_control'])

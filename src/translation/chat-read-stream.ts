@@ -8,11 +8,10 @@ import { type Call, ChatCalls } from '../dialects/chat-calls.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
 import { annotationsIn } from './chat-annotations.ts'
 import { finishOf } from './chat-answers.ts'
-import { signatureIn } from './chat-read-request.ts'
+import { callSignatureIn } from './chat-thoughts.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { NeutralEvent, NeutralPart } from './neutral.ts'
 import { readOpenAiError } from './openai-words.ts'
-import { sealSignature } from './sealed-signature.ts'
 
 type Words = 'text' | 'thought' | 'refusal'
 
@@ -112,7 +111,10 @@ export class ChatStreamReader implements NeutralStreamReader {
   #begin(kind: Words): void {
     this.#close()
     this.#open = { part: this.#next(kind), kind }
-    this.#events.push({ type: 'part', part: this.#open.part, kind })
+    const { part } = this.#open
+    this.#events.push(
+      kind === 'thought' ? { type: 'part', part, kind, language: 'chat' } : { type: 'part', part, kind },
+    )
   }
 
   #next(kind: NeutralPart['kind']): number {
@@ -130,10 +132,7 @@ export class ChatStreamReader implements NeutralStreamReader {
     const { call, before } = this.#calls.take(element, position)
     if (before !== null) this.#beginCall(before)
     const followed = this.#follow(call)
-    const signature = signatureIn(element)
-    if (signature !== null) {
-      followed.signature = sealSignature({ language: 'chat', text: signature, redacted: false })
-    }
+    followed.signature = callSignatureIn(element) ?? followed.signature
     const text = isObject(element.function) ? textOf(element.function.arguments) : null
     if (text === null || text === '') return
     call.end = text.trimEnd().at(-1) ?? call.end

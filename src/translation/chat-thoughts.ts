@@ -1,56 +1,78 @@
 /**
  * Thoughts in chat, which the language itself does not have. Their text stands where its clients read it,
  * `reasoning_content`. What must come back with a later turn stands beside it in `reasoning_details`, an array of
- * `{type: "reasoning.text", text, signature, format}` and, for thinking that only its provider can read,
- * `{type: "reasoning.encrypted", data, format}`; `format` is the language of the provider that signed it (`messages`).
- * A client that sends its messages back as it got them brings them back.
+ * `{type: "reasoning.text", text, signature}` and, for thinking that only its provider can read,
+ * `{type: "reasoning.encrypted", data}`; those of providers of other languages are marked (`signature.ts`). A client that
+ * sends its messages back as it got them brings them back.
  */
-import { isGiven, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
-import { malformed } from './members.ts'
-import type { FieldPath, LanguageName, NeutralThought } from './neutral.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import type { CallSignature, FieldPath, NeutralThought } from './neutral.ts'
+import { malformed } from './refusals.ts'
+import { markSignature, type Opaque, readMarkedSignature, writtenOpaque } from './signature.ts'
 
-const languages: readonly LanguageName[] = ['chat', 'responses', 'messages', 'gemini', 'converse']
+/** How the opaque part of a thought is taken: a provider's own, or one that a caller brought back. */
+type ReadOpaque = (text: string | null, own: 'chat', redacted: boolean) => Opaque
 
 /** The thoughts of a message, a request's or an answer's. */
-export function readThoughts(message: JsonObject, at: FieldPath): NeutralThought[] {
+export function readThoughts(message: JsonObject, at: FieldPath, read: ReadOpaque): NeutralThought[] {
   const { reasoning_details: details } = message
   if (isGiven(details) && !Array.isArray(details)) throw malformed(`${at}.reasoning_details`, 'an array')
-  const read = objectsOf(details).map((detail, index) => thoughtOf(detail, `${at}.reasoning_details.${index}`))
-  const signed = read.filter((thought) => thought !== null)
-  if (signed.length > 0) return signed
+  const thoughts = objectsOf(details).flatMap((detail, index) =>
+    thoughtOf(detail, `${at}.reasoning_details.${index}`, read),
+  )
+  if (thoughts.length > 0) return thoughts
   const content = isGiven(message.reasoning_content) ? 'reasoning_content' : 'reasoning'
   const text = textOf(message[content])
   if (text === null || text === '') return []
-  return [{ kind: 'thought', text, signature: null, redacted: null, language: null, at: `${at}.${content}` }]
+  return [{ kind: 'thought', text, ...read(null, 'chat', false), at: `${at}.${content}` }]
 }
 
-function thoughtOf(detail: JsonObject, at: FieldPath): NeutralThought | null {
-  const language = languages.find((name) => name === detail.format) ?? null
+function thoughtOf(detail: JsonObject, at: FieldPath, read: ReadOpaque): NeutralThought[] {
+  const data = textOf(detail.data)
   if (detail.type === 'reasoning.encrypted') {
-    const redacted = textOf(detail.data)
-    return redacted === null ? null : { kind: 'thought', text: '', signature: null, redacted, language, at }
+    return data === null ? [] : [{ kind: 'thought', text: '', ...read(data, 'chat', true), at }]
   }
-  const text = textOf(detail.text) ?? textOf(detail.summary)
-  const signature = textOf(detail.signature)
-  if (text === null && signature === null) return null
-  return { kind: 'thought', text: text ?? '', signature, redacted: null, language, at }
+  const [text, signature] = [textOf(detail.text) ?? textOf(detail.summary), textOf(detail.signature)]
+  if (text === null && signature === null) return []
+  return [{ kind: 'thought', text: text ?? '', ...read(signature, 'chat', false), at }]
 }
 
-/** `reasoning_content` of these thoughts, and `reasoning_details` where one of them must come back. */
+/** `reasoning_content` of these thoughts, and `reasoning_details` where one of them must come back as it is. */
 export function thoughtMembers(thoughts: readonly NeutralThought[]): JsonObject {
   const text = thoughts.flatMap((thought) => thought.text || []).join(betweenThoughts)
-  const opaque = thoughts.some(({ signature, redacted }) => signature !== null || redacted !== null)
+  const mustComeBack = thoughts.some((thought) => writtenOpaque(thought, 'chat') !== null)
   return {
     ...(text !== '' && { reasoning_content: text }),
-    ...(opaque && { reasoning_details: thoughts.map(detailOf) }),
+    ...(mustComeBack && { reasoning_details: thoughts.map((thought) => detailOf(thought.text, thought)) }),
   }
 }
 
 /** What stands between thoughts where they are one text. */
 export const betweenThoughts = '\n\n'
 
-export function detailOf({ text, signature, redacted, language }: Omit<NeutralThought, 'at' | 'kind'>): JsonObject {
-  const format = language === null ? {} : { format: language }
-  if (redacted !== null) return { type: 'reasoning.encrypted', data: redacted, ...format }
-  return { type: 'reasoning.text', text, ...(signature !== null && { signature }), ...format }
+export function detailOf(text: string, opaque: Opaque): JsonObject {
+  const written = writtenOpaque(opaque, 'chat')
+  if (opaque.redacted !== null) return { type: 'reasoning.encrypted', data: written }
+  return { type: 'reasoning.text', text, ...(written !== null && { signature: written }) }
+}
+
+/** The signature of a call for a caller, marked, where Google's providers of this language put theirs. */
+export const callSignatureMember = ({ text, language }: CallSignature): JsonObject => {
+  const marked = markSignature({ language, callId: null, redacted: false, signature: text })
+  return { extra_content: { google: { thought_signature: marked } } }
+}
+
+/** What a provider or a caller put there, as it stands. */
+export function callSignatureIn({ extra_content: extra }: JsonObject): string | null {
+  return isObject(extra) && isObject(extra.google) ? textOf(extra.google.thought_signature) : null
+}
+
+/** What a caller brought back there: without a mark it is Gemini's own, which both of its languages take. */
+export function broughtCallSignature(call: JsonObject): { signature?: CallSignature } {
+  const text = callSignatureIn(call)
+  if (text === null) return {}
+  const marked = readMarkedSignature(text)
+  return {
+    signature: marked === null ? { text, language: 'gemini' } : { text: marked.signature, language: marked.language },
+  }
 }

@@ -3,7 +3,6 @@ import type { JsonObject } from '../dialects/json-value.ts'
 import { hintMembers } from './chat-features.ts'
 import { thoughtMembers } from './chat-thoughts.ts'
 import { dataUrl } from './data-url.ts'
-import { unsupported } from './members.ts'
 import type {
   NeutralMedia,
   NeutralPart,
@@ -15,7 +14,7 @@ import type {
   NeutralTurn,
 } from './neutral.ts'
 import { audioFormats, effortOf, errorText, fileName, schemaWords } from './openai-words.ts'
-import { openSignature } from './sealed-signature.ts'
+import { unsupported } from './refusals.ts'
 
 const extraMembers = new Set(['verbosity', 'service_tier'])
 
@@ -86,8 +85,7 @@ function turnMessages(turn: NeutralTurn): JsonObject[] {
 
 function assistantMessages({ parts }: NeutralTurn, name: JsonObject): JsonObject[] {
   const calls = parts.filter((part) => part.kind === 'tool_call')
-  const own = parts.filter((part) => part.kind === 'thought').filter(isOwn)
-  const thoughts = own.map((thought) => ({ ...thought, language: null }))
+  const thoughts = parts.filter((part) => part.kind === 'thought').filter(isOwn)
   const refusals = parts.filter((part) => part.kind === 'refusal')
   const spoken = parts.filter(({ kind }) => kind !== 'tool_call' && kind !== 'thought' && kind !== 'refusal')
   if (calls.length + thoughts.length + refusals.length + spoken.length === 0) return []
@@ -107,12 +105,11 @@ function assistantMessages({ parts }: NeutralTurn, name: JsonObject): JsonObject
 const isOwn = ({ language }: NeutralThought): boolean => language === null || language === 'chat'
 
 function callOf({ id, name, arguments: text, signature }: NeutralToolCall): JsonObject {
-  const opened = signature === undefined ? null : openSignature(signature)
   return {
     id,
     type: 'function',
     function: { name, arguments: text },
-    ...(opened?.language === 'chat' && { extra_content: { google: { thought_signature: opened.text } } }),
+    ...(signature?.language === 'chat' && { extra_content: { google: { thought_signature: signature.text } } }),
   }
 }
 

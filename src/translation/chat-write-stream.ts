@@ -7,11 +7,12 @@ import type { Usage } from '../dialects/dialect.ts'
 import { plainId, startedAt } from '../dialects/facts.ts'
 import type { JsonObject } from '../dialects/json-value.ts'
 import { annotationOf } from './chat-annotations.ts'
-import { reasonOf, signatureMember, writeUsage } from './chat-answers.ts'
-import { betweenThoughts, detailOf } from './chat-thoughts.ts'
+import { reasonOf, writeUsage } from './chat-answers.ts'
+import { betweenThoughts, callSignatureMember, detailOf } from './chat-thoughts.ts'
 import type { AnswerStart, NeutralStreamWriter } from './language.ts'
 import type { FinishReason, LanguageName, NeutralCitation, NeutralError, NeutralEvent, NeutralPart } from './neutral.ts'
 import { writeOpenAiError } from './openai-words.ts'
+import { ownOpaque } from './signature.ts'
 
 interface Part {
   kind: NeutralPart['kind']
@@ -21,10 +22,9 @@ interface Part {
   begins: number
   text: string
   citations: NeutralCitation[]
+  /** Of a thought: whose it is, until its entry of `reasoning_details` has gone out. */
+  unsigned: LanguageName | null
 }
-
-/** `language` is optional there, and null here where it is not said. */
-type SignatureEvent = Omit<Event<'signature'>, 'language'> & { language?: LanguageName | null }
 
 type Event<Type extends NeutralEvent['type']> = NeutralEvent & { type: Type }
 
@@ -49,7 +49,7 @@ export class ChatStreamWriter implements NeutralStreamWriter {
     if (event.type === 'text') return this.#text(event)
     if (event.type === 'signature') return this.#signature(event)
     if (event.type === 'citation') this.#parts.get(event.part)?.citations.push(event.citation)
-    if (event.type === 'part_end') return this.#annotations(this.#parts.get(event.part))
+    if (event.type === 'part_end') return this.#end(this.#parts.get(event.part))
     if (event.type === 'usage') this.#usage = event.usage
     if (event.type === 'finish') return this.#finish(event.finish)
     if (event.type === 'error') return `${frame(writeOpenAiError(event.error))}${done}`
@@ -63,7 +63,8 @@ export class ChatStreamWriter implements NeutralStreamWriter {
 
   #begin(event: Event<'part'>): string {
     const { kind } = event
-    const part: Part = { kind, call: this.#calls, begins: this.#length, text: '', citations: [] }
+    const unsigned = kind === 'thought' && event.language !== 'chat' ? event.language : null
+    const part: Part = { kind, call: this.#calls, begins: this.#length, text: '', citations: [], unsigned }
     this.#parts.set(event.part, part)
     if (kind === 'thought' && this.#thought) return this.#delta({ reasoning_content: betweenThoughts })
     if (kind !== 'tool_call') return ''
@@ -88,18 +89,27 @@ export class ChatStreamWriter implements NeutralStreamWriter {
     return this.#delta({ content: text })
   }
 
-  #signature({ part: number, signature, redacted, language = null }: SignatureEvent): string {
+  #signature({ part: number, signature, redacted, language }: Event<'signature'>): string {
     const part = this.#parts.get(number)
-    if (part?.kind === 'tool_call') {
-      return this.#delta({ tool_calls: [{ index: part.call, ...signatureMember(signature) }] })
+    if (part === undefined) return ''
+    if (part.kind === 'tool_call') {
+      return this.#delta({ tool_calls: [{ index: part.call, ...callSignatureMember({ text: signature, language }) }] })
     }
-    const hidden = redacted ? signature : null
-    const opaque = { text: part?.text ?? '', signature: redacted ? null : signature, redacted: hidden, language }
-    return this.#delta({ reasoning_details: [detailOf(opaque)] })
+    part.unsigned = null
+    return this.#delta({ reasoning_details: [detailOf(part.text, ownOpaque(signature, language, redacted))] })
   }
 
-  #annotations(part: Part | undefined): string {
-    if (part === undefined || part.citations.length === 0) return ''
+  /** Annotations say where their text ends; a thought that another provider did not sign has to say whose it is. */
+  #end(part: Part | undefined): string {
+    if (part === undefined) return ''
+    const { unsigned } = part
+    part.unsigned = null
+    if (unsigned === null || part.text === '') return this.#annotations(part)
+    return this.#delta({ reasoning_details: [detailOf(part.text, ownOpaque(null, unsigned, false))] })
+  }
+
+  #annotations(part: Part): string {
+    if (part.citations.length === 0) return ''
     const range = { start: part.begins, end: this.#length }
     const annotations = part.citations.map((citation) => annotationOf(citation, range))
     part.citations = []
@@ -109,7 +119,7 @@ export class ChatStreamWriter implements NeutralStreamWriter {
   #finish(finish: FinishReason): string {
     if (finish === 'error') return `${frame(writeOpenAiError(failed))}${done}`
     const kinds = [...this.#parts.values()]
-    return kinds.map((part) => this.#annotations(part)).join('') + this.#delta({}, reasonOf(finish, kinds))
+    return kinds.map((part) => this.#end(part)).join('') + this.#delta({}, reasonOf(finish, kinds))
   }
 
   #usageFrame(): string {

@@ -24,7 +24,7 @@ function begun(event: PartBegin): NeutralPart {
   const at = `parts.${event.part}`
   if (event.kind === 'tool_call') return { kind: 'tool_call', id: event.id, name: event.name, arguments: '', at }
   if (event.kind === 'thought')
-    return { kind: 'thought', text: '', signature: null, redacted: null, language: null, at }
+    return { kind: 'thought', text: '', signature: null, redacted: null, language: event.language, at }
   return { kind: event.kind, text: '', at }
 }
 
@@ -37,9 +37,9 @@ function add(parts: Map<number, NeutralPart>, event: PartEvent): void {
   } else if (event.type === 'citation' && part.kind === 'text') {
     part.citations = [...(part.citations ?? []), event.citation]
   } else if (event.type === 'signature') {
-    if (part.kind === 'tool_call') part.signature = event.signature
+    if (part.kind === 'tool_call') part.signature = { text: event.signature, language: event.language }
     if (part.kind !== 'thought') return
     part[event.redacted ? 'redacted' : 'signature'] = event.signature
-    part.language = event.language ?? null
+    part.language = event.language
   }
 }

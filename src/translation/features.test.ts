@@ -2,37 +2,43 @@
 import { describe, expect, test } from 'bun:test'
 import { Failure } from '../failure.ts'
 import { languages } from './index.ts'
-import { features } from './language.ts'
+import { type Feature, features } from './language.ts'
 import type { NeutralRequest } from './neutral.ts'
-import { plainRequest, sampleField, sampleOf } from './test-samples.ts'
+import { plainFor, sampleField, sampleOf } from './test-samples.ts'
 
 const names = Object.keys(features).filter((name): name is keyof typeof features => name in features)
 
 /** Members that a feature adds to what another is about. */
-const marks = new Set(['cache', 'signature', 'citations', 'detail', 'strict'])
+const marks: Partial<Record<Feature, string>> = {
+  cache_marker: 'cache',
+  call_signature: 'signature',
+  citations: 'citations',
+  document_citations: 'citations',
+  image_detail: 'detail',
+  strict_tools: 'strict',
+  tool_errors: 'isError',
+}
 
-/** The same request in which nothing of the feature is said; null where that is the plain one. */
-function bareOf(sample: Partial<NeutralRequest>): NeutralRequest | null {
+/** The same request in which nothing of the feature is said. */
+function bareOf(feature: Feature, sample: Partial<NeutralRequest>, plain: NeutralRequest): NeutralRequest {
   const thoughtless = (value: unknown) => Array.isArray(value) && value.some((part) => part?.kind === 'thought')
-  const bare = JSON.stringify(sample, (name, value) =>
-    marks.has(name) && value !== null
-      ? undefined
-      : thoughtless(value)
-        ? value.filter(({ kind }: { kind: string }) => kind !== 'thought')
-        : value,
-  )
-  return bare === JSON.stringify(sample) ? null : { ...plainRequest, ...JSON.parse(bare) }
+  const bare = JSON.stringify(sample, (name, value) => {
+    if (name === marks[feature]) return typeof value === 'boolean' && name !== 'strict' ? false : undefined
+    return thoughtless(value) ? value.filter(({ kind }: { kind: string }) => kind !== 'thought') : value
+  })
+  return bare === JSON.stringify(sample) ? plain : { ...plain, ...JSON.parse(bare) }
 }
 
 for (const { provider, features: table } of Object.values(languages)) {
   describe(`as a provider, ${provider.name}`, () => {
     const samples = sampleOf(provider.name)
+    const plain = plainFor(provider.name)
     const written = (request: NeutralRequest) => JSON.stringify(provider.writeRequest(request))
 
     for (const feature of names) {
       const sample = samples[feature]
       if (sample === null) continue
-      const request: NeutralRequest = { ...plainRequest, ...sample }
+      const request: NeutralRequest = { ...plain, ...sample }
       const support = table[feature]
       if ('refused' in support) {
         test(`refuses ${feature}, naming the field`, () => {
@@ -42,11 +48,11 @@ for (const { provider, features: table } of Object.values(languages)) {
         })
       } else if ('withoutEffect' in support) {
         test(`leaves out ${feature}`, () => {
-          expect(written(request)).toBe(written(bareOf(sample) ?? plainRequest))
+          expect(written(request)).toBe(written(bareOf(feature, sample, plain)))
         })
       } else {
         test(`carries ${feature}`, () => {
-          expect(written(request)).not.toBe(written(bareOf(sample) ?? plainRequest))
+          expect(written(request)).not.toBe(written(bareOf(feature, sample, plain)))
         })
       }
     }

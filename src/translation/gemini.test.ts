@@ -7,7 +7,7 @@ import { Failure } from '../failure.ts'
 import { collected } from './collected.ts'
 import { gemini } from './gemini.ts'
 import { messages } from './messages.ts'
-import type { NeutralEvent, NeutralPart, NeutralRequest } from './neutral.ts'
+import type { LanguageName, NeutralEvent, NeutralPart, NeutralRequest } from './neutral.ts'
 
 const { provider } = gemini
 
@@ -41,12 +41,12 @@ const asking = (...parts: NeutralPart[]): Partial<NeutralRequest> => ({
   turns: [{ role: 'user', parts, at: 'messages.0' }],
 })
 const at = 'messages.0.content.1'
-const call = (id: string, signature?: string): NeutralPart => ({
+const call = (id: string, signature?: string, language: LanguageName = 'gemini'): NeutralPart => ({
   kind: 'tool_call',
   id,
   name: 'look',
   arguments: '{"a":1}',
-  ...(signature !== undefined && { signature }),
+  ...(signature !== undefined && { signature: { text: signature, language } }),
   at,
 })
 const result = (callId: string, isError = false): NeutralPart => ({
@@ -90,7 +90,7 @@ describe('a request for Gemini', () => {
         stopSequences: ['!'],
         responseMimeType: 'application/json',
         responseJsonSchema: { ...schema, description: 'd' },
-        thinkingConfig: { thinkingLevel: 'low', includeThoughts: true },
+        thinkingConfig: { thinkingLevel: 'LOW', includeThoughts: true },
       },
     })
   })
@@ -153,8 +153,8 @@ describe('a request for Gemini', () => {
     const parts: NeutralPart[] = [
       { ...thought, language: 'messages' },
       { ...thought, language: 'gemini' },
-      call('a', "gatehouse/chat:another's"),
-      call('b', 'gatehouse/gemini:own'),
+      call('a', "another's", 'chat'),
+      call('b', 'own'),
     ]
     expect(provider.writeRequest(request({ model: 'gemini-2.5-pro', ...fromModel(...parts) })).contents).toEqual([
       {
@@ -242,7 +242,13 @@ function eventsOf(bytes: Uint8Array, cuts: readonly number[] = []): NeutralEvent
 const expected: readonly object[] = [
   { kind: 'thought', text: 'I think so', signature: null },
   { kind: 'text', text: 'Looking' },
-  { kind: 'tool_call', id: 'call_r-1_0', name: 'look', arguments: '{"a":"ä"}', signature: 'sig+/=' },
+  {
+    kind: 'tool_call',
+    id: 'call_r-1_0',
+    name: 'look',
+    arguments: '{"a":"ä"}',
+    signature: { text: 'sig+/=', language: 'gemini' },
+  },
   { kind: 'tool_call', id: 'call_r-1_1', name: 'look', arguments: '{}' },
 ]
 const usage = { inputTokens: 10, outputTokens: 7, cachedInputTokens: 6, cacheWriteTokens: null, reasoningTokens: 3 }

@@ -2,6 +2,13 @@
  * A text language as the translation knows it. Those that applications speak (chat, responses, messages) can do all of
  * it; those that only providers speak (gemini, converse) write requests and read answers. Adding one is a file and a
  * line in `index.ts`.
+ *
+ * Why one neutral form in the middle, and not a translation for each pair: three callers and five providers are twelve
+ * pairs, each of a request, an answer, a stream and an error; eight halves do the same work. Each feature is carried or
+ * refused in one place for each language, so that the table of them can be made from the code, and a sixth language is
+ * one more half and no new pair. The price of a middle form is usually loss; this one is a union of what the languages
+ * say, not what all of them can say, and where a caller's own form says more (a citation) it is kept beside it. Where
+ * caller and provider speak the same language there is no middle at all: bytes pass.
  */
 import type { JsonObject } from '../dialects/json-value.ts'
 import type { LanguageName, NeutralAnswer, NeutralError, NeutralEvent, NeutralRequest } from './neutral.ts'

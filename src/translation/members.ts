@@ -3,20 +3,9 @@
  * refused by its name. A member that is null was left out.
  */
 import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
-import { Failure } from '../failure.ts'
 import type { MemberTable } from './language.ts'
 import type { FieldPath, Stated } from './neutral.ts'
-
-/** 400: the target, or any other language, has no place for what stands here. */
-export const unsupported = (param: FieldPath, message: string): Failure =>
-  new Failure('translation_unsupported', { param, message: `${param}: ${message}` })
-
-/** 422: what stands here is not what its own language wants there. */
-export const malformed = (param: FieldPath, wanted: string): Failure =>
-  new Failure('invalid_parameter', { param, message: `${param} must be ${wanted}` })
-
-/** 502: what a provider sent is no answer in its language. */
-export const unusable = (message: string): Failure => new Failure('upstream_provider_error', { message })
+import { malformed, unsupported } from './refusals.ts'
 
 /** Refuses the members that the table refuses, and those that it does not know. */
 export function checkMembers(body: Readonly<JsonObject>, table: MemberTable): void {

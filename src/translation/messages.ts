@@ -3,14 +3,14 @@
  * applications and by providers of the kind anthropic.
  */
 import type { Language } from './language.ts'
-import { readMessagesAnswer, readMessagesError, writeMessagesAnswer, writeMessagesError } from './messages-answer.ts'
-import { readMessagesRequest } from './messages-caller.ts'
+import { readMessagesAnswer, readMessagesError, writeMessagesAnswer, writeMessagesError } from './messages-answers.ts'
 import { messagesFeatures, messagesMembers } from './messages-features.ts'
-import { MessagesStreamReader } from './messages-reader.ts'
-import { writeMessagesRequest } from './messages-request.ts'
-import { MessagesStreamWriter } from './messages-writer.ts'
+import { readMessagesRequest } from './messages-read-request.ts'
+import { MessagesStreamReader } from './messages-read-stream.ts'
+import { writeMessagesRequest } from './messages-write-request.ts'
+import { MessagesStreamWriter } from './messages-write-stream.ts'
 
-export const messages: Language = {
+export const messages = {
   provider: {
     name: 'messages',
     writeRequest: writeMessagesRequest,
@@ -27,4 +27,4 @@ export const messages: Language = {
   },
   features: messagesFeatures,
   members: messagesMembers,
-}
+} satisfies Language

@@ -1,7 +1,7 @@
 /**
  * What the text languages have in common, as data: a request, an answer, and the events of a streamed answer. A language
- * (`language.ts`) reads its own wire form into this and writes it out of this; five languages need ten small codecs,
- * where pairs would need twenty, and each feature is carried or refused in one place for each language.
+ * (`language.ts`, which says why there is one form and no pairs) reads its own wire form into this and writes it out of
+ * this.
  *
  * It is a union, not a common denominator: whatever one language can say has a member here, and who writes a language
  * that cannot say it refuses with the caller's own field named (`at`). Nothing is dropped, and nothing is made up.
@@ -99,8 +99,14 @@ export interface NeutralToolCall extends Placed {
   name: string
   /** JSON text, as the model wrote it. */
   arguments: string
-  /** What a provider needs back with the call in a later turn (Gemini's thought signature); opaque. */
-  signature?: string
+  /** What a provider needs back with the call in a later turn (Gemini's thought signature). */
+  signature?: CallSignature
+}
+
+/** Opaque, and of use to nobody but the provider whose language it is of. */
+export interface CallSignature {
+  text: string
+  language: LanguageName
 }
 
 export interface NeutralToolResult extends Placed {
@@ -156,9 +162,14 @@ export type NeutralOutput =
       strict: boolean | null
     }
 
+/** In rising order. */
+export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+
+export type Effort = (typeof efforts)[number]
+
 export interface NeutralReasoning {
   /** null where the caller gave a budget or only asked to see it. */
-  effort: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | null
+  effort: Effort | null
   budgetTokens: number | null
   /** Whether thoughts, or a summary of them, are to be in the answer. */
   visible: boolean | null
@@ -184,13 +195,15 @@ export interface NeutralAnswer {
  */
 export type NeutralEvent =
   | { type: 'start'; id: string | null; model: string | null }
-  | { type: 'part'; part: number; kind: 'text' | 'thought' | 'refusal' }
+  | { type: 'part'; part: number; kind: 'text' | 'refusal' }
+  /** `language`: whose thought it is. */
+  | { type: 'part'; part: number; kind: 'thought'; language: LanguageName }
   | { type: 'part'; part: number; kind: 'tool_call'; id: string; name: string }
   /** Text of the part, or of a tool call's arguments. */
   | { type: 'text'; part: number; text: string }
   | { type: 'citation'; part: number; citation: NeutralCitation }
   /** The signature of a thought or a call, or thinking that only its provider can read; `language`: whose it is. */
-  | { type: 'signature'; part: number; signature: string; redacted: boolean; language?: LanguageName }
+  | { type: 'signature'; part: number; signature: string; redacted: boolean; language: LanguageName }
   | { type: 'part_end'; part: number }
   | { type: 'usage'; usage: Usage }
   | { type: 'finish'; finish: FinishReason; stopSequence: string | null }
@@ -205,4 +218,6 @@ export interface NeutralError {
   message: string
 }
 
-export type LanguageName = 'chat' | 'responses' | 'messages' | 'gemini' | 'converse'
+export const languageNames = ['chat', 'responses', 'messages', 'gemini', 'converse'] as const
+
+export type LanguageName = (typeof languageNames)[number]

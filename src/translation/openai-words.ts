@@ -1,7 +1,16 @@
 /** What chat and responses say alike: errors, efforts, schemas of output, tools' names for what they choose. */
 import { isGiven, isObject, type JsonObject, textOf } from '../dialects/json-value.ts'
-import { malformed, onlyMembers, statedString, stringAt, unsupported } from './members.ts'
-import type { FieldPath, NeutralError, NeutralOutput, NeutralReasoning, Stated } from './neutral.ts'
+import { onlyMembers, statedString, stringAt } from './members.ts'
+import {
+  type Effort,
+  efforts,
+  type FieldPath,
+  type NeutralError,
+  type NeutralOutput,
+  type NeutralReasoning,
+  type Stated,
+} from './neutral.ts'
+import { malformed, unsupported } from './refusals.ts'
 
 /** An error's body: `{"error": {message, type, param, code}}`, of which some providers have less. */
 export function readOpenAiError(status: number | null, body: unknown): NeutralError {
@@ -22,9 +31,6 @@ function typeOf(status: number | null): string {
   if (status === 403) return 'permission_error'
   return status === 429 ? 'rate_limit_error' : 'invalid_request_error'
 }
-
-type Effort = NonNullable<NeutralReasoning['effort']>
-const efforts: readonly Effort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh']
 
 export function readEffort(given: unknown, at: FieldPath): Effort | null {
   const stated = statedString(given, at)

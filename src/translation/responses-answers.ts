@@ -4,9 +4,9 @@ import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-v
 import { readUsage } from '../dialects/responses-answer.ts'
 import { annotationsIn } from './chat-annotations.ts'
 import type { AnswerStart } from './language.ts'
-import { unusable } from './members.ts'
 import type { FinishReason, NeutralAnswer, NeutralPart } from './neutral.ts'
 import { readOpenAiError } from './openai-words.ts'
+import { unusable } from './refusals.ts'
 import {
   annotationOf,
   callItem,
@@ -20,6 +20,7 @@ import {
   writeUsage,
 } from './responses-items.ts'
 import { readThought } from './responses-read-request.ts'
+import { ownOpaque } from './signature.ts'
 
 export function readResponsesAnswer(body: unknown): NeutralAnswer {
   if (!isObject(body) || !Array.isArray(body.output)) throw unusable("The provider's answer is no response")
@@ -53,7 +54,7 @@ function partsOf(item: JsonObject): NeutralPart[] {
   checkItem(item)
   if (item.type === 'message') return objectsOf(item.content).flatMap(spokenPart)
   if (item.type === 'reasoning') {
-    const thought = readThought(item, '')
+    const thought = readThought(item, '', ownOpaque)
     return thought === null ? [] : [thought]
   }
   if (item.type !== 'function_call') return []

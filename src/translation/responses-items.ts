@@ -1,16 +1,17 @@
 /**
  * The items of a response's output, as answers and streams write them. A signature stands in a reasoning item's
- * `encrypted_content`, with whose it is where it is not this language's own (`sealed-signature.ts`).
+ * `encrypted_content`, with whose it is where it is not this language's own (`signature.ts`).
  */
 
 import type { Usage } from '../dialects/dialect.ts'
 import { plainId } from '../dialects/facts.ts'
 import type { JsonObject } from '../dialects/json-value.ts'
 import { ownResponse } from '../dialects/responses-answer.ts'
-import { countsOf, signatureMember } from './chat-answers.ts'
+import { countsOf } from './chat-answers.ts'
+import { callSignatureMember } from './chat-thoughts.ts'
 import type { AnswerStart } from './language.ts'
-import type { FinishReason, NeutralCitation, NeutralPart, NeutralThought, NeutralToolCall } from './neutral.ts'
-import { sealSignature } from './sealed-signature.ts'
+import type { FinishReason, NeutralCitation, NeutralPart, NeutralToolCall } from './neutral.ts'
+import { type Opaque, writtenOpaque } from './signature.ts'
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
@@ -35,22 +36,14 @@ export const textPart = (text: string, annotations: readonly JsonObject[]): Json
 
 export const refusalPart = (refusal: string): JsonObject => ({ type: 'refusal', refusal })
 
-type Opaque = Pick<NeutralThought, 'signature' | 'redacted' | 'language'>
-
 export function reasoningItem(id: string, text: string, opaque: Opaque): JsonObject {
-  const encrypted = encryptedContent(opaque)
+  const encrypted = writtenOpaque(opaque, 'responses')
   return {
     id,
     type: 'reasoning',
     summary: text === '' ? [] : [{ type: 'summary_text', text }],
     ...(encrypted !== null && { encrypted_content: encrypted }),
   }
-}
-
-function encryptedContent({ signature, redacted, language }: Opaque): string | null {
-  const text = redacted ?? signature
-  if (text === null || language === null || language === 'responses') return text
-  return sealSignature({ language, text, redacted: redacted !== null })
 }
 
 type Call = Pick<NeutralToolCall, 'id' | 'name' | 'arguments' | 'signature'>
@@ -62,7 +55,7 @@ export const callItem = (id: string, call: Call, status: ItemStatus): JsonObject
   call_id: call.id,
   name: call.name,
   arguments: call.arguments,
-  ...(call.signature !== undefined && signatureMember(call.signature)),
+  ...(call.signature !== undefined && callSignatureMember(call.signature)),
 })
 
 /** A citation of a text, in the language's own form where it came in that. */

@@ -2,8 +2,9 @@
 import { isGiven, type JsonObject, textOf } from '../dialects/json-value.ts'
 import { annotationsIn } from './chat-annotations.ts'
 import { addressed, fileContent } from './chat-read-parts.ts'
-import { arrayAt, objectAt, onlyMembers, statedString, stringAt, unsupported } from './members.ts'
+import { arrayAt, objectAt, onlyMembers, statedString, stringAt } from './members.ts'
 import type { FieldPath, NeutralMedia, NeutralRefusal, NeutralText } from './neutral.ts'
+import { unsupported } from './refusals.ts'
 
 type Part = NeutralText | NeutralMedia | NeutralRefusal
 

@@ -5,13 +5,13 @@
  */
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { hintMembers } from './chat-features.ts'
-import { signatureIn, withCacheAtEnd } from './chat-read-request.ts'
+import { withCacheAtEnd } from './chat-read-request.ts'
+import { broughtCallSignature } from './chat-thoughts.ts'
 import {
   arrayAt,
   checkMembers,
   gathered,
   givenOf,
-  malformed,
   objectAt,
   onlyMembers,
   statedBoolean,
@@ -20,7 +20,6 @@ import {
   statedObject,
   statedString,
   stringAt,
-  unsupported,
 } from './members.ts'
 import type {
   FieldPath,
@@ -34,9 +33,10 @@ import type {
   NeutralTurn,
 } from './neutral.ts'
 import { readEffort, readFormat } from './openai-words.ts'
+import { malformed, unsupported } from './refusals.ts'
 import { responsesMembers } from './responses-features.ts'
 import { inputParts } from './responses-read-parts.ts'
-import { openSignature } from './sealed-signature.ts'
+import { broughtOpaque, type Opaque } from './signature.ts'
 
 export function readResponsesRequest(body: Readonly<JsonObject>): NeutralRequest {
   checkMembers(body, responsesMembers)
@@ -182,27 +182,21 @@ const reasoningItemMembers = new Set(['type', 'id', 'summary', 'content', 'encry
 
 function thoughtOf(item: JsonObject, at: FieldPath): NeutralThought[] {
   onlyMembers(item, at, reasoningItemMembers)
-  const thought = readThought(item, at)
+  const thought = readThought(item, at, broughtOpaque)
   return thought === null ? [] : [thought]
 }
 
-/** A reasoning item, a request's or an answer's; null where it holds nothing. Its signature may be another provider's. */
-export function readThought(item: JsonObject, at: FieldPath): NeutralThought | null {
+/** A reasoning item, a request's or an answer's; null where it holds nothing. */
+export function readThought(
+  item: JsonObject,
+  at: FieldPath,
+  read: (text: string | null, own: 'responses', redacted: boolean) => Opaque,
+): NeutralThought | null {
   const said = objectsOf(item.summary).length > 0 ? item.summary : item.content
   const text = objectsOf(said).flatMap((part) => textOf(part.text) || [])
   const encrypted = textOf(item.encrypted_content)
   if (encrypted === null && text.length === 0) return null
-  const sealed = encrypted === null ? null : openSignature(encrypted)
-  const own = { language: 'responses' as const, text: encrypted, redacted: false }
-  const signature = sealed ?? own
-  return {
-    kind: 'thought',
-    text: text.join(betweenSummaries),
-    signature: signature.redacted ? null : signature.text,
-    redacted: signature.redacted ? signature.text : null,
-    language: signature.language,
-    at,
-  }
+  return { kind: 'thought', text: text.join(betweenSummaries), ...read(encrypted, 'responses', false), at }
 }
 
 export const betweenSummaries = '\n\n'
@@ -211,13 +205,12 @@ const callMembers = new Set(['type', 'id', 'call_id', 'name', 'arguments', 'stat
 
 function callOf(item: JsonObject, at: FieldPath): NeutralToolCall {
   onlyMembers(item, at, callMembers)
-  const signature = signatureIn(item)
   return {
     kind: 'tool_call',
     id: stringAt(item.call_id, `${at}.call_id`),
     name: stringAt(item.name, `${at}.name`),
     arguments: stringAt(item.arguments, `${at}.arguments`),
-    ...(signature !== null && { signature }),
+    ...broughtCallSignature(item),
     at,
   }
 }

@@ -13,7 +13,6 @@ import type { NeutralEvent, NeutralPart } from './neutral.ts'
 import { readOpenAiError } from './openai-words.ts'
 import { checkItem, finishOf } from './responses-answers.ts'
 import { betweenSummaries } from './responses-read-request.ts'
-import { openSignature } from './sealed-signature.ts'
 
 interface Open {
   part: number
@@ -115,13 +114,8 @@ export class ResponsesStreamReader implements NeutralStreamReader {
     const open = this.#opened(`${index}/`, 'thought')
     this.#unlessSaid(open, text)
     if (encrypted !== null && !open.ended) {
-      const sealed = openSignature(encrypted)
-      const {
-        text: signature,
-        redacted,
-        language,
-      } = sealed ?? { text: encrypted, redacted: false, language: 'responses' }
-      this.#events.push({ type: 'signature', part: open.part, signature, redacted, language })
+      const { part } = open
+      this.#events.push({ type: 'signature', part, signature: encrypted, redacted: false, language: 'responses' })
     }
     this.#end(open)
   }
@@ -181,7 +175,10 @@ export class ResponsesStreamReader implements NeutralStreamReader {
     const known = this.#open.get(key)
     if (known !== undefined) return known
     const open = this.#next(key, kind)
-    this.#events.push({ type: 'part', part: open.part, kind })
+    const { part } = open
+    this.#events.push(
+      kind === 'thought' ? { type: 'part', part, kind, language: 'responses' } : { type: 'part', part, kind },
+    )
     return open
   }
 

@@ -6,7 +6,6 @@
 import type { JsonObject } from '../dialects/json-value.ts'
 import { hintMembers } from './chat-features.ts'
 import { dataUrl } from './data-url.ts'
-import { unsupported } from './members.ts'
 import type {
   NeutralCitation,
   NeutralMedia,
@@ -19,6 +18,7 @@ import type {
   NeutralTurn,
 } from './neutral.ts'
 import { effortOf, errorText, fileName, schemaWords } from './openai-words.ts'
+import { unsupported } from './refusals.ts'
 
 export function writeResponsesRequest(request: NeutralRequest): JsonObject {
   const [only, ...more] = request.instructions

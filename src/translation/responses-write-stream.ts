@@ -81,7 +81,7 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     if (event.type === 'signature') {
       part.signature = event.signature
       part.redacted = event.redacted
-      part.language = event.language ?? null
+      part.language = event.language
     }
     return ''
   }
@@ -101,7 +101,8 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     const item = known ?? this.#newItem(event.kind)
     if (isSpoken) this.#message = item
     const called = event.kind === 'tool_call' ? { callId: event.id, name: event.name } : { callId: '', name: '' }
-    const opaque = { signature: null, redacted: false, language: null }
+    const language = event.kind === 'thought' ? event.language : null
+    const opaque = { signature: null, redacted: false, language }
     const part: Part = {
       ...{ kind: event.kind, text: '', ended: false, annotations: [], ...called, ...opaque },
       ...{ item, place: item.parts.length },
@@ -232,11 +233,13 @@ function whole(
   status: ItemStatus,
 ): JsonObject {
   if (kind === 'tool_call') {
-    const signed = signature === null ? {} : { signature }
+    const signed = signature === null || language === null ? {} : { signature: { text: signature, language } }
     return callItem(item.id, { id: callId, name, arguments: text, ...signed }, status)
   }
-  const opaque = redacted ? { signature: null, redacted: signature } : { signature, redacted: null }
-  return reasoningItem(item.id, text, { ...opaque, language })
+  // What it is signed with is known when it is done.
+  if (status === 'in_progress') return reasoningItem(item.id, text, { signature: null, redacted: null, language: null })
+  const opaque = { signature: redacted ? null : signature, redacted: redacted ? signature : null, language }
+  return reasoningItem(item.id, text, opaque)
 }
 
 function writtenItem(item: Item): JsonObject {

@@ -125,7 +125,7 @@ describe('requests', () => {
   test('chat is the same after it was read and written', () => {
     fc.assert(
       fc.property(requestOf({ ...commonMembers, ...chatMembers }), (body) => {
-        expect(chat.writeRequest(chat.readRequest(body))).toEqual(body)
+        expect(chat.provider.writeRequest(chat.caller.readRequest(body))).toEqual(body)
       }),
     )
   })
@@ -133,8 +133,8 @@ describe('requests', () => {
   test('what chat and responses can both say survives the way through responses', () => {
     fc.assert(
       fc.property(requestOf(commonMembers), (body) => {
-        const read = chat.readRequest(body)
-        expect(placeless(responses.readRequest(responses.writeRequest(read)))).toEqual(placeless(read))
+        const read = chat.caller.readRequest(body)
+        expect(placeless(responses.caller.readRequest(responses.provider.writeRequest(read)))).toEqual(placeless(read))
       }),
     )
   })
@@ -186,13 +186,15 @@ const answer = fc
 
 describe('answers', () => {
   for (const language of [chat, responses]) {
-    test(`${language.name} tells an answer whole: parts, signatures, why it ended, usage`, () => {
+    test(`${language.provider.name} tells an answer whole: parts, signatures, why it ended, usage`, () => {
       fc.assert(
         fc.property(answer, (told) => {
-          const read = language.readAnswer(language.writeAnswer(told, asked))
-          // To whoever reads it, a chat provider's thoughts are its own.
+          const read = language.provider.readAnswer(language.caller.writeAnswer(told, asked))
+          // Whose thoughts they are only the mark says, which a caller brings back and a provider never sends.
           const parts = told.parts.map((part) =>
-            part.kind === 'thought' && language === chat ? { ...part, language: 'chat' } : part,
+            part.kind === 'thought' && part.signature !== null
+              ? { ...part, signature: `gatehouse.messages..${part.signature}`, language: language.provider.name }
+              : part,
           )
           expect(placeless({ ...read, id: null })).toEqual(placeless({ ...told, parts }))
         }),
@@ -217,16 +219,16 @@ describe('thoughts', () => {
   }
 
   test('a chat client that sends its message back brings them back, signatures and all', () => {
-    const { choices } = chat.writeAnswer(told, asked)
+    const { choices } = chat.caller.writeAnswer(told, asked)
     const message = Array.isArray(choices) ? choices[0].message : null
     expect(message.reasoning_content).toBe('Hm')
-    const { turns } = chat.readRequest({ model: 'm', messages: [{ role: 'user', content: 'why' }, message] })
+    const { turns } = chat.caller.readRequest({ model: 'm', messages: [{ role: 'user', content: 'why' }, message] })
     expect(placeless(turns[1]?.parts)).toEqual(placeless(told.parts))
   })
 
   test('a responses client that sends its items back brings them back, signatures and all', () => {
-    const { output } = responses.writeAnswer(told, asked)
-    const { turns } = responses.readRequest({ model: 'm', input: Array.isArray(output) ? output : [] })
+    const { output } = responses.caller.writeAnswer(told, asked)
+    const { turns } = responses.caller.readRequest({ model: 'm', input: Array.isArray(output) ? output : [] })
     expect(placeless(turns[0]?.parts)).toEqual(placeless(told.parts))
   })
 })

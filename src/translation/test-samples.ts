@@ -9,7 +9,7 @@ const at = sampleField
 const text = { kind: 'text', text: 'Hello', at: 'other' } as const
 const stated = <Value>(value: Value) => ({ value, at })
 
-export const plainRequest: NeutralRequest = {
+const plainRequest: NeutralRequest = {
   model: 'm',
   instructions: [],
   turns: [{ role: 'user', parts: [text], at: 'other' }],
@@ -45,16 +45,23 @@ const reasoning = { effort: null, budgetTokens: null, visible: null }
 const document = { kind: 'document', mediaType: 'application/pdf', source: { base64: 'aaaa' }, title: 'a.pdf' } as const
 const citation = { title: 't', url: 'https://example.com', citedText: null, original: {} }
 
+/** Bedrock fetches from S3 alone, and has models of many makers. */
+const addressOf = (language: LanguageName, file: string) =>
+  `${language === 'converse' ? 's3://bucket' : 'https://example.com'}/${file}`
+
+export const plainFor = (language: LanguageName): NeutralRequest =>
+  language === 'converse' ? { ...plainRequest, model: 'anthropic.claude-sonnet-4-5-v1:0' } : plainRequest
+
 /** What a request says of each feature; null for those of answers. */
 export const sampleOf = (language: LanguageName): Readonly<Record<Feature, Partial<NeutralRequest> | null>> => ({
   instructions: { instructions: [{ ...text, at }] },
   later_instructions: { turns: [...plainRequest.turns, { role: 'system', parts: [{ ...text, at }], at }] },
   speaker_name: { turns: [{ role: 'user', parts: [text], name: stated('ann'), at: 'other' }] },
-  image_url: media({ kind: 'image', mediaType: null, source: { url: 'https://example.com/a.png' } }),
+  image_url: media({ kind: 'image', mediaType: null, source: { url: addressOf(language, 'a.png') } }),
   image_data: media(image),
   image_file: media({ kind: 'image', mediaType: null, source: { fileId: 'file_1' } }),
   image_detail: media({ ...image, detail: stated('low') }),
-  document_url: media({ kind: 'document', mediaType: null, source: { url: 'https://example.com/a.pdf' } }),
+  document_url: media({ kind: 'document', mediaType: null, source: { url: addressOf(language, 'a.pdf') } }),
   document_data: media(document),
   document_text: media({ kind: 'document', mediaType: 'text/plain', source: { text: 'words' } }),
   document_file: media({ kind: 'document', mediaType: null, source: { fileId: 'file_1' } }),
@@ -66,7 +73,7 @@ export const sampleOf = (language: LanguageName): Readonly<Record<Feature, Parti
   named_tool: { tools: [tool], toolChoice: stated({ name: 'look' }) },
   parallel_tools: { tools: [tool], parallelTools: stated(false) },
   tool_calls: said('assistant', call),
-  call_signature: said('assistant', { ...call, signature: `gatehouse/${language}:sig` }),
+  call_signature: said('assistant', { ...call, signature: { text: 'sig', language } }),
   tool_results: result([text]),
   tool_result_media: result([image]),
   tool_errors: result([text], true),

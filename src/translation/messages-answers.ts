@@ -11,9 +11,10 @@ import { errorTypeOf } from '../dialects/messages-error.ts'
 import { ownMessage, readUsage } from '../dialects/messages-texts.ts'
 import { Failure } from '../failure.ts'
 import type { AnswerStart } from './language.ts'
-import { isOwnCitation } from './messages-content.ts'
-import { citationOf } from './messages-parts.ts'
+import { citationOf } from './messages-read-parts.ts'
+import { isOwnCitation } from './messages-write-parts.ts'
 import type {
+  CallSignature,
   FinishReason,
   NeutralAnswer,
   NeutralCitation,
@@ -21,7 +22,7 @@ import type {
   NeutralPart,
   NeutralThought,
 } from './neutral.ts'
-import { markSignature } from './signature.ts'
+import { markSignature, writtenOpaque } from './signature.ts'
 
 const finishes: ReadonlyMap<string, FinishReason> = new Map([
   ['end_turn', 'stop'],
@@ -142,20 +143,17 @@ function inputOf(text: string): unknown {
   }
 }
 
-function thoughtBlock({ text, signature, redacted, language }: NeutralThought): JsonObject {
-  if (redacted !== null) return { type: 'redacted_thinking', data: ownOrMarked(redacted, language) }
-  return { type: 'thinking', thinking: text, signature: signature === null ? '' : ownOrMarked(signature, language) }
+function thoughtBlock(thought: NeutralThought): JsonObject {
+  const opaque = writtenOpaque(thought, 'messages') ?? ''
+  if (thought.redacted !== null) return { type: 'redacted_thinking', data: opaque }
+  return { type: 'thinking', thinking: thought.text, signature: opaque }
 }
 
-/** A signature as it goes out: another provider's is marked, so that it finds back. */
-export const ownOrMarked = (signature: string, language: NeutralThought['language']): string =>
-  language === null || language === 'messages' ? signature : markSignature({ language, callId: null, signature })
-
-/** Only Gemini signs calls. */
-export const callSignatureBlock = (callId: string, signature: string): JsonObject => ({
+/** The language has no place for the signature of a call: it stands before the call in a thought without words. */
+export const callSignatureBlock = (callId: string, { text, language }: CallSignature): JsonObject => ({
   type: 'thinking',
   thinking: '',
-  signature: markSignature({ language: 'gemini', callId, signature }),
+  signature: markSignature({ language, callId, redacted: false, signature: text }),
 })
 
 export function writtenCitation(citation: NeutralCitation): JsonObject {

@@ -4,11 +4,11 @@
  * stream is whole with its metadata, or where it ends after `messageStop`; exceptions may come at any time.
  */
 import { isObject, type JsonObject, parseObject, textOf } from '../dialects/json-value.ts'
-import { citationOf, finishOf, readConverseError, stopSequenceOf, usageOf } from './converse-answer.ts'
+import { citationOf, finishOf, readConverseError, stopSequenceOf, usageOf } from './converse-answers.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { NeutralEvent } from './neutral.ts'
 
-export class ConverseStream implements NeutralStreamReader {
+export class ConverseStreamReader implements NeutralStreamReader {
   /** The part that each block has become. */
   readonly #parts = new Map<unknown, number>()
   #begun = 0
@@ -76,7 +76,10 @@ export class ConverseStream implements NeutralStreamReader {
   /** A piece of a block, and the block's beginning where this is its first. */
   #piece(block: unknown, kind: 'text' | 'thought', text: string): NeutralEvent[] {
     const events: NeutralEvent[] = []
-    if (!this.#parts.has(block)) events.push({ type: 'part', part: this.#begin(block), kind })
+    if (!this.#parts.has(block)) {
+      const part = this.#begin(block)
+      events.push(kind === 'text' ? { type: 'part', part, kind } : { type: 'part', part, kind, language: 'converse' })
+    }
     if (text !== '') events.push({ type: 'text', part: this.#partOf(block), text })
     return events
   }

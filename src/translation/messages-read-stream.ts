@@ -6,8 +6,8 @@ import type { Usage } from '../dialects/dialect.ts'
 import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
 import { readUsage } from '../dialects/messages-texts.ts'
 import type { NeutralStreamReader } from './language.ts'
-import { explanationOf, finishOf, readMessagesError } from './messages-answer.ts'
-import { citationOf } from './messages-parts.ts'
+import { explanationOf, finishOf, readMessagesError } from './messages-answers.ts'
+import { citationOf } from './messages-read-parts.ts'
 import type { NeutralEvent } from './neutral.ts'
 
 interface Block {
@@ -144,7 +144,9 @@ type PartBegin = Extract<NeutralEvent, { type: 'part' }>
 
 function beginOfPart(part: number, { type, id, name }: JsonObject): PartBegin | null {
   if (type === 'text') return { type: 'part', part, kind: 'text' }
-  if (type === 'thinking' || type === 'redacted_thinking') return { type: 'part', part, kind: 'thought' }
+  if (type === 'thinking' || type === 'redacted_thinking') {
+    return { type: 'part', part, kind: 'thought', language: 'messages' }
+  }
   if (type !== 'tool_use') return null
   return { type: 'part', part, kind: 'tool_call', id: textOf(id) ?? '', name: textOf(name) ?? '' }
 }

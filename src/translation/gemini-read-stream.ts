@@ -6,13 +6,24 @@
  * The language has no end of its own: a stream is whole once a reason to finish was said and the provider closed it.
  */
 import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
-import { finishOf, readGeminiError, readGeminiUsage } from './gemini-answer.ts'
+import { collected } from './collected.ts'
+import { finishOf, readGeminiError, readGeminiUsage } from './gemini-answers.ts'
 import type { NeutralStreamReader } from './language.ts'
-import type { FinishReason, NeutralEvent } from './neutral.ts'
+import type { FinishReason, NeutralAnswer, NeutralEvent } from './neutral.ts'
+import { unusable } from './refusals.ts'
 
 interface OpenPart {
   part: number
   kind: 'text' | 'thought'
+}
+
+/** A whole answer is the one response of a stream. Throws where it is none, or has no end. */
+export function readGeminiAnswer(body: unknown): NeutralAnswer {
+  const events = isObject(body) ? new GeminiStreamReader().response(body) : []
+  const error = events.find((event) => event.type === 'error')
+  if (error !== undefined) throw unusable(error.error.message)
+  if (!events.some(({ type }) => type === 'finish')) throw unusable('The provider sent no finished answer')
+  return collected(events)
 }
 
 export class GeminiStreamReader implements NeutralStreamReader {
@@ -92,7 +103,8 @@ export class GeminiStreamReader implements NeutralStreamReader {
     const events = this.#close()
     const part = this.#parts++
     this.#open = { part, kind }
-    return [...events, { type: 'part', part, kind }]
+    if (kind === 'text') return [...events, { type: 'part', part, kind }]
+    return [...events, { type: 'part', part, kind, language: 'gemini' }]
   }
 
   #close(): NeutralEvent[] {

@@ -9,7 +9,7 @@ import type {
   NeutralToolCall,
   NeutralToolResult,
 } from './neutral.ts'
-import { unsupported } from './unsupported.ts'
+import { unsupported } from './refusals.ts'
 
 /** A block and, where it carries a marker, the cache point behind it. */
 export function withCachePoint(block: JsonObject, cache: NeutralPart['cache']): JsonObject[] {
@@ -75,7 +75,7 @@ const ownThoughts: ReadonlySet<unknown> = new Set(['converse', 'messages'])
 
 function reasoning({ text, signature, redacted, language, at }: NeutralThought): JsonObject {
   if (language !== null && !ownThoughts.has(language)) {
-    throw unsupported(at, "Thoughts of another provider's model cannot be brought back: leave them out")
+    throw unsupported(at, "thoughts of another provider's model cannot be brought back: leave them out")
   }
   if (redacted !== null) return { reasoningContent: { redactedContent: redacted } }
   return { reasoningContent: { reasoningText: { text, ...(signature !== null && { signature }) } } }

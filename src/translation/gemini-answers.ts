@@ -8,6 +8,7 @@ const finishes: ReadonlyMap<string, FinishReason> = new Map([
   ['MAX_TOKENS', 'length'],
   ['SAFETY', 'content_filter'],
   ['RECITATION', 'content_filter'],
+  ['LANGUAGE', 'content_filter'],
   ['BLOCKLIST', 'content_filter'],
   ['PROHIBITED_CONTENT', 'content_filter'],
   ['SPII', 'content_filter'],

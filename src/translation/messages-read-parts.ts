@@ -3,7 +3,9 @@
  * itself runs or keeps (its own tools and their results, files, search results) has no place and is refused by name.
  */
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import { arrayAt, objectAt, onlyMembers, stringAt } from './members.ts'
 import type {
+  CallSignature,
   FieldPath,
   NeutralCitation,
   NeutralMedia,
@@ -13,16 +15,16 @@ import type {
   NeutralToolResult,
   Stated,
 } from './neutral.ts'
-import { type MarkedSignature, readMarkedSignature } from './signature.ts'
-import { unsupported } from './unsupported.ts'
+import { unsupported } from './refusals.ts'
+import { broughtOpaque, type MarkedSignature, readMarkedSignature } from './signature.ts'
 
 /** The parts of a `content`, which is a string or blocks. */
 export function partsOf(content: unknown, at: FieldPath): NeutralPart[] {
   if (typeof content === 'string') return [{ kind: 'text', text: content, at }]
-  if (!Array.isArray(content)) throw unsupported(at, 'Send a text or an array of content blocks')
-  const signatures = callSignatures(content)
-  return content.flatMap((block: unknown, index): NeutralPart[] => {
-    if (!isObject(block)) throw unsupported(`${at}.${index}`, 'A content block must be an object')
+  const blocks = arrayAt(content, at)
+  const signatures = callSignatures(blocks)
+  return blocks.flatMap((given, index): NeutralPart[] => {
+    const block = objectAt(given, `${at}.${index}`)
     if (callSignature(block) !== null) return []
     const part = partOf(block, `${at}.${index}`)
     if (part.kind !== 'tool_call') return [part]
@@ -34,12 +36,27 @@ export function partsOf(content: unknown, at: FieldPath): NeutralPart[] {
 /** A `system`, or what else holds nothing but text. */
 export function textsOf(content: unknown, at: FieldPath): NeutralText[] {
   return partsOf(content, at).map((part) => {
-    if (part.kind !== 'text') throw unsupported(part.at, 'Only text can stand here')
+    if (part.kind !== 'text') throw unsupported(part.at, 'only text can stand here')
     return part
   })
 }
 
+const blockMembers: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
+  ['text', new Set(['type', 'text', 'citations', 'cache_control'])],
+  ['image', new Set(['type', 'source', 'cache_control'])],
+  ['document', new Set(['type', 'source', 'title', 'context', 'citations', 'cache_control'])],
+  ['thinking', new Set(['type', 'thinking', 'signature'])],
+  ['redacted_thinking', new Set(['type', 'data'])],
+  ['tool_use', new Set(['type', 'id', 'name', 'input', 'caller', 'toolset_name', 'cache_control'])],
+  ['tool_result', new Set(['type', 'tool_use_id', 'content', 'is_error', 'cache_control'])],
+])
+
 function partOf(block: JsonObject, at: FieldPath): NeutralPart {
+  const known = blockMembers.get(block.type)
+  if (known === undefined) {
+    throw unsupported(`${at}.type`, 'only its own provider can read a content block of this type')
+  }
+  onlyMembers(block, at, known)
   const cache = cacheOf(block.cache_control, `${at}.cache_control`)
   return { ...plainPart(block, at), ...(cache !== undefined && { cache }) }
 }
@@ -47,21 +64,24 @@ function partOf(block: JsonObject, at: FieldPath): NeutralPart {
 function plainPart(block: JsonObject, at: FieldPath): NeutralPart {
   switch (block.type) {
     case 'text':
-      return { kind: 'text', text: textOf(block.text) ?? '', ...citationsOf(block.citations), at }
+      return { kind: 'text', text: stringAt(block.text, `${at}.text`), ...citationsOf(block.citations), at }
     case 'image':
       return { kind: 'image', ...sourceOf(block.source, `${at}.source`), at }
     case 'document':
       return documentOf(block, at)
     case 'thinking':
-      return thoughtOf(block, at)
+      return {
+        kind: 'thought',
+        text: textOf(block.thinking) ?? '',
+        ...broughtOpaque(textOf(block.signature), 'messages', false),
+        at,
+      }
     case 'redacted_thinking':
-      return { kind: 'thought', text: '', signature: null, ...redactedOf(textOf(block.data) ?? ''), at }
+      return { kind: 'thought', text: '', ...broughtOpaque(textOf(block.data), 'messages', true), at }
     case 'tool_use':
       return callOf(block, at)
-    case 'tool_result':
-      return resultOf(block, at)
     default:
-      throw unsupported(`${at}.type`, 'Only its own provider can read a content block of this type')
+      return resultOf(block, at)
   }
 }
 
@@ -95,11 +115,11 @@ function sourceOf(source: unknown, at: FieldPath): Pick<NeutralMedia, 'mediaType
   if (type === 'text' && data !== null) return { mediaType: mediaType ?? 'text/plain', source: { text: data } }
   const content = textOf(said.content)
   if (type === 'content' && content !== null) return { mediaType: 'text/plain', source: { text: content } }
-  throw unsupported(at, 'Send base64 data, a text or a url')
+  throw unsupported(at, 'send base64 data, a text or a url')
 }
 
 function documentOf(block: JsonObject, at: FieldPath): NeutralMedia {
-  if (isGiven(block.context)) throw unsupported(`${at}.context`, 'Say what the document is about in a text beside it')
+  if (isGiven(block.context)) throw unsupported(`${at}.context`, 'say what the document is about in a text beside it')
   const title = textOf(block.title)
   const { citations } = block
   const cited = isObject(citations) ? { value: citations.enabled === true, at: `${at}.citations` } : undefined
@@ -112,37 +132,17 @@ function documentOf(block: JsonObject, at: FieldPath): NeutralMedia {
   }
 }
 
-function thoughtOf({ thinking, signature }: JsonObject, at: FieldPath): NeutralPart {
-  const signed = textOf(signature) ?? ''
-  const text = textOf(thinking) ?? ''
-  const none = { kind: 'thought', text, redacted: null, at } as const
-  if (signed === '') return { ...none, signature: null, language: null }
-  const marked = readMarkedSignature(signed)
-  return marked === null
-    ? { ...none, signature: signed, language: 'messages' }
-    : { ...none, signature: marked.signature, language: marked.language }
-}
-
-function redactedOf(data: string) {
-  const marked = readMarkedSignature(data)
-  return marked === null
-    ? { redacted: data, language: 'messages' as const }
-    : { redacted: marked.signature, language: marked.language }
-}
-
 function callOf(block: JsonObject, at: FieldPath): NeutralToolCall {
-  const [id, name] = [textOf(block.id), textOf(block.name)]
-  if (id === null || name === null) throw unsupported(at, 'A tool call needs an id and a name')
+  const [id, name] = [stringAt(block.id, `${at}.id`), stringAt(block.name, `${at}.name`)]
   if (isObject(block.caller) && block.caller.type !== 'direct') {
-    throw unsupported(`${at}.caller`, 'Only its own provider can read calls that its own tools made')
+    throw unsupported(`${at}.caller`, 'only its own provider can read calls that its own tools made')
   }
-  if (isGiven(block.toolset_name)) throw unsupported(`${at}.toolset_name`, 'Only its own provider has toolsets')
+  if (isGiven(block.toolset_name)) throw unsupported(`${at}.toolset_name`, 'only its own provider has toolsets')
   return { kind: 'tool_call', id, name, arguments: JSON.stringify(block.input ?? {}), at }
 }
 
 function resultOf(block: JsonObject, at: FieldPath): NeutralToolResult {
-  const callId = textOf(block.tool_use_id)
-  if (callId === null) throw unsupported(`${at}.tool_use_id`, 'A tool result needs the id of its call')
+  const callId = stringAt(block.tool_use_id, `${at}.tool_use_id`)
   const parts = isGiven(block.content) ? partsOf(block.content, `${at}.content`) : []
   return {
     kind: 'tool_result',
@@ -150,7 +150,7 @@ function resultOf(block: JsonObject, at: FieldPath): NeutralToolResult {
     name: null,
     parts: parts.map((part) => {
       if (part.kind === 'text' || part.kind === 'image' || part.kind === 'document') return part
-      throw unsupported(part.at, 'A tool result holds text, images and documents')
+      throw unsupported(part.at, 'a tool result holds text, images and documents')
     }),
     isError: block.is_error === true,
     at,
@@ -161,11 +161,11 @@ function resultOf(block: JsonObject, at: FieldPath): NeutralToolResult {
  * The signatures of calls by the calls' ids. One stands in a thinking block of its own, which holds nothing else
  * (`signature.ts`), and becomes the call's again.
  */
-function callSignatures(blocks: readonly unknown[]): Map<string, string> {
-  const signatures = new Map<string, string>()
+function callSignatures(blocks: readonly unknown[]): Map<string, CallSignature> {
+  const signatures = new Map<string, CallSignature>()
   for (const block of blocks) {
     const marked = isObject(block) ? callSignature(block) : null
-    if (marked?.callId) signatures.set(marked.callId, marked.signature)
+    if (marked?.callId) signatures.set(marked.callId, { text: marked.signature, language: marked.language })
   }
   return signatures
 }

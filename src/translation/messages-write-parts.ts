@@ -16,7 +16,7 @@ import type {
   NeutralToolCall,
   NeutralTurn,
 } from './neutral.ts'
-import { unsupported } from './unsupported.ts'
+import { unsupported } from './refusals.ts'
 
 interface Message {
   role: 'user' | 'assistant' | 'system'
@@ -28,7 +28,7 @@ const roles = { system: 'system', user: 'user', tool: 'user', assistant: 'assist
 export function messagesOf(turns: readonly NeutralTurn[]): Message[] {
   const messages: Message[] = []
   for (const { role: side, parts, name } of turns) {
-    if (name !== undefined) throw unsupported(name.at, 'Speakers have no names at this provider')
+    if (name !== undefined) throw unsupported(name.at, 'speakers have no names at this provider')
     const role = roles[side]
     const content = parts.flatMap(blocksOf)
     const last = messages.at(-1)
@@ -80,7 +80,7 @@ export const isOwnCitation = ({ original: { type } }: NeutralCitation): boolean 
 
 function callBlock({ id, name, arguments: text, at }: NeutralToolCall): JsonObject {
   const input = text.trim() === '' ? {} : parseObject(text)
-  if (input === null) throw unsupported(at, 'The arguments of a tool call must be a JSON object')
+  if (input === null) throw unsupported(at, 'the arguments of a tool call must be a JSON object')
   return { type: 'tool_use', id, name, input }
 }
 
@@ -93,10 +93,10 @@ function thoughtBlocks({ text, signature, redacted, language }: NeutralThought):
 function mediaBlock(media: NeutralMedia): JsonObject {
   const { kind, detail, at } = media
   if (detail !== undefined && detail.value !== 'auto') {
-    throw unsupported(detail.at, 'This provider always looks at images in one way')
+    throw unsupported(detail.at, 'this provider always looks at images in one way')
   }
   if (kind === 'image') return { type: 'image', source: imageSource(media) }
-  if (kind === 'audio') throw unsupported(at, 'This provider does not listen to audio')
+  if (kind === 'audio') throw unsupported(at, 'this provider does not listen to audio')
   const { title, citations } = media
   return {
     type: 'document',
@@ -109,7 +109,7 @@ function mediaBlock(media: NeutralMedia): JsonObject {
 function imageSource({ source, mediaType, at }: NeutralMedia): JsonObject {
   if ('url' in source) return { type: 'url', url: source.url }
   if ('base64' in source && mediaType !== null) return { type: 'base64', media_type: mediaType, data: source.base64 }
-  throw unsupported(at, 'Send the image as bytes with their media type, or its address: files belong to one provider')
+  throw unsupported(at, 'send the image as bytes with their media type, or its address: files belong to one provider')
 }
 
 function documentSource({ source, mediaType, at }: NeutralMedia): JsonObject {
@@ -121,5 +121,5 @@ function documentSource({ source, mediaType, at }: NeutralMedia): JsonObject {
   if ('base64' in source && mediaType === 'text/plain') {
     return { type: 'text', media_type: mediaType, data: Buffer.from(source.base64, 'base64').toString() }
   }
-  throw unsupported(at, 'Send the document as PDF, as plain text, or its address: files belong to one provider')
+  throw unsupported(at, 'send the document as PDF, as plain text, or its address: files belong to one provider')
 }

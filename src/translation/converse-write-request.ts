@@ -6,12 +6,12 @@
  * it there (`converse-models.ts`), and is refused for the others.
  */
 import type { JsonObject } from '../dialects/json-value.ts'
-import { contentBlocks, systemBlocks, withCachePoint } from './converse-content.ts'
 import { modelFields } from './converse-models.ts'
+import { contentBlocks, systemBlocks, withCachePoint } from './converse-write-parts.ts'
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from './neutral.ts'
-import { unsupported } from './unsupported.ts'
+import { unsupported } from './refusals.ts'
 
-export function writeConverse(request: NeutralRequest): JsonObject {
+export function writeConverseRequest(request: NeutralRequest): JsonObject {
   refuseUnheard(request)
   const config = inferenceConfig(request)
   const system = systemBlocks(request.instructions)
@@ -51,7 +51,7 @@ function messagesOf({ turns }: NeutralRequest): JsonObject[] {
   const messages: { role: string; content: JsonObject[] }[] = []
   const names = new Set<string>()
   for (const turn of turns) {
-    if (turn.role === 'system') throw unsupported(turn.at, 'Instructions stand before the conversation in Converse')
+    if (turn.role === 'system') throw unsupported(turn.at, 'instructions stand before the conversation in Converse')
     if (turn.name !== undefined) throw unsupported(turn.name.at, 'Converse has no names of speakers: leave it out')
     const role = turn.role === 'assistant' ? 'assistant' : 'user'
     const content = turn.parts.flatMap((part) => contentBlocks(part, names))

@@ -17,7 +17,7 @@ import type {
   NeutralToolResult,
   NeutralTurn,
 } from './neutral.ts'
-import { unsupported } from './unsupported.ts'
+import { unsupported } from './refusals.ts'
 
 interface Content {
   role: 'user' | 'model'
@@ -34,9 +34,9 @@ export function contentsOf(turns: readonly NeutralTurn[], model: string): Conten
   const contents: Content[] = []
   for (const turn of turns) {
     if (turn.role === 'system') {
-      throw unsupported(turn.at, 'This provider takes instructions only before the conversation')
+      throw unsupported(turn.at, 'this provider takes instructions only before the conversation')
     }
-    if (turn.name !== undefined) throw unsupported(turn.name.at, 'Speakers have no names at this provider')
+    if (turn.name !== undefined) throw unsupported(turn.name.at, 'speakers have no names at this provider')
     const role = turn.role === 'assistant' ? 'model' : 'user'
     const parts = turn.parts.flatMap((part) => partsOf(part, names))
     const last = contents.at(-1)
@@ -74,15 +74,12 @@ function partsOf(part: NeutralPart, names: Map<string, string>): JsonObject[] {
 
 function callPart({ id, name, arguments: text, signature, at }: NeutralToolCall): JsonObject {
   const args = text.trim() === '' ? {} : parseObject(text)
-  if (args === null) throw unsupported(at, 'The arguments of a tool call must be a JSON object')
-  const own = signature?.replace(sealedAsOwn, '') ?? ''
-  const isSigned = own !== '' && !sealed.test(own)
-  return { functionCall: { id, name, args }, ...(isSigned && { thoughtSignature: own }) }
+  if (args === null) throw unsupported(at, 'the arguments of a tool call must be a JSON object')
+  return {
+    functionCall: { id, name, args },
+    ...(signature?.language === 'gemini' && { thoughtSignature: signature.text }),
+  }
 }
-
-/** Other languages seal the signature of a call with the name of the provider's language that it is of. */
-const sealed = /^gatehouse\//
-const sealedAsOwn = /^gatehouse\/gemini:/
 
 function thoughtParts({ text, signature, language }: NeutralThought): JsonObject[] {
   if (language !== 'gemini' || signature === null) return []
@@ -91,13 +88,13 @@ function thoughtParts({ text, signature, language }: NeutralThought): JsonObject
 
 /** A result is an object: `output`, or `error` for one that failed (Gemini API, FunctionResponse). */
 function resultPart({ callId, parts, isError, at }: NeutralToolResult, name: string | undefined): JsonObject {
-  if (name === undefined) throw unsupported(at, 'No earlier message holds the call of this result')
+  if (name === undefined) throw unsupported(at, 'no earlier message holds the call of this result')
   const texts: string[] = []
   const media: JsonObject[] = []
   for (const part of parts) {
     if (part.kind === 'text') texts.push(part.text)
     else if ('base64' in part.source && part.mediaType !== null) media.push(...mediaParts(part))
-    else throw unsupported(part.at, 'This provider takes media in a tool result only as bytes with their media type')
+    else throw unsupported(part.at, 'this provider takes media in a tool result only as bytes with their media type')
   }
   const said = texts.length > 1 ? texts : (texts[0] ?? '')
   const response = { [isError ? 'error' : 'output']: said }
@@ -107,7 +104,7 @@ function resultPart({ callId, parts, isError, at }: NeutralToolResult, name: str
 /** A document's title has no member: it stands before the document as a text. */
 function mediaParts(media: NeutralMedia): JsonObject[] {
   const { source, mediaType, title, citations, at } = media
-  if (citations?.value) throw unsupported(citations.at, 'This provider does not cite documents')
+  if (citations?.value) throw unsupported(citations.at, 'this provider does not cite documents')
   const named = title === undefined ? [] : [{ text: title }]
   if ('text' in source) {
     return [...named, { inlineData: { mimeType: 'text/plain', data: Buffer.from(source.text).toString('base64') } }]
@@ -117,5 +114,5 @@ function mediaParts(media: NeutralMedia): JsonObject[] {
   }
   if ('base64' in source && mediaType !== null)
     return [...named, { inlineData: { mimeType: mediaType, data: source.base64 } }]
-  throw unsupported(at, 'Send it as bytes with their media type, or its address: files belong to one provider')
+  throw unsupported(at, 'send it as bytes with their media type, or its address: files belong to one provider')
 }

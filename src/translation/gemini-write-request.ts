@@ -7,7 +7,7 @@
  * them, or asks for thinking itself rather than for an effort.
  */
 import type { JsonObject } from '../dialects/json-value.ts'
-import { contentsOf, isBeforeThird } from './gemini-contents.ts'
+import { contentsOf, isBeforeThird } from './gemini-write-contents.ts'
 import type {
   NeutralMedia,
   NeutralOutput,
@@ -17,13 +17,13 @@ import type {
   NeutralTool,
   Stated,
 } from './neutral.ts'
-import { unsupported } from './unsupported.ts'
+import { unsupported } from './refusals.ts'
 
 export function writeGeminiRequest(request: NeutralRequest): JsonObject {
   const { model, instructions, turns, tools, extras } = request
   for (const [name, { value, at }] of extras) {
     const isDefault = name === 'service_tier' && (value === 'auto' || value === 'default')
-    if (!isDefault) throw unsupported(at, 'This provider has no member like this one')
+    if (!isDefault) throw unsupported(at, 'this provider has no member like this one')
   }
   const generationConfig = generationConfigOf(request)
   return {
@@ -44,7 +44,7 @@ const declarationOf = ({ name, description, parameters }: NeutralTool): JsonObje
 /** Arguments keep to their schemas where a call is required, and in the mode VALIDATED. */
 function toolConfigOf({ toolChoice, parallelTools, tools }: NeutralRequest): JsonObject {
   if (parallelTools !== null && !parallelTools.value && tools.length > 0) {
-    throw unsupported(parallelTools.at, 'This provider cannot be kept to one call at a time')
+    throw unsupported(parallelTools.at, 'this provider cannot be kept to one call at a time')
   }
   const chosen = toolChoice?.value ?? 'auto'
   const isStrict = chosen === 'auto' && tools.some(({ strict }) => strict === true)
@@ -64,7 +64,7 @@ const mostStopSequences = 5
 function generationConfigOf({ model, sampling, output, reasoning, turns }: NeutralRequest): JsonObject {
   const { maxOutputTokens, temperature, topP, topK, seed, frequencyPenalty, presencePenalty, stop } = sampling
   if (stop !== undefined && stop.value.length > mostStopSequences) {
-    throw unsupported(stop.at, `This provider takes at most ${mostStopSequences} stop sequences`)
+    throw unsupported(stop.at, `this provider takes at most ${mostStopSequences} stop sequences`)
   }
   return {
     ...(maxOutputTokens !== undefined && { maxOutputTokens: maxOutputTokens.value }),
@@ -102,9 +102,9 @@ function resolutionOf(media: readonly NeutralMedia[]): JsonObject {
   const stated = media.map(({ detail }) => detail).find((detail) => detail !== undefined && detail.value !== 'auto')
   if (stated === undefined) return {}
   const mediaResolution = resolutions.get(stated.value)
-  if (mediaResolution === undefined) throw unsupported(stated.at, 'This provider knows low, high and auto')
+  if (mediaResolution === undefined) throw unsupported(stated.at, 'this provider knows low, high and auto')
   if (media.some(({ detail }) => detail?.value !== stated.value)) {
-    throw unsupported(stated.at, 'This provider looks at all media of a request in one way: give each the same detail')
+    throw unsupported(stated.at, 'this provider looks at all media of a request in one way: give each the same detail')
   }
   return { mediaResolution }
 }
@@ -132,9 +132,9 @@ function amountOf(model: string, effort: NeutralReasoning['effort'], budget: num
   if (effort === null) return isBeforeThird(model) ? { thinkingBudget: -1 } : {}
   if (isBeforeThird(model)) {
     const thinkingBudget = budgets.get(effort)
-    if (thinkingBudget === undefined) throw unsupported(at, 'The most effort of this model is high')
+    if (thinkingBudget === undefined) throw unsupported(at, 'the most effort of this model is high')
     return { thinkingBudget }
   }
-  if (levels.has(effort)) return { thinkingLevel: effort }
-  throw unsupported(at, 'This model always thinks: from minimal to high')
+  if (levels.has(effort)) return { thinkingLevel: effort.toUpperCase() }
+  throw unsupported(at, 'this model always thinks: from minimal to high')
 }

@@ -4,7 +4,7 @@ import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../dialec
 import type { FinishReason, NeutralAnswer, NeutralCitation, NeutralError, NeutralPart } from './neutral.ts'
 
 /** Throws `TypeError` where there is no message. */
-export function readConverse(body: unknown): NeutralAnswer {
+export function readConverseAnswer(body: unknown): NeutralAnswer {
   const message = isObject(body) && isObject(body.output) ? body.output.message : null
   if (!isObject(body) || !isObject(message)) throw new TypeError('A Converse answer has output.message')
   return {

@@ -17,17 +17,18 @@ import type { AnswerStart, NeutralStreamWriter } from './language.ts'
 import {
   beginOf,
   callSignatureBlock,
-  ownOrMarked,
   refusalDetails,
   stopReasonOf,
   usageOf,
   writeMessagesError,
   writtenCitation,
-} from './messages-answer.ts'
+} from './messages-answers.ts'
 import type { NeutralEvent } from './neutral.ts'
+import { ownOpaque, writtenOpaque } from './signature.ts'
 
 type PartBegin = Extract<NeutralEvent, { type: 'part' }>
 type PartEvent = Exclude<Extract<NeutralEvent, { part: number }>, PartBegin>
+type SignatureEvent = Extract<NeutralEvent, { type: 'signature' }>
 type Finish = Extract<NeutralEvent, { type: 'finish' }>
 
 interface Part {
@@ -36,6 +37,7 @@ interface Part {
   waiting: PartEvent[]
   /** A block of it was written. */
   written: boolean
+  signed: boolean
   ended: boolean
 }
 
@@ -94,24 +96,38 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     else if (event.type === 'signature') this.#sign(part, event)
     else {
       this.#openBlock(part)
-      const delta = event.type === 'text' ? textDelta(part.begin, event.text) : citationDelta(event)
-      this.#write('content_block_delta', { index: this.#blocks - 1, delta })
+      this.#delta(event.type === 'text' ? textDelta(part.begin, event.text) : citationDelta(event))
     }
   }
 
-  #sign(part: Part, { signature, redacted, language }: Extract<PartEvent, { type: 'signature' }>): void {
+  #sign(part: Part, event: SignatureEvent): void {
+    const { signature, redacted, language } = event
+    part.signed = true
     if (part.begin.kind === 'tool_call') {
       // One that comes late would have to interrupt the call: it is found by the call's id wherever it stands.
-      if (this.#open === part) part.waiting.push({ type: 'signature', part: part.begin.part, signature, redacted })
-      else this.#writeBlock(callSignatureBlock(part.begin.id, signature))
-    } else if (redacted) {
-      this.#writeBlock({ type: 'redacted_thinking', data: ownOrMarked(signature, language ?? null) })
+      if (this.#open === part) part.waiting.push(event)
+      else this.#writeBlock(callSignatureBlock(part.begin.id, { text: signature, language }))
+      return
+    }
+    const opaque = writtenOpaque(ownOpaque(signature, language, redacted), 'messages')
+    if (redacted) {
+      this.#writeBlock({ type: 'redacted_thinking', data: opaque })
       part.written = true
     } else if (part.begin.kind === 'thought') {
       this.#openBlock(part)
-      const delta = { type: 'signature_delta', signature: ownOrMarked(signature, language ?? null) }
-      this.#write('content_block_delta', { index: this.#blocks - 1, delta })
+      this.#delta({ type: 'signature_delta', signature: opaque })
     }
+  }
+
+  /** A thought that its provider did not sign says whose it is, where that is another. */
+  #signUnsigned({ begin, signed }: Part): void {
+    if (begin.kind !== 'thought' || signed) return
+    const opaque = writtenOpaque(ownOpaque(null, begin.language, false), 'messages')
+    if (opaque !== null) this.#delta({ type: 'signature_delta', signature: opaque })
+  }
+
+  #delta(delta: JsonObject): void {
+    this.#write('content_block_delta', { index: this.#blocks - 1, delta })
   }
 
   /** A block that is whole at once. */
@@ -137,6 +153,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
 
   #closeBlock(): void {
     if (this.#open === null) return
+    this.#signUnsigned(this.#open)
     this.#open = null
     this.#write('content_block_stop', { index: this.#blocks - 1 })
   }
@@ -148,7 +165,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     this.#closeBlock()
     for (const late of part.waiting) {
       if (late.type === 'signature' && part.begin.kind === 'tool_call') {
-        this.#writeBlock(callSignatureBlock(part.begin.id, late.signature))
+        this.#writeBlock(callSignatureBlock(part.begin.id, { text: late.signature, language: late.language }))
       }
     }
     part.waiting = []
@@ -188,7 +205,13 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
 
 const failed = { status: null, code: 'upstream_provider_error', message: "The model's answer ended in an error" }
 
-const newPart = (begin: PartBegin): Part => ({ begin, waiting: [], written: false, ended: false })
+const newPart = (begin: PartBegin): Part => ({
+  begin,
+  waiting: [],
+  written: false,
+  signed: false,
+  ended: false,
+})
 
 function beginOfBlock(begin: PartBegin): JsonObject {
   if (begin.kind === 'tool_call') return { type: 'tool_use', id: begin.id, name: begin.name, input: {} }

@@ -1,0 +1,73 @@
+/**
+ * A conversation that a provider of another language took part in goes on at one of the caller's own. Bytes pass there,
+ * but what the gateway itself put into earlier answers, thoughts of the other provider with its mark (`signature.ts`),
+ * would be refused: only who signed a thought takes it back. So these blocks are left out, as the translation leaves them
+ * out for every other provider; a body without the mark is not touched. The caller keeps them: they come back to their
+ * own provider with the next turn that goes to it.
+ *
+ * A message that held nothing else is left out whole, since providers refuse an empty one.
+ */
+import type { Family } from '../dialects/dialect.ts'
+import { isObject, type JsonObject, objectsOf } from '../dialects/json-value.ts'
+import { callSignatureIn } from './chat-thoughts.ts'
+import { markBegins, readMarkedSignature } from './signature.ts'
+
+/** A member of the body and what stands there instead. */
+export interface MemberWithoutMarks {
+  member: string
+  value: unknown
+}
+
+/** Whether these bytes may hold a mark: cheap, and true of any body that says the word. */
+export const mayHoldMarks = (body: Uint8Array): boolean =>
+  Buffer.from(body.buffer, body.byteOffset, body.byteLength).includes(markBegins)
+
+/** Null where nothing is marked. */
+export function withoutMarkedThoughts(family: Family, body: Readonly<JsonObject>): MemberWithoutMarks | null {
+  const member = family === 'responses' ? 'input' : 'messages'
+  const given = body[member]
+  const without = withoutMarksOf[family]
+  if (!Array.isArray(given) || without === undefined) return null
+  let changed = false
+  const value = given.flatMap((one: unknown) => {
+    const kept = isObject(one) ? without(one) : one
+    changed ||= kept !== one
+    return kept === null ? [] : [kept]
+  })
+  return changed ? { member, value } : null
+}
+
+const isMarked = (text: unknown): boolean => typeof text === 'string' && readMarkedSignature(text) !== null
+
+/** Each gives the message or item itself, what is left of it, or null where nothing is. */
+const withoutMarksOf: Partial<Record<Family, (one: JsonObject) => JsonObject | null>> = {
+  messages: (message) => {
+    const { content } = message
+    if (!Array.isArray(content)) return message
+    const kept = content.filter(
+      (block: unknown) => !isObject(block) || !(isMarked(block.signature) || isMarked(block.data)),
+    )
+    if (kept.length === content.length) return message
+    return kept.length === 0 ? null : { ...message, content: kept }
+  },
+  responses: (item) => {
+    if (item.type === 'reasoning') return isMarked(item.encrypted_content) ? null : item
+    const { extra_content: signed, ...call } = item
+    return item.type === 'function_call' && signed !== undefined ? call : item
+  },
+  chat: (message) => {
+    const details = objectsOf(message.reasoning_details)
+    const calls = objectsOf(message.tool_calls)
+    const isForeign = details.some(({ signature, data }) => isMarked(signature) || isMarked(data))
+    const signed = calls.some((call) => isMarked(callSignatureIn(call)))
+    if (!isForeign && !signed) return message
+    const { reasoning_content: thoughts, reasoning_details: opaque, ...spoken } = message
+    const kept = isForeign ? spoken : message
+    return signed ? { ...kept, tool_calls: calls.map(unsignedCall) } : kept
+  },
+}
+
+function unsignedCall(call: JsonObject): JsonObject {
+  const { extra_content: signed, ...plain } = call
+  return plain
+}

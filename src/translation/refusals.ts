@@ -1,0 +1,14 @@
+/** What is said where something cannot be translated: to the caller, whose own field is named, or of the provider's answer. */
+import { Failure } from '../failure.ts'
+import type { FieldPath } from './neutral.ts'
+
+/** 400: the target, or any other language, has no place for what stands here. */
+export const unsupported = (param: FieldPath, message: string): Failure =>
+  new Failure('translation_unsupported', { param, message: `${param}: ${message}` })
+
+/** 422: what stands here is not what its own language wants there. */
+export const malformed = (param: FieldPath, wanted: string): Failure =>
+  new Failure('invalid_parameter', { param, message: `${param} must be ${wanted}` })
+
+/** 502: what a provider sent is no answer in its language. */
+export const unusable = (message: string): Failure => new Failure('upstream_provider_error', { message })
