@@ -1,20 +1,28 @@
 /** What is appended to an outbox in one tick: written together, it is committed or fails together. */
 import type { Failure } from '../failure.ts'
-import { recordOverhead } from './outbox-record.ts'
+import type { Segment } from './outbox-segment.ts'
+
+/** An exchange that is open: where its record is, and how many events may end it. */
+export interface OpenExchange {
+  readonly id: string
+  readonly segment: Segment
+  readonly closingEvents: number
+}
 
 export interface Batch {
   committed: Promise<void>
   resolve(): void
   reject(error: Failure): void
-  /** What to do to the memory where the batch cannot be written, newest last. */
-  undo: (() => void)[]
+  /** Exchanges that it opens and closes: where it cannot be written they are set back, first those it closed. */
+  readonly opened: OpenExchange[]
+  readonly closed: { exchange: OpenExchange; bodies: readonly string[] }[]
 }
 
 export function newBatch(): Batch {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   // Who appended holds the promise; one that nobody waits for must not end the process.
   promise.catch(() => undefined)
-  return { committed: promise, resolve, reject, undo: [] }
+  return { committed: promise, resolve, reject, opened: [], closed: [] }
 }
 
 /** Resolves when all batches are committed; appends of one tick nearly always share one. */
@@ -24,12 +32,3 @@ export function together(batches: readonly Batch[]): Promise<void> {
   if (batches.every((batch) => batch === first)) return first.committed
   return Promise.all(batches.map(({ committed }) => committed)).then(() => undefined)
 }
-
-/** Number, exchange id and names around an event's body. */
-const aroundEvent = 128
-
-/** Bytes that a record of this JSON takes. */
-export const recordSize = (json: string): number => recordOverhead + Buffer.byteLength(json)
-
-/** Bytes that an event's record takes at most, by its body. */
-export const eventSize = (body: string): number => recordSize(body) + aroundEvent

@@ -74,7 +74,8 @@ export function encodeRecord(target: Buffer, at: number, seq: number, kind: Reco
   const written = target.write(json, at + recordOverhead, 'utf8')
   const end = at + recordOverhead + written
   target.writeUInt32BE(1 + written, at)
-  target.writeBigUInt64BE(BigInt(seq), at + 8)
+  target.writeUInt32BE(Math.floor(seq / 2 ** 32), at + 8)
+  target.writeUInt32BE(seq % 2 ** 32, at + 12)
   target[at + headerBytes] = kind
   target.writeUInt32BE(Bun.hash.crc32(target.subarray(at + 8, end)), at + 4)
   return end
@@ -96,7 +97,7 @@ export function decodeRecord(bytes: Buffer, at: number): OutboxRecord | 'unwritt
   const end = at + headerBytes + length
   if (end > bytes.length) return 'bad'
   if (Bun.hash.crc32(bytes.subarray(at + 8, end)) !== bytes.readUInt32BE(at + 4)) return 'bad'
-  const seq = Number(bytes.readBigUInt64BE(at + 8))
+  const seq = bytes.readUInt32BE(at + 8) * 2 ** 32 + bytes.readUInt32BE(at + 12)
   return { seq, kind: bytes[at + headerBytes] ?? 0, json: bytes.subarray(at + recordOverhead, end), end }
 }
 

@@ -18,7 +18,7 @@ import type { UsageJournal } from '../usage/lane-usage.ts'
 import { eventJson } from './event-size.ts'
 import { FailedCloses } from './failed-closes.ts'
 import type { Journal } from './lane.ts'
-import { type Batch, eventSize, newBatch, recordSize, together } from './outbox-batch.ts'
+import { type Batch, newBatch, type OpenExchange, together } from './outbox-batch.ts'
 import { OutboxReader } from './outbox-reader.ts'
 import {
   type DenyRecord,
@@ -35,8 +35,7 @@ import {
 } from './outbox-record.ts'
 import { type RecoveredOutbox, recoverOutbox } from './outbox-recovery.ts'
 import { UnknownCallers } from './outbox-refusals.ts'
-import type { Segment } from './outbox-segment.ts'
-import { writeWhole, writeZeros } from './outbox-segment.ts'
+import { type Segment, writeWhole, writeZeros } from './outbox-segment.ts'
 import { asOutboxFull, OutboxSpace, type SpaceOptions } from './outbox-space.ts'
 
 const batchBytes = 128 * 1024
@@ -54,12 +53,6 @@ export interface Recovered extends Pick<RecoveredOutbox, 'dropped' | 'closed' | 
   interrupted: number
   /** The number of the last event that was found. */
   events: number
-}
-
-/** An exchange that is open: where its record is, and how many events may end it. */
-interface OpenExchange {
-  segment: Segment
-  closingEvents: number
 }
 
 export class Outbox implements Journal, UsageJournal {
@@ -109,12 +102,15 @@ export class Outbox implements Journal, UsageJournal {
     this.#makeRoom(recordBytes)
     this.#append(recordKinds.started, started)
     this.#space.reserved = open.size * recordBytes
-    for (const [exchange, { interrupted, segment }] of open) {
-      this.#open.set(exchange, { segment, closingEvents: 1 })
-      this.#close(exchange, [JSON.stringify(interrupted)])
+    for (const [id, { interrupted, segment }] of open) {
+      this.#open.set(id, { id, segment, closingEvents: 1 })
+      this.#close(id, [JSON.stringify(interrupted)])
     }
     const failure = this.#commit()
-    if (failure !== null) throw failure
+    if (failure !== null) {
+      this.#failedCloses.stop()
+      throw failure
+    }
     this.#space.ensure(0, this.#written, true)
   }
 
@@ -176,7 +172,7 @@ export class Outbox implements Journal, UsageJournal {
       if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
       const json = `{"exchange":${JSON.stringify(exchangeId)},"interrupted":${eventJson(interrupted, eventBytes)}}`
       this.#space.ensure((1 + closingEvents) * recordBytes, this.#written)
-      this.#makeRoom(recordSize(json))
+      this.#makeRoom(recordBytes)
       const batch = this.#append(recordKinds.open, json)
       this.#opened(exchangeId, closingEvents, batch)
       return batch.committed
@@ -284,37 +280,40 @@ export class Outbox implements Journal, UsageJournal {
     return (this.#space.current?.committed ?? 0) + this.#length
   }
 
-  #opened(exchangeId: string, closingEvents: number, batch: Batch): void {
+  #opened(id: string, closingEvents: number, batch: Batch): void {
     const segment = this.#space.current
     if (segment === undefined) throw new RangeError('There is no segment')
-    const exchange = { segment, closingEvents }
-    this.#setAside(exchangeId, exchange)
-    batch.undo.push(() => this.#letGo(exchangeId, exchange))
+    const exchange = { id, segment, closingEvents }
+    this.#setAside(exchange)
+    batch.opened.push(exchange)
   }
 
-  #setAside(exchangeId: string, exchange: OpenExchange): void {
-    this.#open.set(exchangeId, exchange)
+  #setAside(exchange: OpenExchange): void {
+    this.#open.set(exchange.id, exchange)
     this.#space.reserved += exchange.closingEvents * recordBytes
     exchange.segment.open++
   }
 
-  #letGo(exchangeId: string, { segment, closingEvents }: OpenExchange): void {
-    this.#open.delete(exchangeId)
+  #letGo({ id, segment, closingEvents }: OpenExchange): void {
+    this.#open.delete(id)
     this.#space.reserved -= closingEvents * recordBytes
     segment.open--
   }
 
   /** As `#close`; what cannot be written is tried again, whatever the caller is told. */
-  async #closeOrRetry(exchangeId: string, bodies: readonly string[]): Promise<void> {
+  #closeOrRetry(exchangeId: string, bodies: readonly string[]): Promise<void> {
     try {
-      await this.#close(exchangeId, bodies)
+      return this.#close(exchangeId, bodies)
     } catch (error) {
-      if (this.#open.has(exchangeId) && bodies.length > 0 && !this.#closed) {
-        this.#owed.add(exchangeId)
-        this.#failedCloses.add(exchangeId, bodies)
-      }
-      throw asOutboxFull(error)
+      this.#retryLater(exchangeId, bodies)
+      return Promise.reject(asOutboxFull(error))
     }
+  }
+
+  #retryLater(exchangeId: string, bodies: readonly string[]): void {
+    if (!this.#open.has(exchangeId) || bodies.length === 0 || this.#closed) return
+    this.#owed.add(exchangeId)
+    this.#failedCloses.add(exchangeId, bodies)
   }
 
   /** `bodies` are the events' JSON, the outcome last. */
@@ -325,22 +324,22 @@ export class Outbox implements Journal, UsageJournal {
     const beyond = bodies.length - exchange.closingEvents
     if (beyond > 0) this.#space.ensure(beyond * recordBytes, this.#written, true)
     // Room for all of them before any is appended: a commit between them could fail alone.
-    const bytes = bodies.reduce((sum, body) => sum + eventSize(body), 0)
-    if (bodies.length <= mostTogether) this.#makeRoom(bytes)
+    if (bodies.length <= mostTogether) this.#makeRoom(bodies.length * recordBytes)
     const last = bodies.length - 1
-    const batches = bodies.map((body, index) => this.#appendEvent(index === last ? exchangeId : null, body))
-    this.#letGo(exchangeId, exchange)
+    const batches: Batch[] = []
+    for (const [index, body] of bodies.entries()) {
+      const batch = this.#appendEvent(index === last ? exchangeId : null, body)
+      if (batch !== batches.at(-1)) batches.push(batch)
+    }
+    this.#letGo(exchange)
     this.#owed.delete(exchangeId)
-    batches[last]?.undo.push(() => {
-      this.#setAside(exchangeId, exchange)
-      this.#owed.add(exchangeId)
-    })
+    batches.at(-1)?.closed.push({ exchange, bodies })
     return together(batches)
   }
 
   #appendEvent(closes: string | null, body: string): Batch {
     // Room first: making it may commit, and a failing commit takes numbers back.
-    this.#makeRoom(eventSize(body))
+    this.#makeRoom(recordBytes)
     return this.#append(recordKinds.event, eventRecord(++this.#n, closes, body))
   }
 
@@ -376,7 +375,11 @@ export class Outbox implements Journal, UsageJournal {
     } catch (error) {
       this.#seq = this.#committedSeq
       this.#n = this.#committedN
-      for (const undo of batch.undo.reverse()) undo()
+      for (const { exchange, bodies } of batch.closed) {
+        this.#setAside(exchange)
+        this.#retryLater(exchange.id, bodies)
+      }
+      for (const exchange of batch.opened) this.#letGo(exchange)
       this.#eraseTorn(segment, segment.fd, length)
       const failure = asOutboxFull(error)
       batch.reject(failure)

@@ -21,7 +21,7 @@ const onePieceBytes = 256 * 1024
 const encoder = new TextEncoder()
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
-export async function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
+export function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
   const upstream = given(exchange.upstream)
   if (upstream.status >= 400) return passError(exchange, gateway, upstream)
   const type = (upstream.headers.get('content-type') ?? '').toLowerCase()
@@ -29,10 +29,9 @@ export async function passAnswer(exchange: Exchange, gateway: Gateway): Promise<
   if (upstream.status < 200 || upstream.status >= 300 || isEventStream !== given(exchange.facts).stream) {
     throw unusable(exchange, gateway, 'provider.invalid_answer')
   }
-  if (isEventStream) await relayStream(exchange, gateway, upstream)
-  else if (!isPlain(exchange, type)) await passWhole(exchange, gateway, upstream)
-  else if (isSmall(upstream)) await passSmall(exchange, gateway, upstream)
-  else await relayPlain(exchange, gateway, upstream)
+  if (isEventStream) return relayStream(exchange, gateway, upstream)
+  if (!isPlain(exchange, type)) return passWhole(exchange, gateway, upstream)
+  return isSmall(upstream) ? passSmall(exchange, gateway, upstream) : relayPlain(exchange, gateway, upstream)
 }
 
 /** Whether the family answers in this type beside JSON. */

@@ -34,7 +34,7 @@ export interface FailedAttempt {
 export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
   const attempt = beginAttempt(exchange, gateway)
   try {
-    await send(exchange, gateway)
+    exchange.upstream = await send(exchange, gateway)
   } catch (thrown) {
     if (exchange.cut !== null) {
       endAttempt(exchange, gateway, exchange.cut.reason)
@@ -49,7 +49,14 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
   attempt.firstByteMs = Math.round(gateway.clock.monotonic() - attempt.startedMonotonic)
   attempt.status = upstream.status
   if (isTransient(upstream.status)) return await refused(exchange, gateway, upstream, attempt)
-  return await passOrFail(exchange, gateway)
+  try {
+    await passAnswer(exchange, gateway)
+    return null
+  } catch (thrown) {
+    // A stream that breaks before anything of it came is no answer.
+    if (!neverCame(exchange) && !saidError(exchange)) throw thrown
+    return { status: null, thrown, advice: noAdvice }
+  }
 }
 
 /** A refusal that may be another's to answer: what it reports to have used is noted before there is one. */
@@ -68,17 +75,6 @@ async function refused(
   }
   attempt.usage = exchange.usage
   return { status: upstream.status, thrown: null, advice }
-}
-
-/** Passes the answer on; a stream that breaks before anything of it came is no answer. */
-async function passOrFail(exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
-  try {
-    await passAnswer(exchange, gateway)
-    return null
-  } catch (thrown) {
-    if (!neverCame(exchange) && !saidError(exchange)) throw thrown
-    return { status: null, thrown, advice: noAdvice }
-  }
 }
 
 /** Whether a whole answer was the provider's error with a status of success: the call failed, and another may not. */
@@ -117,7 +113,7 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   exchange.textSinceUsage = 0
 }
 
-async function send(exchange: Exchange, gateway: Gateway): Promise<void> {
+function send(exchange: Exchange, gateway: Gateway): Promise<Response> {
   const path = given(exchange.model)
   const { provider, kind, upstreamModel } = path
   const language = languageOf(exchange, path)
@@ -130,8 +126,9 @@ async function send(exchange: Exchange, gateway: Gateway): Promise<void> {
     headers: headersToProvider(exchange.request.headers, traceparentFor(exchange), language !== null),
     signal: exchange.abort.signal,
   }
-  if (language === null) exchange.upstream = await kind.send(provider, call, gateway.fetch)
-  else exchange.upstream = await sendTranslated(exchange, gateway, call, language)
+  return language === null
+    ? kind.send(provider, call, gateway.fetch)
+    : sendTranslated(exchange, gateway, call, language)
 }
 
 /** Asks in the provider's language, by the route of it where it is one that applications speak too. */

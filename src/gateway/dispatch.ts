@@ -45,7 +45,16 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
   exchange.model = nextPath(course, gateway) ?? given(exchange.paths[0] ?? null)
   for (;;) {
     course.tries += 1
-    const failed = await tryPath(given(exchange.model), exchange, gateway)
+    const path = exchange.model
+    let failed: FailedAttempt | null
+    try {
+      failed = await attemptCall(exchange, gateway)
+    } catch (thrown) {
+      // What a policy stops was an answer: the path is well.
+      if (thrown instanceof Failure && thrown.verdictan !== null) gateway.circuits.answered(path)
+      throw thrown
+    }
+    noteOutcome(path, failed, gateway)
     if (failed === null) break
     if (exchange.cut !== null) throw exchange.cut.failure
     if (!(await findNext(course, exchange, gateway, failed))) {
@@ -110,19 +119,7 @@ function pause(exchange: Exchange, milliseconds: number): Promise<void> {
   })
 }
 
-/** One call, and what it tells of its path. */
-async function tryPath(path: ResolvedModel, exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
-  try {
-    const failed = await attemptCall(exchange, gateway)
-    noteOutcome(path, failed, gateway)
-    return failed
-  } catch (thrown) {
-    // What a policy stops was an answer: the path is well.
-    if (thrown instanceof Failure && thrown.verdictan !== null) gateway.circuits.answered(path)
-    throw thrown
-  }
-}
-
+/** What a call tells of its path. */
 function noteOutcome(path: ResolvedModel, failed: FailedAttempt | null, { circuits, clock }: Gateway): void {
   if (failed === null) {
     circuits.answered(path)

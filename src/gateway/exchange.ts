@@ -199,6 +199,8 @@ export interface Exchange {
   cut: Cut | null
   /** Called when the exchange is cut while nothing of it waits for the provider. */
   onCut: (() => void) | null
+  /** Until when the body has to be there whole, monotonic; null while it is not waited for. `running.ts` watches it. */
+  bodyUntil: number | null
   /** When the provider's silence began, monotonic; null while nobody waits for it. `running.ts` watches it. */
   waitingSince: number | null
   /** The answer goes on after it was handed out: its end, not its headers, ends the exchange. */
@@ -304,6 +306,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   firstTokenMs: null,
   cut: null,
   onCut: null,
+  bodyUntil: null,
   waitingSince: null,
   streaming: false,
   settled: null,

@@ -6,7 +6,7 @@
  */
 import type { Connection, Gateway } from './exchange.ts'
 import { noSuchSession } from './mcp-http.ts'
-import { readBody } from './read-body.ts'
+import { readBodyWithin } from './read-body.ts'
 
 /** What is asked of another worker: a request of a caller, its body read. */
 export interface PassedRequest {
@@ -47,7 +47,7 @@ async function pass(
 ): Promise<Response> {
   const { method, signal } = request
   connection?.timeout(request, 0)
-  const body = method === 'POST' ? await readBody(request, limit, 1000 * patience) : null
+  const body = method === 'POST' ? await readBodyWithin(1000 * patience, request, limit) : null
   const headers = endToEnd(request.headers)
   headers.set('x-request-id', requestId)
   let answer: Response

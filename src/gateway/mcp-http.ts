@@ -10,7 +10,7 @@ import { McpError } from '../mcp/mcp-error.ts'
 import { errorText, type Message, readMessage } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm } from '../mcp/surface/running-call.ts'
 import type { Gateway } from './exchange.ts'
-import { readBody } from './read-body.ts'
+import { readBodyWithin } from './read-body.ts'
 import { membersOf } from './read-request.ts'
 
 const methods = 'GET, POST, DELETE'
@@ -109,7 +109,7 @@ export function accepts(header: string | null, type: string): boolean {
 export async function receive({ settings }: Gateway, request: Request): Promise<Message> {
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';')
   if (type.trim().toLowerCase() !== 'application/json') throw new Unfit(415, 'Send the message as application/json')
-  const bytes = await readBody(request, settings.body_limit_bytes, 1000 * settings.body_timeout_seconds)
+  const bytes = await readBodyWithin(1000 * settings.body_timeout_seconds, request, settings.body_limit_bytes)
   return readMessage(parsed(bytes))
 }
 

@@ -1,12 +1,13 @@
 /**
  * Receives a request's body within its limits: bytes (at once where Content-Length says so, otherwise while they are
- * counted), the time it may take in all, however it trickles in, and its length once it is decompressed (RFC 9110
- * section 8.4). What leaves here is never encoded, so that what is read is what is forwarded.
+ * counted) and its length once it is decompressed (RFC 9110 section 8.4); `running.ts` holds it to the time it may take
+ * in all, however it trickles in. What leaves here is never encoded, so that what is read is what is forwarded.
  */
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
 import { Failure } from '../failure.ts'
 import { readBounded } from './bounded.ts'
+import type { Exchange } from './exchange.ts'
 
 type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>
 
@@ -18,11 +19,28 @@ const decompressors: ReadonlyMap<string, Decompress> = new Map<string, Decompres
   ['zstd', promisify(zstdDecompress)],
 ])
 
-/** The body's bytes; `limit` holds before and after decompression, `patience` is in milliseconds. */
-export async function readBody(request: Request, limit: number, patience: number): Promise<Uint8Array> {
-  const decompress = decompressorOf(request.headers.get('content-encoding'))
-  const bytes = await inTime(receive(request, limit), patience)
-  return decompress === null ? bytes : await decompressed(decompress, bytes, limit)
+/** What of an exchange is needed while its body comes. */
+type Arriving = Pick<Exchange, 'request' | 'cut' | 'onCut'>
+
+/** The body's bytes; `limit` holds before and after decompression. Rejects with why the exchange was cut meanwhile. */
+export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array> {
+  const decompress = decompressorOf(exchange.request.headers.get('content-encoding'))
+  const bytes = receive(exchange, limit)
+  return decompress === null ? bytes : bytes.then((encoded) => decompressed(decompress, encoded, limit))
+}
+
+/** As `readBody`, for a request that is no exchange yet, which `running.ts` would watch: within so many milliseconds. */
+export async function readBodyWithin(milliseconds: number, request: Request, limit: number): Promise<Uint8Array> {
+  const arriving: Arriving = { request, cut: null, onCut: null }
+  const timer = setTimeout(() => {
+    arriving.cut = { reason: 'request_timeout', failure: new Failure('request_timeout') }
+    arriving.onCut?.()
+  }, milliseconds)
+  try {
+    return await readBody(arriving, limit)
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 function decompressorOf(encoding: string | null): Decompress | null {
@@ -39,39 +57,25 @@ function decompressorOf(encoding: string | null): Decompress | null {
 const tooLarge = (limit: number) =>
   new Failure('request_too_large', { message: `The request body is larger than the limit of ${limit} bytes` })
 
-async function receive(request: Request, limit: number): Promise<Uint8Array> {
+function receive(exchange: Arriving, limit: number): Promise<Uint8Array> {
+  const { request } = exchange
   const declared = request.headers.get('content-length')
   if (declared !== null) {
     if (Number(declared) > limit) throw tooLarge(limit)
-    return received(request.bytes())
+    return received(exchange, request.bytes())
   }
-  if (request.body === null) return new Uint8Array(0)
-  const bytes = await received(readBounded(request.body.getReader(), limit))
-  if (bytes === null) throw tooLarge(limit)
-  return bytes
+  if (request.body === null) return Promise.resolve(new Uint8Array(0))
+  return received(exchange, readBounded(request.body.getReader(), limit)).then((bytes) => {
+    if (bytes === null) throw tooLarge(limit)
+    return bytes
+  })
 }
 
-/** A body that breaks off has nobody behind it any more. */
-async function received<Bytes>(reading: Promise<Bytes>): Promise<Bytes> {
-  try {
-    return await reading
-  } catch (thrown) {
-    throw new Failure('client_left', { cause: thrown })
-  }
-}
-
-/** What comes after the deadline is let go of with the connection. */
-function inTime<Bytes>(reading: Promise<Bytes>, patience: number): Promise<Bytes> {
+/** What comes after a cut is let go of with the connection; a body that breaks off has nobody behind it any more. */
+function received<Bytes>(exchange: Arriving, reading: Promise<Bytes>): Promise<Bytes> {
   const { promise, resolve, reject } = Promise.withResolvers<Bytes>()
-  const timer = setTimeout(() => reject(new Failure('request_timeout')), patience)
-  const settled = (settle: () => void) => {
-    clearTimeout(timer)
-    settle()
-  }
-  reading.then(
-    (bytes) => settled(() => resolve(bytes)),
-    (thrown) => settled(() => reject(thrown)),
-  )
+  exchange.onCut = () => reject(exchange.cut?.failure)
+  reading.then(resolve, (thrown) => reject(new Failure('client_left', { cause: thrown })))
   return promise
 }
 

@@ -3,6 +3,7 @@
  * large, not of the type that the route takes, not UTF-8, not a JSON object or form, nested too deep, or ambiguous
  * because a member is given twice.
  */
+import type { Settings } from '../config.ts'
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { type JsonMembers, jsonMembers } from '../lib/json-members.ts'
@@ -17,14 +18,21 @@ const formOverheadBytes = 1024 * 1024
 /** Keeps a byte order mark, which JSON does not allow, so that text and bytes always say the same. */
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-export async function readRequest(exchange: Exchange, { settings }: Gateway): Promise<void> {
+export function readRequest(exchange: Exchange, { settings, clock }: Gateway): Promise<void> | void {
   checkRequestId(exchange)
-  const isForm = exchange.dialect.requestForm === 'multipart'
+  const { dialect, body } = exchange
+  const isForm = dialect.requestForm === 'multipart'
   const type = isForm ? formBoundary(exchange) : jsonType(exchange)
+  const read = isForm ? readForm : readJson
+  if (body !== null) return read(exchange, body, type, settings)
+  exchange.bodyUntil = clock.monotonic() + 1000 * settings.body_timeout_seconds
   const limit = isForm ? settings.upload_limit_bytes + formOverheadBytes : settings.body_limit_bytes
-  exchange.body ??= await readBody(exchange.request, limit, 1000 * settings.body_timeout_seconds)
-  if (isForm) readForm(exchange, exchange.body, type, settings.upload_limit_bytes)
-  else readJson(exchange, exchange.body, type)
+  return readBody(exchange, limit).then((bytes) => {
+    exchange.bodyUntil = null
+    exchange.onCut = null
+    exchange.body = bytes
+    read(exchange, bytes, type, settings)
+  })
 }
 
 /** The type under which JSON is sent on; a frame has none of its own, and some clients leave it out. */
@@ -55,9 +63,9 @@ function readJson(exchange: Exchange, bytes: Uint8Array, type: string): void {
   exchange.facts = exchange.dialect.read(body)
 }
 
-function readForm(exchange: Exchange, bytes: Uint8Array, boundary: string, fileLimit: number): void {
+function readForm(exchange: Exchange, bytes: Uint8Array, boundary: string, settings: Settings): void {
   const form = partsOf(bytes, boundary)
-  const body = fieldsOf(bytes, form, fileLimit)
+  const body = fieldsOf(bytes, form, settings.upload_limit_bytes)
   exchange.members = form
   exchange.parsed = body
   exchange.facts = exchange.dialect.read(body)

@@ -23,8 +23,10 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   exchange.promptRedacted = capturePrompt(exchange, gateway)
   const events: Event[] = []
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
-  const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
-  events.push(...decisionEvents(exchange, gateway, frame))
+  if (exchange.policyResults.length > 0) {
+    const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
+    events.push(...decisionEvents(exchange, gateway, frame))
+  }
   const settled = settledEvent(exchange, gateway, outcome)
   events.push(settled)
   const { journal } = gateway.lane
@@ -72,9 +74,9 @@ export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
 }
 
 function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, status }: Outcome): Event {
-  const { facts, model } = exchange
+  const { facts, model, policyResults, notes, mcp, maxOutputTokens } = exchange
   const event = baseEvent(exchange, gateway, exchange.outcomeEventId, 'gateway.request.outcome', verdict, reason)
-  event.details = {
+  const details: NonNullable<Event['details']> = {
     route: exchange.route,
     model: maskedOrNull(facts?.model),
     provider: model?.provider.name ?? null,
@@ -83,11 +85,12 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     first_token_ms: exchange.firstTokenMs,
     attempts: exchange.attempts.length,
     stream: facts?.stream ?? false,
-    ...(exchange.policyResults.length === 0 ? {} : { policy_results: exchange.policyResults.map(maskedResult) }),
-    ...(exchange.notes.length === 0 ? {} : { notes: exchange.notes }),
-    ...(exchange.mcp === null ? {} : mcpDetails(exchange.mcp)),
-    ...(exchange.maxOutputTokens === null ? {} : { max_output_tokens: exchange.maxOutputTokens }),
   }
+  if (policyResults.length > 0) details.policy_results = policyResults.map(maskedResult)
+  if (notes.length > 0) details.notes = notes
+  if (mcp !== null) Object.assign(details, mcpDetails(mcp))
+  if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
+  event.details = details
   // Of what was never dispatched nothing has asked for it yet; of a caller that nobody knows the body is not looked at.
   if (exchange.body !== null && exchange.token !== null) digestOf(exchange, gateway)
   if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
@@ -123,27 +126,30 @@ function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): E
   return event
 }
 
-const baseEvent = (
+function baseEvent(
   exchange: Exchange,
   { lane, clock, settings }: Gateway,
   eventId: string,
   type: Event['event_type'],
   verdict: Verdict,
   reason: ReasonCode,
-): Event => ({
-  event_id: eventId,
-  event_type: type,
-  request_id: exchange.requestId,
-  timestamp: timestamp(clock.now()),
-  verdict,
-  reason_code: reason,
-  config_version: lane.view.version,
-  config_id: lane.view.head?.nonce,
-  environment: settings.environment,
-  event_attribution: attribution(exchange, lane.standing.gatewayId),
-  exchange_id: exchange.id,
-  ...(exchange.trace === null ? {} : { trace_id: exchange.trace.traceId }),
-})
+): Event {
+  const event: Event = {
+    event_id: eventId,
+    event_type: type,
+    request_id: exchange.requestId,
+    timestamp: timestamp(clock.now()),
+    verdict,
+    reason_code: reason,
+    config_version: lane.view.version,
+    config_id: lane.view.head?.nonce,
+    environment: settings.environment,
+    event_attribution: attribution(exchange, lane.standing.gatewayId),
+    exchange_id: exchange.id,
+  }
+  if (exchange.trace !== null) event.trace_id = exchange.trace.traceId
+  return event
+}
 
 function attribution({ token, sessionId }: Exchange, gatewayId: string): Attribution {
   if (token === null) return { ...nobody, gateway_id: gatewayId }

@@ -3,9 +3,9 @@
  * deadlines. One sweep every few milliseconds serves all of them, where a timer and a listener for each request would
  * cost more than the rest of its admission; it stops while nothing runs.
  *
- * Four deadlines (contract section 2): the connection, the provider's first byte, its silence within an answer, the
- * answer in all. The first two end a call, after which another path may be tried; the others end the exchange, once its
- * answer has begun.
+ * Five deadlines (contract section 2): the request's body, the connection, the provider's first byte, its silence within
+ * an answer, the answer in all. The second and third end a call, after which another path may be tried; the others end
+ * the exchange, the last two once its answer has begun.
  */
 import type { Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
@@ -105,6 +105,9 @@ interface Watch {
 const cutGraceMilliseconds = 2000
 
 function checkDeadlines(exchange: Exchange, now: number, { settings, clock, reachability }: Watch): void {
+  if (exchange.bodyUntil !== null && now > exchange.bodyUntil) {
+    return cut(exchange, 'request_timeout', new Failure('request_timeout'))
+  }
   const [first] = exchange.attempts
   const attempt = exchange.attempts.at(-1)
   if (first === undefined || attempt === undefined || exchange.settled !== null) return

@@ -159,7 +159,8 @@ export function coversAttempt(exchange: Exchange): boolean {
 }
 
 /** What attempts before the last cost by their own usage. */
-const earlierCost = (exchange: Exchange): number => costOfAttempts(exchange, exchange.attempts.slice(0, -1))
+const earlierCost = (exchange: Exchange): number =>
+  exchange.attempts.length < 2 ? 0 : costOfAttempts(exchange, exchange.attempts.slice(0, -1))
 
 function costOfAttempts(exchange: Exchange, attempts: readonly Attempt[]): number {
   let sum = 0
@@ -175,8 +176,9 @@ const isOf = (model: ResolvedModel, attempt: Attempt): boolean =>
   model.upstreamModel === attempt.model && model.provider.name === attempt.provider
 
 /** The least that is held on a limit of money; without bound where none is. */
-const heldMoney = ({ reservation }: Exchange): number =>
-  Math.min(
-    ...(reservation?.held ?? []).filter(({ account }) => countsMoney(account)).map(({ amount }) => amount),
-    Number.POSITIVE_INFINITY,
-  )
+function heldMoney({ reservation }: Exchange): number {
+  let least = Number.POSITIVE_INFINITY
+  if (reservation === null) return least
+  for (const { account, amount } of reservation.held) if (countsMoney(account)) least = Math.min(least, amount)
+  return least
+}

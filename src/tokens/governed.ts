@@ -78,11 +78,13 @@ export function modelAllowed(filter: readonly string[] | null, model: string): b
 
 /** Linear-time glob: `*` stands for any run of characters, everything else for itself. */
 export function globMatches(pattern: string, text: string): boolean {
+  const star = pattern.indexOf('*')
+  if (star < 0) return pattern === text
+  if (!text.startsWith(pattern.slice(0, star))) return false
   const parts = pattern.split('*')
-  if (parts.length === 1) return pattern === text
   const [first = ''] = parts
   const last = parts.at(-1) ?? ''
-  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false
+  if (text.length < first.length + last.length || !text.endsWith(last)) return false
   const end = text.length - last.length
   let from = first.length
   for (const part of parts.slice(1, -1)) {

@@ -16,6 +16,13 @@ export const secretPrefixes = {
 
 export type SecretKind = keyof typeof secretPrefixes
 
+const kinds = new Map<string, SecretKind>(
+  (['token', 'oauthAccess', 'oauthRefresh', 'oauthCode', 'session'] as const).map((kind) => [
+    secretPrefixes[kind],
+    kind,
+  ]),
+)
+
 const form = /^(gth[archs]?_)[0-9A-Za-z]{36}$/
 const checksumLength = 6
 
@@ -33,8 +40,7 @@ export function secretKind(text: string): SecretKind | null {
   const match = form.exec(text)
   if (!match) return null
   if (checksum(text.slice(0, -checksumLength)) !== text.slice(-checksumLength)) return null
-  for (const [kind, prefix] of Object.entries(secretPrefixes)) if (prefix === match[1]) return kind as SecretKind
-  return null
+  return kinds.get(match[1] ?? '') ?? null
 }
 
 /** Whether a secret of ours stands anywhere in a text: what has the form and its checksum, and so is no accident. */
@@ -43,7 +49,7 @@ export const holdsSecret = (text: string): boolean =>
   [...text.matchAll(anywhere)].some(([, found]) => found !== undefined && secretKind(found) !== null)
 
 /** SHA-256 of a secret, lower-case hex: the only form in which it is stored, and the key it is found by. */
-export const hashSecret = (secret: string): string => new Bun.CryptoHasher('sha256').update(secret).digest('hex')
+export const hashSecret = (secret: string): string => Bun.SHA256.hash(secret, 'hex')
 
 /** The first 12 characters: enough to recognise a secret by, far too few to use it. */
 export const secretHint = (secret: string): string => secret.slice(0, 12)
