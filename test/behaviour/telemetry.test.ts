@@ -28,6 +28,7 @@ beforeAll(async () => {
       SERVICE_OTLP_ENDPOINT: `http://127.0.0.1:${collector.port}`,
       SERVICE_OTLP_HEADERS: 'x-key=collector-secret',
       SERVICE_TRACE_SAMPLE_PERCENT: '0',
+      SERVICE_LOG_LEVEL: 'debug',
     },
   })
 }, 240_000)
@@ -79,6 +80,16 @@ async function chart(): Promise<number> {
   const { totals } = series.parse(answer.body)
   return totals.find(({ key }) => key === 'simulator/echo')?.requests ?? 0
 }
+
+test('the log is one JSON object a line, with nothing of what was asked, however much it tells', async () => {
+  const text = 'a question that no log repeats'
+  expect((await ask(text)).status).toBe(200)
+  expect((await ask(text, { 'content-type': 'text/plain' })).status).toBe(415)
+  const lines = (gatehouse.stdout() + gatehouse.stderr()).split('\n').filter((line) => line !== '')
+  expect(lines.length).toBeGreaterThan(1)
+  for (const line of lines) expect(() => JSON.parse(line)).not.toThrow()
+  expect(lines.filter((line) => line.includes(text) || line.includes('private question'))).toEqual([])
+})
 
 test('an export made in the background is downloaded when it is whole', async () => {
   const made = await api(gatehouse, '/v1/exports/jobs', { method: 'POST', body: { since: '1h', format: 'csv' } })
