@@ -6,7 +6,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Permission } from '../../../tokens/permissions.ts'
 import { address, href, queryValue, setQuery } from '../address.ts'
-import { bodySchema } from '../api/description.ts'
+import { bodySchema, type JsonSchema } from '../api/description.ts'
 import { request } from '../api/request.ts'
 import { Confirm, Dialog, useAction } from '../parts/dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
@@ -113,7 +113,7 @@ function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | nu
   const [deleting, setDeleting] = useState(false)
   const readOnly = !may(kind.write) || (record !== null && kind.changing === false)
   const found = useLoaded(`form ${kind.name} ${record?.id ?? ''}`, async () => ({
-    schema: await bodySchema(record === null ? `POST ${kind.path}` : `PATCH ${kind.path}/{${kind.idName ?? 'id'}}`),
+    schema: await schemaOf(kind, record),
     choices: (await kind.choices?.()) ?? {},
   }))
   if (deleting && record !== null) {
@@ -162,6 +162,15 @@ function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | nu
   )
 }
 
+/** A change may leave out everything, but what a record cannot be without is not shown as if it could. */
+async function schemaOf(kind: RecordKind, record: Listed | null): Promise<JsonSchema> {
+  const making = await bodySchema(`POST ${kind.path}`)
+  if (record === null) return making
+  const changing = await bodySchema(`PATCH ${kind.path}/{${kind.idName ?? 'id'}}`)
+  const has = (name: string) => record[name] != null && changing.properties?.[name] !== undefined
+  return { ...changing, required: (making.required ?? []).filter(has) }
+}
+
 const recordPath = (kind: RecordKind, record: Listed): string => `${kind.path}/${encodeURIComponent(record.id)}`
 
 const headersOf = ({ version }: Listed) => (version === undefined ? {} : { headers: { 'if-match': `"${version}"` } })
@@ -169,7 +178,7 @@ const headersOf = ({ version }: Listed) => (version === undefined ? {} : { heade
 interface FormProps {
   kind: RecordKind
   record: Listed | null
-  schema: Parameters<typeof SchemaFields>[0]['schema']
+  schema: JsonSchema
   choices: Choices
   close(): void
   askDelete: (() => void) | null

@@ -1,0 +1,18 @@
+/** The documentation page in a browser: a foreign script draws it, under a policy that lets no style in but its own. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { sharedConsole } from './console.ts'
+
+setDefaultTimeout(60_000)
+
+test('the documentation page is drawn with its styles, and one that comes with data is not used', async () => {
+  const { browser, gatehouse } = await sharedConsole()
+  await using context = await browser.newContext()
+  const page = await context.newPage()
+  await page.goto(`${gatehouse.baseUrl}/docs`)
+  await page.getByRole('heading', { name: 'Gatehouse', level: 1 }).waitFor()
+  const rules = 'Math.max(...[...document.styleSheets].map(({ cssRules }) => cssRules.length))'
+  expect(await page.evaluate(rules)).toBeGreaterThan(1000)
+  await page.evaluate(`document.body.insertAdjacentHTML('beforeend', '<style>h1 { color: rgb(1, 2, 3) }</style>')`)
+  const colour = `getComputedStyle(document.querySelector('h1')).color`
+  expect(await page.evaluate(colour)).not.toBe('rgb(1, 2, 3)')
+})
