@@ -24,11 +24,17 @@ const visibility = { teams: ['team-a'], withoutTeam: false } as const
 const ids = ['01900000-0000-7000-8000-000000000001', '01900000-0000-7000-8000-000000000002'] as const
 
 /** All pages of a query, with something new arriving between any two. */
-async function pages(filters: EventFilters, limit: number, arriving: () => Event): Promise<string[]> {
+async function pages(
+  { filters, teams, limit }: { filters: EventFilters; teams: readonly string[]; limit: number },
+  arriving: () => Event,
+): Promise<string[]> {
   const seen: string[] = []
   let cursor: string | undefined
   do {
-    const options = { filters: { since: '1d', ...filters }, since: now - 86_400_000, limit, cursor, visibility }
+    const options = {
+      ...{ filters: { since: '1d', ...filters }, since: now - 86_400_000, limit, cursor },
+      visibility: { teams, withoutTeam: false },
+    }
     const page = await readEventPage(databases.ledger, options)
     seen.push(...page.events.map(({ event_id }) => event_id))
     cursor = page.next_cursor ?? undefined
@@ -76,11 +82,11 @@ const anyFilters: fc.Arbitrary<EventFilters> = fc.record(
   { requiredKeys: [] },
 )
 
-function matches(event: Event, { until, model, ...filters }: EventFilters): boolean {
+function matches(event: Event, teams: readonly string[], { until, model, ...filters }: EventFilters): boolean {
   const { token_id, gateway_id, team_id } = event.event_attribution
   const has: Record<string, unknown> = { ...event, token_id, gateway_id }
   return (
-    team_id === 'team-a' &&
+    teams.includes(team_id ?? '') &&
     (until === undefined || event.timestamp < until) &&
     (model === undefined || event.details?.model === model) &&
     Object.entries(filters).every(([name, value]) => has[name] === value)
@@ -92,19 +98,20 @@ test('any combination of filters pages through exactly what meets all of them, w
     fc.asyncProperty(
       fc.array(anyEvent, { maxLength: 25 }),
       anyFilters,
+      fc.constantFrom(['team-a'], ['team-a', 'team-b'], ['team-c', 'team-a', 'team-d']),
       fc.integer({ min: 1, max: 4 }),
-      async (events, filters, limit) => {
+      async (events, filters, teams, limit) => {
         await emptyTestDatabases(databases)
         // An id may be recorded once, and shrinking would have it twice.
         const fresh = events.map((event) => ({ ...event, event_id: Bun.randomUUIDv7() }))
         await record(fresh)
-        const wanted = fresh.filter((event) => matches(event, filters)).map(({ event_id }) => event_id)
+        const wanted = fresh.filter((event) => matches(event, teams, filters)).map(({ event_id }) => event_id)
         const template = fresh[0] ?? testEvent()
-        const seen = await pages(filters, limit, () => ({ ...template, event_id: Bun.randomUUIDv7() }))
+        const seen = await pages({ filters, teams, limit }, () => ({ ...template, event_id: Bun.randomUUIDv7() }))
         expect(seen).toEqual(wanted.toReversed())
       },
     ),
-    { numRuns: 60 },
+    { numRuns: 100 },
   )
 })
 
@@ -126,12 +133,14 @@ test('the condition that fewest events meet is left to an index, and no other', 
   }
   expect(await used({})).toBe('events_team')
   expect(await used({ verdict: 'allow', gateway_id: ids[0] })).toBe('events_team')
-  expect(await used({ verdict: 'deny' })).toBe('events_verdict')
+  expect(await used({ verdict: 'deny' })).toBe('events_refused_team')
+  expect(await used({ verdict: 'deny', gateway_id: ids[0] })).toBe('events_refused_team')
+  expect(await used({ verdict: 'deny', token_id: ids[0] })).toBe('events_refused_token')
   expect(await used({ verdict: 'allow', event_type: 'token.created' })).toBe('events_type')
   expect(await used({ verdict: 'deny', reason_code: 'policy.terms' })).toBe('events_reason')
   expect(await used({ model: 'gpt-4o', verdict: 'allow' })).toBe('events_model')
   expect(await used({ model: 'gpt-4o', verdict: 'deny' })).toBe('events_refused_model')
-  expect(await used({ model: 'gpt-4o', verdict: 'deny', token_id: ids[0] })).toBe('events_token')
+  expect(await used({ model: 'gpt-4o', verdict: 'deny', token_id: ids[0] })).toBe('events_refused_token')
   expect(await used({ model: 'gpt-4o', token_id: ids[0] })).toBe('events_token')
   expect(await used({ request_id: 'one', token_id: ids[0] })).toBe('events_request')
   expect(await used({ exchange_id: ids[0], request_id: 'one' })).toBe('events_exchange')

@@ -57,7 +57,7 @@ export function conditionsOf(
   seen: Statement,
   { indexed }: { indexed: boolean } = { indexed: true },
 ): Statement[] {
-  const given: { column: string; value: string }[] = []
+  const given: Given[] = []
   for (const column of columns) {
     const value = filters[column]
     if (value !== undefined) given.push({ column, value })
@@ -65,20 +65,44 @@ export function conditionsOf(
   given.sort((one, other) => Number(isNarrow(other)) - Number(isNarrow(one)))
   const [first] = given
   const byTeam = seen.sql.startsWith('team_id =')
-  const teamFirst = byTeam && (first === undefined || !isNarrow(first))
-  const refusedOfModel = first?.column === 'verdict' && isNarrow(first) && filters.model !== undefined
-  const conditions = given.map(({ column, value }, index) => ({
-    sql: `${indexed && ((index === 0 && !teamFirst) || (refusedOfModel && column === 'model')) ? '' : '+'}${column} = ?`,
+  const chosen = indexed ? indexedColumns(given, byTeam) : []
+  const conditions = given.map(({ column, value }) => ({
+    sql: `${chosen.includes(column) ? '' : '+'}${column} = ?`,
     args: [value],
   }))
   // Only where the query itself says so can an index be used that leaves out the most common reason, or verdict.
-  if (refusedOfModel) conditions.push({ sql: "verdict <> 'allow'", args: [] })
+  if (chosen.length > 1) conditions.push({ sql: "verdict <> 'allow'", args: [] })
   if (first?.column === 'reason_code' && first.value !== 'ok') conditions.push({ sql: "reason_code <> 'ok'", args: [] })
-  return [...conditions, byTeam && !(indexed && teamFirst) ? { ...seen, sql: `+${seen.sql}` } : seen]
+  return [...conditions, byTeam && !chosen.includes('team_id') ? { ...seen, sql: `+${seen.sql}` } : seen]
+}
+
+/** Whether a team, or what is seen, is the narrowest of what is asked for. */
+export const isByTeam = (filters: EventFilters): boolean =>
+  columns.every((column) => !isNarrow({ column, value: filters[column] ?? null }))
+
+interface Given {
+  column: (typeof columns)[number]
+  value: string
+}
+
+/** The columns whose index is used: one, or what was refused of a token, a team or a model, of both of which few are. */
+function indexedColumns(given: readonly Given[], byTeam: boolean): readonly string[] {
+  const [first] = given
+  const has = (column: string) => given.some((each) => each.column === column)
+  const refused = given.some((each) => each.column === 'verdict' && isNarrow(each))
+  if (refused && first?.column === 'token_id') return ['verdict', 'token_id']
+  if (first !== undefined && isNarrow(first)) {
+    if (first.column !== 'verdict') return [first.column]
+    const beside = has('model') ? 'model' : byTeam ? 'team_id' : null
+    return beside === null ? ['verdict'] : ['verdict', beside]
+  }
+  if (byTeam) return ['team_id']
+  return first === undefined ? [] : [first.column]
 }
 
 /** Whether few events are likely to have this value, fewer than a team has. */
-function isNarrow({ column, value }: { column: string; value: string }): boolean {
+function isNarrow({ column, value }: { column: string; value: string | null }): boolean {
+  if (value === null) return false
   if (column === 'verdict') return value !== 'allow'
   if (column === 'reason_code') return value !== 'ok'
   if (column === 'event_type') return !value.startsWith('gateway.')

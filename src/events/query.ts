@@ -10,7 +10,7 @@ import { z } from 'zod'
 import { openCursor, sealCursor } from '../api/cursor.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { Event } from './event.ts'
-import { conditionsOf, type EventFilters, filterValues } from './filters.ts'
+import { conditionsOf, type EventFilters, filterValues, isByTeam } from './filters.ts'
 import { quarantinedType } from './quarantine.ts'
 import type { Visibility } from './visibility.ts'
 
@@ -86,12 +86,29 @@ async function pageQuery(
     ...windowConditions(since, until, few),
     ...conditionsOf(filters, seenBy(visibility), { indexed: !few }),
   ]
-  const conditions = where.map(({ sql }) => sql).join(' and ')
-  return {
-    sql: `select position, ${shownBody} from events where ${conditions} order by position desc limit ?`,
-    args: [...where.flatMap(({ args }) => args), limit + 1],
-  }
+  const each = few || !isByTeam(filters) ? null : severalTeams(visibility)
+  return each === null ? newest(where, limit + 1) : newestOfEach(each, where, limit + 1)
 }
+
+const allOf = (where: readonly Statement[]): string => where.map(({ sql }) => sql).join(' and ')
+
+const newest = (where: readonly Statement[], most: number): Statement => ({
+  sql: `select position, ${shownBody} from events where ${allOf(where)} order by position desc limit ?`,
+  args: [...where.flatMap(({ args }) => args), most],
+})
+
+/** The newest of each team, by the index on teams, and of those the newest: rows of other teams are not walked over. */
+const newestOfEach = (teams: readonly string[], where: readonly Statement[], most: number): Statement => ({
+  sql: `select position, ${shownBody} from events where position in (
+      select seen.position from json_each(?) as team join events as seen on seen.position in (
+        select position from events where team_id = team.value and ${allOf(where)} order by position desc limit ?))
+    order by position desc limit ?`,
+  args: [JSON.stringify(teams), ...where.flatMap(({ args }) => args), most, most],
+})
+
+/** The teams of somebody who sees more than one, and nothing else. */
+const severalTeams = ({ teams, withoutTeam }: Visibility): readonly string[] | null =>
+  teams === 'every' || withoutTeam || teams.length < 2 ? null : teams
 
 /** The unary plus keeps the planner from sorting a whole window by the index on timestamp, which pays for few only. */
 function windowConditions(since: number, until: number | null, few: boolean): Statement[] {

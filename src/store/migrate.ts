@@ -23,6 +23,7 @@ import ledger0014 from './migrations/ledger-0014.sql' with { type: 'text' }
 import ledger0015 from './migrations/ledger-0015.sql' with { type: 'text' }
 import ledger0016 from './migrations/ledger-0016.sql' with { type: 'text' }
 import ledger0017 from './migrations/ledger-0017.sql' with { type: 'text' }
+import ledger0018 from './migrations/ledger-0018.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import state0003 from './migrations/state-0003.sql' with { type: 'text' }
@@ -69,6 +70,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0015', sql: ledger0015 },
   { name: 'ledger-0016', sql: ledger0016 },
   { name: 'ledger-0017', sql: ledger0017 },
+  { name: 'ledger-0018', sql: ledger0018 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */
