@@ -3,7 +3,9 @@
  * nothing is opened, because no server does anything for it; its outcome is recorded like others.
  *
  * A list shows what its token may use: servers by the token's bindings, names by the `tool-access` policies that would
- * hold for a call of that name. That is no decision about a request, and none is recorded.
+ * hold for a call of that name. That is no decision about a request, and none is recorded. Definitions pass no other
+ * policies: each is shown as it was approved, to the letter, or not at all (`src/mcp/servers/offers.ts`), whereas one that
+ * a policy rewrote would be a definition that nobody approved, and one that it blocked would take a whole list away.
  */
 import { randomBytes } from 'node:crypto'
 import { isObject } from '../dialects/json-value.ts'

@@ -75,7 +75,7 @@ const cases: Record<string, { does: Behaviour; caller: object }> = {
     caller: failed('mcp.result_too_large'),
   },
   'notifications without end': {
-    does: () => stream(forever(frame(notice('x'.repeat(100))))),
+    does: () => stream(forever(frame(notice('x'.repeat(100))).repeat(200))),
     caller: failed('mcp.server_error'),
   },
   'a stream that drips': { does: (_, signal) => drip(signal), caller: failed('mcp.server_timeout') },

@@ -7,29 +7,35 @@ import { api, createToken } from '../client.ts'
 import { until } from '../eventually.ts'
 import { startGatehouse } from '../harness.ts'
 
-const block = Number(process.argv[2] ?? 500)
+const [first = '500'] = process.argv.slice(2)
+if (first === 'serve') await serve()
+
+/** The least that an MCP server can be, as a process of its own. */
+async function serve(): Promise<never> {
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      if (request.method !== 'POST') return new Response(null, { status: 405 })
+      const { id, method, params } = await request.json()
+      if (id === undefined) return new Response(null, { status: 202 })
+      const results: Record<string, object> = {
+        initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} } },
+        'tools/list': { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] },
+        'tools/call': { content: [{ type: 'text', text: JSON.stringify(params?.arguments) }] },
+      }
+      return Response.json({ jsonrpc: '2.0', id, result: results[method] ?? {} })
+    },
+  })
+  console.log(`http://127.0.0.1:${server.port}/mcp`)
+  return await new Promise<never>(() => undefined)
+}
+
+const block = Number(first)
 const blocks = 8
-
-const capabilities = { tools: {} }
-const tools = [{ name: 'echo', inputSchema: { type: 'object' } }]
-
-/** The least that an MCP server can be. */
-const server = Bun.serve({
-  hostname: '127.0.0.1',
-  port: 0,
-  async fetch(request) {
-    if (request.method !== 'POST') return new Response(null, { status: 405 })
-    const { id, method, params } = await request.json()
-    if (id === undefined) return new Response(null, { status: 202 })
-    const results: Record<string, object> = {
-      initialize: { protocolVersion: '2025-11-25', capabilities, serverInfo: { name: 'least', version: '1' } },
-      'tools/list': { tools },
-      'tools/call': { content: [{ type: 'text', text: JSON.stringify(params?.arguments) }] },
-    }
-    return Response.json({ jsonrpc: '2.0', id, result: results[method] ?? {} })
-  },
-})
-const direct = { url: `http://127.0.0.1:${server.port}/mcp`, name: 'echo', headers: {} }
+const server = Bun.spawn([process.execPath, import.meta.path, 'serve'], { stdout: 'pipe' })
+const { value } = await server.stdout.getReader().read()
+const direct = { url: new TextDecoder().decode(value).trim(), name: 'echo', headers: {} }
 
 await using gatehouse = await startGatehouse()
 await api(gatehouse, '/v1/catalog/mcp-servers', { body: { name: 'least', url: direct.url } })
@@ -84,4 +90,4 @@ for (const atOnce of [1, 16]) {
   })
   console.log(`${atOnce} at once, ${times.direct.length} calls each: ${shown.join('; ')}`)
 }
-await server.stop(true)
+server.kill()

@@ -21,7 +21,7 @@ const tag = 'Catalog'
 
 const kindSchema = z.enum(offerKinds)
 
-const offerSchema = z.object({
+export const offerSchema = z.object({
   kind: kindSchema,
   name: z.string().describe('Its name, URI or URI template'),
   digest: z.string(),

@@ -1,6 +1,7 @@
 /**
  * The MCP servers of a gateway (`src/mcp/connection.ts`): from what the state says of them to connections. What a server
- * costs is bounded: a circuit for each, a number of children in all, what it may send and for how long.
+ * costs is bounded: a circuit for each, a number of children in all, what it may send and for how long. Circuits and
+ * children are counted in this process alone; other workers have their own.
  */
 import { z } from 'zod'
 import type { Settings } from '../../config.ts'

@@ -3,6 +3,7 @@ import { money, number } from '../formats.ts'
 import { type Choices, isObject } from '../parts/schema-form.tsx'
 import { Id, Time, UsedBar } from '../parts/small.tsx'
 import type { Column } from '../parts/table.tsx'
+import { McpOffers } from './mcp-offers.tsx'
 import { recordOptions } from './record-options.ts'
 import { type Listed, type RecordKind, text } from './records.tsx'
 
@@ -95,6 +96,7 @@ export const catalogKinds: readonly RecordKind[] = [
       { title: 'In use', cell: ({ enabled }) => (enabled === true ? 'Yes' : 'No') },
       made,
     ],
+    action: (record) => <McpOffers server={record} name={called(record)} />,
   },
   {
     name: 'gateways',
