@@ -15,6 +15,7 @@ export const commands = (terminal: Terminal): Group => ({
     token: async () => (await import('./token.ts')).token(terminal),
     provider: async () => (await import('./provider.ts')).providerCommands(terminal),
     model: async () => (await import('./model.ts')).modelCommands(terminal),
+    'mcp-server': async () => (await import('./mcp-server.ts')).mcpServerCommands(terminal),
     policy: async () => (await import('./policy.ts')).policyCommands(terminal),
     escalation: async () => (await import('./escalation.ts')).escalationCommands(terminal),
     apply: async () => (await import('./apply.ts')).applyCommand(terminal),

@@ -4,6 +4,7 @@
  */
 import { Failure } from '../src/failure.ts'
 import { command, type Group, type Leaf } from './command.ts'
+import { fromEnvironment, pairsFromEnvironment } from './from-environment.ts'
 import { type Input, processInput } from './input.ts'
 import { recordFlags, sendRecord } from './record.ts'
 import {
@@ -12,7 +13,6 @@ import {
   deleteOf,
   getOf,
   idArgument,
-  linesOf,
   listOf,
   numberOf,
   priceOf,
@@ -29,7 +29,7 @@ const provider: Resource = {
   fields: ['id', 'name', 'kind', 'base_url', 'has_api_key', 'allow_unlisted_models'],
 }
 
-const kinds = 'openai|anthropic|azure-openai|simulator'
+const kinds = 'openai|anthropic|azure-openai|gemini|bedrock|simulator'
 const clearable = ['base_url', 'api_key', 'headers', 'default_price', 'timeouts']
 
 const settingFlags = {
@@ -123,22 +123,8 @@ async function apiKeyOf(flags: Flags, terminal: Terminal, input: Input): Promise
   return (await input.hiddenLine()).trim()
 }
 
-function headersOf(lines: string | undefined, terminal: Terminal): Record<string, string> | undefined {
-  const pairs = linesOf(lines)?.map((line) => {
-    const [, name, variable] = /^([^=]+)=([A-Za-z_][A-Za-z0-9_]*)$/.exec(line) ?? []
-    if (name === undefined || variable === undefined) {
-      throw new Failure('usage', { message: '--header-env takes a header and a variable: X-Org=ORG_HEADER' })
-    }
-    return [name, fromEnvironment(variable, terminal)] as const
-  })
-  return pairs && Object.fromEntries(pairs)
-}
-
-function fromEnvironment(variable: string, { environment }: Terminal): string {
-  const value = environment[variable]
-  if (value !== undefined && value !== '') return value
-  throw new Failure('usage', { message: `The environment has no variable ${variable}` })
-}
+const headersOf = (lines: string | undefined, terminal: Terminal): Record<string, string> | undefined =>
+  pairsFromEnvironment(lines, { flag: '--header-env', example: 'X-Org=ORG_HEADER' }, terminal)
 
 function timeoutsOf(flags: Flags) {
   const entries = (['connect', 'first-byte', 'idle', 'total'] as const).flatMap((name) => {

@@ -171,6 +171,26 @@ export const settingsSchema = z.strictObject({
     .enum(['outside', 'any'])
     .default('outside')
     .describe('Where webhook policies may call: outside, or loopback, link-local and private addresses too'),
+  mcp_local_commands: z
+    .enum(['refused', 'allowed'])
+    .default('refused')
+    .describe('Whether a gateway starts the commands of MCP servers on its host'),
+  mcp_children: whole(1, 10_000).default(32).describe('How many of them run at once, one for each session'),
+  mcp_result_bytes: whole(1024, 1024 * mebibyte)
+    .default(10 * mebibyte)
+    .describe('The largest message of an MCP server that is taken'),
+  mcp_origins: z
+    .string()
+    .refine(
+      (text) => text.split(' ').every((each) => origin.safeParse(each).success),
+      'Name origins, with spaces between',
+    )
+    .optional()
+    .describe("Origins whose pages may call /mcp beside the gateway's own, separated by spaces"),
+  mcp_sessions: whole(1, 100_000)
+    .default(1000)
+    .describe('How many MCP sessions a gateway keeps; a token may hold a tenth of them, and its oldest give way'),
+  mcp_session_idle_seconds: whole(10, 86_400).default(1800).describe('How long an MCP session lives unused'),
   escalation_expiry_seconds: whole(60, 30 * 86_400)
     .default(86_400)
     .describe('How long a request waits for a person before it counts as refused'),

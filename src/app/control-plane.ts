@@ -26,6 +26,8 @@ import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
 import { Rounds } from '../lib/rounds.ts'
+import { mcpOfferRoutes } from '../mcp/servers/offer-routes.ts'
+import { mcpServerRoutes } from '../mcp/servers/server-routes.ts'
 import { recordAccessRefusal } from '../members/access-refusal.ts'
 import { createSessionAuthenticator, sessionOf } from '../members/authenticate-session.ts'
 import { ownOrigins } from '../members/browser.ts'
@@ -222,6 +224,8 @@ function serve(
       ...oauthRoutes(oauth),
       ...limitRoutes(shared),
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
+      ...mcpServerRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
+      ...mcpOfferRoutes(shared),
       ...priceRoutes(shared),
       ...eventRoutes({ ...shared, exports }),
       ...proof.routes,

@@ -10,6 +10,7 @@ import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
 import { type Worker, workerDirectory } from '../lib/worker.ts'
+import { GatewayMcpServers } from '../mcp/servers/servers.ts'
 import { loadOtlpExporter } from '../telemetry/otlp.ts'
 import { createTracer, noTracer, type Tracer } from '../telemetry/tracer.ts'
 import { joinSiblings } from './siblings.ts'
@@ -74,8 +75,15 @@ export async function gateway({
     onRetired: () => process.exit(1),
   })
   const tracer = tracerOf(settings, log)
+  const mcp = new GatewayMcpServers({
+    source: lane.mcp,
+    ...{ settings, fetch, clock, log },
+    path: process.env.PATH ?? '',
+    random: Math.random,
+  })
   const handler = createGateway({
     lane,
+    mcp,
     tracer,
     settings,
     fetch,
@@ -108,7 +116,7 @@ export async function gateway({
       siblings?.close()
       await handler.drain()
       await server.stop(true)
-      await Promise.all([lane.drain(), tracer.close(closeTracesMilliseconds)])
+      await Promise.all([mcp.close(), lane.drain(), tracer.close(closeTracesMilliseconds)])
     },
   }
 }

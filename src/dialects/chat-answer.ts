@@ -29,11 +29,13 @@ export function readUsage(usage: unknown): Usage | null {
     inputTokens: countOf(usage.prompt_tokens),
     outputTokens: countOf(usage.completion_tokens),
     cachedInputTokens: isObject(input) ? countOf(input.cached_tokens) : null,
-    cacheWriteTokens: null,
+    cacheWriteTokens: isObject(input) ? countOf(input.cache_write_tokens) : null,
     reasoningTokens: isObject(output) ? countOf(output.reasoning_tokens) : null,
   }
   const heard = isObject(input) ? countOf(input.audio_tokens) : null
   const spoken = isObject(output) ? countOf(output.audio_tokens) : null
+  const kept = isObject(input) ? countOf(input.cache_write_1h_tokens) : null
+  if (kept) read.cacheWriteHourTokens = kept
   if (heard) read.audioInputTokens = heard
   if (spoken) read.audioOutputTokens = spoken
   return read.inputTokens === null && read.outputTokens === null ? null : read

@@ -6,7 +6,8 @@
 import type { Failure, Verdictan } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 
-export type Family =
+/** Languages in which models are asked. */
+export type ModelFamily =
   | 'chat'
   | 'responses'
   | 'messages'
@@ -15,6 +16,9 @@ export type Family =
   | 'speech'
   | 'completions'
   | 'moderations'
+
+/** `mcp`: tools, prompts and resources, which no model answers. */
+export type Family = ModelFamily | 'mcp'
 
 export type PolicyStage = 'pre_request' | 'post_request' | 'pre_response'
 
@@ -210,6 +214,8 @@ export interface Dialect {
   reader(start: StreamStart): StreamReader
   /** The body of an error answer in this language. */
   errorBody(failure: Failure, requestId: string): unknown
+  /** The HTTP status of an error answer, where the language says errors in answers that succeed. Absent: the failure's. */
+  errorStatus?(failure: Failure): number
   /** A provider's error body (parsed JSON) in this language, where it came in another; null to pass it as it came. */
   providerError(status: number, body: unknown, requestId: string): unknown
   /** The body of an answer that waits for a person's decision; null where the family has none and answers 403. */

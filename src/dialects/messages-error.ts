@@ -17,7 +17,7 @@ const types: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-function typeOf(status: number, code: string | null): string {
+export function errorTypeOf(status: number, code: string | null): string {
   if (status === 503 && code === 'usage_authorization_rate_limited') return 'rate_limit_error'
   return types[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
 }
@@ -29,7 +29,7 @@ export function errorBody(failure: Failure, requestId: string): JsonObject {
   const { type: _, param, ...told } = error
   return {
     type: 'error',
-    error: { type: typeOf(shown.status, shown.code), ...told, ...(param !== null && { param }) },
+    error: { type: errorTypeOf(shown.status, shown.code), ...told, ...(param !== null && { param }) },
     ...rest,
   }
 }
@@ -44,5 +44,5 @@ export function rewrittenError(status: number, body: unknown, requestId: string)
   const code = textOf(said.code) ?? textOf(said.type) ?? 'upstream_error'
   const message = textOf(said.message) ?? 'The provider refused the request'
   const { request_id: _, type: __, ...others } = rest
-  return { type: 'error', error: { type: typeOf(status, code), message, code }, request_id: requestId, ...others }
+  return { type: 'error', error: { type: errorTypeOf(status, code), message, code }, request_id: requestId, ...others }
 }

@@ -72,7 +72,10 @@ class MessagesReader implements StreamReader {
     return facts
   }
 
-  /** Each report holds what it tells; what it leaves out stands as it was. */
+  /**
+   * Each report holds what it tells; what it leaves out stands as it was. No input at the start is none that is known: a
+   * translated stream begins before its provider has told it.
+   */
   #noteUsage(reported: unknown, withOutput: boolean): void {
     const told = readUsage(reported)
     if (told === null) return
@@ -80,7 +83,7 @@ class MessagesReader implements StreamReader {
     this.#usage = {
       ...before,
       ...told,
-      inputTokens: told.inputTokens ?? before?.inputTokens ?? null,
+      inputTokens: (withOutput ? told.inputTokens : told.inputTokens || null) ?? before?.inputTokens ?? null,
       outputTokens: (withOutput ? told.outputTokens : null) ?? before?.outputTokens ?? null,
       cachedInputTokens: told.cachedInputTokens ?? before?.cachedInputTokens ?? null,
       cacheWriteTokens: told.cacheWriteTokens ?? before?.cacheWriteTokens ?? null,

@@ -18,6 +18,8 @@ export function readUsage({ usage, output: items }: JsonObject): Usage | null {
     cacheWriteTokens: isObject(input) ? countOf(input.cache_write_tokens) : null,
     reasoningTokens: isObject(output) ? countOf(output.reasoning_tokens) : null,
   }
+  const kept = isObject(input) ? countOf(input.cache_write_1h_tokens) : null
+  if (kept) read.cacheWriteHourTokens = kept
   const uses = objectsOf(items).filter(({ type }) => billedCalls.has(textOf(type) ?? '')).length
   if (uses > 0) read.toolUses = uses
   return read.inputTokens === null && read.outputTokens === null ? null : read

@@ -46,6 +46,8 @@ export const eventTypes = [
   'catalog.created',
   'catalog.updated',
   'catalog.deleted',
+  'mcp.offer_approved',
+  'mcp.offer_changed',
   'member.created',
   'member.updated',
   'member.team_created',

@@ -1,7 +1,7 @@
 /**
  * Bootstrap (protocols section 5): a runtime token gets a session credential bound to its gateway and instance, and the
- * keys that this gateway may have: the data keys of the providers it may use and the prompt-hash key. The master key
- * that opens them never leaves the control plane.
+ * keys that this gateway may have: the data keys of the providers it may use and of MCP servers, and the prompt-hash key.
+ * The master key that opens them never leaves the control plane.
  */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
@@ -20,6 +20,7 @@ import { type BootstrapReply, bootstrapReplySchema, bootstrapRequestSchema } fro
 
 const sessionMs = 15 * 60_000
 const providerKeyName = 'provider-key:'
+const serverKeyName = 'mcp-server-key:'
 const promptHashKeyName = 'prompt-hash-key'
 const promptHashKeySchema = z.object({ id: z.string(), key: z.string() })
 const idsSchema = z.array(z.string()).nullable()
@@ -111,10 +112,11 @@ async function organizationId(ledger: Database): Promise<string> {
   return row.id
 }
 
-/** Opens the keys of providers in `usable` (null: of all) and the prompt-hash key. */
+/** Opens the keys of providers in `usable` (null: of all), of MCP servers, and the prompt-hash key. */
 async function readKeys({ ledger, masterKey }: FleetOptions, usable: readonly string[] | null) {
   const sealed = await ledger.read<{ name: string; sealed: string }>(
-    `select name, sealed from secrets where name = ? or name like '${providerKeyName}%'`,
+    `select name, sealed from secrets
+      where name = ? or name like '${providerKeyName}%' or name like '${serverKeyName}%'`,
     [promptHashKeyName],
   )
   const keys: Record<string, string> = {}
@@ -124,8 +126,9 @@ async function readKeys({ ledger, masterKey }: FleetOptions, usable: readonly st
       promptHashKey = promptHashKeySchema.parse(JSON.parse(unseal(masterKey, secret.sealed, secret.name)))
       continue
     }
-    const id = secret.name.slice(providerKeyName.length)
-    if (usable === null || usable.includes(id)) keys[id] = unseal(masterKey, secret.sealed, secret.name)
+    const id = secret.name.slice(secret.name.indexOf(':') + 1)
+    const given = usable === null || usable.includes(id) || secret.name.startsWith(serverKeyName)
+    if (given) keys[id] = unseal(masterKey, secret.sealed, secret.name)
   }
   if (promptHashKey === null) {
     throw new Failure('dependency_unavailable', { message: 'There is no prompt-hash key yet' })

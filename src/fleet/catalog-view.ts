@@ -5,7 +5,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import { z } from 'zod'
-import type { Family } from '../dialects/dialect.ts'
+import type { ModelFamily } from '../dialects/dialect.ts'
 import { unseal } from '../lib/seal.ts'
 import { compilePriceText } from '../providers/price-record.ts'
 import type { Provider, ProviderTimeouts } from '../providers/provider.ts'
@@ -108,7 +108,7 @@ export function readCatalog(database: Database, gatewayId: string, keys: DataKey
   }
 }
 
-const families: Readonly<Record<Family, true>> = {
+const families: Readonly<Record<ModelFamily, true>> = {
   chat: true,
   responses: true,
   messages: true,
@@ -119,7 +119,7 @@ const families: Readonly<Record<Family, true>> = {
   moderations: true,
 }
 
-const isFamily = (name: string): name is Family => Object.hasOwn(families, name)
+const isFamily = (name: string): name is ModelFamily => Object.hasOwn(families, name)
 
 const compileModel = (row: ModelRow): CatalogModel => ({
   id: row.id,

@@ -1,6 +1,7 @@
 /** The calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
 import type { z } from 'zod'
 import { Failure, type FailureCode, failures } from '../failure.ts'
+import type { OfferReport } from '../mcp/servers/offer-report.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../usage/lease.ts'
 import { type SlotCell, type SlotsReply, slotsReplySchema } from '../usage/rate-wire.ts'
@@ -26,6 +27,7 @@ const slotsMs = 3000
 const credentialMs = 5000
 const denialsMs = 15_000
 const goodbyeMs = 1000
+const offersMs = 15_000
 
 export interface Beat {
   lane: number
@@ -52,6 +54,7 @@ export interface ControlClient {
   ): Promise<{ seq: number; digest: string }>
   goodbye(session: string, body: { lane: number; stream_id: string }): Promise<void>
   leases(session: string, lane: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
+  mcpOffers(session: string, report: OfferReport): Promise<void>
   /** Where the state is, with a new credential. */
   credential(session: string): Promise<z.infer<typeof credentialReplySchema>>
   /** Tells tokens that the primary may have forgotten to refuse; resolves when they are refused again. */
@@ -120,6 +123,9 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
     leases: async (session, lane, streamId, request) => {
       const body = JSON.stringify({ lane, stream_id: streamId, ...request })
       return leasesReplySchema.parse(await post('leases', session, body, answerWithinMs(request), {}))
+    },
+    async mcpOffers(session, report) {
+      await post('mcp-offers', session, JSON.stringify(report), offersMs, {})
     },
     credential: async (session) =>
       credentialReplySchema.parse(await post('credential', session, '{}', credentialMs, {})),

@@ -16,12 +16,13 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { lockDirectory } from '../lib/lock.ts'
 import type { Log } from '../lib/log.ts'
+import type { McpSource } from '../mcp/servers/server-source.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { LaneUsage } from '../usage/lane-usage.ts'
 import { LaneRates } from '../usage/rate-lane.ts'
 import { controlClient } from './control-client.ts'
 import { Freshness } from './freshness.ts'
-import type { LaneCounters, LaneRuntime, Readiness, Standing } from './lane.ts'
+import type { LaneCounters, Readiness, Standing, StartedLane } from './lane.ts'
 import { type KeptBootstrap, LaneFiles } from './lane-files.ts'
 import { LaneReplica, type ReplicatorCommand } from './lane-replica.ts'
 import { LaneSession } from './lane-session.ts'
@@ -76,7 +77,7 @@ export interface LaneOptions {
  * Starts the lane; resolves when its own files are recovered, `ready` tells the rest. Throws `conflict` where another
  * process uses the data directory, `invalid_parameter` where the control plane's address would carry secrets in clear.
  */
-export async function startLane(options: LaneOptions): Promise<LaneRuntime> {
+export async function startLane(options: LaneOptions): Promise<StartedLane> {
   const client = controlClient(options.apiUrl, options.fetch)
   const directory = join(options.dataDirectory, 'lane')
   const lock = lockDirectory(directory)
@@ -93,13 +94,14 @@ export async function startLane(options: LaneOptions): Promise<LaneRuntime> {
   }
 }
 
-class RunningLane implements LaneRuntime {
+class RunningLane implements StartedLane {
   readonly journal: Outbox
   readonly view: FileStateView
   readonly standing: Standing
   readonly counters: LaneCounters
   readonly allowances: LaneUsage
   readonly rates: LaneRates
+  readonly mcp: McpSource
   readonly #replica: LaneReplica | null
   readonly #rateTimer: Timer
   readonly #options: LaneOptions
@@ -211,6 +213,11 @@ class RunningLane implements LaneRuntime {
       onForked: () => this.allowances.giveUp(),
       onRetired: (failure, after) => this.#retire(failure, after),
     })
+    this.mcp = {
+      servers: () => this.view.mcp.servers(),
+      onChange: (listener) => this.view.mcp.onChange(listener),
+      report: (report) => this.#session.mcpOffers(report),
+    }
     this.rates = new LaneRates({ clock, process: options.newId(), post: (cells) => this.#session.slots(cells) })
     this.#rateTimer = setInterval(() => this.rates.tick(), rateTickMs)
     this.#rateTimer.unref()

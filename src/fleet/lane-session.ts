@@ -13,6 +13,7 @@
  */
 import { asFailure, Failure } from '../failure.ts'
 import type { Log } from '../lib/log.ts'
+import type { OfferReport } from '../mcp/servers/offer-report.ts'
 import type { LeaseReply, LeaseRequest } from '../usage/lease.ts'
 import type { SlotCell, SlotsReply } from '../usage/rate-wire.ts'
 import { backoff } from './backoff.ts'
@@ -86,7 +87,7 @@ export class LaneSession {
   readonly #shipper: Shipper
   readonly #stopping = new AbortController()
   readonly #session: RuntimeSession
-  /** The providers without a key that bootstrap was last asked for. */
+  /** The providers and MCP servers without a key that bootstrap was last asked for. */
   #askedFor = ''
   #streamId: string | null = null
   #stream: AbortController | null = null
@@ -151,6 +152,11 @@ export class LaneSession {
     const streamId = this.#streamId
     if (streamId === null) throw new Failure('dependency_unavailable')
     return await client.slots(await this.#session.ensure(), { lane, stream_id: streamId, cells })
+  }
+
+  /** Tells what an MCP server offers. Rejects where the control plane cannot be reached. */
+  async mcpOffers(report: OfferReport): Promise<void> {
+    await this.#options.client.mcpOffers(await this.#session.ensure(), report)
   }
 
   /** The head of the primary as the control plane said it last. */
@@ -369,9 +375,10 @@ export class LaneSession {
     this.#acknowledge()
   }
 
-  /** A provider that was made since bootstrap has a key that this gateway was not given yet: bootstrap brings it. */
+  /** A provider or MCP server that was made since bootstrap has a key that this gateway was not given yet: bootstrap brings it. */
   #askForKeys(): void {
-    const closed = this.#options.view.closedProviders.join()
+    const { view } = this.#options
+    const closed = [...view.closedProviders, ...view.mcp.closed].join()
     if (closed !== '' && closed !== this.#askedFor) this.#session.renewSoon()
     this.#askedFor = closed
   }

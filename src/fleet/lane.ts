@@ -5,6 +5,7 @@
 
 import type { Family } from '../dialects/dialect.ts'
 import type { Event } from '../events/event.ts'
+import type { McpSource } from '../mcp/servers/server-source.ts'
 import type { PolicySet } from '../policies/chain.ts'
 import type { Price } from '../providers/price.ts'
 import type { Provider } from '../providers/provider.ts'
@@ -153,4 +154,9 @@ export interface LaneRuntime {
   onCut(listener: (hashes: readonly string[]) => void): void
   /** Ships what is left within a few seconds, closes the outbox cleanly and lets go of the data directory. */
   drain(): Promise<void>
+}
+
+/** What `startLane` gives: a lane, with what the state says of MCP servers. */
+export interface StartedLane extends LaneRuntime {
+  readonly mcp: McpSource
 }

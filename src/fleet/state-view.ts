@@ -23,6 +23,7 @@ import { compileDelegated, delegatedColumns } from './delegated-row.ts'
 import { compileToken, tokenColumns } from './governed-row.ts'
 import type { CatalogModel, GatewayRecord, Grant, StateView } from './lane.ts'
 import { readLimits } from './limits-view.ts'
+import { McpView } from './mcp-view.ts'
 import type { StatePosition } from './outbox-record.ts'
 import { PolicyView, readGrant } from './policy-view.ts'
 import type { Head } from './wire.ts'
@@ -53,6 +54,7 @@ export class FileStateView implements StateView {
   #catalog: Catalog = emptyCatalog
   #limits: LimitSet = noLimits
   readonly #policies = new PolicyView()
+  readonly mcp = new McpView()
   #keys: DataKeys = {}
   #tooNew: Failure | null = null
   #holding = false
@@ -259,6 +261,7 @@ export class FileStateView implements StateView {
     if (this.#gatewayId === null) return
     this.#catalog = readCatalog(database, this.#gatewayId, this.#keys)
     this.#limits = readLimits(database)
+    this.mcp.read(database, this.#keys, this.#head === null)
   }
 
   /** Whether one head comes after another, or is it, in one history. */

@@ -9,6 +9,7 @@
  *   POST /v1/gateway-runtime/leases      session           → shares of limits: asks and returns, grants and refusals
  *   POST /v1/gateway-runtime/credential  session           → a read credential for the state, as bootstrap gives one
  *   POST /v1/gateway-runtime/denials     session           → what a lane knows to be denied, where the primary forgot it
+ *   POST /v1/gateway-runtime/mcp-offers  session           → what MCP servers offer (mcp/servers/offer-report.ts)
  *   POST /v1/gateway-runtime/goodbye     session           → the lane serves no more
  *
  * A lane is `gateway_id/instance_id/n`. Opening a lane's stream takes it over: whoever held it before gets 409
@@ -51,7 +52,7 @@ export const bootstrapReplySchema = z.object({
   head: headSchema,
   state: stateSourceSchema,
   max_staleness_seconds: z.number(),
-  provider_keys: z.record(z.uuid(), z.string()).describe('Provider id → its data key, base64'),
+  provider_keys: z.record(z.uuid(), z.string()).describe('Id of a provider or MCP server → its data key, base64'),
   prompt_hash_key: z.object({ id: z.string(), key: z.string() }),
   base_url: z.string(),
   gateway_url: z.string(),

@@ -5,6 +5,7 @@
  */
 import { isObject, parseObject } from '../dialects/json-value.ts'
 import { isRepetitive } from '../lib/json-members.ts'
+import { UnreadableAnswer } from '../translation/translated.ts'
 import { answered } from './answered.ts'
 import { readBounded } from './bounded.ts'
 import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
@@ -180,7 +181,8 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
       })
     }
   } catch (thrown) {
-    throw exchange.cut?.failure ?? unusable(exchange, gateway, 'provider.interrupted', thrown)
+    const reason = thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
+    throw exchange.cut?.failure ?? unusable(exchange, gateway, reason, thrown)
   }
   exchange.waitingSince = null
   if (bytes === null || bytes.length > limit) throw unusable(exchange, gateway, 'provider.answer_too_large')

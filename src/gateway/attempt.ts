@@ -1,7 +1,11 @@
 /**
  * One call to a provider: the caller's bytes as they came, but for what is edited and the model's name where it is an
- * alias. It ends where an answer can be passed on, or with what failed; whether there is another try is not decided here.
+ * alias; in its own language where that is another, its answer then put into the caller's. It ends where an answer can be passed on, or with what failed; whether there is another try is not decided here.
  */
+
+import type { UpstreamCall } from '../providers/provider.ts'
+import type { LanguageName } from '../translation/neutral.ts'
+import { translated } from '../translation/translated.ts'
 import { noteRefusal, passAnswer } from './answer.ts'
 import { editBody } from './body-edits.ts'
 import { type Attempt, type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
@@ -9,6 +13,7 @@ import { headersToProvider } from './headers.ts'
 import { endAttempt } from './record.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
 import { traceparentFor } from './trace-exchange.ts'
+import { callerLanguageOf, languageOf, providerLanguageOf, translatedRequest } from './translate-request.ts'
 
 /** A call that failed before anything of it was passed to the caller. */
 export interface FailedAttempt {
@@ -110,20 +115,43 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
 }
 
 async function send(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const { provider, kind, upstreamModel } = given(exchange.model)
-  exchange.upstream = await kind.send(
-    provider,
-    {
-      family: exchange.dialect.family,
-      model: upstreamModel,
-      stream: given(exchange.facts).stream,
-      body: bodyToSend(exchange),
-      contentType: exchange.contentType,
-      headers: headersToProvider(exchange.request.headers, traceparentFor(exchange)),
-      signal: exchange.abort.signal,
+  const path = given(exchange.model)
+  const { provider, kind, upstreamModel } = path
+  const language = languageOf(exchange, path)
+  const call: UpstreamCall = {
+    family: exchange.dialect.family,
+    model: upstreamModel,
+    stream: given(exchange.facts).stream,
+    body: language === null ? bodyToSend(exchange) : translatedRequest(exchange, gateway, path, language),
+    contentType: language === null ? exchange.contentType : 'application/json',
+    headers: headersToProvider(exchange.request.headers, traceparentFor(exchange), language !== null),
+    signal: exchange.abort.signal,
+  }
+  if (language === null) exchange.upstream = await kind.send(provider, call, gateway.fetch)
+  else exchange.upstream = await sendTranslated(exchange, gateway, call, language)
+}
+
+/** Asks in the provider's language, by the route of it where it is one that applications speak too. */
+async function sendTranslated(
+  exchange: Exchange,
+  gateway: Gateway,
+  call: UpstreamCall,
+  language: LanguageName,
+): Promise<Response> {
+  const { provider, kind } = given(exchange.model)
+  const { family } = exchange.dialect
+  const spoken = language === 'gemini' || language === 'converse' ? family : language
+  const answer = await kind.send(provider, { ...call, family: spoken }, gateway.fetch)
+  return translated(answer, {
+    from: providerLanguageOf(language),
+    to: callerLanguageOf(family),
+    // Streams of chat always bring usage: the relay takes out what the caller did not ask for.
+    asked: { model: given(exchange.facts).model, exchangeId: exchange.id, includeUsage: true },
+    limit: gateway.settings.answer_limit_bytes,
+    heard() {
+      if (exchange.waitingSince !== null) exchange.waitingSince = gateway.clock.monotonic()
     },
-    gateway.fetch,
-  )
+  })
 }
 
 function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {

@@ -37,7 +37,10 @@ function apiKey({ request: { headers }, family }: Exchange): string | null {
  * Looks at the token's record as it is now: on arrival, and again after every wait, because it may have been revoked
  * meanwhile (protocols section 4, rule 6).
  */
-export function lookAtToken(exchange: Exchange, { lane, clock }: Gateway): void {
+export function lookAtToken(
+  exchange: Pick<Exchange, 'tokenHash' | 'token' | 'family'>,
+  { lane, clock }: Gateway,
+): void {
   lane.standing.assertCurrent()
   const hash = given(exchange.tokenHash)
   const token = lookUp(lane.view.token, hash, lane.view)
@@ -46,8 +49,12 @@ export function lookAtToken(exchange: Exchange, { lane, clock }: Gateway): void 
   const status = tokenStatus(token, clock.now())
   const denied = lane.view.denied(hash)
   if (status !== 'active' || denied) throw refused(resourceName(token.id, lane.standing), status)
-  if (token.delegation !== undefined) requireAudience(token.delegation, lane.standing.gatewayUrl)
+  if (token.delegation !== undefined) requireAudience(token.delegation, resourceOf(exchange.family, lane.standing))
 }
+
+/** The MCP surface is a resource of its own (RFC 8707; contract section 5). */
+const resourceOf = (family: string, { gatewayUrl }: Gateway['lane']['standing']): string =>
+  family === 'mcp' ? `${gatewayUrl}/mcp` : gatewayUrl
 
 function refused(resource: string, status: ReturnType<typeof tokenStatus>): Failure {
   if (status === 'expired') return new Failure('tokens.expired', { message: `${resource} has expired` })

@@ -19,6 +19,7 @@ import type { ModelTerms, PriceBook } from '../providers/price-book.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { ExchangeTrace, Tracer } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
+import type { NeutralRequest } from '../translation/neutral.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
 import type { Rates } from '../usage/rate-lane.ts'
 import type { RateTicket } from '../usage/rate-ticket.ts'
@@ -26,6 +27,7 @@ import type { BodyMembers } from './body-edits.ts'
 import type { Circuits } from './circuit.ts'
 import type { EscalationNotice } from './decisions.ts'
 import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
+import type { McpPart, McpRequest } from './mcp-request.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
 
@@ -139,6 +141,8 @@ export interface Exchange {
   /** What the gateway did to the request beyond its verdicts, in stable words, as `details.notes` of the event. */
   readonly notes: string[]
   facts: RequestFacts | null
+  /** The request in the form that is written for providers of other languages; null where there is none. */
+  neutral: NeutralRequest | null
   promptHash: string | null
   /** The request's text as its record keeps it; null where it keeps none. */
   promptRedacted: string | null
@@ -174,6 +178,8 @@ export interface Exchange {
   /** Whether the open record stands in the outbox: from then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
+  /** What is asked of an MCP server, or by one; null on all other routes. */
+  readonly mcp: McpRequest | null
   /** The provider's answer: held here so that it is not collected while its body still streams. */
   upstream: Response | null
   /** Follows the answer's frames; null where it is no stream. */
@@ -226,6 +232,7 @@ export interface Gateway {
   /** It stops: what is new is refused, what runs may finish. */
   draining: boolean
   readonly circuits: Circuits
+  readonly mcp: McpPart
 }
 
 export interface Beginning {
@@ -237,6 +244,7 @@ export interface Beginning {
   dialect: Dialect
   /** What a frame brought; null where the request itself holds it. */
   body?: Uint8Array | null
+  mcp?: McpRequest
 }
 
 /** An exchange of which nothing is known yet but that it was asked for. */
@@ -264,6 +272,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   sessionId: null,
   notes: [],
   facts: null,
+  neutral: null,
   promptHash: null,
   promptRedacted: null,
   model: null,
@@ -284,6 +293,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   bodyLength: 0,
   opened: false,
   attempts: [],
+  mcp: beginning.mcp ?? null,
   upstream: null,
   reader: null,
   beginInspection: null,

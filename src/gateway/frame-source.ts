@@ -3,6 +3,7 @@
  * may take, and notes on the exchange when the provider's silence began.
  */
 import { type SseFrame, SseSplitter } from '../lib/sse.ts'
+import { UnreadableAnswer } from '../translation/translated.ts'
 import type { ByteReader } from './bounded.ts'
 import type { Exchange, Gateway, ReasonCode } from './exchange.ts'
 
@@ -26,8 +27,8 @@ export class FrameSource {
   /** The frames that the next bytes complete, possibly none; or why there are no more. */
   async frames(): Promise<SseFrame[] | 'ended' | ReasonCode> {
     const chunk = await this.#read()
-    if (chunk === 'broken') return 'provider.interrupted'
     if (chunk === 'ended') return 'ended'
+    if (typeof chunk === 'string') return chunk
     this.#received += chunk.length
     if (this.#received > this.#gateway.settings.answer_limit_bytes) return 'provider.answer_too_large'
     try {
@@ -43,14 +44,14 @@ export class FrameSource {
     return this.#splitter.end()
   }
 
-  async #read(): Promise<Uint8Array | 'ended' | 'broken'> {
+  async #read(): Promise<Uint8Array | 'ended' | ReasonCode> {
     this.#exchange.waitingSince = this.#gateway.clock.monotonic()
     try {
       const { done, value } = await this.#reader.read()
       return done ? 'ended' : value
-    } catch {
+    } catch (thrown) {
       // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.
-      return 'broken'
+      return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
     } finally {
       this.#exchange.waitingSince = null
     }

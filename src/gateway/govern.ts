@@ -12,7 +12,7 @@ export interface GovernedRoute extends Pick<Beginning, 'route' | 'family' | 'dia
   readonly stages: readonly Stage[]
 }
 
-export type Arrival = Pick<Beginning, 'request' | 'connection' | 'requestId' | 'body'>
+export type Arrival = Pick<Beginning, 'request' | 'connection' | 'requestId' | 'body' | 'mcp'>
 
 /** Takes one request through its stages. Whatever they throw is answered and recorded; nothing escapes. */
 export async function govern(

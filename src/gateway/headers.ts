@@ -7,7 +7,6 @@ import type { Family } from '../dialects/dialect.ts'
 import { mustNotRetry } from '../failure.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Each language's own headers mean nothing to providers of another, and so need no list of their own. */
 const toProvider = [
   'accept',
   'user-agent',
@@ -42,10 +41,21 @@ const toCaller: Partial<Record<Family, readonly string[]>> = {
   transcriptions: [...toEveryCaller, 'content-disposition'],
 }
 
-/** The caller's headers that go on to the provider, with a `traceparent` of ours where the exchange is recorded. */
-export function headersToProvider(headers: Headers, traceparent: string | null): Record<string, string> {
+/** Those that belong to the caller's language; a provider that is asked in another is not sent them. */
+const ofLanguage = /^(?:openai|anthropic)-/
+
+/**
+ * The caller's headers that go on to the provider, with a `traceparent` of ours where the exchange is recorded;
+ * `translated` where it is asked in another language than the caller's.
+ */
+export function headersToProvider(
+  headers: Headers,
+  traceparent: string | null,
+  translated: boolean,
+): Record<string, string> {
   const passed: Record<string, string> = {}
   for (const name of toProvider) {
+    if (translated && ofLanguage.test(name)) continue
     const value = headers.get(name)
     if (value !== null) passed[name] = value
   }

@@ -14,7 +14,7 @@ export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyCo
   const { dialect, parsed, request, sessionId } = exchange
   const facts = given(exchange.facts)
   const token = given(exchange.token)
-  const { provider } = given(exchange.model)
+  const { model, mcp } = exchange
   exchange.policyContext = {
     request: new RequestView({
       family: dialect.family,
@@ -27,7 +27,7 @@ export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyCo
     }),
     response: null,
     token: new TokenView({ ...token, metadata: token.metadataTrust === 'caller' ? textsOf(parsed?.metadata) : {} }),
-    model: new ModelView(given(exchange.model).id, provider.name),
+    model: new ModelView(model?.id ?? facts.model, model?.provider.name ?? mcp?.server?.name ?? ''),
     now: new Date(clock.now()),
   }
   return exchange.policyContext

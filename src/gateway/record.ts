@@ -8,6 +8,7 @@ import { timestamp } from '../lib/clock.ts'
 import { capturePrompt } from './capture-prompt.ts'
 import { decisionEvents, digestOf, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
+import { mcpDetails } from './mcp-request.ts'
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
 import { traceExchange } from './trace-exchange.ts'
 import { keepGrant, settleGrant } from './use-grant.ts'
@@ -64,7 +65,7 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
 /** The outcome that a restart writes for an exchange whose own never came: all that was held counts as spent. */
 export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
   const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
-  event.event_cost_attribution = costAttribution(exchange, boundOfHeld(exchange, gateway))
+  if (exchange.mcp === null) event.event_cost_attribution = costAttribution(exchange, boundOfHeld(exchange, gateway))
   if (exchange.reservation !== null) event.settlements = [...exchange.reservation.held]
   keepGrant(exchange, event)
   return event
@@ -84,6 +85,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     stream: facts?.stream ?? false,
     ...(exchange.policyResults.length === 0 ? {} : { policy_results: exchange.policyResults.map(maskedResult) }),
     ...(exchange.notes.length === 0 ? {} : { notes: exchange.notes }),
+    ...(exchange.mcp === null ? {} : mcpDetails(exchange.mcp)),
     ...(exchange.maxOutputTokens === null ? {} : { max_output_tokens: exchange.maxOutputTokens }),
   }
   // Of what was never dispatched nothing has asked for it yet; of a caller that nobody knows the body is not looked at.

@@ -70,7 +70,7 @@ function logCause(exchange: Exchange, { log }: Gateway, failure: Failure): void 
  * learns how to get a token, null where none was asked for.
  */
 export function failureAnswer(
-  dialect: Pick<Dialect, 'errorBody' | 'family'>,
+  dialect: Pick<Dialect, 'errorBody' | 'errorStatus' | 'family'>,
   failure: Failure,
   requestId: string,
   verdict: Verdict | null,
@@ -81,9 +81,10 @@ export function failureAnswer(
   if (mustNotRetry(failure.status, failure.code)) headers['x-should-retry'] = 'false'
   const retryAfter = failure.retryAfter ?? (failure.status === 503 ? defaultRetrySeconds : null)
   if (retryAfter !== null) headers['retry-after'] = String(retryAfter)
-  const challenge = challengeOf(failure, gatewayUrl)
+  const challenge = challengeOf(failure, gatewayUrl, dialect.family === 'mcp' ? '/mcp' : '')
   if (challenge !== null) headers['www-authenticate'] = challenge
-  return new Response(JSON.stringify(dialect.errorBody(failure, requestId)), { status: failure.status, headers })
+  const status = dialect.errorStatus?.(failure) ?? failure.status
+  return new Response(JSON.stringify(dialect.errorBody(failure, requestId)), { status, headers })
 }
 
 function answerHeaders(

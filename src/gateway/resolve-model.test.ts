@@ -55,7 +55,13 @@ test('a model that the catalog does not list is the first provider’s that take
 
 test('a token bound to a provider gets unlisted models from that one', () => {
   expect(pathsOf('anything', { provider: 'two' })).toEqual(['two/anything'])
-  expect(pathsOf('anything', { provider: 'three' })).toBe('403 tokens.provider_not_allowed model')
+  expect(pathsOf('anything', { provider: 'four' })).toBe('403 tokens.provider_not_allowed model')
+})
+
+test('an unlisted model is translated for a provider only where none speaks the language', () => {
+  expect(pathsOf('anything', { provider: 'three' })).toEqual(['three/anything'])
+  expect(pathsOf('anything', { provider: 'one' }, 'messages')).toEqual(['one/anything'])
+  expect(pathsOf('anything', { provider: 'three' }, 'embeddings')).toBe('403 tokens.provider_not_allowed model')
 })
 
 test('a listed model is its provider’s alone, also where this gateway or the family cannot use it', () => {
@@ -92,7 +98,7 @@ test('fallbacks follow in their order, each once, those that cannot be used left
     testModel({ id: 'vectors', providerId: 'p2', families: ['embeddings'] }),
     testModel({ id: 'claude', providerId: 'p3' }),
   )
-  expect(pathsOf('main')).toEqual(['one/main', 'two/b', 'two/a'])
+  expect(pathsOf('main')).toEqual(['one/main', 'two/b', 'two/a', 'three/claude'])
   expect(pathsOf('main', { modelFilter: ['main', 'a'] })).toEqual(['one/main', 'two/a'])
   expect(pathsOf('main', { provider: 'one' })).toEqual(['one/main'])
 })

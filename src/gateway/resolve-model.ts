@@ -1,7 +1,7 @@
 /**
  * Which models may answer: the one that was asked for, then its fallbacks in the order of the catalog's record (contract
  * section 6). A model that the catalog lists is its provider's; one that it does not list is the first provider's that
- * takes such models and that the token may use.
+ * takes such models and that the token may use, one that speaks the caller's language before one that is translated for.
  *
  * The model that was asked for has to be known and allowed: 404 `model_not_found` (503 while its provider's key is still
  * on the way, 400 `model_family_unsupported` where the route is another than it serves), and allowed by the token's bindings and by each of its access policies: 403 `tokens.provider_not_allowed`,
@@ -13,7 +13,7 @@ import type { Family } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import type { CatalogModel, StateView } from '../fleet/lane.ts'
 import { providerKinds } from '../providers/index.ts'
-import type { Provider } from '../providers/provider.ts'
+import { type Provider, serves } from '../providers/provider.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed.ts'
 import type { AccessPolicy } from '../usage/limits.ts'
 import { accessPoliciesOf, forbiddenBy } from '../usage/rate-demands.ts'
@@ -63,15 +63,17 @@ function findModel(view: StateView, id: string, family: Family, token: GovernedT
   const listed = view.model(id)
   if (listed !== null) return resolveListed(view, listed, family)
   if (climbing.has(id)) return null
-  let first: ResolvedModel | null = null
+  let translated: ResolvedModel | null = null
+  let forbidden: ResolvedModel | null = null
   for (const provider of view.providers()) {
     if (!provider.allowUnlistedModels) continue
     const model = resolved(id, id, provider, family, null)
     if (model === null) continue
-    if (providerAllowed(token, provider)) return model
-    first ??= model
+    if (!providerAllowed(token, provider)) forbidden ??= model
+    else if (model.kind.families.includes(family)) return model
+    else translated ??= model
   }
-  return first
+  return translated ?? forbidden
 }
 
 function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, token: GovernedToken): ResolvedModel[] {
@@ -95,7 +97,7 @@ function resolveListed(view: StateView, listed: CatalogModel, family: Family): R
 const providerAllowed = (token: GovernedToken, { name }: Provider): boolean =>
   token.provider === null || token.provider === name
 
-/** Null where the gateway may not use the provider, does not know its kind, or the kind does not serve the family. */
+/** Null where the gateway may not use the provider, does not know its kind, or the kind neither speaks the family nor is translated for. */
 function resolved(
   id: string,
   upstreamModel: string,
@@ -104,6 +106,6 @@ function resolved(
   listed: CatalogModel | null,
 ): ResolvedModel | null {
   const kind = provider === null ? undefined : providerKinds.get(provider.kind)
-  if (provider === null || kind === undefined || !kind.families.includes(family)) return null
+  if (provider === null || kind === undefined || !serves(kind, family)) return null
   return { id, upstreamModel, provider, kind, listed }
 }

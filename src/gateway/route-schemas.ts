@@ -196,6 +196,22 @@ const moderations: Described = {
   }),
 }
 
+const rpcMembers = { jsonrpc: z.literal('2.0'), id: z.union([z.string(), whole]).optional() }
+const mcp: Described = {
+  summary: 'Send one JSON-RPC message to the MCP surface: all MCP servers of the catalog as one',
+  request: z.looseObject({
+    ...rpcMembers,
+    method: z.string().optional().describe('initialize, tools/list, tools/call, … (MCP 2025-11-25, 2025-06-18)'),
+    params: z.looseObject({}).optional(),
+  }),
+  reply: z.looseObject({
+    ...rpcMembers,
+    result: z.looseObject({}).optional(),
+    error: z.looseObject({ code: whole, message: z.string(), data: z.unknown().optional() }).optional(),
+  }),
+  alsoAnswers: ['text/event-stream'],
+}
+
 export const familySchemas: Readonly<Record<Family, Described>> = {
   chat,
   responses,
@@ -205,4 +221,5 @@ export const familySchemas: Readonly<Record<Family, Described>> = {
   speech,
   completions,
   moderations,
+  mcp,
 }

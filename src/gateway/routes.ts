@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../api/route.ts'
 import { dialects } from '../dialects/index.ts'
+import { mcp } from '../dialects/mcp.ts'
 import { familySchemas } from './route-schemas.ts'
 import { socketRouteDescriptions } from './socket-routes.ts'
 
@@ -53,6 +54,23 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     policyStages: [],
     reply: modelReply,
     takesApiKey: true,
+  },
+  {
+    method: 'POST',
+    path: '/mcp',
+    family: 'mcp',
+    permission: 'mcp:invoke',
+    policyStages: mcp.policyStages,
+    ...familySchemas.mcp,
+  },
+  {
+    method: 'GET',
+    path: '/mcp',
+    family: 'mcp',
+    summary: 'Open the stream of what the MCP surface says by itself; DELETE ends the session',
+    permission: 'mcp:invoke',
+    policyStages: [],
+    alsoAnswers: ['text/event-stream'],
   },
   ...socketRouteDescriptions,
 ]

@@ -12,6 +12,9 @@ import type { Journal, LaneCounters, Readiness, Standing, StateView } from '../f
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import type { McpServers } from '../mcp/connection.ts'
+import { noMcpServers } from '../mcp/no-servers.ts'
+import { McpSessions } from '../mcp/surface/sessions.ts'
 import { gatewayResources } from '../oauth/protected-resource.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
@@ -24,6 +27,7 @@ import { watchCaller } from './caller.ts'
 import { Circuits } from './circuit.ts'
 import type { Gateway } from './exchange.ts'
 import { type GovernedRoute, govern } from './govern.ts'
+import { createMcpSurface, mcpPath } from './mcp-surface.ts'
 import { createMeter } from './meter.ts'
 import { modelsPath } from './models.ts'
 import { failureAnswer } from './refuse.ts'
@@ -56,6 +60,8 @@ export interface GatewayOptions {
   documents: { openapi(): Promise<unknown> }
   /** The figures of all processes that share the port; this one's where it is left out. */
   allMetrics?(): Promise<string>
+  /** What stands behind `/mcp`. */
+  mcp?: McpServers
 }
 
 export interface GatewayServer {
@@ -90,7 +96,8 @@ const discovery: GovernedRoute = {
 const closeGraceMilliseconds = 2500
 
 export function createGateway(options: GatewayOptions): GatewayServer {
-  const { lane, settings, fetch, clock, newId, log, documents, tracer = noTracer, allMetrics } = options
+  const { lane, settings, fetch, clock, newId, log, documents } = options
+  const { tracer = noTracer, mcp: mcpServers = noMcpServers, allMetrics } = options
   const meter = createMeter()
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
@@ -106,7 +113,15 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     running,
     circuits: new Circuits(settings),
     draining: false,
+    mcp: {
+      servers: mcpServers,
+      sessions: new McpSessions({
+        most: settings.mcp_sessions,
+        idleMilliseconds: 1000 * settings.mcp_session_idle_seconds,
+      }),
+    },
   }
+  const mcp = createMcpSurface(gateway)
   const sockets = createSockets(gateway, ({ route, frames }, arrival) =>
     govern(
       gateway,
@@ -140,7 +155,11 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       const socketRoute = sockets.routeOf(path, request)
       if (socketRoute !== null) return sockets.open(socketRoute, request, { server: server ?? null, requestId })
       const route = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
-      if (route === undefined) return answerUngoverned(itself, request, path, requestId)
+      if (route === undefined) {
+        return path === mcpPath
+          ? mcp.fetch(request, server ?? null, requestId)
+          : answerUngoverned(itself, request, path, requestId)
+      }
       const allowed = route === discovery ? 'GET' : 'POST'
       if (request.method === allowed) {
         return govern(gateway, route, { request, connection: server ?? null, requestId })
@@ -155,11 +174,13 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       const closing = sockets.drain(1000 * settings.drain_seconds + closeGraceMilliseconds)
       await running.drain(1000 * settings.drain_seconds)
       await closing
+      mcp.close()
     },
     websocket: sockets.handlers,
     cutTokens(tokenHashes) {
       running.cutTokens(tokenHashes, lane.standing.organizationId)
       sockets.endOf(tokenHashes)
+      mcp.endOf(tokenHashes)
     },
     metrics,
   }

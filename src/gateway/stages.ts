@@ -11,6 +11,8 @@ import type { Exchange, Gateway } from './exchange.ts'
 import { fitChain } from './fit-chain.ts'
 import { limitRate } from './limit-rate.ts'
 import { matchSession } from './match-session.ts'
+import { allowServer, callServer, keepCalled, readCall } from './mcp-call.ts'
+import { answerDiscovery, readDiscovery } from './mcp-discovery.ts'
 import { answerModels } from './models.ts'
 import { openRecord } from './open-record.ts'
 import { readRequest } from './read-request.ts'
@@ -18,6 +20,7 @@ import { reserveUsage } from './reserve-usage.ts'
 import { resolveModel } from './resolve-model.ts'
 import { readFrame } from './socket-frame.ts'
 import { translateMembers } from './translate-members.ts'
+import { translateRequest } from './translate-request.ts'
 
 export type Stage = (exchange: Exchange, gateway: Gateway) => Promise<void> | void
 
@@ -32,6 +35,7 @@ export const inferenceStages: readonly Stage[] = [
   translateMembers,
   limitRate,
   considerRequest,
+  translateRequest,
   reserveUsage,
   openRecord,
   dispatch,
@@ -42,3 +46,21 @@ export const frameStages: readonly Stage[] = [authenticate, readFrame, ...infere
 
 /** Model discovery calls no provider; who may see what is decided by the same stages. */
 export const discoveryStages: readonly Stage[] = [authenticate, admitToken, answerModels]
+
+/** A request to an MCP server: the same stages, without those that are about models. */
+export const mcpCallStages: readonly Stage[] = [
+  authenticate,
+  admitToken,
+  readCall,
+  allowServer,
+  fitChain,
+  limitRate,
+  considerRequest,
+  keepCalled,
+  reserveUsage,
+  openRecord,
+  callServer,
+]
+
+/** What the MCP surface answers without any server doing anything. */
+export const mcpDiscoveryStages: readonly Stage[] = [authenticate, admitToken, readDiscovery, answerDiscovery]

@@ -148,7 +148,7 @@ test('everything that is refused on messages, and below, is said in their form',
   expect(await ask(post('{', {}))).toEqual([401, 'authentication_error', 'missing_api_key'])
   expect(await ask(post('{'))).toEqual([400, invalid, 'invalid_json'])
   expect(await ask(post('{}'))).toEqual([422, invalid, 'invalid_parameter'])
-  expect(await ask(post('{"model":"none","messages":[]}'))).toEqual([404, 'not_found_error', 'model_not_found'])
+  expect(await ask(post('{"model":"..","messages":[]}'))).toEqual([404, 'not_found_error', 'model_not_found'])
   expect(await ask({ headers: json })).toEqual([405, invalid, 'method_not_allowed'])
   expect(await ask(post('{}'), '/v1/messages/count_tokens')).toEqual([404, 'not_found_error', 'not_found'])
   const narrow = { ...json, authorization: `Bearer ${running.lane.addToken({ modelFilter: ['other'] })}` }

@@ -3,6 +3,8 @@ import type { Settings } from '../config.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
+import type { McpServers } from '../mcp/connection.ts'
+import { noMcpServers } from '../mcp/no-servers.ts'
 import { noTracer, type Tracer } from '../telemetry/tracer.ts'
 import { createGateway, type GatewayServer } from './server.ts'
 import { createTestLane, type TestLane, testProvider, testSettings } from './test-lane.ts'
@@ -30,6 +32,7 @@ export async function startTestGateway(
   upstream: Upstream,
   settings: Partial<Settings> = {},
   tracer: Tracer = noTracer,
+  mcpServers: McpServers = noMcpServers,
 ): Promise<TestGateway> {
   const seen: TestGateway['seen'] = []
   let aborted = 0
@@ -56,6 +59,7 @@ export async function startTestGateway(
     newId,
     log: silentLog,
     tracer,
+    mcp: mcpServers,
     documents: { openapi: async () => ({ openapi: '3.1.0' }) },
   })
   const server = Bun.serve({

@@ -5,6 +5,8 @@ import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import type { SseFrame } from '../lib/sse.ts'
+import { noMcpServers } from '../mcp/no-servers.ts'
+import { McpSessions } from '../mcp/surface/sessions.ts'
 import { PriceBook } from '../providers/price-book.ts'
 import { noTracer } from '../telemetry/tracer.ts'
 import { Circuits } from './circuit.ts'
@@ -94,6 +96,7 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
     running,
     circuits: new Circuits(settings),
     draining: false,
+    mcp: { servers: noMcpServers, sessions: new McpSessions({ most: 1, idleMilliseconds: 1 }) },
   }
   const request = new Request('http://localhost/', { method: 'POST' })
   const beginning = { request, connection: null, requestId: 'request-1', route: dialect.route, family: dialect.family }

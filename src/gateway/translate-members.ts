@@ -3,7 +3,8 @@
  * that member alone (contract section 6):
  *
  * - `cache_control` on chat and responses asks for prompt caching. Where the gateway's record allows it and the provider
- *   is one that takes a key for it, it becomes `prompt_cache_key`; elsewhere it is left out. Both are noted on the event.
+ *   is one that takes a key for it, it becomes `prompt_cache_key`; where the provider's language has markers, one of them
+ *   (`translate-request.ts`); elsewhere it is left out. All are noted on the event.
  * - `response_format` on responses becomes `text.format`; that both agree is seen when the request is read.
  * - `stream_options.include_usage` is added to streams whose caller did not ask for it; the reader takes the frame out.
  *
@@ -14,6 +15,7 @@ import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { textFormatOf } from '../dialects/responses.ts'
 import { Failure } from '../failure.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
+import { hasCacheMarkers, languageOf } from './translate-request.ts'
 
 export function translateMembers(exchange: Exchange, gateway: Gateway): void {
   const body = given(exchange.parsed)
@@ -41,9 +43,11 @@ function translateCaching(exchange: Exchange, { lane }: Gateway, body: JsonObjec
   exchange.edits.set('cache_control', null)
   if (body.cache_control === null) return
   checkCaching(body.cache_control)
-  const allowed = lane.view.gateway.promptCaching && takesCacheKey.has(given(exchange.model).provider.kind)
+  const path = given(exchange.model)
+  const byKey = takesCacheKey.has(path.provider.kind)
+  const allowed = lane.view.gateway.promptCaching && (byKey || hasCacheMarkers(languageOf(exchange, path)))
   exchange.notes.push(allowed ? 'cache_control.translated' : 'cache_control.removed')
-  if (!allowed || body.prompt_cache_key !== undefined) return
+  if (!allowed || !byKey || body.prompt_cache_key !== undefined) return
   const key = lane.standing.promptHash(new TextEncoder().encode(sharedPrefix(exchange, body)))
   exchange.edits.set('prompt_cache_key', JSON.stringify(key.slice(key.indexOf(':') + 1, key.indexOf(':') + 33)))
 }

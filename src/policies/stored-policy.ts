@@ -14,6 +14,7 @@ export const families = [
   'speech',
   'completions',
   'moderations',
+  'mcp',
 ] as const
 
 /** Whom and what a policy is for; a list that is absent leaves that question open. */

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import { dialects } from '../dialects/index.ts'
+import { mcp } from '../dialects/mcp.ts'
 import { verdicts } from '../events/event.ts'
 import { teamsOfUser } from '../events/query.ts'
 import { sinceInstant, sinceSchema } from '../events/since.ts'
@@ -86,7 +87,7 @@ const test = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRout
     async handle({ body, principal, signal }) {
       requireMayCall(principal, body.policies)
       const policies = await policiesToTry({ state, ledger }, body)
-      const dialect = dialects.find(({ family }) => family === body.family)
+      const dialect = [...dialects, mcp].find(({ family }) => family === body.family)
       if (dialect === undefined) throw new Failure('invalid_parameter', { param: 'family' })
       const { token } = body
       const outcome = await tryPolicies(

@@ -1,5 +1,5 @@
 /**
- * Anthropic, for the messages family in its own language. The base follows the convention of the official clients'
+ * Anthropic, for the messages family in its own language, and for the other text families translated into it. The base follows the convention of the official clients'
  * `ANTHROPIC_BASE_URL`, which is without `/v1`; one that ends in it means the same. The caller's `anthropic-version` and
  * `anthropic-beta` go on; without a version the one that the clients send is.
  */
@@ -17,6 +17,7 @@ const addressOf = addressBook((provider) => ({
 export const anthropic: ProviderKind = {
   kind: 'anthropic',
   families: ['messages'],
+  language: 'messages',
   address: (provider) => addressOf(provider).base,
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)

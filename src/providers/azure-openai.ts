@@ -39,6 +39,7 @@ const addressOf = addressBook((provider): AzureAddress => {
 export const azureOpenai: ProviderKind = {
   kind: 'azure-openai',
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions'],
+  language: 'chat',
   address: ({ baseUrl }) => baseUrl,
   async send(provider, call, fetch) {
     const address = addressOf(provider)

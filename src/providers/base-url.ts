@@ -7,15 +7,23 @@ const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
  * The URL without a slash at its end. Throws `invalid_parameter` for what is no https URL (http is enough on loopback, or
  * anywhere where the setting says so) or has a user, a query or a fragment.
  */
-export function checkedBaseUrl(text: string, plainHttp: 'loopback' | 'anywhere'): string {
+export const checkedBaseUrl = (text: string, plainHttp: 'loopback' | 'anywhere'): string =>
+  checkedUrl(text, plainHttp, { param: 'base_url', instead: 'api_key' }).replace(/\/+$/, '')
+
+/** The same for another field, with its slash; `instead` is the field that credentials go into. */
+export function checkedUrl(
+  text: string,
+  plainHttp: 'loopback' | 'anywhere',
+  { param, instead }: { param: string; instead: string },
+): string {
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
-    throw wrong('base_url', 'Write an address that begins with https://')
+    throw wrong(param, 'Write an address that begins with https://')
   }
-  if (url.username !== '' || url.password !== '') throw wrong('base_url', 'Leave user and password out: use api_key')
-  if (url.search !== '' || url.hash !== '' || /[?#]/.test(text)) throw wrong('base_url', 'Leave query and fragment out')
+  if (url.username !== '' || url.password !== '') throw wrong(param, `Leave user and password out: use ${instead}`)
+  if (url.search !== '' || url.hash !== '' || /[?#]/.test(text)) throw wrong(param, 'Leave query and fragment out')
   if (url.protocol === 'http:' && plainHttp === 'loopback' && !loopback.test(url.hostname)) {
-    throw wrong('base_url', 'Only a provider on this host may be reached without TLS: write https://')
+    throw wrong(param, 'Only what is on this host may be reached without TLS: write https://')
   }
-  return url.href.replace(/\/+$/, '')
+  return url.href
 }

@@ -23,6 +23,7 @@ import {
 } from './catalog-change.ts'
 import { providerKinds } from './index.ts'
 import { priceRecordSchema } from './price-record.ts'
+import { serves } from './provider.ts'
 import { recordRoutes } from './record-routes.ts'
 
 const path = '/v1/catalog/models'
@@ -221,8 +222,8 @@ async function checkReferences(
   const present = 'select kind from providers where id = ? and deleted = 0'
   const [provider] = await state.read<{ kind: string }>(present, [providerId])
   if (provider === undefined) throw wrong('provider_id', 'There is no such provider')
-  const served = providerKinds.get(provider.kind)?.families
-  const unserved = wanted?.findIndex((family) => served !== undefined && !served.includes(family)) ?? -1
+  const kind = providerKinds.get(provider.kind)
+  const unserved = wanted?.findIndex((family) => kind !== undefined && !serves(kind, family)) ?? -1
   if (unserved >= 0) throw wrong(`families.${unserved}`, `A provider of the kind ${provider.kind} does not serve it`)
   if (fallbacks.includes(id)) throw wrong(`fallbacks.${fallbacks.indexOf(id)}`, 'A model cannot fall back to itself')
   const listed = 'select 1 from models where id = ? and deleted = 0'

@@ -31,6 +31,8 @@ const addressOf = addressBook((provider) => ({
 export const openai: ProviderKind = {
   kind: 'openai',
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
+  // Not responses: whatever is like OpenAI by its base URL speaks chat, and only few speak responses.
+  language: 'chat',
   address: (provider) => addressOf(provider).base,
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)

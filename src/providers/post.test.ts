@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { anthropic, messagesBaseOf } from './anthropic.ts'
 import { azureOpenai } from './azure-openai.ts'
+import { gemini, geminiBaseOf } from './gemini.ts'
 import { baseOf, openai } from './openai.ts'
 import type { Provider, ProviderKind, UpstreamCall } from './provider.ts'
 
@@ -134,4 +135,15 @@ test('azure-openai by the v1 surface is like OpenAI itself, and responses always
 test('azure-openai without a base URL fails as a call, not as the gateway', async () => {
   const sending = azureOpenai.send(azure({ baseUrl: null }), call(), async () => new Response())
   await expect(sending).rejects.toThrow('base URL')
+})
+
+test('gemini takes the model and the stream in the path, and its key in a header', async () => {
+  const to = provider({ kind: 'gemini', baseUrl: null })
+  const { url, headers } = await sent(gemini, to, call({ model: 'gemini-2.5-pro' }))
+  expect(url).toBe('https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-pro:generateContent')
+  expect(headers.get('x-goog-api-key')).toBe('sk-operator')
+  expect(headers.has('authorization')).toBe(false)
+  const streamed = await sent(gemini, provider({ kind: 'gemini' }), call({ model: 'tunedModels/my one', stream: true }))
+  expect(streamed.url).toBe('https://host/v1beta/tunedModels/my%20one:streamGenerateContent?alt=sse')
+  expect(geminiBaseOf('https://host/proxy/v1/')).toBe('https://host/proxy/v1')
 })

@@ -53,3 +53,10 @@ export function baseParts(url: string): { origin: string; path: string } {
   const { origin, pathname } = new URL(url)
   return { origin, path: pathname.replace(/\/+$/, '') }
 }
+
+/** Headers of an answer whose body is made anew: what described the old one is left out. */
+export function withoutLength(headers: Headers): Headers {
+  const kept = new Headers(headers)
+  for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name)
+  return kept
+}

@@ -4,7 +4,7 @@ import { recordName } from './catalog-change.ts'
 import { priceRecordSchema } from './price-record.ts'
 
 /** Kinds that a catalog may name. */
-export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'simulator'] as const
+export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'gemini', 'bedrock', 'simulator'] as const
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
 /** Visible text: what could end a header line or begin another one is none. */
@@ -27,7 +27,7 @@ const ownHeaders: ReadonlySet<string> = new Set([
 ])
 const headerLimit = 32
 
-const headers = z
+export const headersSchema = z
   .record(z.string(), z.string())
   .superRefine((given, context) => {
     const names = Object.keys(given)
@@ -57,15 +57,20 @@ export const timeoutsSchema = z
 const apiKey = z
   .string()
   .regex(apiKeyForm, 'Write 1 to 4096 visible ASCII characters without spaces')
-  .describe('Kept encrypted and never shown')
-const baseUrl = z.string().max(2048).describe("Where it is reached; absent: its kind's own address")
+  .describe(
+    'Kept encrypted and never shown; for bedrock ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or its API key',
+  )
+const baseUrl = z
+  .string()
+  .max(2048)
+  .describe("Where it is reached; absent: its kind's own address, for bedrock that of the header region")
 
 export const createProviderBody = z.strictObject({
   name: recordName.describe('What bindings and access policies name it by'),
   kind: z.enum(catalogKinds),
   base_url: baseUrl.optional(),
   api_key: apiKey.optional(),
-  headers: headers.optional(),
+  headers: headersSchema.optional(),
   allow_unlisted_models: z
     .boolean()
     .default(false)
@@ -78,7 +83,7 @@ export const updateProviderBody = z.strictObject({
   name: recordName.optional(),
   base_url: baseUrl.nullable().optional(),
   api_key: apiKey.nullable().optional(),
-  headers: headers.nullable().optional(),
+  headers: headersSchema.nullable().optional(),
   allow_unlisted_models: z.boolean().optional(),
   default_price: priceRecordSchema.nullable().optional(),
   timeouts: timeoutsSchema.nullable().optional(),

@@ -7,6 +7,7 @@ import type { Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
 import { providers } from '../store/state.ts'
 import { checkedBaseUrl } from './base-url.ts'
+import { regionOf } from './bedrock.ts'
 import {
   all,
   answered,
@@ -90,7 +91,7 @@ async function createProvider(deps: CatalogDependencies, call: CatalogCall, body
   const id = deps.newId()
   const { name, kind, allow_unlisted_models: unlisted } = body
   const baseUrl = body.base_url === undefined ? null : checkedBaseUrl(body.base_url, deps.plainHttp)
-  requireAddress(kind, baseUrl)
+  requireAddress(kind, baseUrl, body.headers ?? {})
   await requireFreeName(deps, name, id)
   const dataKey = deps.randomBytes(32)
   const credentials = { apiKey: body.api_key ?? null, headers: body.headers ?? {} }
@@ -142,8 +143,8 @@ async function updateProvider(deps: CatalogDependencies, call: CatalogCall, befo
   const name = body.name ?? before.name
   if (name !== before.name) await requireRenamable(deps, before, name)
   const baseUrl = newBaseUrl(deps, before, body)
-  requireAddress(before.kind, baseUrl)
   const held = await heldCredentials(deps, before)
+  requireAddress(before.kind, baseUrl, body.headers === undefined ? held.credentials.headers : (body.headers ?? {}))
   requireCredentialsAnew(before, baseUrl, held.credentials, body)
   const credentials = {
     apiKey: body.api_key === undefined ? held.credentials.apiKey : body.api_key,
@@ -246,9 +247,12 @@ function requireCredentialsAnew(before: ProviderRow, baseUrl: string | null, hel
   if (Object.keys(held.headers).length > 0 && body.headers === undefined) throw wrong('headers', again)
 }
 
-function requireAddress(kind: string, baseUrl: string | null): void {
+function requireAddress(kind: string, baseUrl: string | null, headers: Credentials['headers']): void {
   if (kind === 'azure-openai' && baseUrl === null) {
     throw wrong('base_url', "An azure-openai provider needs its resource's address: https://NAME.openai.azure.com")
+  }
+  if (kind === 'bedrock' && regionOf(baseUrl, headers) === null) {
+    throw wrong('base_url', 'A bedrock provider needs its region: https://bedrock-runtime.REGION.amazonaws.com')
   }
 }
 

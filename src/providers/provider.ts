@@ -3,6 +3,7 @@
  * reached by fetch; the simulator answers in the process. Adding one is a file and a line in `index.ts`.
  */
 import type { Family } from '../dialects/dialect.ts'
+import type { LanguageName } from '../translation/neutral.ts'
 import type { Price } from './price.ts'
 
 /** A provider of the catalog with its credentials opened. */
@@ -45,9 +46,22 @@ export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response
 
 export interface ProviderKind {
   kind: string
+  /** Those that it speaks itself: their bytes pass as they come. */
   families: readonly Family[]
+  /** The language in which it is asked for a text family that is not among them; absent where it answers none. */
+  language?: LanguageName
   /** The URL whose host is connected to; absent for a kind that answers within the process. */
   address?(provider: Provider): string | null
   /** Sends the call and gives the answer when its headers are there. Rejects on connection failure or abort. */
   send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response>
 }
+
+/** The families that are translated into each other. */
+const textFamilies: ReadonlySet<Family> = new Set<Family>(['chat', 'responses', 'messages'])
+
+/** The language in which a kind is asked for a family that it does not speak; null where it speaks it, or cannot be asked. */
+export const languageFor = ({ families, language }: ProviderKind, family: Family): LanguageName | null =>
+  language === undefined || families.includes(family) || !textFamilies.has(family) ? null : language
+
+export const serves = (kind: ProviderKind, family: Family): boolean =>
+  kind.families.includes(family) || languageFor(kind, family) !== null

@@ -256,7 +256,7 @@ test('a model refuses references to what is not there and families its provider 
     [{ provider_id: crypto.randomUUID() }, 'provider_id'],
     [{ fallbacks: ['no-such-model'] }, 'fallbacks.0'],
     [{ fallbacks: ['self'] }, 'fallbacks.0'],
-    [{ families: ['messages', 'chat'] }, 'families.1'],
+    [{ families: ['messages', 'chat', 'embeddings'] }, 'families.2'],
     [{ families: [] }, 'families'],
     [{ id: 'a*' }, 'id'],
     [{ id: '' }, 'id'],

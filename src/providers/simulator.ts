@@ -16,7 +16,7 @@ import { answerEmbeddings, answerModerations } from './simulator-vectors.ts'
 
 type Answer = (call: UpstreamCall, body: JsonObject, model: SimulatedModel) => Response
 
-const answers: Readonly<Record<Exclude<Family, 'transcriptions'>, Answer>> = {
+const answers: Readonly<Partial<Record<Family, Answer>>> = {
   chat: answerChat,
   responses: answerResponses,
   messages: answerMessages,
@@ -33,10 +33,10 @@ export const simulator: ProviderKind = {
     const model = simulatedModel(call.model)
     if (model === null) return noSuchModel(call.family)
     if (call.family === 'transcriptions') return answerTranscription(call, model)
+    const answer = answers[call.family]
+    if (answer === undefined) return noSuchModel(call.family)
     const body = parsedBody(call)
-    return body === null
-      ? refusal(400, 'invalid_request_body', 'The body is not an object')
-      : answers[call.family](call, body, model)
+    return body === null ? refusal(400, 'invalid_request_body', 'The body is not an object') : answer(call, body, model)
   },
 }
 

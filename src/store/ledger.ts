@@ -476,3 +476,14 @@ export const oauthFollowups = sqliteTable('oauth_followups', {
   marks: integer('marks').notNull().default(1),
   markedAt: integer('marked_at').notNull(),
 })
+
+export const mcpOffers = sqliteTable('mcp_offers', {
+  id: integer('id').primaryKey(),
+  serverId: text('server_id').notNull(),
+  kind: text('kind').notNull(),
+  name: text('name').notNull(),
+  digest: text('digest').notNull(),
+  definition: text('definition').notNull(),
+  gatewayId: text('gateway_id'),
+  firstSeenAt: integer('first_seen_at').notNull(),
+})

@@ -21,6 +21,8 @@ import ledger0012 from './migrations/ledger-0012.sql' with { type: 'text' }
 import ledger0013 from './migrations/ledger-0013.sql' with { type: 'text' }
 import ledger0014 from './migrations/ledger-0014.sql' with { type: 'text' }
 import ledger0015 from './migrations/ledger-0015.sql' with { type: 'text' }
+import ledger0016 from './migrations/ledger-0016.sql' with { type: 'text' }
+import ledger0017 from './migrations/ledger-0017.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import state0003 from './migrations/state-0003.sql' with { type: 'text' }
@@ -29,6 +31,7 @@ import state0005 from './migrations/state-0005.sql' with { type: 'text' }
 import state0006 from './migrations/state-0006.sql' with { type: 'text' }
 import state0007 from './migrations/state-0007.sql' with { type: 'text' }
 import state0008 from './migrations/state-0008.sql' with { type: 'text' }
+import state0009 from './migrations/state-0009.sql' with { type: 'text' }
 import type { Database } from './open.ts'
 import { splitStatements } from './statements.ts'
 
@@ -46,6 +49,7 @@ export const stateMigrations: readonly Migration[] = [
   { name: 'state-0006', sql: state0006 },
   { name: 'state-0007', sql: state0007 },
   { name: 'state-0008', sql: state0008 },
+  { name: 'state-0009', sql: state0009 },
 ]
 export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0001', sql: ledger0001 },
@@ -63,6 +67,8 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0013', sql: ledger0013 },
   { name: 'ledger-0014', sql: ledger0014 },
   { name: 'ledger-0015', sql: ledger0015 },
+  { name: 'ledger-0016', sql: ledger0016 },
+  { name: 'ledger-0017', sql: ledger0017 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */

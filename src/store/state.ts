@@ -178,3 +178,34 @@ export const oauthTokens = sqliteTable('oauth_tokens', {
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
 })
+
+export const mcpServers = sqliteTable('mcp_servers', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  url: text('url'),
+  command: text('command'),
+  sealedCredentials: text('sealed_credentials'),
+  timeouts: text('timeouts'),
+  approval: text('approval').notNull(),
+  enabled: integer('enabled').notNull().default(1),
+  position: integer('position').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const mcpApprovals = sqliteTable('mcp_approvals', {
+  id: text('id').primaryKey(),
+  serverId: text('server_id').notNull(),
+  digest: text('digest').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})
+
+export const mcpBaselines = sqliteTable('mcp_baselines', {
+  id: text('id').primaryKey(),
+  serverId: text('server_id').notNull(),
+  kind: text('kind').notNull(),
+  madeAt: integer('made_at').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})

@@ -33,6 +33,8 @@ const providerNames: Readonly<Record<string, string>> = {
   openai: 'openai',
   anthropic: 'anthropic',
   'azure-openai': 'azure.ai.openai',
+  gemini: 'gcp.gemini',
+  bedrock: 'aws.bedrock',
 }
 
 export const providerNameOf = (kind: string): string => providerNames[kind] ?? kind

@@ -75,6 +75,8 @@ export interface WholePolicy {
   readonly mark?: Decision & { verdict: 'allow' }
   /** Whether a fallback may be served by this model; absent: by any. */
   allowsModel?(model: { id: string; provider: string }): boolean
+  /** Whether a tool of this name may be shown to those who look for tools; absent: any. */
+  allowsTool?(name: string): boolean
 }
 
 export type CompiledPolicy = TextPolicy | WholePolicy

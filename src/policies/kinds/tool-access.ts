@@ -29,6 +29,8 @@ export const toolAccess = policyKind({
       !(deny?.some((glob) => globMatches(glob, name)) ?? false)
     return {
       form: 'whole',
+      // What a person may still allow is shown.
+      ...(action === 'escalate' ? {} : { allowsTool: isAllowed }),
       consider({ stage, context, body }): Decision | null {
         const onRequest = stage === 'pre_request'
         const names = onRequest ? context.request.tools : (context.response?.tool_calls ?? [])

@@ -78,6 +78,25 @@ export const catalogKinds: readonly RecordKind[] = [
     ],
   },
   {
+    name: 'mcp-servers',
+    title: 'MCP servers',
+    one: 'MCP server',
+    path: '/v1/catalog/mcp-servers',
+    plural: 'mcp_servers',
+    write: 'catalog:write',
+    nameOf: called,
+    deleting: 'Its secrets and what was approved of it are forgotten.',
+    about: 'Whose tools, prompts and resources callers reach. What it offers later on is held until it is approved.',
+    command: 'gatehouse mcp-server create --name search --url https://mcp.example.com/mcp --header-env X-Key=KEY',
+    columns: [
+      name,
+      { title: 'Reached by', cell: (record) => reachOf(record), from: 'wide' },
+      { title: 'Approval', cell: ({ approval }) => (approval === 'required' ? 'By a person' : 'At first use') },
+      { title: 'In use', cell: ({ enabled }) => (enabled === true ? 'Yes' : 'No') },
+      made,
+    ],
+  },
+  {
     name: 'gateways',
     title: 'Gateways',
     one: 'gateway',
@@ -153,6 +172,9 @@ export const catalogKinds: readonly RecordKind[] = [
     ],
   },
 ]
+
+const reachOf = ({ url, command }: Listed): string =>
+  typeof url === 'string' ? url : isObject(command) ? String(command.program) : '–'
 
 function priceOf(price: unknown): string {
   if (!isObject(price)) return 'From the table'

@@ -1,0 +1,212 @@
+/**
+ * A request of a caller to one MCP server, as stages (contract section 6, `/mcp`): read, routed by its published name,
+ * and, admitted by the stages that every request goes through, sent. What comes back is looked at by policies and
+ * recorded before it leaves.
+ *
+ * A token's binding to a provider holds for servers by their names, as does an access policy's list of providers: what is
+ * bound to one place goes to no other. Lists of models speak of models alone. The caller's token goes nowhere.
+ */
+import { isObject, textOf } from '../dialects/json-value.ts'
+import { Failure } from '../failure.ts'
+import type { Json, McpConnection, McpServerRecord } from '../mcp/connection.ts'
+import { McpError } from '../mcp/mcp-error.ts'
+import { errorText, type RpcId, resultText } from '../mcp/surface/json-rpc.ts'
+import { approvedNames, listKinds } from '../mcp/surface/lists.ts'
+import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../mcp/surface/names.ts'
+import type { NamedKind } from '../mcp/surface/offers-seen.ts'
+import { accessPoliciesOf } from '../usage/rate-demands.ts'
+import { answered } from './answered.ts'
+import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
+import { type Exchange, type Gateway, given } from './exchange.ts'
+import type { McpRequest } from './mcp-request.ts'
+import { settle } from './record.ts'
+
+/** How a method names what it asks for, and how the server is told. */
+interface Routing {
+  /** The kind that must be approved before it may be called; absent where nothing is known by name. */
+  readonly kind?: NamedKind
+  own(params: Json): OwnName | null
+  /** The parameters with the server's own name. */
+  sent(params: Json, name: string): Json
+}
+
+const byName = (kind: NamedKind): Routing => ({
+  kind,
+  own: ({ name }) => (typeof name === 'string' ? ownName(name) : null),
+  sent: (params, name) => ({ ...params, name }),
+})
+const byUri: Routing = {
+  own: ({ uri }) => (typeof uri === 'string' ? ownUri(uri) : null),
+  sent: (params, uri) => ({ ...params, uri }),
+}
+const byReference: Routing = {
+  own({ ref }) {
+    if (!isObject(ref)) return null
+    if (typeof ref.uri === 'string') return ownUri(ref.uri)
+    return typeof ref.name === 'string' ? ownName(ref.name) : null
+  },
+  sent(params, name) {
+    const ref = isObject(params.ref) ? params.ref : {}
+    return { ...params, ref: { ...ref, [typeof ref.uri === 'string' ? 'uri' : 'name']: name } }
+  },
+}
+
+const routings: ReadonlyMap<string, Routing> = new Map([
+  ['tools/call', byName('tool')],
+  ['prompts/get', byName('prompt')],
+  ['resources/read', byUri],
+  ['resources/subscribe', byUri],
+  ['resources/unsubscribe', byUri],
+  ['completion/complete', byReference],
+])
+
+export const isRouted = (method: string): boolean => routings.has(method)
+
+const encoder = new TextEncoder()
+
+/** Sets what policies read of the request, and which server it goes to. Throws `mcp.unknown_name`. */
+export function readCall(exchange: Exchange, gateway: Gateway): void {
+  const mcp = given(exchange.mcp)
+  const own = routings.get(mcp.method)?.own(mcp.params) ?? null
+  const server = gateway.mcp.servers.list().find(({ name }) => name === own?.server) ?? null
+  if (own !== null && server !== null) {
+    mcp.server = server
+    mcp.name = publishedName(server.name, own.name)
+  }
+  showParameters(exchange, mcp.params)
+  if (server === null) throw new Failure('mcp.unknown_name')
+}
+
+/**
+ * Shows parameters to policies, and makes the text by which a reviewer's leave knows the same request again: without
+ * what is another each time.
+ */
+export function showParameters(exchange: Exchange, { _meta: meta, ...params }: Json): void {
+  const { method, name, session } = given(exchange.mcp)
+  const { progressToken: _own, ...shown } = isObject(meta) ? meta : {}
+  const parsed = {
+    method,
+    params: Object.keys(shown).length === 0 ? params : { ...params, _meta: shown },
+    tools: name === null ? [] : [{ name }],
+  }
+  exchange.parsed = parsed
+  exchange.facts = exchange.dialect.read(parsed)
+  exchange.body = encoder.encode(JSON.stringify({ method, name, params }))
+  exchange.sessionId = session?.label ?? null
+  given(exchange.mcp).requestBytes = exchange.body.length
+  // A stream outlives its connection, so that a caller's leaving is not the exchange's end: the surface watches.
+  exchange.watched = true
+}
+
+/** Whether the token's bindings let it use this server. */
+export function mayUseServer(exchange: Exchange, { lane }: Gateway, { name }: McpServerRecord): boolean {
+  const token = given(exchange.token)
+  if (token.provider !== null && token.provider !== name) return false
+  return accessPoliciesOf(token, lane.view.limits).every(
+    ({ providers }) => providers === null || providers.includes(name),
+  )
+}
+
+export function allowServer(exchange: Exchange, gateway: Gateway): void {
+  const { server } = given(exchange.mcp)
+  if (!mayUseServer(exchange, gateway, given(server))) {
+    throw new Failure('tokens.provider_not_allowed', { message: 'The token may not use this MCP server' })
+  }
+}
+
+/** A policy that takes a tool out of a request leaves nothing to call. */
+export function keepCalled({ parsed }: Exchange): void {
+  const called = parsed?.tools
+  if (Array.isArray(called) && called.length > 0) return
+  const verdictan = { verdict: 'DENY', reason_code: 'policy.tool_not_allowed' }
+  throw new Failure('policy_denied', { message: 'A policy does not allow a tool of this', verdictan })
+}
+
+export async function callServer(exchange: Exchange, gateway: Gateway): Promise<void> {
+  const mcp = given(exchange.mcp)
+  const id = given(mcp.id)
+  let result: Json
+  try {
+    result = await untilCut(exchange, request(exchange, gateway, mcp))
+  } catch (thrown) {
+    if (exchange.cut !== null) throw exchange.cut.failure
+    if (!(thrown instanceof McpError)) throw thrown
+    return await passError(exchange, gateway, id, thrown)
+  } finally {
+    exchange.body = null
+  }
+  mcp.toolFailed = mcp.method === 'tools/call' && result.isError === true
+  if (isAnswerConsidered(exchange)) await considerAnswer(exchange, gateway, { status: 200, body: result })
+  publishUris(given(mcp.server).name, result)
+  const text = resultText(id, result)
+  mcp.resultBytes = Buffer.byteLength(text)
+  await settle(exchange, gateway, answered(exchange, 200))
+  exchange.answer = jsonAnswer(exchange, text)
+}
+
+async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): Promise<Json> {
+  const server = given(mcp.server)
+  const session = given(mcp.session)
+  const call = given(mcp.call)
+  const routing = given(routings.get(mcp.method) ?? null)
+  const { signal } = exchange.abort
+  const own = given(routing.own(mcp.params))
+  const connection = await session.connection(server)
+  if (routing.kind !== undefined) await requireApproved(exchange, gateway, connection, { kind: routing.kind, own })
+  call.serverId = server.id
+  const params = isObject(exchange.parsed?.params) ? exchange.parsed.params : {}
+  const result = await connection.request(mcp.method, routing.sent(params, own.name), {
+    signal,
+    ...(call.progressToken === null
+      ? {}
+      : { onProgress: (progress: Json) => session.progressed(call, server, progress) }),
+  })
+  await session.told()
+  return result
+}
+
+/** A tool whose definition was not approved as it is now is not there, wherever its caller heard of it. */
+async function requireApproved(
+  { abort, mcp }: Exchange,
+  { mcp: { servers } }: Gateway,
+  { server, capabilities }: McpConnection,
+  { kind, own }: { kind: NamedKind; own: OwnName },
+): Promise<void> {
+  const session = given(given(mcp).session)
+  const list = given(listKinds.get(`${kind}s/list`) ?? null)
+  if (capabilities[list.capability] === undefined) throw new Failure('mcp.unknown_name')
+  const load = () => approvedNames({ list, session, servers, signal: abort.signal }, server)
+  if (!(await session.seen(server).names(kind, load)).has(own.name)) throw new Failure('mcp.unknown_name')
+}
+
+/** Waits for something, or until the exchange is cut. */
+export function untilCut<Value>(exchange: Exchange, pending: Promise<Value>): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const giveUp = () => {
+    if (exchange.cut !== null) reject(exchange.cut.failure)
+  }
+  exchange.onCut = giveUp
+  giveUp()
+  return Promise.race([pending, promise]).finally(() => {
+    exchange.onCut = null
+  })
+}
+
+/** A server's own error passes with its code, as policies leave its words. */
+async function passError(exchange: Exchange, gateway: Gateway, id: RpcId, error: McpError): Promise<void> {
+  const body: Json = { message: error.message, ...(error.data === undefined ? {} : { data: error.data }) }
+  if (isAnswerConsidered(exchange)) await considerAnswer(exchange, gateway, { status: 200, body })
+  const text = errorText(id, new McpError(error.code, textOf(body.message) ?? '', body.data))
+  given(exchange.mcp).resultBytes = Buffer.byteLength(text)
+  await settle(exchange, gateway, { verdict: 'error', reason: 'mcp.server_error', status: 200 })
+  exchange.answer = jsonAnswer(exchange, text)
+}
+
+export const jsonAnswer = ({ requestId, verdict }: Exchange, text: string): Response =>
+  new Response(text, {
+    headers: {
+      'content-type': 'application/json',
+      'x-request-id': requestId,
+      'x-service-verdict': verdict.toUpperCase(),
+    },
+  })

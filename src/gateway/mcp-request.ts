@@ -1,0 +1,43 @@
+/** What an exchange on the MCP surface is about, and what the surface runs on. */
+import type { RpcId } from '../dialects/mcp.ts'
+import type { Json, McpServerRecord, McpServers } from '../mcp/connection.ts'
+import type { RunningCall } from '../mcp/surface/running-call.ts'
+import type { McpSession } from '../mcp/surface/session.ts'
+import type { McpSessions } from '../mcp/surface/sessions.ts'
+import { maskedOrNull } from './without-secrets.ts'
+
+export interface McpRequest {
+  readonly method: string
+  readonly params: Json
+  /** Of the caller's request; null where a server asks. */
+  readonly id: RpcId | null
+  /** Null until `initialize` has made one. */
+  session: McpSession | null
+  /** Null where a server asks. */
+  readonly call: RunningCall | null
+  /** The server that it concerns; null where it concerns none, or all. */
+  server: McpServerRecord | null
+  /** What is called, as callers know it; null where nothing is. */
+  name: string | null
+  /** Bytes of the parameters. */
+  requestBytes: number
+  /** Bytes of the result; null where there was none. */
+  resultBytes: number | null
+  /** The tool ran and said that it failed. */
+  toolFailed: boolean
+}
+
+export interface McpPart {
+  readonly servers: McpServers
+  readonly sessions: McpSessions
+}
+
+/** What its outcome's event says of it. */
+export const mcpDetails = ({ method, server, name, requestBytes, resultBytes, toolFailed }: McpRequest) => ({
+  method: maskedOrNull(method),
+  server: server?.name ?? null,
+  ...(method === 'tools/call' ? { tool: maskedOrNull(name) } : {}),
+  request_bytes: requestBytes,
+  result_bytes: resultBytes,
+  ...(toolFailed ? { tool_failed: true } : {}),
+})

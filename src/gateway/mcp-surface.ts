@@ -1,0 +1,283 @@
+/**
+ * `/mcp`, Streamable HTTP of MCP 2025-11-25 and 2025-06-18 (contract section 6):
+ *
+ *   POST    one JSON-RPC message. A request is answered as JSON, or as SSE where something is said before its result or
+ *           the caller takes nothing else; anything else is 202.
+ *   GET     what is said beside answers, as SSE; with `Last-Event-ID` a stream that was broken off, whichever it was.
+ *   DELETE  ends the session.
+ *
+ * Origin first (a page of another site must not reach it, whatever it shows), then the token, then the session, which is
+ * that token's alone. HTTP says what is wrong with origin, credential, headers and session; everything after that is a
+ * JSON-RPC error in a 200. Each request runs through `stages.ts` like one over HTTP; what it is answered with there is
+ * what leaves here, in the form that its caller reads.
+ *
+ * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
+ * cancels by saying so. One that has not cannot be come back for, and is cut.
+ */
+import { answering, mcp as mcpDialect, type RpcId, rpcCodes } from '../dialects/mcp.ts'
+import { asFailure, Failure } from '../failure.ts'
+import type { McpServers } from '../mcp/connection.ts'
+import { McpError } from '../mcp/mcp-error.ts'
+import { errorText, isJson, type RpcRequest, resultText } from '../mcp/surface/json-rpc.ts'
+import type { AnswerForm, RunningCall } from '../mcp/surface/running-call.ts'
+import type { McpSession } from '../mcp/surface/session.ts'
+import { admitToken } from './admit-token.ts'
+import { authenticate, lookAtToken } from './authenticate.ts'
+import { callerLeft } from './caller.ts'
+import { beginExchange, type Connection, cut, type Exchange, type Gateway, given } from './exchange.ts'
+import { govern } from './govern.ts'
+import { isRouted } from './mcp-call.ts'
+import { isDiscovery, protocolVersions } from './mcp-discovery.ts'
+import { accepts, answerForm, checkOrigin, methods, receive, Unfit, unfitAnswer } from './mcp-http.ts'
+import type { McpRequest } from './mcp-request.ts'
+import { failureAnswer, refuse } from './refuse.ts'
+import { mcpCallStages, mcpDiscoveryStages, type Stage } from './stages.ts'
+
+export const mcpPath = '/mcp'
+
+export interface McpSurface {
+  fetch(request: Request, connection: Connection | null, requestId: string): Promise<Response>
+  /** Ends the sessions of these tokens; what runs for them is cut by `running.ts`. */
+  endOf(tokenHashes: readonly string[]): void
+  close(): void
+}
+
+/** One request that has come through the door. */
+interface Arrived {
+  readonly request: Request
+  readonly connection: Connection | null
+  readonly requestId: string
+  readonly tokenHash: string
+}
+
+const sweepMilliseconds = 15_000
+/** What a header of the protocol's version may say; 2025-03-26 is what leaving it out means (Protocol Version Header). */
+const headerVersions: ReadonlySet<string> = new Set([...protocolVersions, '2025-03-26'])
+
+export function createMcpSurface(gateway: Gateway): McpSurface {
+  const { sessions, servers } = gateway.mcp
+  const stopWatching = watchRecords(servers, () => sessions.recordsChanged())
+  let sweeping: ReturnType<typeof setInterval> | null = null
+  const sweep = () => {
+    sessions.sweep(gateway.clock.monotonic(), (session) => mayGoOn(session, gateway))
+    if (sessions.size === 0 && sweeping !== null) {
+      clearInterval(sweeping)
+      sweeping = null
+    }
+  }
+  return {
+    async fetch(request, connection, requestId) {
+      try {
+        checkOrigin(request, gateway)
+        if (!methods.split(', ').includes(request.method)) throw new Unfit(405, 'Use POST, GET or DELETE')
+        const entered = enter(gateway, { request, connection, requestId })
+        if (entered instanceof Promise) return await entered
+        sweeping ??= startSweeping(sweep)
+        return await answer(gateway, { request, connection, requestId, tokenHash: entered })
+      } catch (thrown) {
+        return unfitAnswer(thrown, requestId)
+      }
+    },
+    endOf: (tokenHashes) => sessions.endOf(tokenHashes),
+    close() {
+      stopWatching()
+      if (sweeping !== null) clearInterval(sweeping)
+      sessions.close()
+    },
+  }
+}
+
+const watchRecords = (servers: McpServers, changed: () => void): (() => void) => servers.onChange(changed)
+
+function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
+  const timer = setInterval(sweep, sweepMilliseconds)
+  timer.unref()
+  return timer
+}
+
+/** Who asks: the token's hash, or the answer to one that may not. */
+function enter(gateway: Gateway, arrival: Omit<Arrived, 'tokenHash'>): string | Promise<Response> {
+  const { request, requestId } = arrival
+  if (gateway.lane.standing.gatewayId === '') {
+    return Promise.resolve(failureAnswer(mcpDialect, new Failure('not_ready'), requestId, 'error'))
+  }
+  const route = `${request.method} ${mcpPath}`
+  const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect: mcpDialect }, gateway)
+  try {
+    if (gateway.draining) throw new Failure('draining')
+    authenticate(exchange, gateway)
+    admitToken(exchange, gateway)
+    return given(exchange.tokenHash)
+  } catch (thrown) {
+    return refuse(exchange, gateway, thrown)
+  }
+}
+
+/** Whether a session's token may still be used: it may have expired since it was last shown. */
+function mayGoOn({ token }: McpSession, gateway: Gateway): boolean {
+  try {
+    lookAtToken({ tokenHash: token.hash, token: null, family: 'mcp' }, gateway)
+    return true
+  } catch (thrown) {
+    // An outage is no revocation: who comes back is looked at then.
+    return asFailure(thrown).status >= 500
+  }
+}
+
+function answer(gateway: Gateway, arrived: Arrived): Promise<Response> | Response {
+  const { request } = arrived
+  if (request.method === 'POST') return answerPost(gateway, arrived)
+  const session = sessionOf(gateway, arrived)
+  if (request.method === 'GET') return listen(arrived, session)
+  gateway.mcp.sessions.end(session)
+  return new Response(null, { status: 200 })
+}
+
+/** Session Management: 400 without an id, 404 for one that is not there, or not this token's. */
+function sessionOf(gateway: Gateway, { request: { headers }, tokenHash }: Arrived): McpSession {
+  const version = headers.get('mcp-protocol-version')
+  if (version !== null && !headerVersions.has(version)) {
+    throw new Unfit(400, `Unsupported MCP-Protocol-Version: use ${protocolVersions.join(' or ')}`)
+  }
+  const id = headers.get('mcp-session-id')
+  if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
+  const session = gateway.mcp.sessions.find(id, tokenHash, gateway.clock.monotonic())
+  if (session === null) throw new Unfit(404, 'There is no such session: send initialize', -32_001)
+  return session
+}
+
+function listen({ request, connection }: Arrived, session: McpSession): Response {
+  if (!accepts(request.headers.get('accept'), 'text/event-stream')) {
+    throw new Unfit(406, 'Accept must list text/event-stream')
+  }
+  const lastEventId = request.headers.get('last-event-id')
+  const stream = lastEventId === null ? session.listen() : session.resume(lastEventId)
+  if (stream === null) throw new Unfit(400, 'What followed this Last-Event-ID is not kept')
+  connection?.timeout(request, 0)
+  return eventStream(stream, session)
+}
+
+const eventStream = (
+  stream: ReadableStream<Uint8Array> | null,
+  session: McpSession,
+  headers: Record<string, string> = {},
+): Response =>
+  new Response(stream, {
+    headers: {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'mcp-session-id': session.id,
+      ...headers,
+    },
+  })
+
+async function answerPost(gateway: Gateway, arrived: Arrived): Promise<Response> {
+  const { request } = arrived
+  const form = answerForm(request.headers.get('accept'))
+  const message = await receive(gateway, request)
+  if (message.kind === 'request') {
+    return message.method === 'initialize'
+      ? await initialize(gateway, arrived, message)
+      : await answerRequest(gateway, arrived, message, form)
+  }
+  sessionOf(gateway, arrived).receive(message)
+  return new Response(null, { status: 202 })
+}
+
+async function initialize(gateway: Gateway, arrived: Arrived, message: RpcRequest): Promise<Response> {
+  const mcp = mcpRequest(message, null, null)
+  const response = await run(gateway, arrived, mcp, mcpDiscoveryStages)
+  if (mcp.session !== null) response.headers.set('mcp-session-id', mcp.session.id)
+  return response
+}
+
+const mcpRequest = (
+  { id, method, params }: RpcRequest,
+  session: McpSession | null,
+  call: RunningCall | null,
+): McpRequest & { id: RpcId } => ({
+  id,
+  method,
+  params,
+  session,
+  call,
+  server: null,
+  name: null,
+  requestBytes: 0,
+  resultBytes: null,
+  toolFailed: false,
+})
+
+const run = (
+  gateway: Gateway,
+  { request, connection, requestId }: Arrived,
+  mcp: McpRequest & { id: RpcId },
+  stages: readonly Stage[],
+): Promise<Response> =>
+  govern(
+    gateway,
+    { route: `POST ${mcpPath}`, family: 'mcp', dialect: answering(mcp.id, mcp.method), stages },
+    { request, connection, requestId, mcp },
+  )
+
+async function answerRequest(
+  gateway: Gateway,
+  arrived: Arrived,
+  message: RpcRequest,
+  form: AnswerForm,
+): Promise<Response> {
+  const session = sessionOf(gateway, arrived)
+  const stages = isRouted(message.method) ? mcpCallStages : isDiscovery(message.method) ? mcpDiscoveryStages : null
+  if (stages === null) return selfAnswer(message, session)
+  const call = session.begin(message.id, progressTokenOf(message), form)
+  const { request, connection } = arrived
+  connection?.timeout(request, 0)
+  const ended = run(gateway, arrived, mcpRequest(message, session, call), [watch, ...stages]).finally(() => {
+    call.onCancel = null
+  })
+  const first = await Promise.race([ended, call.streaming])
+  if (first instanceof Response) {
+    session.end(call)
+    // Cancellation: what was cancelled is not answered.
+    if (call.cancelled) return eventStream(null, session)
+    first.headers.set('mcp-session-id', session.id)
+    return first
+  }
+  void finishStream(ended, call, session)
+  return eventStream(first.attach(0), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
+}
+
+/** The answer as the last message of the stream that it has become. */
+async function finishStream(ended: Promise<Response>, call: RunningCall, session: McpSession): Promise<void> {
+  const text = await (await ended).text()
+  if (!call.cancelled) call.stream?.send(text)
+  session.end(call)
+}
+
+/** What needs no server, no policy and no record. */
+function selfAnswer({ id, method }: RpcRequest, session: McpSession): Response {
+  const text =
+    method === 'ping'
+      ? resultText(id, {})
+      : errorText(id, new McpError(rpcCodes.methodNotFound, 'This method is not supported'))
+  return new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': session.id } })
+}
+
+/** Ties the exchange to what may end it: the caller's word, or its leaving before there is a stream to come back for. */
+function watch(exchange: Exchange, gateway: Gateway): void {
+  const call = given(given(exchange.mcp).call)
+  call.onCancel = () => cut(exchange, 'client.cancelled', new Failure('client_left'))
+  if (call.cancelled) call.onCancel()
+  const { signal } = exchange.request
+  const left = () => {
+    if (call.stream === null) callerLeft(exchange, gateway)
+  }
+  if (signal.aborted) left()
+  else signal.addEventListener('abort', left, { once: true })
+}
+
+function progressTokenOf({ params: { _meta: meta } }: RpcRequest): RpcId | null {
+  const token = isJson(meta) ? meta.progressToken : null
+  return typeof token === 'string' || typeof token === 'number' ? token : null
+}

@@ -1,0 +1,333 @@
+/** Each text family against providers of other languages, through the official clients: what arrives, and what is said. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import Anthropic from '@anthropic-ai/sdk'
+import { EventStreamCodec } from '@smithy/eventstream-codec'
+import OpenAI from 'openai'
+import { messageFrames, messagesAnswer, messagesStream } from '../../test/fakes/messages.ts'
+import { parseObject } from '../dialects/json-value.ts'
+import { compilePolicySet } from '../policies/chain.ts'
+import { compilePrice } from '../providers/price-record.ts'
+import { TestAllowances } from '../usage/test-allowances.ts'
+import { completion, startTestGateway, type TestGateway } from './test-gateway.ts'
+import { testModel, testProvider } from './test-lane.ts'
+import { policy } from './test-policies.ts'
+
+let running: TestGateway
+let openai: OpenAI
+let anthropic: Anthropic
+/** What the upstream answers, by the path that was asked. */
+let answers: Record<string, () => Response>
+
+beforeEach(async () => {
+  answers = {}
+  running = await startTestGateway(
+    (request) => {
+      const path = decodeURIComponent(new URL(request.url).pathname)
+      return answers[path]?.() ?? new Response(`Nothing at ${path}`, { status: 404 })
+    },
+    { path_retries: 0, drain_seconds: 0 },
+  )
+  const baseUrl = running.lane.upstreams[0]?.baseUrl ?? ''
+  const kinds = ['openai', 'anthropic', 'gemini', 'bedrock'] as const
+  running.lane.upstreams.length = 0
+  for (const kind of kinds) {
+    const headers: Record<string, string> = kind === 'bedrock' ? { region: 'eu-central-1' } : {}
+    const apiKey = kind === 'bedrock' ? 'AKID:secret' : 'key'
+    running.lane.upstreams.push(
+      testProvider({ id: kind, name: kind, kind, baseUrl, headers, apiKey, allowUnlistedModels: false }),
+    )
+    const upstreamModel = kind === 'bedrock' ? 'anthropic.claude:0' : `up-${kind}`
+    running.lane.catalog.push(testModel({ id: kind, providerId: kind, upstreamModel, price: price(1) }))
+  }
+  openai = new OpenAI({ apiKey: running.secret, baseURL: `${running.url}/v1`, maxRetries: 0 })
+  anthropic = new Anthropic({ apiKey: running.secret, baseURL: running.url, maxRetries: 0 })
+})
+afterEach(() => running.stop())
+
+const price = (perMillion: number) =>
+  compilePrice({ input_per_million: perMillion, output_per_million: perMillion }, 'operator')
+
+const words = 'Grüße aus 東京'
+const hello = [{ role: 'user' as const, content: 'Hello' }]
+const sse = (bytes: Uint8Array | string) => () => inPieces(Buffer.from(bytes), 'text/event-stream')
+
+/** The bytes in pieces of three, so that frames and characters are cut. */
+function inPieces(bytes: Buffer, type: string): Response {
+  let at = 0
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (at >= bytes.length) return controller.close()
+      controller.enqueue(new Uint8Array(bytes.subarray(at, at + 3)))
+      at += 3
+    },
+  })
+  return new Response(body, { headers: { 'content-type': type } })
+}
+
+const sentBody = (): Record<string, unknown> => parseObject(running.seen.at(-1)?.body ?? '') ?? {}
+const sentHeader = (name: string): string | null => running.seen.at(-1)?.request.headers.get(name) ?? null
+
+const codec = new EventStreamCodec(
+  (bytes) => Buffer.from(bytes).toString(),
+  (text) => Buffer.from(text),
+)
+const converseFrames = (frames: readonly (readonly [string, object])[]): Buffer =>
+  Buffer.concat(
+    frames.map(([event, payload]) =>
+      codec.encode({
+        headers: {
+          ':event-type': { type: 'string', value: event },
+          ':message-type': { type: 'string', value: 'event' },
+        },
+        body: Buffer.from(JSON.stringify(payload)),
+      }),
+    ),
+  )
+
+const geminiFrames = (frames: readonly object[]): string =>
+  frames.map((frame) => `data: ${JSON.stringify(frame)}\r\n\r\n`).join('')
+
+describe('a messages client', () => {
+  test('is answered by a chat provider, which is sent none of its headers', async () => {
+    answers['/v1/chat/completions'] = () => Response.json(completion)
+    const answer = await anthropic.messages.create(
+      { model: 'openai', max_tokens: 50, system: 'Be brief', messages: hello },
+      { headers: { 'anthropic-beta': 'some' } },
+    )
+    expect(answer).toMatchObject({
+      type: 'message',
+      content: [{ type: 'text', text: 'Hello' }],
+      stop_reason: 'end_turn',
+      usage: { input_tokens: 8, cache_read_input_tokens: 3, output_tokens: 7 },
+    })
+    expect(sentBody()).toMatchObject({ model: 'up-openai', messages: [{ role: 'system' }, { role: 'user' }] })
+    expect([sentHeader('anthropic-version'), sentHeader('anthropic-beta')]).toEqual([null, null])
+    expect(running.lane.journal.outcomes()).toMatchObject([
+      { event_cost_attribution: { input_tokens: 11, output_tokens: 7, cached_input_tokens: 3, provider: 'openai' } },
+    ])
+  })
+
+  test('is told of tools that a streamed chat answer calls', async () => {
+    const chunk = (delta: object, finish: string | null = null) =>
+      `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
+    const call = (index: number, id: string, name: string) => ({
+      tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }],
+    })
+    const args = (index: number, text: string) => ({ tool_calls: [{ index, function: { arguments: text } }] })
+    answers['/v1/chat/completions'] = sse(
+      [
+        chunk(call(0, 'call_1', 'look')),
+        chunk(args(0, '{"at":')),
+        chunk(args(0, '"sky"}')),
+        chunk(call(1, 'call_2', 'hear')),
+        chunk(args(1, '{}')),
+        chunk({}, 'tool_calls'),
+        `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [], usage: { prompt_tokens: 5, completion_tokens: 9, total_tokens: 14 } })}\n\n`,
+        'data: [DONE]\n\n',
+      ].join(''),
+    )
+    const tools = ['look', 'hear'].map((name) => ({ name, input_schema: { type: 'object' as const } }))
+    const stream = anthropic.messages.stream({ model: 'openai', max_tokens: 50, messages: hello, tools })
+    const final = await stream.finalMessage()
+    expect(final.content).toMatchObject([
+      { type: 'tool_use', id: 'call_1', name: 'look', input: { at: 'sky' } },
+      { type: 'tool_use', id: 'call_2', name: 'hear', input: {} },
+    ])
+    expect([final.stop_reason, final.usage.input_tokens, final.usage.output_tokens]).toEqual(['tool_use', 5, 9])
+    expect(sentBody().stream_options).toEqual({ include_usage: true })
+  })
+})
+
+describe('a chat client', () => {
+  test('reads a stream of messages, its usage only where it asked for it', async () => {
+    answers['/v1/messages'] = sse(messagesStream())
+    const ask = async (more: object) => {
+      const stream = await openai.chat.completions.create({
+        model: 'anthropic',
+        messages: hello,
+        stream: true,
+        ...more,
+      })
+      const chunks = []
+      for await (const chunk of stream) chunks.push(chunk)
+      expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toBe(words)
+      return chunks.flatMap(({ usage }) => (usage ? [usage] : []))
+    }
+    expect(await ask({})).toEqual([])
+    expect(await ask({ stream_options: { include_usage: true } })).toMatchObject([
+      { prompt_tokens: 11, completion_tokens: 9, prompt_tokens_details: { cached_tokens: 3 } },
+    ])
+    expect(sentHeader('anthropic-version')).toBe('2023-06-01')
+    expect(running.lane.journal.outcomes()).toMatchObject(
+      Array.from({ length: 2 }, () => ({ event_cost_attribution: { input_tokens: 11, output_tokens: 9 } })),
+    )
+  })
+
+  test('is told a provider’s error in its own form, with when to try again', async () => {
+    answers['/v1/messages'] = () =>
+      Response.json(
+        { type: 'error', error: { type: 'rate_limit_error', message: 'Slow down' } },
+        { status: 429, headers: { 'retry-after': '7' } },
+      )
+    const answer = await running.chat({ model: 'anthropic', messages: hello })
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '7'])
+    expect(await answer.json()).toMatchObject({ error: { message: 'Slow down', code: 'rate_limit_error' } })
+  })
+
+  test('is refused what the provider’s language cannot say, before anything is sent', async () => {
+    const answer = await running.chat({ model: 'bedrock', messages: hello, seed: 7 })
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      { error: { code: 'translation_unsupported', param: 'seed' } },
+    ])
+    expect(running.seen).toEqual([])
+    expect(running.lane.journal.opened.size).toBe(0)
+  })
+
+  test('reads a stream of Converse, asked by its path and signed', async () => {
+    const bytes = converseFrames([
+      ['messageStart', { role: 'assistant' }],
+      ['contentBlockDelta', { contentBlockIndex: 0, delta: { text: words } }],
+      ['contentBlockStop', { contentBlockIndex: 0 }],
+      ['messageStop', { stopReason: 'end_turn' }],
+      ['metadata', { usage: { inputTokens: 4, outputTokens: 6 } }],
+    ])
+    answers['/model/anthropic.claude:0/converse-stream'] = () => inPieces(bytes, 'application/vnd.amazon.eventstream')
+    const final = await openai.chat.completions.stream({ model: 'bedrock', messages: hello }).finalChatCompletion()
+    expect(final.choices[0]?.message.content).toBe(words)
+    expect(sentHeader('authorization')).toStartWith('AWS4-HMAC-SHA256 Credential=AKID/')
+    expect(running.lane.journal.outcomes()).toMatchObject([
+      { verdict: 'allow', event_cost_attribution: { input_tokens: 4, output_tokens: 6, estimated: false } },
+    ])
+  })
+
+  test('reads a stream of Gemini', async () => {
+    const part = (text: string) => ({ candidates: [{ content: { role: 'model', parts: [{ text }] } }] })
+    const last = {
+      candidates: [{ content: { role: 'model', parts: [{ text: ' 東京' }] }, finishReason: 'STOP' }],
+      usageMetadata: { promptTokenCount: 4, candidatesTokenCount: 6, totalTokenCount: 10 },
+    }
+    answers['/v1beta/models/up-gemini:streamGenerateContent'] = sse(geminiFrames([part('Grüße'), part(' aus'), last]))
+    const final = await openai.chat.completions.stream({ model: 'gemini', messages: hello }).finalChatCompletion()
+    expect(final.choices[0]?.message.content).toBe(words)
+    expect(running.lane.journal.outcomes()).toMatchObject([
+      { event_cost_attribution: { input_tokens: 4, output_tokens: 6 } },
+    ])
+  })
+
+  test('has its cache_control made a marker where the gateway’s record allows it', async () => {
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    const ask = () =>
+      running.chat({
+        model: 'anthropic',
+        messages: [{ role: 'system', content: 'Rules' }, ...hello],
+        cache_control: { type: 'ephemeral', ttl: '1h' },
+      })
+    await ask()
+    expect(JSON.stringify(sentBody())).not.toContain('cache_control')
+    Object.assign(running.lane.view.gateway, { promptCaching: true })
+    await ask()
+    expect(sentBody().system).toEqual([
+      { type: 'text', text: 'Rules', cache_control: { type: 'ephemeral', ttl: '1h' } },
+    ])
+    expect(running.lane.journal.outcomes().map(({ details }) => details?.notes)).toEqual([
+      ['cache_control.removed'],
+      ['cache_control.translated'],
+    ])
+  })
+})
+
+describe('a responses client', () => {
+  test('reads a stream of messages', async () => {
+    answers['/v1/messages'] = sse(messagesStream())
+    const final = await openai.responses.stream({ model: 'anthropic', input: 'Hello' }).finalResponse()
+    expect([final.status, final.output_text, final.usage?.total_tokens]).toEqual(['completed', words, 20])
+  })
+})
+
+describe('what goes wrong', () => {
+  test('a stream that breaks off in its midst is seen as broken, with no end made up', async () => {
+    answers['/v1/messages'] = sse(messagesStream({ stopped: false }))
+    const answer = await running.chat({ model: 'anthropic', messages: hello, stream: true })
+    const text = await answer.text()
+    expect(text).toContain('upstream_provider_error')
+    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
+  })
+
+  test('an error in the stream is the provider’s', async () => {
+    answers['/v1/messages'] = sse(
+      Buffer.concat([
+        messageFrames([{ type: 'message_start', message: { id: 'm', usage: { input_tokens: 3, output_tokens: 1 } } }]),
+        messageFrames([{ type: 'error', error: { type: 'overloaded_error', message: 'Too busy' } }]),
+      ]),
+    )
+    const answer = await running.chat({ model: 'anthropic', messages: hello, stream: true })
+    expect(await answer.text()).toContain('Too busy')
+    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
+  })
+
+  test('an answer that is none in the provider’s language is a bad gateway', async () => {
+    answers['/v1/messages'] = () => Response.json({ hello: 'world' })
+    const answer = await running.chat({ model: 'anthropic', messages: hello })
+    expect(answer.status).toBe(502)
+    expect(running.lane.journal.outcomes()).toMatchObject([{ reason_code: 'provider.invalid_answer' }])
+  })
+
+  test('a policy’s block of a translated stream is said in the caller’s form', async () => {
+    answers['/v1/chat/completions'] = sse(
+      `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content: 'the forbidden word' } }] })}\n\n` +
+        `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\ndata: [DONE]\n\n`,
+    )
+    running.lane.policies = compilePolicySet([
+      policy({
+        id: 'p',
+        kind: 'term-filter',
+        stages: ['post_request'],
+        config: { terms: ['forbidden'], action: 'block' },
+      }),
+    ])
+    const stream = anthropic.messages.stream({ model: 'openai', max_tokens: 50, messages: hello })
+    const thrown: unknown = await stream.finalMessage().catch((error: unknown) => error)
+    expect(String(thrown)).toContain('content_policy_violation')
+    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
+  })
+})
+
+describe('a fallback of another dialect', () => {
+  test('answers, and its price is the one that is paid', async () => {
+    const dear = compilePrice(
+      { input_per_million: 5, output_per_million: 5, cached_input_per_million: 2, cache_write_per_million: 7 },
+      'operator',
+    )
+    const main = testModel({
+      id: 'main',
+      providerId: 'openai',
+      price: price(1),
+      fallbacks: ['anthropic-dear', 'bedrock'],
+    })
+    running.lane.catalog.push(main, testModel({ id: 'anthropic-dear', providerId: 'anthropic', price: dear }))
+    const allowances = new TestAllowances({ 'token/t/money': 1_000_000_000 })
+    Object.assign(running.lane, { allowances })
+    const accounts = [{ id: 't', maxRequests: null, maxBudget: 1_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
+    const secret = running.lane.addToken({ accounts })
+    answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    const answer = await running.chat({ model: 'main', messages: hello, max_tokens: 100 }, { secret })
+    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: words } }] })
+    expect(running.lane.journal.attempts()).toHaveLength(2)
+    expect(running.lane.journal.outcomes()).toMatchObject([
+      { event_cost_attribution: { provider: 'anthropic', input_tokens: 11, output_tokens: 9, estimated: false } },
+    ])
+    // 7 tokens of input and 9 of output, 3 read from the cache and 1 written to it, in nano-dollars.
+    const cost = 16 * 5000 + 3 * 2000 + 7000
+    expect(running.lane.journal.outcomes()[0]?.event_cost_attribution?.cost).toBe(cost / 1e9)
+    expect(allowances.balances.get('token/t/money')).toBe(1_000_000_000 - cost)
+  })
+
+  test('that cannot be told the request is left out', async () => {
+    running.lane.catalog.push(testModel({ id: 'main', providerId: 'openai', fallbacks: ['bedrock'] }))
+    answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
+    const answer = await running.chat({ model: 'main', messages: hello, seed: 7 })
+    expect([answer.status, running.seen.length]).toEqual([503, 1])
+  })
+})

@@ -1,0 +1,14 @@
+import { Failure } from '../../failure.ts'
+
+/** The text of an answer. Throws `mcp.result_too_large` as soon as it is longer than allowed. */
+export async function boundedText(answer: Response, limit: number): Promise<string> {
+  if (answer.body === null) return ''
+  const parts: Uint8Array[] = []
+  let size = 0
+  for await (const part of answer.body) {
+    size += part.length
+    if (size > limit) throw new Failure('mcp.result_too_large')
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString('utf8')
+}

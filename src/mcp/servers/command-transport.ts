@@ -1,0 +1,166 @@
+/**
+ * A local MCP server: a child of the gateway that speaks JSON-RPC by lines on its pipes (Model Context Protocol,
+ * Transports, stdio). It sees PATH and what its record says of the environment, nothing else of the gateway. Its
+ * standard error goes to the log, a limited number of lines. It ends with the session: its input is closed, then it and
+ * all that it has started are told to end, then killed.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { Failure } from '../../failure.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Json } from '../connection.ts'
+import type { Receiver, Transport } from './transport.ts'
+
+const endMilliseconds = 300
+const killMilliseconds = 1000
+const loggedLines = 100
+const loggedLineLength = 1000
+const lineFeed = 0x0a
+
+export interface CommandTransportOptions {
+  server: string
+  program: string
+  args: readonly string[]
+  environment: Readonly<Record<string, string>>
+  path: string
+  /** The largest message that is read, and the most that may wait to be written. */
+  limit: number
+  log: Log
+  /** Called once, when the child has ended. */
+  onEnd(): void
+}
+
+export class CommandTransport implements Transport {
+  readonly #options: CommandTransportOptions
+  readonly #receiver: Receiver
+  readonly #child: ChildProcess
+  readonly #ended = Promise.withResolvers<void>()
+  #held: Buffer[] = []
+  #heldLength = 0
+  #logged = 0
+  #over = false
+  #gone = false
+
+  constructor(options: CommandTransportOptions, receiver: Receiver) {
+    this.#options = options
+    this.#receiver = receiver
+    const { program, args, environment, path } = options
+    this.#child = spawn(program, [...args], {
+      cwd: '/',
+      env: { PATH: path, ...environment },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      // A group of its own, so that what it starts ends with it.
+      detached: true,
+    })
+    this.#child.stdout?.on('data', (chunk: Buffer) => this.#take(chunk))
+    this.#child.stderr?.on('data', (chunk: Buffer) => this.#note(chunk))
+    this.#child.stdin?.on('error', () => this.#fail('The command takes no more input'))
+    this.#child.on('error', () => this.#end('The command could not be started'))
+    this.#child.on('exit', () => this.#end('The command has ended'))
+  }
+
+  request(message: Json, id: number): void {
+    this.#write(message).catch((error: unknown) =>
+      this.#receiver.lost(id, error instanceof Error ? error : unwritable()),
+    )
+  }
+
+  tell(message: Json): Promise<void> {
+    return this.#write(message)
+  }
+
+  ready(): void {
+    // A pipe has nothing to remember.
+  }
+
+  async close(): Promise<void> {
+    this.#over = true
+    this.#child.stdin?.end()
+    const toEnd = setTimeout(() => this.#signal('SIGTERM'), endMilliseconds)
+    const toKill = setTimeout(() => this.#signal('SIGKILL'), killMilliseconds)
+    await this.#ended.promise
+    clearTimeout(toEnd)
+    clearTimeout(toKill)
+    // What it started and left behind.
+    this.#signal('SIGKILL')
+  }
+
+  async #write(message: Json): Promise<void> {
+    const { stdin } = this.#child
+    if (this.#over || stdin === null || stdin.writableLength > this.#options.limit) throw unwritable()
+    stdin.write(`${JSON.stringify(message)}\n`)
+  }
+
+  #take(chunk: Buffer): void {
+    let rest = chunk
+    for (let end = rest.indexOf(lineFeed); end >= 0 && !this.#over; end = rest.indexOf(lineFeed)) {
+      const line = Buffer.concat([...this.#held, rest.subarray(0, end)])
+      this.#held = []
+      this.#heldLength = 0
+      rest = rest.subarray(end + 1)
+      this.#line(line)
+    }
+    if (this.#over || rest.length === 0) return
+    this.#held.push(rest)
+    this.#heldLength += rest.length
+    if (this.#heldLength > this.#options.limit) this.#tooLarge()
+  }
+
+  #line(line: Buffer): void {
+    if (line.length > this.#options.limit) this.#tooLarge()
+    if (this.#over) return
+    const text = line.toString('utf8').trim()
+    if (text === '') return
+    let message: unknown
+    try {
+      message = JSON.parse(text)
+    } catch {
+      // Programs that write to the wrong pipe are common; the next line may be a message.
+      return
+    }
+    this.#receiver.message(message)
+  }
+
+  #tooLarge(): void {
+    this.#held = []
+    this.#over = true
+    this.#receiver.broken(new Failure('mcp.result_too_large'))
+  }
+
+  #note(chunk: Buffer): void {
+    const { log, server } = this.#options
+    for (const line of chunk.toString('utf8').split('\n')) {
+      if (line.trim() === '' || this.#logged >= loggedLines) continue
+      this.#logged += 1
+      log.info(
+        { mcp_server: server, line: line.slice(0, loggedLineLength) },
+        'An MCP server wrote to its standard error',
+      )
+    }
+  }
+
+  #fail(message: string): void {
+    if (this.#over) return
+    this.#over = true
+    this.#receiver.broken(new Failure('mcp.server_unreachable', { message }))
+  }
+
+  #end(message: string): void {
+    this.#fail(message)
+    if (this.#gone) return
+    this.#gone = true
+    this.#ended.resolve()
+    this.#options.onEnd()
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    const { pid } = this.#child
+    if (pid === undefined) return
+    try {
+      process.kill(-pid, signal)
+    } catch {
+      // The whole group has ended already.
+    }
+  }
+}
+
+const unwritable = (): Failure => new Failure('mcp.server_unreachable', { message: 'The command takes no more input' })

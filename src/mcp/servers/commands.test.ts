@@ -1,0 +1,135 @@
+/** Local MCP servers as children of the gateway, and the official server with all that the protocol has, both ways. */
+import { afterEach, expect, test } from 'bun:test'
+import { dirname, join } from 'node:path'
+import { until } from '../../../test/eventually.ts'
+import { freePort } from '../../../test/free-port.ts'
+import type { McpServerRecord } from '../connection.ts'
+import type { ServerConnection } from './server-connection.ts'
+import type { StoredMcpServer } from './server-source.ts'
+import { gatewayServers, storedServer, TestCaller } from './test-servers.ts'
+
+const program = join(import.meta.dir, '../../../test/fakes/mcp-command.ts')
+const everything = join(import.meta.dir, '../../../node_modules/@modelcontextprotocol/server-everything/dist/index.js')
+const allowed = { mcp_local_commands: 'allowed', mcp_children: 1, mcp_result_bytes: 50_000 }
+
+let close: () => Promise<void> = async () => undefined
+afterEach(() => close())
+
+const commandOf = (...args: string[]) => JSON.stringify({ program: process.execPath, args })
+
+function gateway(
+  fields: Partial<StoredMcpServer>,
+  settings: object = allowed,
+  environment: Record<string, string> = {},
+) {
+  const { servers } = gatewayServers([storedServer(fields, { environment })], { ...settings })
+  close = () => servers.close()
+  const [record] = servers.list()
+  if (record === undefined) throw new Error('There is no server')
+  return { record, connect: (caller = new TestCaller()) => servers.connect(record satisfies McpServerRecord, caller) }
+}
+
+const call = (connection: ServerConnection, method = 'tools/call', params = {}) =>
+  connection.request(method, params, { signal: AbortSignal.timeout(10_000) })
+
+const runs = (pid: unknown): boolean => {
+  try {
+    return process.kill(Number(pid), 0)
+  } catch {
+    return false
+  }
+}
+
+test('a command is started only where the installation allows it', async () => {
+  const { connect } = gateway({ command: commandOf(program) }, {})
+  await expect(connect()).rejects.toMatchObject({ code: 'mcp.commands_refused' })
+})
+
+test('each session has a child of its own, which sees what its record says and ends with it', async () => {
+  const { connect } = gateway({ command: commandOf(program) }, allowed, { API_KEY: 'secret' })
+  const connection = await connect()
+  const { environment, pid } = await call(connection)
+  expect(environment).toEqual({ PATH: process.env.PATH, API_KEY: 'secret' })
+  expect(runs(pid)).toBe(true)
+  await expect(connect()).rejects.toMatchObject({ code: 'mcp.too_many_children' })
+  await connection.close()
+  expect(runs(pid)).toBe(false)
+  const next = await connect()
+  expect((await call(next)).pid).not.toBe(pid)
+})
+
+test('a child that does not end is killed', async () => {
+  const { connect } = gateway({ command: commandOf(program, 'stubborn') })
+  const connection = await connect()
+  const { pid } = await call(connection)
+  await connection.close()
+  expect(runs(pid)).toBe(false)
+})
+
+test('a child that dies fails what runs, and is started again for the next request', async () => {
+  const { connect } = gateway({ command: commandOf(program, 'dies') })
+  const connection = await connect()
+  await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
+  await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
+})
+
+test('a line without end is not kept', async () => {
+  const { connect } = gateway({ command: commandOf(program, 'huge') })
+  const connection = await connect()
+  await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.result_too_large' })
+})
+
+test('a program that is not there is told of as such', async () => {
+  const { connect } = gateway({ command: JSON.stringify({ program: '/no/such/program', args: [] }) })
+  await expect(connect()).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
+  await expect(connect()).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
+})
+
+const names = (result: Record<string, unknown>): string[] =>
+  Array.isArray(result.tools) ? result.tools.map(({ name }) => name) : []
+
+async function useEverything(connection: ServerConnection, caller: TestCaller) {
+  expect(connection.capabilities).toMatchObject({ tools: {}, prompts: {}, resources: {} })
+  expect(names(await call(connection, 'tools/list'))).toContain('echo')
+  const echoed = await call(connection, 'tools/call', { name: 'echo', arguments: { message: 'hello' } })
+  expect(echoed).toEqual({ content: [{ type: 'text', text: 'Echo: hello' }] })
+  await expect(call(connection, 'prompts/get', { name: 'none' })).rejects.toMatchObject({ code: -32602 })
+  caller.answer = () => ({ role: 'assistant', model: 'm', content: { type: 'text', text: 'sampled here' } })
+  const sampled = await call(connection, 'tools/call', {
+    name: 'trigger-sampling-request',
+    arguments: { prompt: 'a', maxTokens: 5 },
+  })
+  expect(JSON.stringify(sampled)).toContain('sampled here')
+  const progress: unknown[] = []
+  await connection.request(
+    'tools/call',
+    { name: 'trigger-long-running-operation', arguments: { duration: 0.2, steps: 2 } },
+    { signal: AbortSignal.timeout(10_000), onProgress: (told) => progress.push(told) },
+  )
+  expect(progress.length).toBeGreaterThan(0)
+}
+
+test('the official server is used through its pipes', async () => {
+  const { connect } = gateway({ command: commandOf(everything, 'stdio') }, { mcp_local_commands: 'allowed' })
+  const caller = new TestCaller({ sampling: {} })
+  await useEverything(await connect(caller), caller)
+})
+
+test('the official server is used by HTTP', async () => {
+  const port = await freePort()
+  const child = Bun.spawn([process.execPath, everything, 'streamableHttp'], {
+    env: { PATH: dirname(process.execPath), PORT: String(port) },
+    stdout: 'ignore',
+    stderr: 'ignore',
+  })
+  try {
+    const url = `http://127.0.0.1:${port}/mcp`
+    await until('the server', async () => (await fetch(url).catch(() => null)) !== null)
+    const { connect } = gateway({ url })
+    const caller = new TestCaller({ sampling: {} }, '2025-06-18')
+    await useEverything(await connect(caller), caller)
+  } finally {
+    child.kill()
+    await child.exited
+  }
+})

@@ -1,0 +1,323 @@
+/** Connections to MCP servers by HTTP: what is asked comes back as it was written, and a bad server harms nobody. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { eventually, until } from '../../../test/eventually.ts'
+import { answer, FakeMcpServer, frame, stream } from '../../../test/fakes/mcp-server.ts'
+import type { McpServerRecord } from '../connection.ts'
+import type { ServerConnection } from './server-connection.ts'
+import type { StoredMcpServer } from './server-source.ts'
+import { gatewayServers, storedServer, TestCaller } from './test-servers.ts'
+
+let fake: FakeMcpServer
+let close: () => Promise<void> = async () => undefined
+beforeEach(() => {
+  fake = new FakeMcpServer()
+})
+afterEach(async () => {
+  await close()
+  await fake.stop()
+})
+
+const only = (records: readonly McpServerRecord[]): McpServerRecord => {
+  const [record] = records
+  if (record === undefined) throw new Error('There is no server')
+  return record
+}
+
+interface Setup {
+  fields?: Partial<StoredMcpServer>
+  credentials?: Parameters<typeof storedServer>[1]
+  settings?: Record<string, unknown>
+  caller?: TestCaller
+}
+
+async function connect({ fields = {}, credentials, settings, caller = new TestCaller() }: Setup = {}) {
+  const stored = storedServer({ url: fake.url, ...fields }, credentials)
+  const { servers, source } = gatewayServers([stored], settings)
+  close = () => servers.close()
+  const connection = await servers.connect(only(servers.list()), caller)
+  return { connection, servers, source, stored, caller }
+}
+
+const forever = () => AbortSignal.timeout(10_000)
+const call = (connection: ServerConnection, params: Record<string, unknown> = {}, signal = forever()) =>
+  connection.request('tools/call', params, { signal })
+const failing = (code: string) => expect.objectContaining({ code })
+
+test('a request and its answer pass as they were written, unknown members included', async () => {
+  const { connection } = await connect({ credentials: { headers: { 'X-Key': 'secret' } } })
+  expect(connection.capabilities).toEqual({ tools: { listChanged: true }, unheardOf: { of: 1 } })
+  expect(connection.instructions).toBe('Be kind')
+  fake.behaviour = (message) => answer(message, { content: [], unheardOf: { deep: [1] } })
+  const params = { name: 'a', arguments: { x: 1 }, unheardOf: true, _meta: { theirs: 1, progressToken: 'callers' } }
+  expect(await call(connection, params)).toEqual({ content: [], unheardOf: { deep: [1] } })
+  const { headers, body } = fake.last('tools/call') ?? {}
+  expect(body.params).toEqual({ ...params, _meta: { theirs: 1 } })
+  expect(headers?.get('x-key')).toBe('secret')
+  expect(headers?.get('mcp-session-id')).toBe('session-1')
+  expect(headers?.get('mcp-protocol-version')).toBe('2025-11-25')
+  await connection.close()
+  expect(fake.methods()).toContain('DELETE')
+})
+
+test("the caller's version of the protocol is asked for, and an unknown one of the server is refused", async () => {
+  const caller = new TestCaller({ sampling: {}, experimental: { x: 1 } }, '2025-06-18')
+  await connect({ caller })
+  expect(fake.last('initialize')?.body.params).toMatchObject({
+    protocolVersion: '2025-06-18',
+    capabilities: { sampling: {} },
+  })
+  expect(fake.last('initialize')?.body.params.capabilities).toEqual({ sampling: {} })
+  fake.protocolVersion = '2024-11-05'
+  await expect(connect()).rejects.toMatchObject({ code: 'mcp.server_error' })
+})
+
+test('an error of the server is given on with its code and data', async () => {
+  const { connection } = await connect()
+  fake.behaviour = ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32002, message: 'None', data: { uri: 'x' } } })
+  await expect(call(connection)).rejects.toMatchObject({ code: -32002, message: 'None', data: { uri: 'x' } })
+  fake.behaviour = ({ id }) =>
+    Response.json({ jsonrpc: '2.0', id, error: { code: -32600, message: 'No' } }, { status: 400 })
+  await expect(call(connection)).rejects.toMatchObject({ code: -32600, message: 'No' })
+})
+
+test('what the server says and asks on the way reaches the caller, and nothing that the caller did not declare', async () => {
+  const caller = new TestCaller({ sampling: {} })
+  const { connection } = await connect({ caller })
+  caller.answer = (method, params) => ({ method, params })
+  const asked: unknown[] = []
+  fake.behaviour = (message) =>
+    stream([
+      frame({ jsonrpc: '2.0', method: 'notifications/message', params: { data: 'hello' } }),
+      frame({ jsonrpc: '2.0', id: 'q', method: 'sampling/createMessage', params: { maxTokens: 1 } }),
+      frame({ jsonrpc: '2.0', id: 'e', method: 'elicitation/create', params: {} }),
+      frame({ jsonrpc: '2.0', id: 1, method: 'ping' }),
+      frame({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: message.id, progress: 1 } }),
+      frame(answer(message, { ok: true })),
+    ])
+  const result = await connection.request(
+    'tools/call',
+    {},
+    { signal: forever(), onProgress: (told) => asked.push(told) },
+  )
+  expect(result).toEqual({ ok: true })
+  expect(asked).toMatchObject([{ progress: 1 }])
+  expect(caller.told).toEqual([['notifications/message', { data: 'hello' }]])
+  await until('three answers', () => fake.received.filter(({ body }) => body !== null && !body.method).length === 3)
+  const answers = fake.received.map(({ body }) => body).filter((body) => body !== null && !body.method)
+  expect(answers).toContainEqual({
+    jsonrpc: '2.0',
+    id: 'q',
+    result: { method: 'sampling/createMessage', params: { maxTokens: 1 } },
+  })
+  expect(answers).toContainEqual({ jsonrpc: '2.0', id: 'e', error: { code: -32601, message: 'Method not found' } })
+  expect(answers).toContainEqual({ jsonrpc: '2.0', id: 1, result: {} })
+})
+
+test('what the server says by itself reaches the caller', async () => {
+  fake.listening = () =>
+    stream([frame({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })], { ends: false })
+  const { caller } = await connect()
+  await until('the change', () => caller.told.length > 0)
+  expect(caller.told).toEqual([['notifications/tools/list_changed', undefined]])
+})
+
+test('a stream that ends before the answer is taken up after its last event', async () => {
+  const { connection } = await connect()
+  fake.behaviour = (message) => {
+    fake.listening = () => stream([frame(answer(message, { ok: 'later' }), '2')])
+    return stream(['retry: 10\nid: 1\ndata:\n\n'])
+  }
+  expect(await call(connection)).toEqual({ ok: 'later' })
+  const resumed = fake.received.findLast(({ method }) => method === 'GET')
+  expect(resumed?.headers.get('last-event-id')).toBe('1')
+  fake.behaviour = () => stream([': nothing\n\n'])
+  await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.server_error' })
+})
+
+test('a call that the caller gives up is cancelled at the server', async () => {
+  const { connection } = await connect()
+  fake.behaviour = () => stream([': working\n\n'], { ends: false })
+  const left = new AbortController()
+  const calling = call(connection, {}, left.signal)
+  await until('the call', () => fake.last('tools/call') !== undefined)
+  left.abort(new Error('left'))
+  await expect(calling).rejects.toThrow('left')
+  await until('the cancellation', () => fake.last('notifications/cancelled') !== undefined)
+  const { id } = fake.last('tools/call')?.body ?? {}
+  expect(fake.last('notifications/cancelled')?.body.params).toEqual({ requestId: id })
+})
+
+test('a server that never answers is given up, and progress gives it time, up to the total', async () => {
+  const { connection } = await connect({ fields: { timeouts: '{"idle_seconds":0.1,"total_seconds":0.4}' } })
+  fake.behaviour = () => stream([': working\n\n'], { ends: false })
+  await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.server_timeout' })
+  let steps = 0
+  fake.behaviour = ({ id }) => {
+    const told = frame({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: id, progress: 1 } })
+    const body = new ReadableStream({
+      async pull(controller) {
+        await Bun.sleep(30)
+        steps += 1
+        controller.enqueue(new TextEncoder().encode(told))
+      },
+    })
+    return new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+  }
+  const calling = connection.request('tools/call', {}, { signal: forever(), onProgress: () => undefined })
+  await expect(calling).rejects.toMatchObject({ code: 'mcp.server_timeout' })
+  expect(steps).toBeGreaterThan(4)
+})
+
+test('results that are larger than allowed are not read to their end', async () => {
+  const { connection } = await connect({ settings: { mcp_result_bytes: 10_000 } })
+  const large = 'x'.repeat(4000)
+  fake.behaviour = (message) => answer(message, { text: large.repeat(3) })
+  await expect(call(connection)).rejects.toEqual(failing('mcp.result_too_large'))
+  function* endless() {
+    yield 'data: '
+    for (;;) yield large
+  }
+  fake.behaviour = () => stream(endless())
+  await expect(call(connection)).rejects.toEqual(failing('mcp.result_too_large'))
+  fake.behaviour = (message) => answer(message, { text: 'small' })
+  expect(await call(connection)).toEqual({ text: 'small' })
+})
+
+test('a server that says too much is cut off', async () => {
+  const { connection, caller } = await connect()
+  function* endless() {
+    for (;;) yield frame({ jsonrpc: '2.0', method: 'notifications/message', params: {} }).repeat(100)
+  }
+  fake.behaviour = () => stream(endless())
+  await expect(call(connection)).rejects.toEqual(failing('mcp.server_error'))
+  expect(caller.told.length).toBeLessThan(15_000)
+})
+
+test('answers that nobody waits for change nothing', async () => {
+  const { connection } = await connect()
+  fake.behaviour = (message) =>
+    stream([
+      frame(answer({ id: 999 }, { wrong: 1 })),
+      frame(answer({ id: String(message.id) }, { wrong: 2 })),
+      frame('none'),
+      frame([answer(message, { wrong: 3 })]),
+      frame(answer(message, { right: true })),
+      frame(answer(message, { wrong: 4 })),
+    ])
+  expect(await call(connection)).toEqual({ right: true })
+  fake.behaviour = () => answer({ id: 999 }, {})
+  await expect(call(connection)).rejects.toEqual(failing('mcp.server_error'))
+  fake.behaviour = () => new Response('<html>', { headers: { 'content-type': 'application/json' } })
+  await expect(call(connection)).rejects.toEqual(failing('mcp.server_error'))
+})
+
+test('a redirect is not followed', async () => {
+  const { connection } = await connect({ credentials: { headers: { 'x-key': 'secret' } } })
+  const elsewhere = new FakeMcpServer()
+  try {
+    fake.behaviour = () => Response.redirect(elsewhere.url, 307)
+    await expect(call(connection)).rejects.toEqual(failing('mcp.server_error'))
+    expect(elsewhere.received).toEqual([])
+  } finally {
+    await elsewhere.stop()
+  }
+})
+
+test('a session that the server has forgotten is begun anew, and the request sent once more', async () => {
+  const { connection, caller } = await connect()
+  await connection.request('logging/setLevel', { level: 'debug' }, { signal: forever() })
+  fake.forgetSessions()
+  expect(await call(connection, { name: 'a' })).toEqual({ echoed: { name: 'a' } })
+  expect(fake.sessions).toBe(2)
+  expect(fake.methods().filter((method) => method === 'logging/setLevel')).toHaveLength(2)
+  expect(caller.told).toContainEqual(['notifications/tools/list_changed', undefined])
+})
+
+test('a server that fails again and again is not tried for a while', async () => {
+  const { connection, servers } = await connect({ settings: { circuit_failures: 2, circuit_open_seconds: 60 } })
+  fake.behaviour = () => new Response(null, { status: 503 })
+  for (let turn = 0; turn < 2; turn++) {
+    await expect(call(connection)).rejects.toEqual(failing('mcp.server_unreachable'))
+  }
+  const record = only(servers.list())
+  const before = fake.received.length
+  await expect(servers.connect(record, new TestCaller())).rejects.toMatchObject({ code: 'mcp.server_unavailable' })
+  expect(fake.received).toHaveLength(before)
+})
+
+test('a server that is not there is told of as such', async () => {
+  await fake.stop()
+  await expect(connect()).rejects.toEqual(failing('mcp.server_unreachable'))
+})
+
+test('a server that was disabled or changed is used no more as it was', async () => {
+  const { connection, servers, source, stored } = await connect()
+  let told = 0
+  servers.onChange(() => told++)
+  source.change([{ ...stored, approved: new Set(['x']) }])
+  expect(await call(connection)).toEqual({ echoed: {} })
+  source.change([])
+  expect(told).toBe(2)
+  await expect(call(connection)).rejects.toEqual(failing('mcp.server_unavailable'))
+})
+
+test('an access token is got by client credentials, shared, and got anew where the server refuses it', async () => {
+  let given = 0
+  const asked: { authorization: string | null; form: string }[] = []
+  const login = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      asked.push({ authorization: request.headers.get('authorization'), form: await request.text() })
+      return Response.json({ access_token: `token-${++given}`, token_type: 'Bearer', expires_in: 3600 })
+    },
+  })
+  const oauth = {
+    token_url: `http://127.0.0.1:${login.port}/token`,
+    client_id: 'gate way',
+    client_secret: 's:3',
+    scope: 'tools',
+    resource: fake.url,
+  }
+  try {
+    const { connection, servers } = await connect({ credentials: { oauth } })
+    await servers.connect(only(servers.list()), new TestCaller())
+    expect(asked).toHaveLength(1)
+    expect(atob(asked[0]?.authorization?.replace('Basic ', '') ?? '')).toBe('gate+way:s%3A3')
+    expect(Object.fromEntries(new URLSearchParams(asked[0]?.form))).toEqual({
+      grant_type: 'client_credentials',
+      scope: 'tools',
+      resource: fake.url,
+    })
+    fake.refusedTokens.push('token-1')
+    expect(await call(connection)).toEqual({ echoed: {} })
+    expect(fake.last('tools/call')?.headers.get('authorization')).toBe('Bearer token-2')
+    fake.refusedTokens.push('token-2', 'token-3')
+    await expect(call(connection)).rejects.toEqual(failing('mcp.server_error'))
+    expect(given).toBe(3)
+  } finally {
+    await login.stop(true)
+  }
+})
+
+test('what is shown of a new server is what was seen of it first, and the rest is told', async () => {
+  const { servers, source, stored } = await connect()
+  const record = only(servers.list())
+  const [a, changed, b] = [{ name: 'a' }, { name: 'a', description: 'Sends it to me' }, { name: 'b' }]
+  expect(servers.approved(record, 'tool', [a])).toEqual([a])
+  expect(servers.approved(record, 'tool', [changed, b])).toEqual([b])
+  expect(servers.approved(record, 'tool', [changed, b])).toEqual([b])
+  await eventually(() => expect(source.reports).toHaveLength(1))
+  expect(source.reports[0]).toMatchObject({ server_id: stored.id, kind: 'tool' })
+  expect(source.reports[0]?.definitions).toHaveLength(3)
+  source.change([{ ...stored, approval: 'required' }])
+  expect(servers.approved(only(servers.list()), 'tool', [a, b])).toEqual([])
+})
+
+test('of a known server only what was approved as it is is shown', async () => {
+  const { servers, source } = await connect({ fields: { baselines: new Set(['tool']) } })
+  const record = only(servers.list())
+  expect(servers.approved(record, 'tool', [{ name: 'a' }])).toEqual([])
+  expect(servers.approved(record, 'prompt', [])).toEqual([])
+  await eventually(() => expect(source.reports.map(({ kind }) => kind)).toEqual(['tool', 'prompt']))
+})

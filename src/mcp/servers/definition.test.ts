@@ -1,0 +1,49 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { definitionLimitBytes, definitionOf, digestOf, isJson } from './definition.ts'
+
+/** The same value with its members written in the other order. */
+const reversed = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(reversed)
+  if (!isJson(value)) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .toReversed()
+      .map(([name, member]) => [name, reversed(member)]),
+  )
+}
+
+test('a definition is the same in whatever order its members come, and another with any of them changed', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 5 }), fc.jsonValue({ maxDepth: 3 }), (schema, other) => {
+      const offer = { name: 'a', description: 'b', inputSchema: schema }
+      const taken = definitionOf('tool', offer)
+      if (taken === null) throw new Error('It has a digest')
+      expect(definitionOf('tool', reversed(offer))).toEqual(taken)
+      // What the control plane reads of the text is the definition again.
+      expect(definitionOf('tool', JSON.parse(taken.text))).toEqual(taken)
+      expect(digestOf('tool', taken.text)).toBe(taken.digest)
+      expect(definitionOf('tool', { ...offer, unheardOf: other })?.digest).not.toBe(taken.digest)
+      expect(definitionOf('prompt', offer)?.digest).not.toBe(taken.digest)
+    }),
+  )
+})
+
+test('a resource stays what it is when its contents change, and is known by its URI', () => {
+  const resource = { uri: 'file:///a', name: 'A', size: 1, annotations: { lastModified: 'then', priority: 1 } }
+  const before = definitionOf('resource', resource)
+  const after = { ...resource, size: 2, annotations: { lastModified: 'now', priority: 1 } }
+  expect(before).toMatchObject({ name: 'file:///a' })
+  expect(definitionOf('resource', after)?.digest).toBe(before?.digest ?? '')
+  expect(definitionOf('resource', { ...resource, uri: 'file:///b' })?.digest).not.toBe(before?.digest)
+  expect(definitionOf('resource_template', { name: 'A', uriTemplate: 'file:///{x}' })?.name).toBe('file:///{x}')
+})
+
+test('what cannot be judged has no definition', () => {
+  let deep: unknown = 1
+  for (let depth = 0; depth < 100; depth++) deep = [deep]
+  const longText = 'x'.repeat(definitionLimitBytes)
+  for (const offer of [null, 'tool', {}, { name: '' }, { name: 1 }, { name: 'a', deep }, { name: 'a', longText }]) {
+    expect(definitionOf('tool', offer)).toBeNull()
+  }
+})

@@ -1,0 +1,251 @@
+/**
+ * Streamable HTTP as a client speaks it (Model Context Protocol 2025-11-25 and 2025-06-18, Transports), by fetch alone:
+ * the official transport holds whatever a server sends in memory, follows redirects, and starts slower than all of this.
+ *
+ * 1. Each message is a POST. A request's answer is JSON, or a stream on which other messages come before it.
+ * 2. A stream that ends before the answer is taken up again after its last event, where its events have ids.
+ * 3. Once the server has answered `initialize`, a GET listens for what it says by itself, where it offers that.
+ * 4. At the end the session is deleted.
+ *
+ * Nothing of the caller is sent but the message. Redirects are refused: they could carry credentials elsewhere.
+ */
+import { Failure } from '../../failure.ts'
+import { SseSplitter } from '../../lib/sse.ts'
+import type { Fetch } from '../../providers/provider.ts'
+import type { Json } from '../connection.ts'
+import { McpError } from '../mcp-error.ts'
+import { boundedText } from './bounded-text.ts'
+import type { ClientCredentials } from './client-credentials.ts'
+import { isJson } from './definition.ts'
+import { type Receiver, SessionForgotten, type Transport } from './transport.ts'
+
+const resumptions = 5
+const farewellMilliseconds = 1000
+const leastWaitMilliseconds = 1000
+const longestWaitMilliseconds = 30_000
+const refusalBytes = 64 * 1024
+const sessionIdForm = /^[\x21-\x7e]{1,1024}$/
+
+export interface HttpTransportOptions {
+  url: string
+  /** The operator's. */
+  headers: Readonly<Record<string, string>>
+  tokens: ClientCredentials | null
+  /** The largest message that is read. */
+  limit: number
+  fetch: Fetch
+  random(): number
+}
+
+/** How far a stream was read. */
+interface Reading {
+  lastEventId: string | null
+  retryMilliseconds: number
+}
+
+export class HttpTransport implements Transport {
+  readonly #options: HttpTransportOptions
+  readonly #receiver: Receiver
+  readonly #closing = new AbortController()
+  #sessionId: string | null = null
+  #protocolVersion: string | null = null
+
+  constructor(options: HttpTransportOptions, receiver: Receiver) {
+    this.#options = options
+    this.#receiver = receiver
+  }
+
+  request(message: Json, id: number, signal: AbortSignal): void {
+    this.#exchange(message, id, signal).then(
+      () => this.#receiver.lost(id, new Failure('mcp.server_error', { message: 'The MCP server gave no answer' })),
+      (error: unknown) => this.#receiver.lost(id, asReason(error)),
+    )
+  }
+
+  async tell(message: Json): Promise<void> {
+    try {
+      const answer = await this.#send('POST', JSON.stringify(message), this.#closing.signal)
+      await answer.body?.cancel()
+    } catch (error) {
+      throw asReason(error)
+    }
+  }
+
+  ready(protocolVersion: string): void {
+    this.#protocolVersion = protocolVersion
+    void this.#listen()
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return
+    this.#closing.abort()
+    if (this.#sessionId === null) return
+    // A server that does not hear it lets the session go by itself.
+    await this.#send('DELETE', null, AbortSignal.timeout(farewellMilliseconds)).then(
+      (answer) => answer.body?.cancel(),
+      () => undefined,
+    )
+  }
+
+  async #exchange(message: Json, id: number, signal: AbortSignal): Promise<void> {
+    const answer = await this.#send('POST', JSON.stringify(message), signal)
+    this.#sessionId ??= sessionIdOf(answer)
+    if (!isStream(answer)) {
+      const text = await boundedText(answer, this.#options.limit)
+      if (text !== '') this.#receiver.message(JSON.parse(text))
+      return
+    }
+    const reading: Reading = { lastEventId: null, retryMilliseconds: leastWaitMilliseconds }
+    await this.#read(answer, reading)
+    for (let attempt = 1; this.#receiver.waits(id) && attempt <= resumptions; attempt++) {
+      if (reading.lastEventId === null) return
+      await pause(reading.retryMilliseconds, signal)
+      await this.#read(await this.#send('GET', null, signal, reading.lastEventId), reading)
+    }
+  }
+
+  /** Sends one call with what belongs to the session. Throws for whatever answer is no success. */
+  async #send(
+    method: 'POST' | 'GET' | 'DELETE',
+    body: string | null,
+    signal: AbortSignal,
+    lastEventId: string | null = null,
+  ): Promise<Response> {
+    const { url, tokens, fetch } = this.#options
+    const call = (token: string | null) =>
+      fetch(url, {
+        method,
+        headers: this.#headers(body !== null, token, lastEventId),
+        body,
+        signal,
+        redirect: 'manual',
+        timeout: false,
+      })
+    let token = tokens === null ? null : await tokens.token()
+    let answer = await call(token)
+    if (answer.status === 401 && tokens !== null) {
+      await answer.body?.cancel()
+      token = await tokens.token(token)
+      answer = await call(token)
+    }
+    if (answer.ok) return answer
+    throw await this.#refusal(answer)
+  }
+
+  #headers(hasBody: boolean, token: string | null, lastEventId: string | null): Record<string, string> {
+    const operator = Object.entries(this.#options.headers).map(([name, value]) => [name.toLowerCase(), value])
+    return {
+      ...Object.fromEntries(operator),
+      accept: hasBody ? 'application/json, text/event-stream' : 'text/event-stream',
+      'accept-encoding': 'identity',
+      ...(hasBody && { 'content-type': 'application/json' }),
+      ...(token !== null && { authorization: `Bearer ${token}` }),
+      ...(this.#sessionId !== null && { 'mcp-session-id': this.#sessionId }),
+      ...(this.#protocolVersion !== null && { 'mcp-protocol-version': this.#protocolVersion }),
+      ...(lastEventId !== null && { 'last-event-id': lastEventId }),
+    }
+  }
+
+  async #refusal(answer: Response): Promise<Error> {
+    const { status } = answer
+    if (status === 404 && this.#sessionId !== null) {
+      await answer.body?.cancel()
+      return new SessionForgotten()
+    }
+    const text = await boundedText(answer, refusalBytes).catch(() => '')
+    const error = errorOf(text)
+    if (error !== null) return error
+    const unreachable = status === 429 || status >= 500
+    return new Failure(unreachable ? 'mcp.server_unreachable' : 'mcp.server_error', {
+      message: status >= 300 && status < 400 ? 'The MCP server redirects' : `The MCP server answered ${status}`,
+    })
+  }
+
+  async #read(answer: Response, reading: Reading): Promise<void> {
+    if (answer.body === null) return
+    const splitter = new SseSplitter(this.#options.limit)
+    for await (const chunk of answer.body) {
+      for (const frame of splitter.push(chunk)) {
+        if (frame.asides === true) noteFields(frame.bytes, reading)
+        if (frame.data !== null && frame.data !== '') this.#receiver.message(JSON.parse(frame.data))
+      }
+    }
+  }
+
+  /** Listens until the connection is closed, or the server says that it has no such stream. */
+  async #listen(): Promise<void> {
+    const { signal } = this.#closing
+    const reading: Reading = { lastEventId: null, retryMilliseconds: leastWaitMilliseconds }
+    for (let attempt = 0; !signal.aborted; attempt++) {
+      const began = performance.now()
+      try {
+        const answer = await this.#send('GET', null, signal, reading.lastEventId)
+        if (!isStream(answer)) return await answer.body?.cancel()
+        await this.#read(answer, reading)
+      } catch (error) {
+        if (signal.aborted) return
+        if (error instanceof SessionForgotten) {
+          return this.#receiver.broken(new Failure('mcp.server_unreachable', { cause: error }))
+        }
+        if (error instanceof McpError || (error instanceof Failure && error.code === 'mcp.server_error')) return
+        if (error instanceof RangeError)
+          return this.#receiver.broken(new Failure('mcp.result_too_large', { cause: error }))
+      }
+      if (performance.now() - began > longestWaitMilliseconds) attempt = 0
+      const longest = Math.min(longestWaitMilliseconds, reading.retryMilliseconds * 2 ** Math.min(attempt, 10))
+      await pause(longest * (0.5 + this.#options.random() / 2), signal).catch(() => undefined)
+    }
+  }
+}
+
+const isStream = (answer: Response): boolean =>
+  answer.headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true
+
+function sessionIdOf(answer: Response): string | null {
+  const id = answer.headers.get('mcp-session-id')
+  return id !== null && sessionIdForm.test(id) ? id : null
+}
+
+/** The error of a JSON-RPC body; null for any other text. */
+function errorOf(text: string): McpError | null {
+  try {
+    const body: unknown = JSON.parse(text)
+    const error = isJson(body) ? body.error : null
+    if (!isJson(error) || typeof error.code !== 'number' || typeof error.message !== 'string') return null
+    return new McpError(error.code, error.message, error.data)
+  } catch {
+    // Some page of a proxy: its status says enough.
+    return null
+  }
+}
+
+/** WHATWG HTML section 9.2.6: the last event's id, and after what time to come back. */
+function noteFields(frame: Uint8Array, reading: Reading): void {
+  for (const line of new TextDecoder().decode(frame).split(/\r\n|\n|\r/)) {
+    const [, field, value = ''] = /^(id|retry): ?([\x20-\x7e]{0,1024})$/.exec(line) ?? []
+    if (field === 'id') reading.lastEventId = value === '' ? null : value
+    if (field === 'retry' && /^\d{1,8}$/.test(value)) {
+      reading.retryMilliseconds = Math.min(Number(value), longestWaitMilliseconds)
+    }
+  }
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const end = () => reject(signal.reason)
+  const timer = setTimeout(resolve, milliseconds)
+  signal.addEventListener('abort', end, { once: true })
+  if (signal.aborted) end()
+  return promise.finally(() => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', end)
+  })
+}
+
+/** What ended an exchange, as callers are told it. */
+function asReason(error: unknown): Error {
+  if (error instanceof Failure || error instanceof McpError || error instanceof SessionForgotten) return error
+  if (error instanceof RangeError) return new Failure('mcp.result_too_large', { cause: error })
+  if (error instanceof SyntaxError) return new Failure('mcp.server_error', { cause: error })
+  return new Failure('mcp.server_unreachable', { cause: error })
+}

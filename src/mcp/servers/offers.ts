@@ -1,0 +1,152 @@
+/**
+ * Which of a server's offers a gateway shows, and what it tells the control plane of the others (definition.ts,
+ * take-offers.ts).
+ *
+ * - Shown is what the state has approved as it is. While a server is first used, what was first seen here is shown before
+ *   the state says so; another definition of the same name is not.
+ * - Told is each definition that is not approved, once, in batches. What could not be told is told again after a while.
+ */
+import { LRUCache } from 'lru-cache'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Json, OfferKind } from '../connection.ts'
+import { type Definition, definitionOf, isJson } from './definition.ts'
+import { firstUseMilliseconds, type OfferReport, reportBytes, reportLimit } from './offer-report.ts'
+import type { McpSource, StoredMcpServer } from './server-source.ts'
+
+const toldInMemory = 20_000
+const mostQueued = 2000
+const lingerMilliseconds = 50
+const restMilliseconds = 1000
+const retryMilliseconds = 5000
+
+export interface OffersOptions {
+  source: Pick<McpSource, 'report'>
+  clock: Clock
+  log: Log
+}
+
+/** What was seen of one kind before the state knew anything of it. */
+interface FirstUse {
+  /** Monotonic milliseconds. */
+  began: number
+  digests: Map<string, string>
+}
+
+type Told = Pick<StoredMcpServer, 'id' | 'name'>
+
+export class Offers {
+  readonly #options: OffersOptions
+  readonly #definitions = new WeakMap<object, { kind: OfferKind; definition: Definition | null }>()
+  readonly #firstUses = new LRUCache<string, FirstUse>({ max: 1000 })
+  readonly #told = new LRUCache<string, true>({ max: toldInMemory })
+  readonly #queue = new Map<string, OfferReport>()
+  #queued = 0
+  #timer: Timer | null = null
+
+  constructor(options: OffersOptions) {
+    this.#options = options
+  }
+
+  approved<Offer extends object>(server: StoredMcpServer, kind: OfferKind, offers: readonly Offer[]): Offer[] {
+    const firstUse = this.#firstUse(server, kind)
+    const shown: Offer[] = []
+    for (const offer of offers) {
+      const definition = this.#definitionOf(kind, offer)
+      if (definition === null) {
+        this.#options.log.debug({ mcp_server: server.name, kind }, 'An offer is too large, too deep or has no name')
+      } else if (server.approved.has(definition.digest)) shown.push(offer)
+      else {
+        if (firstUse !== null && this.#isFirst(firstUse, definition)) shown.push(offer)
+        this.#tell(server, kind, definition)
+      }
+    }
+    if (offers.length === 0 && firstUse !== null && !server.baselines.has(kind)) this.#tell(server, kind, null)
+    return shown
+  }
+
+  /** Tells nothing any more. */
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#queue.clear()
+  }
+
+  /** A list that is kept by its reader is not digested again. */
+  #definitionOf(kind: OfferKind, offer: object): Definition | null {
+    const known = this.#definitions.get(offer)
+    if (known?.kind === kind) return known.definition
+    const definition = isJson(offer) ? definitionOf(kind, offer satisfies Json) : null
+    this.#definitions.set(offer, { kind, definition })
+    return definition
+  }
+
+  #firstUse({ id, approval, baselines }: StoredMcpServer, kind: OfferKind): FirstUse | null {
+    if (approval !== 'first_use') return null
+    const key = `${id}/${kind}`
+    const known = this.#firstUses.get(key)
+    if (known !== undefined) return known
+    if (baselines.has(kind)) return null
+    const firstUse = { began: this.#options.clock.monotonic(), digests: new Map<string, string>() }
+    this.#firstUses.set(key, firstUse)
+    return firstUse
+  }
+
+  #isFirst({ began, digests }: FirstUse, { name, digest }: Definition): boolean {
+    const lasts = this.#options.clock.monotonic() - began < firstUseMilliseconds
+    const known = digests.get(name)
+    if (known === undefined && lasts) digests.set(name, digest)
+    return lasts && (known ?? digest) === digest
+  }
+
+  /** `definition` null: it offers nothing of the kind. */
+  #tell({ id, name }: Told, kind: OfferKind, definition: Definition | null): void {
+    const mark = `${id} ${kind} ${definition?.digest ?? ''}`
+    if (this.#told.has(mark) || this.#queued >= mostQueued) return
+    this.#told.set(mark, true)
+    const key = `${id}/${kind}`
+    const report = this.#queue.get(key) ?? { server_id: id, kind, definitions: [] }
+    if (definition !== null) {
+      report.definitions.push(definition.text)
+      this.#queued += 1
+    }
+    if (!this.#queue.has(key)) this.#options.log.info({ mcp_server: name, kind }, 'An MCP server offers something new')
+    this.#queue.set(key, report)
+    this.#later(lingerMilliseconds)
+  }
+
+  #later(milliseconds: number): void {
+    this.#timer ??= setTimeout(() => {
+      void this.#flush()
+    }, milliseconds)
+    this.#timer.unref()
+  }
+
+  async #flush(): Promise<void> {
+    let rest = restMilliseconds
+    for (const [key, { server_id, kind, definitions }] of this.#queue) {
+      const some = batchOf(definitions)
+      try {
+        await this.#options.source.report({ server_id, kind, definitions: some })
+      } catch (error) {
+        this.#options.log.warn({ error: String(error) }, 'What an MCP server offers could not be told yet')
+        rest = retryMilliseconds
+        continue
+      }
+      this.#queued -= some.length
+      definitions.splice(0, some.length)
+      if (definitions.length === 0) this.#queue.delete(key)
+    }
+    this.#timer = null
+    if (this.#queue.size > 0) this.#later(rest)
+  }
+}
+
+/** As many as one report may hold, one at least. */
+function batchOf(definitions: readonly string[]): string[] {
+  let bytes = 0
+  const end = definitions.findIndex((text, index) => {
+    bytes += Buffer.byteLength(text)
+    return index > 0 && (index >= reportLimit || bytes > reportBytes)
+  })
+  return definitions.slice(0, end < 0 ? reportLimit : end)
+}

@@ -1,0 +1,261 @@
+/**
+ * JSON-RPC 2.0 with one MCP server, for one caller's session. What the server writes is taken by what it is and passed on
+ * with every member it has:
+ *
+ * - an answer settles the request of its id; one that nobody asked for, or that is given twice, is counted and let fall;
+ * - progress goes to the request of its token and gives it its time anew, up to the total;
+ * - a request reaches the caller only where the caller declared the capability for it, a limited number at once;
+ * - other notifications reach the caller. A server that says more than `Flood` takes is cut off.
+ *
+ * Ids and progress tokens are the peer's own. A request that the caller gives up, or whose time is over, is cancelled.
+ */
+import { Failure } from '../../failure.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Json, McpCaller } from '../connection.ts'
+import { internalError, McpError, methodNotFound } from '../mcp-error.ts'
+import { isJson } from './definition.ts'
+import { Flood } from './flood.ts'
+import type { Receiver, Transport } from './transport.ts'
+
+const mostAsked = 16
+
+/** What a server may ask of a caller, by the capability that the caller must have declared. */
+const askable: ReadonlyMap<string, string> = new Map([
+  ['sampling/createMessage', 'sampling'],
+  ['elicitation/create', 'elicitation'],
+  ['roots/list', 'roots'],
+])
+
+export interface PeerOptions {
+  caller: McpCaller
+  clock: Clock
+  /** How long a request may be without progress, and in all. */
+  idleMilliseconds: number
+  totalMilliseconds: number
+  open(receiver: Receiver): Transport
+  /** Called once, when nothing will come any more and nobody closed it. */
+  onBroken(reason: Failure): void
+}
+
+interface Pending {
+  resolve(result: Json): void
+  reject(error: unknown): void
+  onProgress: ((params: Json) => void) | undefined
+  /** Monotonic milliseconds. */
+  silentSince: number
+}
+
+export interface PeerCall {
+  signal: AbortSignal
+  onProgress?: ((params: Json) => void) | undefined
+}
+
+export class Peer implements Receiver {
+  /** Answers that nobody waits for, and messages that are none. */
+  strays = 0
+  readonly #options: PeerOptions
+  readonly #transport: Transport
+  readonly #pending = new Map<number, Pending>()
+  readonly #asked = new Map<string | number, AbortController>()
+  readonly #flood: Flood
+  #count = 0
+  #over: Failure | null = null
+
+  constructor(options: PeerOptions) {
+    this.#options = options
+    this.#flood = new Flood(options.clock)
+    this.#transport = options.open(this)
+  }
+
+  /** Why nothing will come any more; null while something may. */
+  get over(): Failure | null {
+    return this.#over
+  }
+
+  ready(protocolVersion: string): void {
+    this.#transport.ready(protocolVersion)
+  }
+
+  /** The result as the server wrote it. Rejects with its McpError, or a Failure. */
+  async request(method: string, params: Json | undefined, { signal, onProgress }: PeerCall): Promise<Json> {
+    if (this.#over !== null) throw this.#over
+    signal.throwIfAborted()
+    const id = ++this.#count
+    const { promise, resolve, reject } = Promise.withResolvers<Json>()
+    const began = this.#options.clock.monotonic()
+    this.#pending.set(id, { resolve, reject, onProgress, silentSince: began })
+    const ended = new AbortController()
+    const giveUp = (reason: unknown) => {
+      if (!this.#pending.delete(id)) return
+      reject(reason)
+      this.#quietly('notifications/cancelled', { requestId: id })
+    }
+    const leave = () => giveUp(signal.reason)
+    signal.addEventListener('abort', leave, { once: true })
+    const stopClock = this.#watch(id, began, giveUp)
+    const sent = onProgress === undefined ? withoutToken(params) : withToken(params, id)
+    this.#transport.request({ jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }, id, ended.signal)
+    try {
+      return await promise
+    } finally {
+      stopClock()
+      signal.removeEventListener('abort', leave)
+      // A stream that goes on behind the answer has nothing more to say.
+      ended.abort()
+    }
+  }
+
+  /** Rejects with a Failure where it cannot be sent. */
+  async notify(method: string, params: Json | undefined): Promise<void> {
+    if (this.#over !== null) throw this.#over
+    await this.#transport.tell({ jsonrpc: '2.0', method, ...(params && { params }) })
+  }
+
+  async close(): Promise<void> {
+    this.#finish(new Failure('mcp.server_unavailable', { message: 'The connection to the MCP server was closed' }))
+    await this.#transport.close()
+  }
+
+  message(message: unknown): void {
+    if (this.#over !== null) return
+    if (!this.#flood.takes()) {
+      this.broken(new Failure('mcp.server_error', { message: 'The MCP server says too much' }))
+      return
+    }
+    if (!isJson(message)) this.strays += 1
+    else if (typeof message.method === 'string') this.#hear(message.method, message)
+    else this.#settle(message)
+  }
+
+  lost(id: number, reason: Error): void {
+    const pending = this.#pending.get(id)
+    this.#pending.delete(id)
+    pending?.reject(reason)
+  }
+
+  waits(id: number): boolean {
+    return this.#pending.has(id)
+  }
+
+  broken(reason: Failure): void {
+    if (this.#over !== null) return
+    this.#finish(reason)
+    void this.#transport.close()
+    this.#options.onBroken(reason)
+  }
+
+  #finish(reason: Failure): void {
+    this.#over ??= reason
+    for (const { reject } of this.#pending.values()) reject(reason)
+    this.#pending.clear()
+    for (const asked of this.#asked.values()) asked.abort(reason)
+    this.#asked.clear()
+  }
+
+  /** Gives a request up when it has been silent for too long, or has taken too long in all. */
+  #watch(id: number, began: number, giveUp: (reason: Failure) => void): () => void {
+    const { clock, idleMilliseconds, totalMilliseconds } = this.#options
+    let timer: Timer | null = null
+    const look = () => {
+      const pending = this.#pending.get(id)
+      if (pending === undefined) return
+      const end = Math.min(pending.silentSince + idleMilliseconds, began + totalMilliseconds)
+      const left = end - clock.monotonic()
+      if (left <= 0) giveUp(new Failure('mcp.server_timeout'))
+      else timer = setTimeout(look, left)
+    }
+    look()
+    return () => {
+      if (timer !== null) clearTimeout(timer)
+    }
+  }
+
+  #settle({ id, result, error }: Json): void {
+    const pending = typeof id === 'number' ? this.#pending.get(id) : undefined
+    if (typeof id !== 'number' || pending === undefined) {
+      this.strays += 1
+      return
+    }
+    this.#pending.delete(id)
+    if (isJson(result)) pending.resolve(result)
+    else if (isJson(error) && typeof error.code === 'number' && typeof error.message === 'string') {
+      pending.reject(new McpError(error.code, error.message, error.data))
+    } else pending.reject(new Failure('mcp.server_error', { message: 'The MCP server gave neither result nor error' }))
+  }
+
+  #hear(method: string, { id, params }: Json): void {
+    const given = isJson(params) ? params : undefined
+    if (typeof id === 'string' || typeof id === 'number') void this.#serve(id, method, given)
+    else if (method === 'notifications/progress') this.#progress(given ?? {})
+    else if (method === 'notifications/cancelled') this.#cancelled(given?.requestId)
+    else this.#options.caller.notify(method, given)
+  }
+
+  #progress(params: Json): void {
+    const pending = typeof params.progressToken === 'number' ? this.#pending.get(params.progressToken) : undefined
+    if (pending?.onProgress === undefined) return
+    pending.silentSince = this.#options.clock.monotonic()
+    pending.onProgress(params)
+  }
+
+  #cancelled(id: unknown): void {
+    if (typeof id === 'string' || typeof id === 'number') this.#asked.get(id)?.abort()
+  }
+
+  /** Answers what the server asks: by the caller, where that can. */
+  async #serve(id: string | number, method: string, params: Json | undefined): Promise<void> {
+    const answer = await this.#answerTo(id, method, params)
+    if (this.#over !== null) return
+    // A server that does not take the answer goes without.
+    await this.#transport.tell({ jsonrpc: '2.0', id, ...answer }).catch(() => undefined)
+  }
+
+  async #answerTo(id: string | number, method: string, params: Json | undefined): Promise<Json> {
+    if (method === 'ping') return { result: {} }
+    const { caller } = this.#options
+    const capability = askable.get(method)
+    if (capability === undefined || caller.capabilities[capability] === undefined) {
+      return { error: { code: methodNotFound, message: 'Method not found' } }
+    }
+    if (this.#asked.size >= mostAsked || this.#asked.has(id)) {
+      return { error: { code: internalError, message: 'Too many requests at once' } }
+    }
+    const ended = new AbortController()
+    this.#asked.set(id, ended)
+    // A request that waits for the caller is not held against the server.
+    const waiting = setInterval(() => this.#giveTime(), this.#options.idleMilliseconds / 2)
+    try {
+      return { result: await caller.request(method, params, { signal: ended.signal }) }
+    } catch (error) {
+      if (!(error instanceof McpError)) return { error: { code: internalError, message: 'The caller gave no answer' } }
+      return {
+        error: { code: error.code, message: error.message, ...(error.data !== undefined && { data: error.data }) },
+      }
+    } finally {
+      clearInterval(waiting)
+      this.#asked.delete(id)
+    }
+  }
+
+  #giveTime(): void {
+    const now = this.#options.clock.monotonic()
+    for (const pending of this.#pending.values()) pending.silentSince = now
+  }
+
+  #quietly(method: string, params: Json): void {
+    // The server may be what does not answer: it is told as far as it listens.
+    this.notify(method, params).catch(() => undefined)
+  }
+}
+
+function withToken(params: Json | undefined, progressToken: number): Json {
+  const meta = isJson(params?._meta) ? params._meta : {}
+  return { ...params, _meta: { ...meta, progressToken } }
+}
+
+/** A token of the caller's would be one that another request of this connection may have. */
+function withoutToken(params: Json | undefined): Json | undefined {
+  if (!isJson(params?._meta) || params._meta.progressToken === undefined) return params
+  const { progressToken: _, ...meta } = params._meta
+  return { ...params, _meta: meta }
+}

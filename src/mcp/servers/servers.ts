@@ -1,0 +1,201 @@
+/**
+ * The MCP servers of a gateway (`src/mcp/connection.ts`): from what the state says of them to connections. What a server
+ * costs is bounded: a circuit for each, a number of children in all, what it may send and for how long.
+ */
+import { z } from 'zod'
+import type { Settings } from '../../config.ts'
+import { Failure } from '../../failure.ts'
+import { NamedCircuits } from '../../lib/circuits.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Fetch } from '../../providers/provider.ts'
+import type { McpCaller, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
+import { ClientCredentials } from './client-credentials.ts'
+import { CommandTransport } from './command-transport.ts'
+import { HttpTransport } from './http-transport.ts'
+import { Offers } from './offers.ts'
+import { ServerConnection } from './server-connection.ts'
+import { noServerCredentials, openServerCredentials, type ServerCredentials } from './server-credentials.ts'
+import type { McpSource, StoredMcpServer } from './server-source.ts'
+import type { Receiver, Transport } from './transport.ts'
+
+export interface McpServersOptions {
+  source: McpSource
+  settings: Pick<
+    Settings,
+    | 'mcp_local_commands'
+    | 'mcp_children'
+    | 'mcp_result_bytes'
+    | 'connect_timeout_seconds'
+    | 'idle_timeout_seconds'
+    | 'total_timeout_seconds'
+    | 'circuit_failures'
+    | 'circuit_open_seconds'
+  >
+  fetch: Fetch
+  clock: Clock
+  log: Log
+  /** PATH, by which local commands are found. */
+  path: string
+  /** For jitter only. */
+  random(): number
+}
+
+const timeoutsSchema = z
+  .object({
+    connect_seconds: z.number().optional(),
+    idle_seconds: z.number().optional(),
+    total_seconds: z.number().optional(),
+  })
+  .catch({})
+const commandSchema = z.object({ program: z.string(), args: z.array(z.string()) })
+
+export class GatewayMcpServers implements McpServers {
+  readonly #options: McpServersOptions
+  readonly #offers: Offers
+  readonly #circuits: NamedCircuits
+  readonly #records = new WeakMap<StoredMcpServer, McpServerRecord>()
+  readonly #tokens = new Map<string, { version: number; tokens: ClientCredentials }>()
+  readonly #connections = new Set<ServerConnection>()
+  readonly #listeners = new Set<() => void>()
+  #children = 0
+
+  constructor(options: McpServersOptions) {
+    this.#options = options
+    this.#offers = new Offers(options)
+    this.#circuits = new NamedCircuits(options.settings)
+    options.source.onChange(() => this.#changed())
+  }
+
+  list(): readonly McpServerRecord[] {
+    return this.#options.source.servers().map((server) => this.#recordOf(server))
+  }
+
+  async connect(record: McpServerRecord, caller: McpCaller): Promise<ServerConnection> {
+    const { clock, settings } = this.#options
+    const stored = this.#stored(record)
+    const timeouts = timeoutsOf(stored)
+    const connection = await ServerConnection.open({
+      ...{ record, caller, clock },
+      connectMilliseconds: 1000 * (timeouts.connect_seconds ?? settings.connect_timeout_seconds),
+      totalMilliseconds: 1000 * (timeouts.total_seconds ?? settings.total_timeout_seconds),
+      open: (receiver) => this.#open(this.#stored(record), receiver),
+      mayTry: () => {
+        this.#stored(record)
+        if (this.#circuits.allows(record.id, clock.monotonic())) return
+        throw new Failure('mcp.server_unavailable', { retryAfter: settings.circuit_open_seconds })
+      },
+      tried: (outcome) => {
+        if (outcome === 'answered') this.#circuits.answered(record.id)
+        else this.#circuits.failed(record.id, clock.monotonic())
+      },
+      onClose: () => this.#connections.delete(connection),
+    })
+    this.#connections.add(connection)
+    return connection
+  }
+
+  approved<Offer extends { name: string }>(
+    record: McpServerRecord,
+    kind: OfferKind,
+    offers: readonly Offer[],
+  ): Offer[] {
+    const stored = this.#options.source.servers().find(({ id }) => id === record.id)
+    return stored === undefined ? [] : this.#offers.approved(stored, kind, offers)
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  /** Ends all connections, with their children. */
+  async close(): Promise<void> {
+    this.#offers.close()
+    await Promise.all([...this.#connections].map((connection) => connection.close()))
+  }
+
+  /** A server that was disabled, changed or removed is used no more as it was. */
+  #changed(): void {
+    const versions = new Map(this.#options.source.servers().map(({ id, version }) => [id, version]))
+    for (const id of this.#tokens.keys()) if (!versions.has(id)) this.#tokens.delete(id)
+    for (const connection of this.#connections) {
+      const { id, version } = connection.server
+      if (versions.get(id) !== version) void connection.close()
+    }
+    for (const listener of this.#listeners) listener()
+  }
+
+  #recordOf(server: StoredMcpServer): McpServerRecord {
+    const known = this.#records.get(server)
+    if (known !== undefined) return known
+    const seconds = timeoutsOf(server).idle_seconds ?? this.#options.settings.idle_timeout_seconds
+    const { id, name, version } = server
+    const record = { id, name, version, timeoutMilliseconds: 1000 * seconds }
+    this.#records.set(server, record)
+    return record
+  }
+
+  /** The server as the record says. Throws where it is another by now. */
+  #stored({ id, version }: McpServerRecord): StoredMcpServer {
+    const stored = this.#options.source.servers().find((server) => server.id === id)
+    if (stored?.version === version) return stored
+    throw new Failure('mcp.server_unavailable', { message: 'The MCP server was changed, disabled or removed' })
+  }
+
+  #open(stored: StoredMcpServer, receiver: Receiver): Transport {
+    const credentials = credentialsOf(stored)
+    if (stored.url === null) return this.#start(stored, credentials, receiver)
+    const { fetch, settings, random } = this.#options
+    return new HttpTransport(
+      {
+        url: stored.url,
+        headers: credentials.headers,
+        tokens: this.#tokensOf(stored, credentials),
+        limit: settings.mcp_result_bytes,
+        fetch,
+        random,
+      },
+      receiver,
+    )
+  }
+
+  #start(stored: StoredMcpServer, { environment }: ServerCredentials, receiver: Receiver): Transport {
+    const { settings, path, log } = this.#options
+    if (settings.mcp_local_commands !== 'allowed') throw new Failure('mcp.commands_refused')
+    if (this.#children >= settings.mcp_children) throw new Failure('mcp.too_many_children', { retryAfter: 1 })
+    const { program, args } = commandSchema.parse(JSON.parse(stored.command ?? 'null'))
+    const transport = new CommandTransport(
+      {
+        ...{ server: stored.name, program, args, environment, path, log },
+        limit: settings.mcp_result_bytes,
+        onEnd: () => {
+          this.#children -= 1
+        },
+      },
+      receiver,
+    )
+    this.#children += 1
+    return transport
+  }
+
+  /** All sessions of a gateway share a server's access token. */
+  #tokensOf({ id, version }: StoredMcpServer, { oauth }: ServerCredentials): ClientCredentials | null {
+    if (oauth === null) return null
+    const known = this.#tokens.get(id)
+    if (known?.version === version) return known.tokens
+    const tokens = new ClientCredentials(oauth, this.#options)
+    this.#tokens.set(id, { version, tokens })
+    return tokens
+  }
+}
+
+const timeoutsOf = ({ timeouts }: StoredMcpServer) => timeoutsSchema.parse(JSON.parse(timeouts ?? '{}'))
+
+function credentialsOf({ id, dataKey, sealedCredentials: sealed }: StoredMcpServer): ServerCredentials {
+  if (sealed === null) return noServerCredentials
+  if (dataKey === null) {
+    throw new Failure('mcp.server_unavailable', { message: 'This gateway was not given the key of the MCP server yet' })
+  }
+  return openServerCredentials(Buffer.from(dataKey, 'base64'), id, sealed)
+}

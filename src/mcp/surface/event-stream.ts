@@ -1,0 +1,123 @@
+/**
+ * One stream of server-sent events to a caller (Streamable HTTP): the answer to one request, or what the server side has
+ * to say by itself. It outlives the connection that carries it: what was sent is kept, up to a number and a size, and a
+ * caller that comes back with `Last-Event-ID` is given what followed that event. What a caller does not read is not held
+ * beside that: a connection that falls behind is ended, and may be resumed.
+ */
+const mostEvents = 256
+const mostBytes = 1024 * 1024
+/** Of what was written and not read. */
+const mostUnreadBytes = 4 * 1024 * 1024
+const retryMilliseconds = 1000
+const encoder = new TextEncoder()
+
+interface Kept {
+  readonly number: number
+  readonly bytes: Uint8Array
+}
+
+export class EventStream {
+  /** The first part of its events' ids, unique within the session. */
+  readonly id: number
+  readonly #kept: Kept[] = []
+  #bytes = 0
+  #last = 0
+  /** The last event that a connected caller was given. */
+  #given = 0
+  #ended = false
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null
+
+  /** `primed`: it begins with an event without data, so that it can be resumed from its beginning (2025-11-25). */
+  constructor(id: number, primed: boolean) {
+    this.id = id
+    if (primed) this.#keep(`retry: ${retryMilliseconds}\ndata: \n\n`)
+  }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** What is kept of it, in bytes. */
+  get size(): number {
+    return this.#bytes
+  }
+
+  /** Whether a caller is connected to it. */
+  get attached(): boolean {
+    return this.#controller !== null
+  }
+
+  /** Sends one message, which is one line of JSON. */
+  send(message: string): void {
+    if (this.#ended) return
+    this.#write(this.#keep(`event: message\ndata: ${message}\n\n`))
+  }
+
+  /** A line that keeps the connection open and says nothing. */
+  keepAlive(): void {
+    this.#write(encoder.encode(': \n\n'))
+  }
+
+  /** Nothing follows; what was sent can still be resumed. */
+  end(): void {
+    this.#ended = true
+    this.#detach()
+  }
+
+  /**
+   * Connects a caller: gives it what follows the event of this number, or what nobody was given yet, then what comes. Null
+   * where something between is no longer kept. A connection that was there before is ended.
+   */
+  attach(after: number = this.#given): ReadableStream<Uint8Array> | null {
+    const oldest = this.#kept[0]?.number ?? this.#last + 1
+    if (after > this.#last || after + 1 < oldest) return null
+    this.#detach()
+    let own: ReadableStreamDefaultController<Uint8Array> | null = null
+    return new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          own = controller
+          for (const { number, bytes } of this.#kept) if (number > after) controller.enqueue(bytes)
+          this.#given = this.#last
+          if (this.#ended) controller.close()
+          else this.#controller = controller
+        },
+        cancel: () => {
+          if (this.#controller === own) this.#controller = null
+        },
+      },
+      new ByteLengthQueuingStrategy({ highWaterMark: mostUnreadBytes }),
+    )
+  }
+
+  #keep(fields: string): Uint8Array {
+    this.#last += 1
+    const bytes = encoder.encode(`id: ${this.id}-${this.#last}\n${fields}`)
+    this.#kept.push({ number: this.#last, bytes })
+    this.#bytes += bytes.length
+    // The newest is kept whatever its size: it may be the result.
+    while (this.#kept.length > 1 && (this.#kept.length > mostEvents || this.#bytes > mostBytes)) {
+      this.#bytes -= this.#kept.shift()?.bytes.length ?? 0
+    }
+    return bytes
+  }
+
+  #write(bytes: Uint8Array): void {
+    const controller = this.#controller
+    if (controller === null) return
+    controller.enqueue(bytes)
+    this.#given = this.#last
+    if ((controller.desiredSize ?? 0) < -bytes.length) this.#detach()
+  }
+
+  #detach(): void {
+    this.#controller?.close()
+    this.#controller = null
+  }
+}
+
+/** The stream and the event that a `Last-Event-ID` names; null where it has not the form of one. */
+export function eventIdOf(text: string): { stream: number; event: number } | null {
+  const [, stream, event] = /^(\d{1,10})-(\d{1,10})$/.exec(text) ?? []
+  return stream === undefined || event === undefined ? null : { stream: Number(stream), event: Number(event) }
+}

@@ -1,0 +1,58 @@
+/** JSON-RPC 2.0 as MCP uses it: one message a body, ids that are never null, parameters that are an object. */
+import type { Json } from '../connection.ts'
+import { McpError } from '../mcp-error.ts'
+
+export const invalidRequest = -32_600
+export const invalidParams = -32_602
+
+export type RpcId = string | number
+
+export interface RpcRequest {
+  readonly kind: 'request'
+  readonly id: RpcId
+  readonly method: string
+  readonly params: Json
+}
+
+export type Message =
+  | RpcRequest
+  | { readonly kind: 'notification'; readonly method: string; readonly params: Json }
+  | { readonly kind: 'result'; readonly id: RpcId; readonly result: Json }
+  | { readonly kind: 'error'; readonly id: RpcId; readonly error: McpError }
+
+export const isJson = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isId = (value: unknown): value is RpcId =>
+  (typeof value === 'string' && value.length <= 1024) || Number.isSafeInteger(value)
+
+/** Reads one parsed message. Throws an McpError; a batch, which neither version of the protocol allows, is one. */
+export function readMessage(body: unknown): Message {
+  if (Array.isArray(body)) throw new McpError(invalidRequest, 'Send one JSON-RPC message: batches are not supported')
+  if (!isJson(body) || body.jsonrpc !== '2.0') throw new McpError(invalidRequest, 'This is not a JSON-RPC 2.0 message')
+  const { id, method, params = {}, result, error } = body
+  if (typeof method === 'string') {
+    if (!isJson(params)) throw new McpError(invalidParams, 'params must be an object')
+    if (id === undefined) return { kind: 'notification', method, params }
+    if (!isId(id)) throw new McpError(invalidRequest, 'id must be a string or a whole number')
+    return { kind: 'request', id, method, params }
+  }
+  if (!isId(id)) throw new McpError(invalidRequest, 'A message has a method, or the id that it answers')
+  if (isJson(result)) return { kind: 'result', id, result }
+  if (isJson(error) && typeof error.code === 'number' && typeof error.message === 'string') {
+    return { kind: 'error', id, error: new McpError(error.code, error.message, error.data) }
+  }
+  throw new McpError(invalidRequest, 'A response has a result or an error')
+}
+
+export const requestText = (id: RpcId, method: string, params: Json | undefined): string =>
+  JSON.stringify({ jsonrpc: '2.0', id, method, params })
+
+export const notificationText = (method: string, params: Json | undefined): string =>
+  JSON.stringify({ jsonrpc: '2.0', method, params })
+
+export const resultText = (id: RpcId, result: unknown): string => JSON.stringify({ jsonrpc: '2.0', id, result })
+
+/** `id` is null where the message that is answered had none that could be read. */
+export const errorText = (id: RpcId | null, { code, message, data }: McpError): string =>
+  JSON.stringify({ jsonrpc: '2.0', ...(id === null ? {} : { id }), error: { code, message, data } })

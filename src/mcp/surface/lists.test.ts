@@ -1,0 +1,104 @@
+import { expect, test } from 'bun:test'
+import type { Json, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
+import { listKinds, listPage } from './lists.ts'
+import { McpSession } from './session.ts'
+
+type Answer = (params: Json, signal: AbortSignal) => Json | Promise<Json>
+
+const record = (name: string): McpServerRecord => ({ id: name, name, version: 1, timeoutMilliseconds: 1000 })
+
+function sessionWith(answers: Record<string, Answer>) {
+  const servers: McpServers = {
+    list: () => Object.keys(answers).map(record),
+    connect: async (server): Promise<McpConnection> => ({
+      server,
+      capabilities: { tools: {} },
+      instructions: null,
+      request: async (_method, params = {}, { signal }) => (await answers[server.name]?.(params, signal)) ?? {},
+      notify: async () => undefined,
+      close: async () => undefined,
+    }),
+    approved: (_server, _kind, offers) => [...offers],
+    onChange: () => () => undefined,
+  }
+  const governor = { ask: () => Promise.reject(new Error('unasked')), tell: async () => null }
+  const token = { id: 't', hash: 'h' }
+  const session = new McpSession({
+    ...{ id: 'i', label: 'l', token, servers, governor },
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+  })
+  const missing: string[] = []
+  const list = listKinds.get('tools/list')
+  if (list === undefined) throw new Error('There is no such list')
+  const { signal } = new AbortController()
+  const page = (cursor: unknown) =>
+    listPage({
+      ...{ list, session, servers, cursor, signal },
+      mayUse: () => true,
+      missing: ({ name }) => void missing.push(name),
+    })
+  /** All pages, by following their cursors. */
+  const all = async () => {
+    const names: unknown[] = []
+    let pages = 0
+    let cursor: unknown
+    do {
+      const { tools, nextCursor } = (await page(cursor)) as { tools: Json[]; nextCursor?: string }
+      names.push(...tools.map(({ name }) => name))
+      cursor = nextCursor
+      pages += 1
+    } while (cursor !== undefined && pages < 1000)
+    return { names, pages }
+  }
+  return { page, all, missing }
+}
+
+const tools = (count: number, start = 0): Json[] =>
+  Array.from({ length: count }, (_, index) => ({ name: `t${start + index}` }))
+
+test('the pages of all servers are one list, nothing left out and nothing twice', async () => {
+  const paged: Answer = ({ cursor }) => {
+    const start = Number(cursor ?? 0)
+    return { tools: tools(300, start), ...(start < 900 ? { nextCursor: String(start + 300) } : {}) }
+  }
+  const { all } = sessionWith({ a: paged, b: paged })
+  const { names, pages } = await all()
+  expect(new Set(names).size).toBe(2400)
+  expect(names).toHaveLength(2400)
+  expect(pages).toBe(4)
+})
+
+test('a server whose pages never end gives way to the next', async () => {
+  let count = 0
+  const { all } = sessionWith({
+    endless: () => {
+      count += 1
+      return { tools: [], nextCursor: String(count) }
+    },
+    same: () => ({ tools: tools(1), nextCursor: 'always' }),
+    good: () => ({ tools: tools(1) }),
+  })
+  const { names } = await all()
+  expect(names.at(-1)).toBe('good__t0')
+  expect(count).toBe(100)
+})
+
+test('a server that fails or says nonsense takes only its own part away', async () => {
+  const { all, missing } = sessionWith({
+    broken: () => Promise.reject(new Error('gone')),
+    odd: () => ({ tools: [null, 1, { name: 7 }, 'x'], nextCursor: 5 }),
+    not: () => ({ tools: 'none' }),
+    good: () => ({ tools: tools(1) }),
+  })
+  expect((await all()).names).toEqual(['good__t0'])
+  expect(missing).toEqual(['broken'])
+})
+
+test('a cursor that is none of this list is refused', async () => {
+  const { page } = sessionWith({ a: () => ({}) })
+  const made = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  for (const cursor of ['x', 5, '', made(['gone', null, 0]), made(['a', 5, 0]), made(['a', null, -1]), made({})]) {
+    await expect(page(cursor)).rejects.toMatchObject({ code: -32602 })
+  }
+})

@@ -1,0 +1,25 @@
+/**
+ * Which tools and prompts of a server may be called, as it defines them now: those whose definition was approved. A
+ * server that changes a definition, and tells so or is listed again, has that tool held back from calls too, not only
+ * from lists (protection against definitions that change after approval).
+ */
+export type NamedKind = 'tool' | 'prompt'
+
+export class OffersSeen {
+  readonly #names = new Map<NamedKind, Promise<ReadonlySet<string>>>()
+
+  /** The names that may be called; `load` lists them where that was not done since the last change. */
+  names(kind: NamedKind, load: () => Promise<ReadonlySet<string>>): Promise<ReadonlySet<string>> {
+    const known = this.#names.get(kind)
+    if (known !== undefined) return known
+    const loading = load()
+    this.#names.set(kind, loading)
+    loading.catch(() => this.#names.delete(kind))
+    return loading
+  }
+
+  /** What was found is looked for again. */
+  forget(): void {
+    this.#names.clear()
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * Writes the chunks of a streamed chat completion. Thoughts go out as `reasoning_content`; each one's entry of
+ * `reasoning_details` follows when its signature has come (`chat-thoughts.ts`), and annotations when their text is whole,
+ * because they say where it ends.
+ */
+import type { Usage } from '../dialects/dialect.ts'
+import { plainId, startedAt } from '../dialects/facts.ts'
+import type { JsonObject } from '../dialects/json-value.ts'
+import { annotationOf } from './chat-annotations.ts'
+import { reasonOf, signatureMember, writeUsage } from './chat-answers.ts'
+import { betweenThoughts, detailOf } from './chat-thoughts.ts'
+import type { AnswerStart, NeutralStreamWriter } from './language.ts'
+import type { FinishReason, LanguageName, NeutralCitation, NeutralError, NeutralEvent, NeutralPart } from './neutral.ts'
+import { writeOpenAiError } from './openai-words.ts'
+
+interface Part {
+  kind: NeutralPart['kind']
+  /** Of a call, its number among the calls. */
+  call: number
+  /** Where a text begins in the content. */
+  begins: number
+  text: string
+  citations: NeutralCitation[]
+}
+
+/** `language` is optional there, and null here where it is not said. */
+type SignatureEvent = Omit<Event<'signature'>, 'language'> & { language?: LanguageName | null }
+
+type Event<Type extends NeutralEvent['type']> = NeutralEvent & { type: Type }
+
+export class ChatStreamWriter implements NeutralStreamWriter {
+  readonly #asked: AnswerStart
+  readonly #parts = new Map<number, Part>()
+  #head: JsonObject | null = null
+  #model: string
+  #length = 0
+  #calls = 0
+  #thought = false
+  #usage: Usage | null = null
+
+  constructor(asked: AnswerStart) {
+    this.#asked = asked
+    this.#model = asked.model
+  }
+
+  event(event: NeutralEvent): string {
+    if (event.type === 'start') return this.#start(event)
+    if (event.type === 'part') return this.#begin(event)
+    if (event.type === 'text') return this.#text(event)
+    if (event.type === 'signature') return this.#signature(event)
+    if (event.type === 'citation') this.#parts.get(event.part)?.citations.push(event.citation)
+    if (event.type === 'part_end') return this.#annotations(this.#parts.get(event.part))
+    if (event.type === 'usage') this.#usage = event.usage
+    if (event.type === 'finish') return this.#finish(event.finish)
+    if (event.type === 'error') return `${frame(writeOpenAiError(event.error))}${done}`
+    return event.type === 'end' ? `${this.#usageFrame()}${done}` : ''
+  }
+
+  #start({ model }: Event<'start'>): string {
+    this.#model = model ?? this.#asked.model
+    return this.#delta({ role: 'assistant', content: '', refusal: null })
+  }
+
+  #begin(event: Event<'part'>): string {
+    const { kind } = event
+    const part: Part = { kind, call: this.#calls, begins: this.#length, text: '', citations: [] }
+    this.#parts.set(event.part, part)
+    if (kind === 'thought' && this.#thought) return this.#delta({ reasoning_content: betweenThoughts })
+    if (kind !== 'tool_call') return ''
+    this.#calls++
+    const called = { name: event.name, arguments: '' }
+    return this.#delta({ tool_calls: [{ index: part.call, id: event.id, type: 'function', function: called }] })
+  }
+
+  #text({ part: number, text }: Event<'text'>): string {
+    const part = this.#parts.get(number)
+    if (part === undefined) return ''
+    if (part.kind === 'tool_call') {
+      return this.#delta({ tool_calls: [{ index: part.call, function: { arguments: text } }] })
+    }
+    if (part.kind === 'refusal') return this.#delta({ refusal: text })
+    if (part.kind === 'thought') {
+      part.text += text
+      this.#thought = true
+      return this.#delta({ reasoning_content: text })
+    }
+    this.#length += text.length
+    return this.#delta({ content: text })
+  }
+
+  #signature({ part: number, signature, redacted, language = null }: SignatureEvent): string {
+    const part = this.#parts.get(number)
+    if (part?.kind === 'tool_call') {
+      return this.#delta({ tool_calls: [{ index: part.call, ...signatureMember(signature) }] })
+    }
+    const hidden = redacted ? signature : null
+    const opaque = { text: part?.text ?? '', signature: redacted ? null : signature, redacted: hidden, language }
+    return this.#delta({ reasoning_details: [detailOf(opaque)] })
+  }
+
+  #annotations(part: Part | undefined): string {
+    if (part === undefined || part.citations.length === 0) return ''
+    const range = { start: part.begins, end: this.#length }
+    const annotations = part.citations.map((citation) => annotationOf(citation, range))
+    part.citations = []
+    return this.#delta({ annotations })
+  }
+
+  #finish(finish: FinishReason): string {
+    if (finish === 'error') return `${frame(writeOpenAiError(failed))}${done}`
+    const kinds = [...this.#parts.values()]
+    return kinds.map((part) => this.#annotations(part)).join('') + this.#delta({}, reasonOf(finish, kinds))
+  }
+
+  #usageFrame(): string {
+    if (!this.#asked.includeUsage || this.#usage === null) return ''
+    return frame({ ...this.#common(), choices: [], usage: writeUsage(this.#usage) })
+  }
+
+  #delta(delta: JsonObject, reason: string | null = null): string {
+    return frame({ ...this.#common(), choices: [{ index: 0, delta, logprobs: null, finish_reason: reason }] })
+  }
+
+  #common(): JsonObject {
+    const { exchangeId } = this.#asked
+    this.#head ??= {
+      id: `chatcmpl-${plainId(exchangeId)}`,
+      object: 'chat.completion.chunk',
+      created: startedAt(exchangeId),
+      model: this.#model,
+    }
+    return this.#head
+  }
+}
+
+const done = 'data: [DONE]\n\n'
+
+const frame = (data: JsonObject): string => `data: ${JSON.stringify(data)}\n\n`
+
+/** What a provider that ends an answer with an error leaves unsaid. */
+export const failed: NeutralError = {
+  status: null,
+  code: 'upstream_provider_error',
+  message: "The provider's answer failed",
+}

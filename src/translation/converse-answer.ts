@@ -1,0 +1,112 @@
+/** Answers of Bedrock's Converse, whole and as errors (AWS Bedrock Runtime API, ConverseResponse). */
+import type { Usage } from '../dialects/dialect.ts'
+import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import type { FinishReason, NeutralAnswer, NeutralCitation, NeutralError, NeutralPart } from './neutral.ts'
+
+/** Throws `TypeError` where there is no message. */
+export function readConverse(body: unknown): NeutralAnswer {
+  const message = isObject(body) && isObject(body.output) ? body.output.message : null
+  if (!isObject(body) || !isObject(message)) throw new TypeError('A Converse answer has output.message')
+  return {
+    id: null,
+    model: null,
+    parts: objectsOf(message.content).flatMap((block, index) => partsOf(block, `output.message.content.${index}`)),
+    finish: finishOf(body.stopReason),
+    stopSequence: stopSequenceOf(body),
+    usage: usageOf(body.usage),
+  }
+}
+
+function partsOf(block: JsonObject, at: string): NeutralPart[] {
+  const { text, toolUse, reasoningContent, citationsContent, image } = block
+  if (typeof text === 'string') return [{ kind: 'text', text, at }]
+  if (isObject(toolUse)) {
+    const [id, name] = [textOf(toolUse.toolUseId) ?? '', textOf(toolUse.name) ?? '']
+    return [{ kind: 'tool_call', id, name, arguments: JSON.stringify(toolUse.input ?? {}), at }]
+  }
+  if (isObject(reasoningContent)) return [thoughtOf(reasoningContent, at)]
+  if (isObject(citationsContent)) return [citedText(citationsContent, at)]
+  if (isObject(image) && isObject(image.source) && typeof image.source.bytes === 'string') {
+    return [{ kind: 'image', mediaType: `image/${image.format}`, source: { base64: image.source.bytes }, at }]
+  }
+  return []
+}
+
+function thoughtOf({ reasoningText, redactedContent }: JsonObject, at: string): NeutralPart {
+  const text = isObject(reasoningText) ? reasoningText : {}
+  return {
+    kind: 'thought',
+    text: textOf(text.text) ?? '',
+    signature: textOf(text.signature),
+    redacted: textOf(redactedContent),
+    language: 'converse',
+    at,
+  }
+}
+
+const citedText = ({ content, citations }: JsonObject, at: string): NeutralPart => ({
+  kind: 'text',
+  text: joined(content),
+  citations: objectsOf(citations).map(citationOf),
+  at,
+})
+
+const joined = (texts: unknown): string =>
+  objectsOf(texts)
+    .map(({ text }) => textOf(text) ?? '')
+    .join('')
+
+/** A Citation of an answer, or the whole of it in a stream's CitationsDelta. */
+export function citationOf(original: JsonObject): NeutralCitation {
+  const { title, source, sourceContent, location } = original
+  const web = isObject(location) && isObject(location.web) ? location.web : {}
+  return {
+    title: textOf(title) ?? textOf(source),
+    url: textOf(web.url),
+    citedText: joined(sourceContent) || null,
+    original,
+  }
+}
+
+const reasons: Readonly<Record<string, FinishReason>> = {
+  tool_use: 'tool_calls',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  guardrail_intervened: 'content_filter',
+  content_filtered: 'content_filter',
+  refusal: 'refusal',
+  malformed_model_output: 'error',
+  malformed_tool_use: 'error',
+}
+
+export const finishOf = (reason: unknown): FinishReason =>
+  typeof reason === 'string' && Object.hasOwn(reasons, reason) ? (reasons[reason] ?? 'stop') : 'stop'
+
+/** Of the fields that the request asked the model for (`converse-models.ts`). */
+export const stopSequenceOf = ({ additionalModelResponseFields: fields }: JsonObject): string | null =>
+  isObject(fields) ? textOf(fields.stop_sequence) : null
+
+/** Converse counts what was read from a cache or written to one beside the input. */
+export function usageOf(usage: unknown): Usage | null {
+  if (!isObject(usage)) return null
+  const [input, read, write] = [usage.inputTokens, usage.cacheReadInputTokens, usage.cacheWriteInputTokens].map(countOf)
+  const hourly = objectsOf(usage.cacheDetails).filter(({ ttl }) => ttl === '1h')
+  return {
+    inputTokens: input == null ? null : input + (read ?? 0) + (write ?? 0),
+    outputTokens: countOf(usage.outputTokens),
+    cachedInputTokens: read ?? null,
+    cacheWriteTokens: write ?? null,
+    reasoningTokens: null,
+    ...(hourly.length > 0 && {
+      cacheWriteHourTokens: hourly.reduce((sum, { inputTokens }) => sum + (countOf(inputTokens) ?? 0), 0),
+    }),
+  }
+}
+
+/** `{"message": …}`, with the exception's name where `bedrock.ts` found it in a header. */
+export function readConverseError(status: number | null, body: unknown): NeutralError {
+  const error = isObject(body) ? body : {}
+  const message = textOf(error.message) ?? textOf(error.Message) ?? (typeof body === 'string' ? body : null)
+  const code = textOf(error.__type)
+  return { status, code, message: message?.trim() || code || 'The provider answered with an error' }
+}

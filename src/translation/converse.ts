@@ -1,0 +1,67 @@
+/** Bedrock's Converse: one language for the models of many makers. No application speaks it. */
+import { readConverse, readConverseError } from './converse-answer.ts'
+import { writeConverse } from './converse-request.ts'
+import { ConverseStream } from './converse-stream.ts'
+import type { Language } from './language.ts'
+
+const noSuchSetting = { refused: 'Converse has no such setting' }
+
+export const converse: Language = {
+  provider: {
+    name: 'converse',
+    writeRequest: writeConverse,
+    readAnswer: readConverse,
+    readError: readConverseError,
+    streamReader: () => new ConverseStream(),
+  },
+  caller: null,
+  features: {
+    instructions: { as: '`system`' },
+    later_instructions: { refused: 'Instructions stand before the conversation' },
+    speaker_name: { refused: 'Speakers have no names' },
+    image_url: { as: '`image.source.s3Location`, for addresses of S3; others are refused' },
+    image_data: { as: '`image.source.bytes`: PNG, JPEG, GIF, WebP' },
+    image_file: { refused: 'There are no files' },
+    image_detail: { refused: 'There is no such setting; `auto` is what it does' },
+    document_url: { as: '`document.source.s3Location`, for addresses of S3; others are refused' },
+    document_data: { as: '`document.source.bytes`' },
+    document_text: { as: '`document.source.text`' },
+    document_file: { refused: 'There are no files' },
+    document_citations: { as: '`document.citations`' },
+    audio_data: { as: '`audio.source.bytes`' },
+    tools: { as: '`toolConfig.tools`' },
+    strict_tools: { as: '`toolSpec.strict`' },
+    tool_choice: { as: '`toolConfig.toolChoice`; none leaves the tools out, and is refused once some were called' },
+    named_tool: { as: '`toolConfig.toolChoice.tool`' },
+    parallel_tools: { refused: 'Parallel calls cannot be forbidden; allowing them is what it does' },
+    tool_calls: { as: '`toolUse`' },
+    call_signature: { withoutEffect: 'No model behind it signs calls' },
+    tool_results: { as: '`toolResult.content`' },
+    tool_result_media: { as: '`toolResult.content`' },
+    tool_errors: { as: '`toolResult.status`' },
+    json_output: { refused: 'JSON is had by a schema only' },
+    schema_output: { as: '`outputConfig.textFormat`' },
+    reasoning_effort: { as: '`thinking.budget_tokens` (Anthropic), `reasoning_effort` (gpt-oss); else refused' },
+    reasoning_budget: { as: '`thinking.budget_tokens` (Anthropic); else refused' },
+    thoughts: { as: '`reasoningContent.reasoningText`' },
+    redacted_thoughts: { as: '`reasoningContent.redactedContent`' },
+    foreign_thoughts: { refused: "Only Anthropic's own hold here" },
+    refusals: { as: '`text`' },
+    citations: { as: '`citationsContent`' },
+    max_output_tokens: { as: '`inferenceConfig.maxTokens`' },
+    temperature: { as: '`inferenceConfig.temperature`' },
+    top_p: { as: '`inferenceConfig.topP`' },
+    top_k: { as: '`top_k` (Anthropic), `inferenceConfig.topK` (Nova); else refused' },
+    seed: noSuchSetting,
+    frequency_penalty: noSuchSetting,
+    presence_penalty: noSuchSetting,
+    stop: { as: '`inferenceConfig.stopSequences`' },
+    end_user: { as: '`requestMetadata.end_user`, where its characters are allowed there; no answer depends on it' },
+    cache_marker: { as: '`cachePoint`' },
+    answer_thoughts: { as: '`reasoningContent`' },
+    answer_citations: { as: '`citationsContent`' },
+    answer_refusal: { as: '`stopReason` guardrail_intervened and content_filtered' },
+    answer_stop_sequence: { as: '`additionalModelResponseFields` (Anthropic)' },
+    answer_usage: { as: '`usage`; it does not count thinking apart' },
+  },
+}

@@ -1,0 +1,87 @@
+/** What `languages.md` says is carried, left out or refused is so. */
+import { describe, expect, test } from 'bun:test'
+import { Failure } from '../failure.ts'
+import { languages } from './index.ts'
+import { features } from './language.ts'
+import type { NeutralRequest } from './neutral.ts'
+import { plainRequest, sampleField, sampleOf } from './test-samples.ts'
+
+const names = Object.keys(features).filter((name): name is keyof typeof features => name in features)
+
+/** Members that a feature adds to what another is about. */
+const marks = new Set(['cache', 'signature', 'citations', 'detail', 'strict'])
+
+/** The same request in which nothing of the feature is said; null where that is the plain one. */
+function bareOf(sample: Partial<NeutralRequest>): NeutralRequest | null {
+  const thoughtless = (value: unknown) => Array.isArray(value) && value.some((part) => part?.kind === 'thought')
+  const bare = JSON.stringify(sample, (name, value) =>
+    marks.has(name) && value !== null
+      ? undefined
+      : thoughtless(value)
+        ? value.filter(({ kind }: { kind: string }) => kind !== 'thought')
+        : value,
+  )
+  return bare === JSON.stringify(sample) ? null : { ...plainRequest, ...JSON.parse(bare) }
+}
+
+for (const { provider, features: table } of Object.values(languages)) {
+  describe(`as a provider, ${provider.name}`, () => {
+    const samples = sampleOf(provider.name)
+    const written = (request: NeutralRequest) => JSON.stringify(provider.writeRequest(request))
+
+    for (const feature of names) {
+      const sample = samples[feature]
+      if (sample === null) continue
+      const request: NeutralRequest = { ...plainRequest, ...sample }
+      const support = table[feature]
+      if ('refused' in support) {
+        test(`refuses ${feature}, naming the field`, () => {
+          const write = () => provider.writeRequest(request)
+          expect(write).toThrow(Failure)
+          expect(write).toThrow(expect.objectContaining({ code: 'translation_unsupported', param: sampleField }))
+        })
+      } else if ('withoutEffect' in support) {
+        test(`leaves out ${feature}`, () => {
+          expect(written(request)).toBe(written(bareOf(sample) ?? plainRequest))
+        })
+      } else {
+        test(`carries ${feature}`, () => {
+          expect(written(request)).not.toBe(written(bareOf(sample) ?? plainRequest))
+        })
+      }
+    }
+  })
+}
+
+for (const { caller, members } of Object.values(languages)) {
+  if (caller === null || members === undefined) continue
+  const question =
+    caller.name === 'responses'
+      ? { model: 'm', input: 'hi' }
+      : { model: 'm', messages: [{ role: 'user', content: 'hi' }] }
+
+  describe(`of a ${caller.name} request`, () => {
+    const refusal = (param: string) => expect.objectContaining({ code: 'translation_unsupported', param })
+
+    test('a member that nobody has heard of is refused by its name', () => {
+      expect(() => caller.readRequest({ ...question, brand_new: 1 })).toThrow(refusal('brand_new'))
+    })
+
+    for (const [member, treatment] of Object.entries(members)) {
+      if (treatment === 'carried') continue
+      if ('withoutEffect' in treatment) {
+        test(`${member} changes nothing`, () => {
+          expect(caller.readRequest({ ...question, [member]: {} })).toEqual(caller.readRequest(question))
+        })
+        continue
+      }
+      test(`${member} is refused by its name, but for the values that change nothing`, () => {
+        expect(() => caller.readRequest({ ...question, [member]: 'anything else' })).toThrow(refusal(member))
+        for (const value of treatment.onlyAs ?? []) {
+          expect(caller.readRequest({ ...question, [member]: value })).toEqual(caller.readRequest(question))
+        }
+        expect(caller.readRequest({ ...question, [member]: null })).toEqual(caller.readRequest(question))
+      })
+    }
+  })
+}

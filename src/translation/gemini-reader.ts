@@ -1,0 +1,135 @@
+/**
+ * Follows a streamed answer of Gemini, which is a series of `GenerateContentResponse`s; a whole answer is one of them.
+ * Texts go on over several; a function call comes whole in one. Calls have no id of their own with most models: theirs
+ * is made of the answer's id and their number in it, so that reading an answer again gives the same.
+ *
+ * The language has no end of its own: a stream is whole once a reason to finish was said and the provider closed it.
+ */
+import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
+import { finishOf, readGeminiError, readGeminiUsage } from './gemini-answer.ts'
+import type { NeutralStreamReader } from './language.ts'
+import type { FinishReason, NeutralEvent } from './neutral.ts'
+
+interface OpenPart {
+  part: number
+  kind: 'text' | 'thought'
+}
+
+export class GeminiStreamReader implements NeutralStreamReader {
+  #begun = false
+  #parts = 0
+  #calls = 0
+  #open: OpenPart | null = null
+  #id: string | null = null
+  #finish: FinishReason | null = null
+
+  frame(_: string | null, data: string): readonly NeutralEvent[] {
+    const response = parseObject(data)
+    return response === null ? [] : this.response(response)
+  }
+
+  end(): readonly NeutralEvent[] {
+    return this.#finish === null ? [] : [{ type: 'end' }]
+  }
+
+  /** One response of the stream, parsed. */
+  response(response: JsonObject): NeutralEvent[] {
+    if (isObject(response.error)) return [{ type: 'error', error: readGeminiError(null, response) }]
+    const events = this.#start(response)
+    const [candidate] = objectsOf(response.candidates)
+    if (candidate !== undefined) {
+      const parts = isObject(candidate.content) ? objectsOf(candidate.content.parts) : []
+      for (const part of parts) events.push(...this.#part(part))
+      events.push(...this.#cite(candidate.citationMetadata))
+    }
+    const usage = readGeminiUsage(response.usageMetadata)
+    if (usage !== null) events.push({ type: 'usage', usage })
+    const finish = finishOf(candidate, response.promptFeedback, this.#calls > 0)
+    if (finish === null || this.#finish !== null) return events
+    this.#finish = finish
+    return [...events, ...this.#close(), { type: 'finish', finish, stopSequence: null }]
+  }
+
+  #start({ responseId, modelVersion }: JsonObject): NeutralEvent[] {
+    if (this.#begun) return []
+    this.#begun = true
+    this.#id = textOf(responseId)
+    return [{ type: 'start', id: this.#id, model: textOf(modelVersion) }]
+  }
+
+  #part(part: JsonObject): NeutralEvent[] {
+    const signature = textOf(part.thoughtSignature)
+    if (isObject(part.functionCall)) return this.#call(part.functionCall, signature)
+    if (isObject(part.inlineData)) {
+      const message = 'The provider answered with media, which is not translated'
+      return [{ type: 'error', error: { status: null, code: 'upstream_provider_error', message } }]
+    }
+    const text = textOf(part.text)
+    if (text === null) return []
+    const kind = part.thought === true ? 'thought' : 'text'
+    const events = text === '' ? [] : this.#text(kind, text)
+    if (signature === null) return events
+    if (kind === 'thought') return [...events, ...this.#signThought(signature)]
+    // A text's signature is a thought without words, which follows it.
+    return [...events, ...this.#close(), ...this.#signThought(signature), ...this.#close()]
+  }
+
+  #text(kind: OpenPart['kind'], text: string): NeutralEvent[] {
+    const events = this.#openPart(kind)
+    if (this.#open !== null) events.push({ type: 'text', part: this.#open.part, text })
+    return events
+  }
+
+  #signThought(signature: string): NeutralEvent[] {
+    const events = this.#openPart('thought')
+    if (this.#open === null) return events
+    const { part } = this.#open
+    return [...events, { type: 'signature', part, signature, redacted: false, language: 'gemini' }]
+  }
+
+  #openPart(kind: OpenPart['kind']): NeutralEvent[] {
+    if (this.#open?.kind === kind) return []
+    const events = this.#close()
+    const part = this.#parts++
+    this.#open = { part, kind }
+    return [...events, { type: 'part', part, kind }]
+  }
+
+  #close(): NeutralEvent[] {
+    if (this.#open === null) return []
+    const { part } = this.#open
+    this.#open = null
+    return [{ type: 'part_end', part }]
+  }
+
+  #call(call: JsonObject, signature: string | null): NeutralEvent[] {
+    const events = this.#close()
+    const part = this.#parts++
+    const name = textOf(call.name) ?? ''
+    const text = JSON.stringify(call.args ?? {})
+    const id = textOf(call.id) ?? this.#callId(name, text)
+    this.#calls++
+    events.push({ type: 'part', part, kind: 'tool_call', id, name })
+    if (signature !== null) {
+      events.push({ type: 'signature', part, signature, redacted: false, language: 'gemini' })
+    }
+    events.push({ type: 'text', part, text }, { type: 'part_end', part })
+    return events
+  }
+
+  /** An answer without an id is told apart by what it calls. */
+  #callId(name: string, args: string): string {
+    const answer = this.#id ?? Bun.hash(name + args).toString(36)
+    return `call_${answer.replace(/[^\w-]/g, '_')}_${this.#calls}`
+  }
+
+  #cite(metadata: unknown): NeutralEvent[] {
+    const open = this.#open
+    if (!isObject(metadata) || open?.kind !== 'text') return []
+    return objectsOf(metadata.citationSources ?? metadata.citations).map((source) => ({
+      type: 'citation',
+      part: open.part,
+      citation: { title: textOf(source.title), url: textOf(source.uri), citedText: null, original: source },
+    }))
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Reading the members of a caller's body so that none is dropped: a member is read, or known to have no effect, or
+ * refused by its name. A member that is null was left out.
+ */
+import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
+import { Failure } from '../failure.ts'
+import type { MemberTable } from './language.ts'
+import type { FieldPath, Stated } from './neutral.ts'
+
+/** 400: the target, or any other language, has no place for what stands here. */
+export const unsupported = (param: FieldPath, message: string): Failure =>
+  new Failure('translation_unsupported', { param, message: `${param}: ${message}` })
+
+/** 422: what stands here is not what its own language wants there. */
+export const malformed = (param: FieldPath, wanted: string): Failure =>
+  new Failure('invalid_parameter', { param, message: `${param} must be ${wanted}` })
+
+/** 502: what a provider sent is no answer in its language. */
+export const unusable = (message: string): Failure => new Failure('upstream_provider_error', { message })
+
+/** Refuses the members that the table refuses, and those that it does not know. */
+export function checkMembers(body: Readonly<JsonObject>, table: MemberTable): void {
+  for (const name in body) {
+    const value = body[name]
+    if (!isGiven(value)) continue
+    const treatment = Object.hasOwn(table, name) ? table[name] : undefined
+    if (treatment === undefined) throw unsupported(name, unknownMember)
+    if (treatment === 'carried' || 'withoutEffect' in treatment) continue
+    if (treatment.onlyAs?.some((only) => Bun.deepEquals(only, value))) continue
+    throw unsupported(name, treatment.refused)
+  }
+}
+
+const unknownMember = "is not known to have a meaning for this model's provider"
+
+/** Refuses the members of an inner object that are not among these. */
+export function onlyMembers(object: Readonly<JsonObject>, at: FieldPath, known: ReadonlySet<string>): void {
+  for (const name in object) {
+    if (!known.has(name) && isGiven(object[name])) throw unsupported(`${at}.${name}`, unknownMember)
+  }
+}
+
+export function objectAt(value: unknown, at: FieldPath): JsonObject {
+  if (!isObject(value)) throw malformed(at, 'an object')
+  return value
+}
+
+export function arrayAt(value: unknown, at: FieldPath): readonly unknown[] {
+  if (!Array.isArray(value)) throw malformed(at, 'an array')
+  return value
+}
+
+export function stringAt(value: unknown, at: FieldPath): string {
+  if (typeof value !== 'string') throw malformed(at, 'a string')
+  return value
+}
+
+const typed =
+  <Value>(is: (value: unknown) => value is Value, wanted: string) =>
+  (value: unknown, at: FieldPath): Stated<Value> | null => {
+    if (!isGiven(value)) return null
+    if (!is(value)) throw malformed(at, wanted)
+    return { value, at }
+  }
+
+/** A value and its field; null where it was left out. Throws `invalid_parameter` where it is another type. */
+export const statedString = typed((value) => typeof value === 'string', 'a string')
+export const statedNumber = typed((value) => typeof value === 'number', 'a number')
+export const statedBoolean = typed((value) => typeof value === 'boolean', 'true or false')
+export const statedObject = typed(isObject, 'an object')
+
+/** The most output tokens: none where it is negative, as some callers say that there is no limit. */
+export function statedLimit(value: unknown, at: FieldPath): Stated<number> | null {
+  const limit = statedNumber(value, at)
+  return limit !== null && limit.value < 0 ? null : limit
+}
+
+/** The members whose value was given, for objects whose members may be absent but not undefined. */
+export function givenOf<Values extends object>(
+  values: {
+    [Name in keyof Values]: Values[Name] | null
+  },
+): Partial<Values> {
+  const given: Partial<Values> = {}
+  for (const name in values) {
+    const value = values[name]
+    if (value !== null) given[name] = value
+  }
+  return given
+}
+
+/** Notes those of the caller's members that were given under their own names. */
+export function gathered(
+  body: Readonly<JsonObject>,
+  names: readonly string[],
+  into: Map<string, Stated<unknown>> = new Map(),
+): Map<string, Stated<unknown>> {
+  for (const name of names) if (isGiven(body[name])) into.set(name, { value: body[name], at: name })
+  return into
+}

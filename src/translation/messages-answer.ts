@@ -1,0 +1,198 @@
+/**
+ * Whole answers and errors of the messages language, read from Anthropic and written for its callers.
+ *
+ * - What a refusal says stands in `stop_details.explanation`, which is the language's own place for it.
+ * - An answer that failed in the model (`error`) has no stop reason: null.
+ * - Blocks of tools that Anthropic itself runs are passed over: no translated request asks for one.
+ */
+import type { Usage } from '../dialects/dialect.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import { errorTypeOf } from '../dialects/messages-error.ts'
+import { ownMessage, readUsage } from '../dialects/messages-texts.ts'
+import { Failure } from '../failure.ts'
+import type { AnswerStart } from './language.ts'
+import { isOwnCitation } from './messages-content.ts'
+import { citationOf } from './messages-parts.ts'
+import type {
+  FinishReason,
+  NeutralAnswer,
+  NeutralCitation,
+  NeutralError,
+  NeutralPart,
+  NeutralThought,
+} from './neutral.ts'
+import { markSignature } from './signature.ts'
+
+const finishes: ReadonlyMap<string, FinishReason> = new Map([
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['tool_use', 'tool_calls'],
+  ['pause_turn', 'pause'],
+  ['refusal', 'refusal'],
+])
+
+/** What is not known ended as far as anyone can tell by itself. */
+export const finishOf = (stopReason: unknown): FinishReason =>
+  stopReason === null || stopReason === undefined ? 'error' : (finishes.get(String(stopReason)) ?? 'stop')
+
+export function stopReasonOf(finish: FinishReason, stopSequence: string | null): string | null {
+  if (finish === 'stop') return stopSequence === null ? 'end_turn' : 'stop_sequence'
+  return stopReasons[finish]
+}
+
+const stopReasons = {
+  length: 'max_tokens',
+  tool_calls: 'tool_use',
+  refusal: 'refusal',
+  content_filter: 'refusal',
+  pause: 'pause_turn',
+  error: null,
+} as const
+
+export function readMessagesAnswer(body: unknown): NeutralAnswer {
+  if (!isObject(body) || !Array.isArray(body.content)) {
+    throw new Failure('upstream_provider_error', { message: 'The provider sent no message' })
+  }
+  const parts = objectsOf(body.content).flatMap((block, index) => partsOfAnswer(block, `content.${index}`))
+  const explanation = explanationOf(body.stop_details)
+  if (explanation !== null) parts.push({ kind: 'refusal', text: explanation, at: 'stop_details' })
+  return {
+    id: textOf(body.id),
+    model: textOf(body.model),
+    parts,
+    finish: finishOf(body.stop_reason),
+    stopSequence: textOf(body.stop_sequence),
+    usage: readUsage(body.usage),
+  }
+}
+
+export const explanationOf = (details: unknown): string | null =>
+  isObject(details) && details.type === 'refusal' ? textOf(details.explanation) : null
+
+function partsOfAnswer(block: JsonObject, at: string): NeutralPart[] {
+  const none = { text: '', signature: null, redacted: null, language: 'messages', at } as const
+  switch (block.type) {
+    case 'text': {
+      const citations = objectsOf(block.citations).map(citationOf)
+      return [{ kind: 'text', text: textOf(block.text) ?? '', ...(citations.length > 0 && { citations }), at }]
+    }
+    case 'thinking':
+      return [{ ...none, kind: 'thought', text: textOf(block.thinking) ?? '', signature: textOf(block.signature) }]
+    case 'redacted_thinking':
+      return [{ ...none, kind: 'thought', redacted: textOf(block.data) ?? '' }]
+    case 'tool_use': {
+      const input = JSON.stringify(block.input ?? {})
+      return [{ kind: 'tool_call', id: textOf(block.id) ?? '', name: textOf(block.name) ?? '', arguments: input, at }]
+    }
+    default:
+      return []
+  }
+}
+
+export function writeMessagesAnswer(answer: NeutralAnswer, asked: AnswerStart): JsonObject {
+  const { parts, finish, stopSequence, usage } = answer
+  const refusal = parts.flatMap((part) => (part.kind === 'refusal' ? part.text : [])).join('')
+  return {
+    ...beginOf(answer, asked),
+    content: parts.flatMap(blocksOfAnswer),
+    stop_reason: stopReasonOf(finish, stopSequence),
+    stop_sequence: stopSequence,
+    ...(refusal !== '' && { stop_details: refusalDetails(refusal) }),
+    usage: usageOf(usage),
+  }
+}
+
+/** A message that has just begun. Its input is not known yet: zero, which clients need and this gateway passes over. */
+export function beginOf({ id, model }: Pick<NeutralAnswer, 'id' | 'model'>, asked: AnswerStart): JsonObject {
+  const own = ownMessage(model ?? asked.model, asked.exchangeId)
+  return id === null ? own : { ...own, id }
+}
+
+export const refusalDetails = (explanation: string): JsonObject => ({ type: 'refusal', category: null, explanation })
+
+function blocksOfAnswer(part: NeutralPart): JsonObject[] {
+  switch (part.kind) {
+    case 'text':
+      return [{ type: 'text', text: part.text, citations: part.citations?.map(writtenCitation) ?? null }]
+    case 'thought':
+      return [thoughtBlock(part)]
+    case 'tool_call': {
+      const { id, name, signature } = part
+      const call = { type: 'tool_use', id, name, input: inputOf(part.arguments) }
+      return signature === undefined ? [call] : [callSignatureBlock(id, signature), call]
+    }
+    case 'refusal':
+      return []
+    default:
+      throw new Failure('upstream_provider_error', {
+        message: 'The answer holds media, which this language cannot say',
+      })
+  }
+}
+
+/** An input that is no JSON, as of an answer that was cut off, is a text: the SDKs let any value stand there. */
+function inputOf(text: string): unknown {
+  try {
+    return text.trim() === '' ? {} : JSON.parse(text)
+  } catch {
+    // The model's words are not lost, and whoever runs the tool sees that they are no arguments.
+    return text
+  }
+}
+
+function thoughtBlock({ text, signature, redacted, language }: NeutralThought): JsonObject {
+  if (redacted !== null) return { type: 'redacted_thinking', data: ownOrMarked(redacted, language) }
+  return { type: 'thinking', thinking: text, signature: signature === null ? '' : ownOrMarked(signature, language) }
+}
+
+/** A signature as it goes out: another provider's is marked, so that it finds back. */
+export const ownOrMarked = (signature: string, language: NeutralThought['language']): string =>
+  language === null || language === 'messages' ? signature : markSignature({ language, callId: null, signature })
+
+/** Only Gemini signs calls. */
+export const callSignatureBlock = (callId: string, signature: string): JsonObject => ({
+  type: 'thinking',
+  thinking: '',
+  signature: markSignature({ language: 'gemini', callId, signature }),
+})
+
+export function writtenCitation(citation: NeutralCitation): JsonObject {
+  const { title, url, citedText, original } = citation
+  if (isOwnCitation(citation)) return { ...original }
+  const type = 'web_search_result_location'
+  return { type, url: url ?? '', title, cited_text: citedText ?? '', encrypted_index: '' }
+}
+
+/** The input is told without what came from the cache and went into it; null where it was not told. */
+export function usageOf(usage: Usage | null): JsonObject {
+  if (usage === null) return { input_tokens: null, output_tokens: null }
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage
+  const hour = usage.cacheWriteHourTokens ?? null
+  const cached = (cachedInputTokens ?? 0) + (cacheWriteTokens ?? 0)
+  return {
+    input_tokens: inputTokens === null ? null : Math.max(0, inputTokens - cached),
+    ...(cachedInputTokens !== null && { cache_read_input_tokens: cachedInputTokens }),
+    ...(cacheWriteTokens !== null && { cache_creation_input_tokens: cacheWriteTokens }),
+    ...(hour !== null && {
+      cache_creation: {
+        ephemeral_5m_input_tokens: Math.max(0, (cacheWriteTokens ?? 0) - hour),
+        ephemeral_1h_input_tokens: hour,
+      },
+    }),
+    output_tokens: outputTokens,
+    ...(reasoningTokens !== null && { output_tokens_details: { thinking_tokens: reasoningTokens } }),
+  }
+}
+
+export function readMessagesError(status: number | null, body: unknown): NeutralError {
+  const error = isObject(body) && isObject(body.error) ? body.error : {}
+  const code = textOf(error.code) ?? textOf(error.type)
+  return { status, code, message: textOf(error.message) ?? 'The provider refused the request' }
+}
+
+export const writeMessagesError = ({ status, code, message }: NeutralError): JsonObject => ({
+  type: 'error',
+  error: { type: errorTypeOf(status ?? 500, code), message, ...(code !== null && { code }) },
+})

@@ -1,0 +1,207 @@
+/**
+ * Writes a streamed answer as Anthropic's message events. Its blocks follow one another, where parts of other languages
+ * may come at once:
+ *
+ * - A text or a thought that another part interrupts ends there; what still comes of it is a further block, since clients
+ *   join texts anyway.
+ * - A tool call cannot be continued in another block. While one is open, what comes of other parts waits until it ends;
+ *   this is the only thing that is held back.
+ * - A call or a thought begins with its first text, because a signature before it decides how it is written: a call's in
+ *   a block before it (`signature.ts`), hidden thinking in a block of another type.
+ *
+ * The stop reason, the usage and what a refusal says are one event at the end.
+ */
+import type { Usage } from '../dialects/dialect.ts'
+import type { JsonObject } from '../dialects/json-value.ts'
+import type { AnswerStart, NeutralStreamWriter } from './language.ts'
+import {
+  beginOf,
+  callSignatureBlock,
+  ownOrMarked,
+  refusalDetails,
+  stopReasonOf,
+  usageOf,
+  writeMessagesError,
+  writtenCitation,
+} from './messages-answer.ts'
+import type { NeutralEvent } from './neutral.ts'
+
+type PartBegin = Extract<NeutralEvent, { type: 'part' }>
+type PartEvent = Exclude<Extract<NeutralEvent, { part: number }>, PartBegin>
+type Finish = Extract<NeutralEvent, { type: 'finish' }>
+
+interface Part {
+  begin: PartBegin
+  /** Events that wait until it is this part's turn. */
+  waiting: PartEvent[]
+  /** A block of it was written. */
+  written: boolean
+  ended: boolean
+}
+
+export class MessagesStreamWriter implements NeutralStreamWriter {
+  readonly #asked: AnswerStart
+  readonly #parts = new Map<number, Part>()
+  /** The part whose block is open; a call's stays so until it has ended. */
+  #open: Part | null = null
+  #blocks = 0
+  #begun = false
+  #usage: Usage | null = null
+  #finish: Finish | null = null
+  #refusal = ''
+  #out = ''
+
+  constructor(asked: AnswerStart) {
+    this.#asked = asked
+  }
+
+  event(event: NeutralEvent): string {
+    this.#out = ''
+    if (event.type === 'start') this.#start(event)
+    else if (event.type === 'usage') this.#usage = event.usage
+    else if (event.type === 'finish') this.#finish = event
+    else if (event.type === 'error') this.#write('error', writeMessagesError(event.error))
+    else if (event.type === 'end') this.#end()
+    else if (event.type === 'part') this.#parts.set(event.part, newPart(event))
+    else this.#take(event)
+    return this.#out
+  }
+
+  #write(type: string, event: JsonObject): void {
+    this.#out += `event: ${type}\ndata: ${JSON.stringify({ type, ...event })}\n\n`
+  }
+
+  #start({ id, model }: { id: string | null; model: string | null }): void {
+    if (this.#begun) return
+    this.#begun = true
+    this.#write('message_start', { message: beginOf({ id, model }, this.#asked) })
+  }
+
+  #take(event: PartEvent): void {
+    const part = this.#parts.get(event.part)
+    if (part === undefined || part.ended) return
+    if (part.begin.kind === 'refusal') {
+      if (event.type === 'text') this.#refusal += event.text
+      return
+    }
+    const held = this.#open !== null && this.#open !== part && this.#open.begin.kind === 'tool_call'
+    if (held) part.waiting.push(event)
+    else this.#pass(part, event)
+  }
+
+  #pass(part: Part, event: PartEvent): void {
+    if (event.type === 'part_end') this.#endPart(part)
+    else if (event.type === 'signature') this.#sign(part, event)
+    else {
+      this.#openBlock(part)
+      const delta = event.type === 'text' ? textDelta(part.begin, event.text) : citationDelta(event)
+      this.#write('content_block_delta', { index: this.#blocks - 1, delta })
+    }
+  }
+
+  #sign(part: Part, { signature, redacted, language }: Extract<PartEvent, { type: 'signature' }>): void {
+    if (part.begin.kind === 'tool_call') {
+      // One that comes late would have to interrupt the call: it is found by the call's id wherever it stands.
+      if (this.#open === part) part.waiting.push({ type: 'signature', part: part.begin.part, signature, redacted })
+      else this.#writeBlock(callSignatureBlock(part.begin.id, signature))
+    } else if (redacted) {
+      this.#writeBlock({ type: 'redacted_thinking', data: ownOrMarked(signature, language ?? null) })
+      part.written = true
+    } else if (part.begin.kind === 'thought') {
+      this.#openBlock(part)
+      const delta = { type: 'signature_delta', signature: ownOrMarked(signature, language ?? null) }
+      this.#write('content_block_delta', { index: this.#blocks - 1, delta })
+    }
+  }
+
+  /** A block that is whole at once. */
+  #writeBlock(block: JsonObject): void {
+    this.#closeBlock()
+    this.#start({ id: null, model: null })
+    const index = this.#blocks++
+    const { signature, ...unsigned } = block
+    const isSigned = block.type === 'thinking'
+    this.#write('content_block_start', { index, content_block: isSigned ? { ...unsigned, signature: '' } : block })
+    if (isSigned) this.#write('content_block_delta', { index, delta: { type: 'signature_delta', signature } })
+    this.#write('content_block_stop', { index })
+  }
+
+  #openBlock(part: Part): void {
+    if (this.#open === part) return
+    this.#closeBlock()
+    this.#start({ id: null, model: null })
+    this.#open = part
+    part.written = true
+    this.#write('content_block_start', { index: this.#blocks++, content_block: beginOfBlock(part.begin) })
+  }
+
+  #closeBlock(): void {
+    if (this.#open === null) return
+    this.#open = null
+    this.#write('content_block_stop', { index: this.#blocks - 1 })
+  }
+
+  #endPart(part: Part): void {
+    if (!part.written && part.begin.kind === 'tool_call') this.#openBlock(part)
+    part.ended = true
+    if (this.#open !== part) return
+    this.#closeBlock()
+    for (const late of part.waiting) {
+      if (late.type === 'signature' && part.begin.kind === 'tool_call') {
+        this.#writeBlock(callSignatureBlock(part.begin.id, late.signature))
+      }
+    }
+    part.waiting = []
+    if (part.begin.kind === 'tool_call') this.#passWaiting()
+  }
+
+  /** Lets the parts that waited go on, in their order, up to a call that is not over. */
+  #passWaiting(): void {
+    for (const part of this.#parts.values()) {
+      if (this.#open?.begin.kind === 'tool_call') return
+      const waiting = part.waiting
+      part.waiting = []
+      for (const event of waiting) this.#take(event)
+    }
+  }
+
+  /** What was never ended ends with the answer. */
+  #end(): void {
+    for (const [number, part] of this.#parts) {
+      if (!part.ended) this.#take({ type: 'part_end', part: number })
+    }
+    this.#closeBlock()
+    this.#start({ id: null, model: null })
+    const { finish, stopSequence } = this.#finish ?? { finish: 'error', stopSequence: null }
+    this.#write('message_delta', {
+      delta: {
+        stop_reason: stopReasonOf(finish, stopSequence),
+        stop_sequence: stopSequence,
+        ...(this.#refusal !== '' && { stop_details: refusalDetails(this.#refusal) }),
+      },
+      usage: usageOf(this.#usage),
+    })
+    if (finish !== 'error') this.#write('message_stop', {})
+    else this.#write('error', writeMessagesError(failed))
+  }
+}
+
+const failed = { status: null, code: 'upstream_provider_error', message: "The model's answer ended in an error" }
+
+const newPart = (begin: PartBegin): Part => ({ begin, waiting: [], written: false, ended: false })
+
+function beginOfBlock(begin: PartBegin): JsonObject {
+  if (begin.kind === 'tool_call') return { type: 'tool_use', id: begin.id, name: begin.name, input: {} }
+  if (begin.kind === 'thought') return { type: 'thinking', thinking: '', signature: '' }
+  return { type: 'text', text: '', citations: null }
+}
+
+function textDelta({ kind }: PartBegin, text: string): JsonObject {
+  if (kind === 'tool_call') return { type: 'input_json_delta', partial_json: text }
+  return kind === 'thought' ? { type: 'thinking_delta', thinking: text } : { type: 'text_delta', text }
+}
+
+const citationDelta = ({ citation }: Extract<PartEvent, { type: 'citation' }>): JsonObject => ({
+  type: 'citations_delta',
+  citation: writtenCitation(citation),
+})

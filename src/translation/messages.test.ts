@@ -1,0 +1,502 @@
+/** Requests, answers and streams of the messages language, there and back, and as the official client reads them. */
+import { describe, expect, test } from 'bun:test'
+import Anthropic from '@anthropic-ai/sdk'
+import fc from 'fast-check'
+import { framesOf, recordings } from '../dialects/test-streams.ts'
+import { Failure } from '../failure.ts'
+import { collected } from './collected.ts'
+import type { AnswerStart, CallerLanguage, Language } from './language.ts'
+import { messages } from './messages.ts'
+import { defaultMaxTokens } from './messages-request.ts'
+import type { NeutralEvent, NeutralRequest } from './neutral.ts'
+
+const { provider } = messages
+const caller = spoken(messages)
+const asked: AnswerStart = {
+  model: 'asked-for',
+  exchangeId: '0190a0c0-0000-7000-8000-000000000001',
+  includeUsage: true,
+}
+
+function spoken({ caller }: Language): CallerLanguage {
+  if (caller === null) throw new Error('Applications speak messages')
+  return caller
+}
+
+const request = (members: Partial<NeutralRequest> = {}): NeutralRequest => ({
+  model: 'claude-sonnet-4-6',
+  instructions: [],
+  turns: [{ role: 'user', parts: [{ kind: 'text', text: 'hello', at: 'messages.0.content' }], at: 'messages.0' }],
+  tools: [],
+  toolChoice: null,
+  parallelTools: null,
+  output: null,
+  reasoning: null,
+  sampling: {},
+  endUser: null,
+  stream: false,
+  extras: new Map(),
+  ...members,
+})
+
+function refusedField(run: () => unknown): string | null {
+  try {
+    run()
+  } catch (thrown) {
+    if (thrown instanceof Failure && thrown.code === 'translation_unsupported') return thrown.param
+    throw thrown
+  }
+  return null
+}
+
+const tool = { name: 'look', description: null, parameters: null, strict: null, at: 'tools.0' }
+
+describe('a request for Anthropic', () => {
+  test('has the caller’s limit, else the catalog’s, else the default with the budget for thinking on top', () => {
+    const limited = request({ sampling: { maxOutputTokens: { value: 7, at: 'max_completion_tokens' } } })
+    expect(provider.writeRequest(limited, 64_000).max_tokens).toBe(7)
+    expect(provider.writeRequest(request(), 64_000).max_tokens).toBe(64_000)
+    expect(provider.writeRequest(request()).max_tokens).toBe(defaultMaxTokens)
+    const thinking = { value: { effort: null, budgetTokens: 3000, visible: null }, at: 'thinking' } as const
+    expect(provider.writeRequest(request({ reasoning: thinking })).max_tokens).toBe(defaultMaxTokens + 3000)
+  })
+
+  test('says an effort as newer models take it, and as a budget for older ones', () => {
+    const thinks = (model: string) => {
+      const reasoning = {
+        value: { effort: 'high', budgetTokens: null, visible: true },
+        at: 'reasoning_effort',
+      } as const
+      const { thinking, output_config } = provider.writeRequest(request({ model, reasoning }))
+      return { thinking, output_config }
+    }
+    const adaptive = { type: 'adaptive', display: 'summarized' }
+    for (const model of ['claude-opus-4-6', 'claude-sonnet-5', 'claude-opus-4-8', 'claude-fable-5-2']) {
+      expect(thinks(model)).toEqual({ thinking: adaptive, output_config: { effort: 'high' } })
+    }
+    const enabled = { type: 'enabled', budget_tokens: 16_384, display: 'summarized' }
+    for (const model of [
+      'claude-sonnet-4-5-20250929',
+      'claude-opus-4-1',
+      'claude-sonnet-4-20250514',
+      'claude-haiku-4-5',
+    ]) {
+      expect(thinks(model)).toEqual({ thinking: enabled, output_config: undefined })
+    }
+  })
+
+  test('puts all results of parallel calls into the one turn after them, the user’s words behind', () => {
+    const call = (id: string) => ({ kind: 'tool_call', id, name: 'look', arguments: '{"a":1}', at: 'm' }) as const
+    const result = (callId: string) =>
+      ({ kind: 'tool_result', callId, name: null, parts: [], isError: callId === 'b', at: 'm' }) as const
+    const { messages: written } = provider.writeRequest(
+      request({
+        turns: [
+          { role: 'assistant', parts: [{ kind: 'text', text: '', at: 'm' }], at: 'm' },
+          { role: 'assistant', parts: [call('a'), call('b')], at: 'm' },
+          { role: 'tool', parts: [result('a')], at: 'm' },
+          { role: 'tool', parts: [result('b')], at: 'm' },
+          { role: 'user', parts: [{ kind: 'text', text: 'and?', at: 'm' }], at: 'm' },
+        ],
+      }),
+    )
+    expect(written).toEqual([
+      {
+        role: 'assistant',
+        content: [
+          { type: 'tool_use', id: 'a', name: 'look', input: { a: 1 } },
+          { type: 'tool_use', id: 'b', name: 'look', input: { a: 1 } },
+        ],
+      },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 'a' },
+          { type: 'tool_result', tool_use_id: 'b', is_error: true },
+          { type: 'text', text: 'and?' },
+        ],
+      },
+    ])
+  })
+
+  test('refuses what it cannot say, and names the caller’s field', () => {
+    const refused = (members: Partial<NeutralRequest>) => refusedField(() => provider.writeRequest(request(members)))
+    expect(refused({ sampling: { seed: { value: 1, at: 'seed' } } })).toBe('seed')
+    expect(refused({ sampling: { presencePenalty: { value: 1, at: 'presence_penalty' } } })).toBe('presence_penalty')
+    expect(refused({ sampling: { presencePenalty: { value: 0, at: 'presence_penalty' } } })).toBeNull()
+    expect(refused({ output: { value: { form: 'json' }, at: 'response_format' } })).toBe('response_format')
+    expect(refused({ extras: new Map([['logprobs', { value: true, at: 'logprobs' }]]) })).toBe('logprobs')
+    const said = (part: NeutralRequest['turns'][number]['parts'][number]) =>
+      refused({ turns: [{ role: 'user', parts: [part], at: 'messages.0' }] })
+    const at = 'messages.0.content.1'
+    expect(said({ kind: 'audio', mediaType: 'audio/wav', source: { base64: '' }, at })).toBe(at)
+    expect(said({ kind: 'image', mediaType: null, source: { fileId: 'f' }, at })).toBe(at)
+    expect(said({ kind: 'tool_call', id: 'a', name: 'b', arguments: '[1]', at })).toBe(at)
+  })
+
+  test('leaves out what only another provider can read again', () => {
+    const thought = { kind: 'thought', text: 'hm', signature: 's', redacted: null, at: 'm' } as const
+    const cited = { title: null, url: 'https://host', citedText: null, original: { type: 'url_citation' } }
+    const { messages: written } = provider.writeRequest(
+      request({
+        turns: [
+          {
+            role: 'assistant',
+            parts: [
+              { ...thought, language: 'gemini' },
+              { ...thought, language: 'messages' },
+              { kind: 'text', text: 'a', citations: [cited], at: 'm' },
+              { kind: 'tool_call', id: 'a', name: 'look', arguments: '', signature: "another's", at: 'm' },
+            ],
+            at: 'm',
+          },
+        ],
+      }),
+    )
+    expect(written).toEqual([
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: 'hm', signature: 's' },
+          { type: 'text', text: 'a' },
+          { type: 'tool_use', id: 'a', name: 'look', input: {} },
+        ],
+      },
+    ])
+  })
+
+  test('says whether calls may be parallel beside its tools only', () => {
+    const parallelTools = { value: false, at: 'parallel_tool_calls' }
+    expect(provider.writeRequest(request({ parallelTools })).tool_choice).toBeUndefined()
+    expect(provider.writeRequest(request({ parallelTools, tools: [tool] })).tool_choice).toEqual({
+      type: 'auto',
+      disable_parallel_tool_use: true,
+    })
+  })
+})
+
+const marker = fc.constantFrom(
+  {},
+  { cache_control: { type: 'ephemeral' } },
+  { cache_control: { type: 'ephemeral', ttl: '1h' } },
+)
+const marked = <Block extends object>(block: fc.Arbitrary<Block>) =>
+  fc.tuple(block, marker).map(([members, cache]) => ({ ...members, ...cache }))
+const word = fc.string({ minLength: 1, maxLength: 8 })
+const textBlock = marked(fc.record({ type: fc.constant('text'), text: word }))
+const imageBlock = marked(
+  fc.record({
+    type: fc.constant('image'),
+    source: fc.oneof(
+      fc.record({ type: fc.constant('base64'), media_type: fc.constant('image/png'), data: fc.base64String() }),
+      fc.record({ type: fc.constant('url'), url: fc.webUrl() }),
+    ),
+  }),
+)
+const documentBlock = marked(
+  fc.record(
+    {
+      type: fc.constant('document'),
+      source: fc.oneof(
+        fc.record({ type: fc.constant('base64'), media_type: fc.constant('application/pdf'), data: fc.base64String() }),
+        fc.record({ type: fc.constant('text'), media_type: fc.constant('text/plain'), data: word }),
+      ),
+      title: word,
+      citations: fc.record({ enabled: fc.boolean() }),
+    },
+    { requiredKeys: ['type', 'source'] },
+  ),
+)
+const jsonObject = fc.dictionary(word, fc.oneof(fc.integer(), word, fc.boolean()), { maxKeys: 3 })
+const callBlock = marked(fc.record({ type: fc.constant('tool_use'), id: word, name: word, input: jsonObject }))
+const thoughtBlock = fc.oneof(
+  fc.record({ type: fc.constant('thinking'), thinking: word, signature: word }),
+  fc.record({ type: fc.constant('redacted_thinking'), data: word }),
+)
+const resultBlock = marked(
+  fc.record(
+    {
+      type: fc.constant('tool_result'),
+      tool_use_id: word,
+      content: fc.array(fc.oneof(textBlock, imageBlock), { minLength: 1, maxLength: 2 }),
+      is_error: fc.constant(true),
+    },
+    { requiredKeys: ['type', 'tool_use_id'] },
+  ),
+)
+const some = <Block>(block: fc.Arbitrary<Block>) => fc.array(block, { minLength: 1, maxLength: 3 })
+const exchange = fc.tuple(
+  fc.record({ role: fc.constant('user'), content: some(fc.oneof(resultBlock, textBlock, imageBlock, documentBlock)) }),
+  fc.record({ role: fc.constant('assistant'), content: some(fc.oneof(textBlock, callBlock, thoughtBlock)) }),
+)
+const choice = fc.record(
+  { type: fc.constantFrom('auto', 'any'), disable_parallel_tool_use: fc.boolean() },
+  { requiredKeys: ['type'] },
+)
+const bodies = fc.record(
+  {
+    model: fc.constant('claude-opus-4-6'),
+    max_tokens: fc.integer({ min: 1, max: 9000 }),
+    messages: fc.array(exchange, { minLength: 1, maxLength: 3 }).map((turns) => turns.flat()),
+    system: some(textBlock),
+    tools: some(
+      marked(
+        fc.record(
+          {
+            name: word,
+            description: word,
+            input_schema: fc.constant({ type: 'object', properties: { a: { type: 'string' } } }),
+            strict: fc.boolean(),
+          },
+          { requiredKeys: ['name', 'input_schema'] },
+        ),
+      ),
+    ),
+    tool_choice: choice,
+    thinking: fc.constantFrom(
+      { type: 'disabled' },
+      { type: 'adaptive', display: 'omitted' },
+      { type: 'enabled', budget_tokens: 2000 },
+    ),
+    temperature: fc.constantFrom(0, 0.5, 1),
+    top_p: fc.constantFrom(0.1, 1),
+    top_k: fc.nat(),
+    stop_sequences: some(word),
+    output_config: fc.constant({ format: { type: 'json_schema', schema: { type: 'object' } } }),
+    metadata: fc.record({ user_id: word }),
+    service_tier: fc.constant('standard_only'),
+    stream: fc.constant(true),
+  },
+  { requiredKeys: ['model', 'max_tokens', 'messages'] },
+)
+
+test('what a caller asks survives the way there and back', () => {
+  fc.assert(
+    fc.property(bodies, (body) => expect(provider.writeRequest(caller.readRequest(body))).toEqual(body)),
+    { numRuns: 300 },
+  )
+})
+
+test('a caller’s members that only Anthropic understands are refused by name', () => {
+  const refused = (members: object) =>
+    refusedField(() => caller.readRequest({ model: 'm', max_tokens: 1, messages: [], ...members }))
+  expect(refused({ mcp_servers: [{}] })).toBe('mcp_servers')
+  expect(refused({ container: null })).toBeNull()
+  expect(refused({ speed: 'fast' })).toBe('speed')
+  expect(refused({ speed: 'standard' })).toBeNull()
+  expect(refused({ never_heard_of: 1 })).toBe('never_heard_of')
+  expect(refused({ tools: [{ name: 'w', type: 'web_search_20250305' }] })).toBe('tools.0.type')
+  expect(refused({ messages: [{ role: 'user', content: [{ type: 'search_result' }] }] })).toBe(
+    'messages.0.content.0.type',
+  )
+  expect(refused({ thinking: { type: 'between_tools' } })).toBe('thinking.type')
+  expect(refused({ output_config: { effort: 'max' } })).toBe('output_config.effort')
+})
+
+test('a marker for the whole request stands on its last block', () => {
+  const body = { model: 'm', messages: [{ role: 'user', content: 'a' }], cache_control: { type: 'ephemeral' } }
+  const [turn] = caller.readRequest(body).turns
+  expect(turn?.parts[0]?.cache).toEqual({ value: { ttl: null }, at: 'cache_control' })
+})
+
+const anthropic = (bytes: string | Uint8Array) =>
+  new Anthropic({
+    apiKey: 'none',
+    maxRetries: 0,
+    fetch: async () => new Response(bytes, { headers: { 'content-type': 'text/event-stream' } }),
+  })
+const readBySdk = (bytes: string | Uint8Array) =>
+  anthropic(bytes)
+    .messages.stream({ model: 'm', max_tokens: 5, messages: [{ role: 'user', content: 'a' }] })
+    .finalMessage()
+
+function written(events: readonly NeutralEvent[]): string {
+  const writer = caller.streamWriter(asked)
+  return events.map((event) => writer.event(event)).join('')
+}
+
+function eventsOf(bytes: Uint8Array, cuts: readonly number[] = []): NeutralEvent[] {
+  const reader = provider.streamReader()
+  const events = framesOf(bytes, cuts).flatMap(({ event, data }) => (data === null ? [] : reader.frame(event, data)))
+  return [...events, ...reader.end()]
+}
+
+const said = (message: Anthropic.Message) =>
+  message.content.flatMap((block): unknown[] => {
+    if (block.type === 'text') return [['text', block.text]]
+    if (block.type === 'thinking') return [['thinking', block.thinking, block.signature]]
+    return block.type === 'tool_use' ? [['tool_use', block.id, block.name, block.input]] : []
+  })
+
+const all = recordings('anthropic-messages')
+describe.skipIf(all.length === 0)('recorded streams (skipped where ../shared/data is absent)', () => {
+  for (const { name, bytes } of all) {
+    test(`${name}: any split of its bytes gives the same events`, () => {
+      const whole = eventsOf(bytes)
+      expect(whole.at(-1)).toEqual({ type: 'end' })
+      const cuts = fc.array(fc.integer({ min: 1, max: bytes.length - 1 }), { maxLength: 20 })
+      fc.assert(
+        fc.property(cuts, (at) =>
+          expect(
+            eventsOf(
+              bytes,
+              at.sort((a, b) => a - b),
+            ),
+          ).toEqual(whole),
+        ),
+        { numRuns: 30 },
+      )
+    })
+
+    // The official client itself refuses a message that begins twice.
+    test.skipIf(name.includes('message-start'))(
+      `${name}: the client reads of it what it reads of the original`,
+      async () => {
+        const [translated, original] = await Promise.all([readBySdk(written(eventsOf(bytes))), readBySdk(bytes)])
+        expect(said(translated)).toEqual(said(original))
+        const { stop_reason, usage } = translated
+        expect(stop_reason).toBe(original.stop_reason)
+        expect(translated.stop_details?.explanation).toBe(original.stop_details?.explanation)
+        expect([usage.input_tokens, usage.output_tokens]).toEqual([
+          original.usage.input_tokens,
+          original.usage.output_tokens,
+        ])
+      },
+    )
+  }
+
+  test('a message that begins twice is one answer', () => {
+    const spliced = all.find(({ name }) => name.startsWith('spliced'))?.bytes ?? Buffer.alloc(0)
+    const { parts, finish } = collected(eventsOf(spliced))
+    expect(parts.map(({ kind }) => kind)).toEqual(['thought', 'tool_call', 'thought', 'tool_call'])
+    expect(finish).toBe('tool_calls')
+  })
+})
+
+/** Parts whose pieces come in any order, as parallel calls may. */
+const interleaved = fc
+  .array(
+    fc.record({ kind: fc.constantFrom('text', 'thought', 'tool_call'), pieces: fc.array(fc.string({ minLength: 1 })) }),
+    { minLength: 1, maxLength: 4 },
+  )
+  .chain((parts) => {
+    const turns = parts.flatMap(({ pieces }, part) => [...pieces.map(() => part), part])
+    return fc.tuple(fc.constant(parts), fc.shuffledSubarray(turns, { minLength: turns.length }), fc.boolean())
+  })
+
+test('parts that come at once are blocks one after another, and nothing of them is lost', async () => {
+  await fc.assert(
+    fc.asyncProperty(interleaved, async ([parts, order, ends]) => {
+      const events: NeutralEvent[] = [{ type: 'start', id: 'msg_1', model: 'm' }]
+      for (const [part, { kind }] of parts.entries()) {
+        if (kind === 'tool_call') events.push({ type: 'part', part, kind, id: `call_${part}`, name: 'look' })
+        else events.push({ type: 'part', part, kind: kind === 'thought' ? 'thought' : 'text' })
+      }
+      const next = parts.map(() => 0)
+      for (const part of order) {
+        const { kind, pieces } = parts[part] ?? { kind: '', pieces: [] }
+        const place = next[part] ?? 0
+        next[part] = place + 1
+        const text = kind === 'tool_call' ? argumentsIn(pieces, place) : pieces[place]
+        if (text !== undefined) events.push({ type: 'text', part, text })
+        else if (ends) events.push({ type: 'part_end', part })
+      }
+      events.push({ type: 'finish', finish: 'tool_calls', stopSequence: null }, { type: 'end' })
+      const message = await readBySdk(written(events))
+      const expected = (kind: string) => parts.flatMap((part) => (part.kind === kind ? part.pieces.join('') : []))
+      const texts = (type: string) =>
+        said(message).flatMap((block) => (Array.isArray(block) && block[0] === type ? [block[1]] : []))
+      expect(letters(texts('text'))).toBe(letters(expected('text')))
+      expect(letters(texts('thinking'))).toBe(letters(expected('thought')))
+      const calls = message.content.filter((block) => block.type === 'tool_use')
+      expect(calls.map(({ id, input }) => [id, input]).sort()).toEqual(
+        parts
+          .flatMap(({ kind, pieces }, part) => (kind === 'tool_call' ? [[`call_${part}`, inputOf(pieces)]] : []))
+          .sort(),
+      )
+    }),
+    { numRuns: 60 },
+  )
+})
+
+/** Texts whose pieces alternate have no one order: what they are made of counts. */
+const letters = (texts: readonly unknown[]): string => [...texts.join('')].sort().join('')
+
+/** A piece of the JSON text of an object, as many as the part has; undefined where it has no more. */
+function argumentsIn({ length }: readonly string[], place: number): string | undefined {
+  if (place >= length) return undefined
+  return `${place === 0 ? '{"v":"' : ''}x${place === length - 1 ? '"}' : ''}`
+}
+const inputOf = ({ length }: readonly string[]): unknown => (length === 0 ? {} : { v: 'x'.repeat(length) })
+
+test('a text that follows another is passed on at once, and a second call waits for the first', () => {
+  const writer = caller.streamWriter(asked)
+  writer.event({ type: 'start', id: null, model: null })
+  for (const part of [1, 2]) writer.event({ type: 'part', part, kind: 'tool_call', id: `${part}`, name: 'f' })
+  writer.event({ type: 'part', part: 0, kind: 'text' })
+  expect(writer.event({ type: 'text', part: 0, text: 'a' })).toContain('"text":"a"')
+  expect(writer.event({ type: 'text', part: 1, text: '{}' })).toContain('content_block_stop')
+  expect(writer.event({ type: 'text', part: 2, text: '{}' })).toBe('')
+  expect(writer.event({ type: 'part_end', part: 1 })).toContain('"id":"2"')
+  expect(writer.event({ type: 'text', part: 2, text: ' ' })).toContain('"partial_json":" "')
+})
+
+test('a whole answer survives the way there and back', () => {
+  const body = {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'claude',
+    content: [
+      { type: 'thinking', thinking: 'hm', signature: 's' },
+      { type: 'redacted_thinking', data: 'd' },
+      {
+        type: 'text',
+        text: 'a',
+        citations: [{ type: 'char_location', cited_text: 'c', document_index: 0, document_title: 't' }],
+      },
+      { type: 'tool_use', id: 'toolu_1', name: 'look', input: { a: 1 } },
+    ],
+    stop_reason: 'stop_sequence',
+    stop_sequence: '!',
+    usage: {
+      input_tokens: 3,
+      cache_read_input_tokens: 4,
+      cache_creation_input_tokens: 5,
+      cache_creation: { ephemeral_5m_input_tokens: 2, ephemeral_1h_input_tokens: 3 },
+      output_tokens: 6,
+      output_tokens_details: { thinking_tokens: 1 },
+    },
+  }
+  const answer = provider.readAnswer(body)
+  expect(answer.usage).toMatchObject({ inputTokens: 12, cachedInputTokens: 4, cacheWriteTokens: 5 })
+  expect(caller.writeAnswer(answer, asked)).toEqual(body)
+})
+
+test('a refusal keeps its words, and a failed answer raises an error', async () => {
+  const refusal: NeutralEvent[] = [
+    { type: 'part', part: 0, kind: 'refusal' },
+    { type: 'text', part: 0, text: 'No.' },
+    { type: 'finish', finish: 'refusal', stopSequence: null },
+    { type: 'end' },
+  ]
+  expect(await readBySdk(written(refusal))).toMatchObject({
+    content: [],
+    stop_reason: 'refusal',
+    stop_details: { explanation: 'No.' },
+  })
+  expect(caller.writeAnswer(collected(refusal), asked)).toMatchObject({ stop_details: { explanation: 'No.' } })
+  const failed = readBySdk(written([{ type: 'finish', finish: 'error', stopSequence: null }, { type: 'end' }]))
+  expect(await failed.catch((error: unknown) => error)).toBeInstanceOf(Anthropic.APIError)
+})
+
+test('errors keep their status, code and message', () => {
+  const error = { status: 429, code: 'rate_limited', message: 'Slow down' }
+  const body = caller.writeError(error)
+  expect(body).toEqual({
+    type: 'error',
+    error: { type: 'rate_limit_error', code: 'rate_limited', message: 'Slow down' },
+  })
+  expect(provider.readError(429, body)).toEqual(error)
+  expect(provider.readError(500, 'none')).toMatchObject({ status: 500, code: null })
+})

@@ -1,0 +1,21 @@
+/** An MCP server on pipes, run as a program: what it does is said by its first argument. */
+import { argv, env, pid } from 'node:process'
+
+const [behaviour = ''] = argv.slice(2)
+const write = (message: unknown) => process.stdout.write(`${JSON.stringify(message)}\n`)
+process.stderr.write('started\n')
+if (behaviour === 'stubborn') process.on('SIGTERM', () => undefined)
+
+for await (const line of console) {
+  if (line === '') break
+  const { id, method, params } = JSON.parse(line)
+  if (id === undefined) continue
+  if (method === 'initialize') {
+    process.stdout.write('a line that is no message\n')
+    write({ jsonrpc: '2.0', id, result: { protocolVersion: params.protocolVersion, capabilities: {} } })
+  } else if (behaviour === 'dies') process.exit(3)
+  else if (behaviour === 'huge') process.stdout.write('x'.repeat(100_000))
+  else write({ jsonrpc: '2.0', id, result: { environment: env, pid } })
+}
+
+if (behaviour === 'stubborn') await Bun.sleep(60_000)
