@@ -1,7 +1,7 @@
 /**
  * Runs the real executable as a person would, `gatehouse up` on free ports and a data directory of its own, in front of
- * a fake provider. `await using` or `stop` ends it with everything it started; what a crashed test leaves behind is
- * killed when the test process ends.
+ * a fake provider. `await using` or `stop` ends it with everything it started; what is left behind where a test could
+ * not is killed with the test run, by `--no-orphans`, or at the exit of a program that is no test.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,8 +1,8 @@
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { chat, createToken } from '../client.ts'
 import { eventually } from '../eventually.ts'
 import { eventsOfRequest } from '../recorded.ts'
-import { make, openConsole, sharedConsole } from './console.ts'
+import { endConsole, make, openConsole, sharedConsole } from './console.ts'
 
 setDefaultTimeout(60_000)
 
@@ -16,6 +16,7 @@ beforeAll(async () => {
     config: { reason_code: 'finance.transfer' },
   })
 }, 240_000)
+afterAll(endConsole)
 
 async function send(text: string, requestId: string): Promise<void> {
   const { gatehouse } = await sharedConsole()

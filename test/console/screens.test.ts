@@ -1,10 +1,10 @@
 /** Every screen in both themes and at the width of a telephone: what axe finds, what does not fit, what keys reach. */
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { chat, createToken } from '../client.ts'
 import { until } from '../eventually.ts'
 import { eventsOfRequest } from '../recorded.ts'
-import { make, type OpenPage, openConsole, picture, seriousFindings, sharedConsole } from './console.ts'
+import { endConsole, make, type OpenPage, openConsole, picture, seriousFindings, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 
@@ -58,6 +58,7 @@ beforeAll(async () => {
     ['/nowhere', 'There is no such page'],
   ]
 }, 240_000)
+afterAll(endConsole)
 
 async function look({ page, to }: OpenPage, path: string, heading: string): Promise<void> {
   await to(path)
