@@ -53,12 +53,12 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
     const message = await Promise.race([serving.ready, stopped.then(() => null), over])
     if (message !== null && supervised) {
       process.on('message', (said) => {
-        if (said === announcedMessage) void serving.announced?.()
+        if (said === announcedMessage) void noteAnnounced(serving, log)
       })
       await tellSupervisor(message)
     } else if (message !== null) {
       await announce(message)
-      await serving.announced?.()
+      await noteAnnounced(serving, log)
     }
     await Promise.race([stopped, over])
   } catch (thrown) {
@@ -71,6 +71,15 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   }
   await Promise.race([serving.drain(), Bun.sleep(settings.drain_seconds * 1000 + recordingMilliseconds)])
   process.exit(0)
+}
+
+/** Best effort: what serves goes on where it cannot be noted, and the next start announces the same once more. */
+async function noteAnnounced(serving: Serving, log: Log): Promise<void> {
+  try {
+    await serving.announced?.()
+  } catch (error) {
+    log.warn({ error: String(error) }, 'That it was announced could not be noted: the next start announces it again')
+  }
 }
 
 function stopRequest(supervised: boolean): Promise<void> {
