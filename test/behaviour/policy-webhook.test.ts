@@ -24,7 +24,7 @@ let token: string
 beforeAll(async () => {
   gatehouse = await startGatehouse({ env: { SERVICE_WEBHOOK_ADDRESSES: 'any' } })
   token = (await createToken(gatehouse)).token_value
-  const config = { url: `http://127.0.0.1:${guard.port}/`, timeout_ms: 200 }
+  const config = { url: `http://127.0.0.1:${guard.port}/`, timeout_ms: 1000 }
   for (const [family, whenBroken] of [
     ['chat', 'deny'],
     ['embeddings', 'allow'],
