@@ -102,7 +102,7 @@ export async function startGatehouse(options: StartOptions = {}): Promise<Gateho
       if (line) return readyLine.parse(JSON.parse(line))
       throw new Error(`up is not ready (exit code ${child.exitCode})\nstdout: ${stdout()}\nstderr: ${stderr()}`)
     },
-    { withinMs: 20_000, everyMs: 2 },
+    { withinMs: 60_000, everyMs: 2 },
   ).catch(async (error) => {
     await stop()
     throw error
