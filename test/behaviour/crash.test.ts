@@ -263,7 +263,7 @@ test('SIGTERM does not wait longer than it was told to', async () => {
   const rest = answer.text().catch(() => 'cut')
   const startedAt = performance.now()
   expect(await gatehouse.end('SIGTERM')).toBe(0)
-  expect(performance.now() - startedAt).toBeLessThan(10_000)
+  expect(performance.now() - startedAt).toBeLessThan(25_000)
   expect(await rest).toMatch(/data: \{"error":.*\n\ndata: \[DONE\]\n\n$/)
   const outcomes = outcomesByRequest(eventsInLedger(gatehouse)).get(requestId)
   expect(outcomes?.map(({ verdict }) => verdict)).toEqual(['error'])

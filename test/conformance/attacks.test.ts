@@ -354,7 +354,7 @@ test('kill -9 between the steps of redemptions leaves no token that nobody was g
       }
     }
     expect(interrupted).toBeGreaterThan(0)
-    await eventually(() => expect(liveTokens(killed)).toBe(given.length), { withinMs: 15_000 })
+    await eventually(() => expect(liveTokens(killed)).toBe(given.length), { withinMs: 30_000 })
     for (const { access_token } of given) expect((await opens(killed, access_token)).api).toBe(true)
   } finally {
     await killed.stop()

@@ -74,7 +74,7 @@ export async function openConsole({
     locale: 'en-US',
   })
   const page = await context.newPage()
-  page.setDefaultTimeout(8000)
+  page.setDefaultTimeout(30_000)
   const wrong: string[] = []
   page.on('console', (message) => {
     // The browser notes each answer of 400 and above by itself: what the API refuses is a test's own business.
