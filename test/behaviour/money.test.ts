@@ -15,7 +15,7 @@ import { signal } from '../processes.ts'
 import { sumsOf } from '../recorded.ts'
 import { accountsOf, atRest, expectSettledOnce } from '../settled-once.ts'
 
-setDefaultTimeout(90_000)
+setDefaultTimeout(180_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse
@@ -66,7 +66,8 @@ async function spendTheRest({ token, bill, budget }: Spending): Promise<void> {
   await atRest(gatehouse, money)
   const left = unspent()
   const again = new PaidRequests(() => [first ?? ''], requests.statuses.size)
-  for (let status: number | undefined = 200; status === 200; ) {
+  // 503: the gateways' limits are with nobody at this moment, which says nothing of what is left.
+  for (let status: number | undefined = 200; status === 200 || status === 503; ) {
     ;[status] = await again.send(token.token_value, 1)
     await atRest(gatehouse, money)
   }
@@ -116,10 +117,10 @@ test('kills of gateways and of the control plane in the middle of it lose no nan
   signal(gatehouse.controlPlanePid(), 'SIGKILL')
   await Promise.all([first, restarted])
   const settled = () => sumsOf(gatehouse, money).settled
-  await until('something is settled', () => settled() > 0, { withinMs: 20_000 })
+  await until('something is settled', () => settled() > 0, { withinMs: 60_000 })
   await atRest(gatehouse, money)
   await requests.send(token.token_value, 240)
-  await until('all is settled', () => settled() === budget, { withinMs: 20_000 })
+  await until('all is settled', () => settled() === budget, { withinMs: 60_000 })
   expect(await expectSettledOnce(gatehouse, { token, requests, bill })).toMatchObject({ settled: budget })
   expect(upstream.calls.length).toBeLessThanOrEqual(60)
 })

@@ -5,7 +5,7 @@ import { eventually } from '../eventually.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { eventsOfRequest } from '../recorded.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let gatehouse: Gatehouse
 let token: string

@@ -9,7 +9,7 @@ import { api, chat, createToken, revoke } from '../client.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { occurrencesInMemory } from '../memory.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let gatehouse: Gatehouse
 beforeAll(async () => {

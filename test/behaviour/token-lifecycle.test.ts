@@ -11,7 +11,7 @@ import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
 import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
 import { eventsInLedger, eventsOfRequest, outcomesOf } from '../recorded.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 const rotatedToken = createdToken.extend({ rotated_from: z.uuid(), propagation })
 const versioned = tokenRecord.extend({ version: z.number().int(), rotated_to_id: z.uuid().nullable() })

@@ -10,7 +10,7 @@ import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.t
 import { childrenOf, listensOn, signal } from '../processes.ts'
 import { eventsInLedger } from '../recorded.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 const dataDirectory = join(temporaryDirectory(), 'data')
 let upstream: FakeUpstream
@@ -112,7 +112,7 @@ test('a worker that is wanted no longer has its events reported, and nothing of 
     eventsInLedger(gatehouse).filter(
       ({ event_type: type, event_attribution: by }) => type === 'gateway.request.outcome' && by.token_id === token.id,
     )
-  await until('all outcomes are in the ledger', () => outcomes().length === 40, { withinMs: 20_000 })
+  await until('all outcomes are in the ledger', () => outcomes().length === 40, { withinMs: 60_000 })
   const directory = join(dataDirectory, 'gateway', 'workers', '1')
-  await until('the former worker has left', () => !existsSync(directory), { withinMs: 20_000 })
+  await until('the former worker has left', () => !existsSync(directory), { withinMs: 60_000 })
 })

@@ -24,7 +24,7 @@ import {
 } from './flow.ts'
 import { decide, fromConsentPage, type Person, person, queryOf, redirectUri, register } from './people.ts'
 
-setDefaultTimeout(90_000)
+setDefaultTimeout(180_000)
 
 let gatehouse: Gatehouse
 let ada: Person

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { api, expectAnswer } from '../client.ts'
 import { endConsole, openConsole, picture, seriousFindings, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 /** An application that runs on this computer. */
 const application = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('Back at the application') })

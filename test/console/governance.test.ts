@@ -4,7 +4,7 @@ import { eventually } from '../eventually.ts'
 import { eventsOfRequest } from '../recorded.ts'
 import { endConsole, make, openConsole, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 beforeAll(async () => {
   await sharedConsole()

@@ -5,7 +5,7 @@ import { chat, createToken } from '../client.ts'
 import { eventsOfRequest } from '../recorded.ts'
 import { endConsole, make, openConsole, owner, picture, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 beforeAll(async () => {
   await sharedConsole()
 }, 240_000)

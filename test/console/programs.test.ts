@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { api, expectAnswer } from '../client.ts'
 import { endConsole, openConsole, owner, picture, seriousFindings, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 beforeAll(async () => {
   await sharedConsole()
 }, 240_000)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { endConsole, openConsole, owner, seriousFindings, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let fresh: Gatehouse
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { chat, createToken } from '../client.ts'
 import { endConsole, openConsole, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 beforeAll(async () => {
   await sharedConsole()
 }, 240_000)
