@@ -68,6 +68,17 @@ test('a child whose supervisor is gone drains and exits', async () => {
   expect(await text()).toBe('drained ')
 })
 
+test('a child whose supervisor goes in the moment in which it is to be told drains and exits', async () => {
+  const start = `process.stdout.write('starting '); Bun.sleepSync(500)`
+  const { child } = supervised(serverOf({ start }))
+  const reader = child.stdout.getReader()
+  const next = async () => new TextDecoder().decode((await reader.read()).value)
+  expect(await next()).toBe('starting ')
+  child.disconnect()
+  expect(await next()).toBe('drained ')
+  expect(await child.exited).toBe(0)
+})
+
 test('a child leaves SIGINT to its supervisor', async () => {
   const { child, message, text } = supervised(serverOf({ drain: `process.stdout.write('by SIGTERM: ')` }))
   await message

@@ -91,9 +91,15 @@ function stopRequest(supervised: boolean): Promise<void> {
   return promise
 }
 
-/** Resolves when the message is on its way; a supervisor that has gone is told by nobody, and `disconnect` follows. */
-const tellSupervisor = (message: ChildMessage): Promise<void> =>
-  new Promise((resolve) => {
-    if (process.connected && process.send) process.send(message, undefined, undefined, () => resolve())
-    else resolve()
-  })
+/**
+ * Resolves when the message is on its way; a supervisor that has gone is told by nobody, and `disconnect` follows. Where
+ * it goes in this moment, Bun reports the message neither as sent nor as failed.
+ */
+async function tellSupervisor(message: ChildMessage): Promise<void> {
+  if (!process.connected || process.send === undefined) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  process.once('disconnect', resolve)
+  process.send(message, undefined, undefined, () => resolve())
+  await promise
+  process.off('disconnect', resolve)
+}

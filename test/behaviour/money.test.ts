@@ -84,9 +84,15 @@ async function spendTheRest({ token, bill, budget }: Spending): Promise<void> {
 test('of 500 requests at once on three gateways a budget that pays for exactly 100 accepts exactly 100', async () => {
   const { token, bill, budget } = await spending(100 * worstCase, () => mostUsed)
   const statuses = await requests.send(token.token_value, 500)
+  // Whoever was told that nobody knows may ask again.
+  for (let last = statuses; last.includes(503) && count(statuses, 200) < 100; ) {
+    last = await requests.send(token.token_value, 10)
+    statuses.push(...last)
+  }
   expect(count(statuses, 200)).toBe(100)
   // A busy machine may not take in so many connections at once; whoever was heard and not accepted was refused.
-  expect(new Set(statuses).difference(new Set([0, 200, 402]))).toEqual(new Set())
+  expect(new Set(statuses).difference(new Set([0, 200, 402, 503]))).toEqual(new Set())
+  expect(requests.refusals.difference(refusals)).toEqual(new Set())
   expect(upstream.calls).toHaveLength(100)
   expect(await expectSettledOnce(gatehouse, { token, requests, bill })).toMatchObject({ settled: budget })
 })
