@@ -1,5 +1,6 @@
 /** The content of a conversation as blocks of Converse (AWS Bedrock Runtime API, ContentBlock). */
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
+import { plainCallId } from './call-id.ts'
 import type {
   NeutralCitation,
   NeutralMedia,
@@ -62,12 +63,12 @@ const citation = ({ title, url, citedText }: NeutralCitation): JsonObject => ({
 function toolUse({ id, name, arguments: text, at }: NeutralToolCall): JsonObject {
   const input = text.trim() === '' ? {} : parseObject(text)
   if (input === null) throw unsupported(at, 'Converse takes arguments that are a JSON object')
-  return { toolUse: { toolUseId: id, name, input } }
+  return { toolUse: { toolUseId: plainCallId(id), name, input } }
 }
 
 function toolResult({ callId, parts, isError }: NeutralToolResult, names: Set<string>): JsonObject {
   const content = parts.map((part) => contentBlock(part, names)).filter((block) => block !== null)
-  return { toolResult: { toolUseId: callId, content, ...(isError && { status: 'error' }) } }
+  return { toolResult: { toolUseId: plainCallId(callId), content, ...(isError && { status: 'error' }) } }
 }
 
 /** Whose signatures can be brought back: Anthropic's hold with Anthropic and at Bedrock alike. */
