@@ -28,7 +28,7 @@ export function contentBlocks(part: NeutralPart, names: Set<string>): JsonObject
   return block === null ? [] : withCachePoint(block, part.cache)
 }
 
-/** Null for an empty text, which Converse refuses and which says nothing. */
+/** Null for an empty text, which Converse refuses and which says nothing, and for what another provider thought. */
 function contentBlock(part: NeutralPart, names: Set<string>): JsonObject | null {
   switch (part.kind) {
     case 'text':
@@ -74,10 +74,8 @@ function toolResult({ callId, parts, isError }: NeutralToolResult, names: Set<st
 /** Whose signatures can be brought back: Anthropic's hold with Anthropic and at Bedrock alike. */
 const ownThoughts: ReadonlySet<unknown> = new Set(['converse', 'messages'])
 
-function reasoning({ text, signature, redacted, language, at }: NeutralThought): JsonObject {
-  if (language !== null && !ownThoughts.has(language)) {
-    throw unsupported(at, "thoughts of another provider's model cannot be brought back: leave them out")
-  }
+function reasoning({ text, signature, redacted, language }: NeutralThought): JsonObject | null {
+  if (language !== null && !ownThoughts.has(language)) return null
   if (redacted !== null) return { reasoningContent: { redactedContent: redacted } }
   return { reasoningContent: { reasoningText: { text, ...(signature !== null && { signature }) } } }
 }
