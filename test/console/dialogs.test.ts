@@ -45,7 +45,8 @@ async function lookIntoDialogs(path: string) {
     },
     async leave(): Promise<void> {
       await page.keyboard.press('Escape')
-      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      // By its element, not its role: what is closed has none at once, and only then changes the address.
+      await page.locator('dialog').waitFor({ state: 'detached' })
     },
     async [Symbol.asyncDispose]() {
       await opened[Symbol.asyncDispose]()
