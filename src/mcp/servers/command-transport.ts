@@ -39,6 +39,7 @@ export class CommandTransport implements Transport {
   #logged = 0
   #over = false
   #gone = false
+  #closing: Promise<void> | null = null
 
   constructor(options: CommandTransportOptions, receiver: Receiver) {
     this.#options = options
@@ -72,7 +73,13 @@ export class CommandTransport implements Transport {
     // A pipe has nothing to remember.
   }
 
-  async close(): Promise<void> {
+  /** Once only: when the group has ended, its number may be another's. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
     this.#over = true
     this.#child.stdin?.end()
     const toEnd = setTimeout(() => this.#signal('SIGTERM'), endMilliseconds)
@@ -145,7 +152,8 @@ export class CommandTransport implements Transport {
   }
 
   #end(message: string): void {
-    this.#fail(message)
+    this.#over = true
+    this.#receiver.broken(new Failure('mcp.server_unreachable', { message }))
     if (this.#gone) return
     this.#gone = true
     this.#ended.resolve()

@@ -1,5 +1,7 @@
 /** Local MCP servers as children of the gateway, and the official server with all that the protocol has, both ways. */
 import { afterEach, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { until } from '../../../test/eventually.ts'
 import { freePort } from '../../../test/free-port.ts'
@@ -26,7 +28,8 @@ function gateway(
   close = () => servers.close()
   const [record] = servers.list()
   if (record === undefined) throw new Error('There is no server')
-  return { record, connect: (caller = new TestCaller()) => servers.connect(record satisfies McpServerRecord, caller) }
+  const connect = (caller = new TestCaller()) => servers.connect(record satisfies McpServerRecord, caller)
+  return { record, servers, connect }
 }
 
 const call = (connection: ServerConnection, method = 'tools/call', params = {}) =>
@@ -64,6 +67,30 @@ test('a child that does not end is killed', async () => {
   const { pid } = await call(connection)
   await connection.close()
   expect(runs(pid)).toBe(false)
+})
+
+test('the end of a gateway waits for children whose sessions have just ended', async () => {
+  const { connect, servers } = gateway({ command: commandOf(program, 'stubborn') })
+  const connection = await connect()
+  const { pid } = await call(connection)
+  void connection.close()
+  await servers.close()
+  expect(runs(pid)).toBe(false)
+})
+
+test('the end of a gateway ends children that have not answered yet', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-mcp-'))
+  const file = join(directory, 'pid')
+  const args = ['-c', `echo $$ >'${file}'; exec sleep 60`]
+  const { connect, servers } = gateway({ command: JSON.stringify({ program: '/bin/sh', args }) })
+  const opening = connect()
+  opening.catch(() => undefined)
+  const pid = async () => Number(await Bun.file(file).text())
+  await until('the child', async () => existsSync(file) && (await pid()) > 0)
+  await servers.close()
+  expect(runs(await pid())).toBe(false)
+  rmSync(directory, { recursive: true })
+  await expect(opening).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
 })
 
 test('a child that dies fails what runs, and is started again for the next request', async () => {

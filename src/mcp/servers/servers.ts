@@ -59,7 +59,7 @@ export class GatewayMcpServers implements McpServers {
   readonly #tokens = new Map<string, { version: number; tokens: ClientCredentials }>()
   readonly #connections = new Set<ServerConnection>()
   readonly #listeners = new Set<() => void>()
-  #children = 0
+  readonly #children = new Set<CommandTransport>()
   #strays = 0
 
   constructor(options: McpServersOptions) {
@@ -118,10 +118,10 @@ export class GatewayMcpServers implements McpServers {
     return () => void this.#listeners.delete(listener)
   }
 
-  /** Ends all connections, with their children. */
+  /** Ends all connections, and all children, those too whose connection is being opened; resolves when they have ended. */
   async close(): Promise<void> {
     this.#offers.close()
-    await Promise.all([...this.#connections].map((connection) => connection.close()))
+    await Promise.all([...this.#connections, ...this.#children].map((each) => each.close()))
   }
 
   /** A server that was disabled, changed or removed is used no more as it was. */
@@ -172,19 +172,17 @@ export class GatewayMcpServers implements McpServers {
   #start(stored: StoredMcpServer, { environment }: ServerCredentials, receiver: Receiver): Transport {
     const { settings, path, log } = this.#options
     if (settings.mcp_local_commands !== 'allowed') throw new Failure('mcp.commands_refused')
-    if (this.#children >= settings.mcp_children) throw new Failure('mcp.too_many_children', { retryAfter: 1 })
+    if (this.#children.size >= settings.mcp_children) throw new Failure('mcp.too_many_children', { retryAfter: 1 })
     const { program, args } = commandSchema.parse(JSON.parse(stored.command ?? 'null'))
     const transport = new CommandTransport(
       {
         ...{ server: stored.name, program, args, environment, path, log },
         limit: settings.mcp_result_bytes,
-        onEnd: () => {
-          this.#children -= 1
-        },
+        onEnd: () => this.#children.delete(transport),
       },
       receiver,
     )
-    this.#children += 1
+    this.#children.add(transport)
     return transport
   }
 
