@@ -320,3 +320,20 @@ test('of a known server only what was approved as it is is shown', async () => {
   expect(servers.approved(record, 'prompt', [])).toEqual([])
   await eventually(() => expect(source.reports.map(({ kind }) => kind)).toEqual(['tool', 'prompt']))
 })
+
+test('a server that does not take what it is told is given up after the time to connect', async () => {
+  fake.deaf = true
+  const fields = { timeouts: '{"connect_seconds":1}' }
+  await expect(connect({ fields })).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
+})
+
+test('a server that asks and takes no answers has a limited number of them under way', async () => {
+  const { connection } = await connect()
+  fake.deaf = true
+  const pings = Array.from({ length: 500 }, (_, id) => frame({ jsonrpc: '2.0', id: `p${id}`, method: 'ping' }))
+  fake.behaviour = (message) => stream([...pings, frame(answer(message, { content: [] }))])
+  await call(connection)
+  await until('the answers', () => fake.methods().filter((method) => method === 'answer').length >= 64)
+  await call(connection)
+  expect(fake.methods().filter((method) => method === 'answer').length).toBe(64)
+})

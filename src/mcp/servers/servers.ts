@@ -81,11 +81,11 @@ export class GatewayMcpServers implements McpServers {
     const { clock, settings } = this.#options
     const stored = this.#stored(record)
     const timeouts = timeoutsOf(stored)
+    const connectMilliseconds = 1000 * (timeouts.connect_seconds ?? settings.connect_timeout_seconds)
     const connection = await ServerConnection.open({
-      ...{ record, caller, clock },
-      connectMilliseconds: 1000 * (timeouts.connect_seconds ?? settings.connect_timeout_seconds),
+      ...{ record, caller, clock, connectMilliseconds },
       totalMilliseconds: 1000 * (timeouts.total_seconds ?? settings.total_timeout_seconds),
-      open: (receiver) => this.#open(this.#stored(record), receiver),
+      open: (receiver) => this.#open(this.#stored(record), receiver, connectMilliseconds),
       mayTry: () => {
         this.#stored(record)
         if (this.#circuits.allows(record.id, clock.monotonic())) return
@@ -152,7 +152,7 @@ export class GatewayMcpServers implements McpServers {
     throw new Failure('mcp.server_unavailable', { message: 'The MCP server was changed, disabled or removed' })
   }
 
-  #open(stored: StoredMcpServer, receiver: Receiver): Transport {
+  #open(stored: StoredMcpServer, receiver: Receiver, tellMilliseconds: number): Transport {
     const credentials = credentialsOf(stored)
     if (stored.url === null) return this.#start(stored, credentials, receiver)
     const { fetch, settings, random } = this.#options
@@ -161,6 +161,7 @@ export class GatewayMcpServers implements McpServers {
         url: stored.url,
         headers: credentials.headers,
         tokens: this.#tokensOf(stored, credentials),
+        tellMilliseconds,
         limit: settings.mcp_result_bytes,
         fetch,
         random,
