@@ -270,7 +270,7 @@ async function answerRequest(
     return first
   }
   void finishStream(ended, call, session)
-  return eventStream(first.attach(0), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
+  return eventStream(first.attach(), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
 }
 
 /** The answer as the last message of the stream that it has become. */
