@@ -168,7 +168,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
 
 /** A tool whose definition was not approved as it is now is not there, wherever its caller heard of it. */
 async function requireApproved(
-  { abort, mcp }: Exchange,
+  { mcp }: Exchange,
   { mcp: { servers } }: Gateway,
   { server, capabilities }: McpConnection,
   { kind, own }: { kind: NamedKind; own: OwnName },
@@ -177,7 +177,9 @@ async function requireApproved(
   const list = given(listKinds.get(`${kind}s/list`) ?? null)
   const unknown = kind === 'tool' ? 'mcp.unknown_tool' : 'mcp.unknown_name'
   if (capabilities[list.capability] === undefined) throw new Failure(unknown)
-  const load = () => approvedNames({ list, session, servers, signal: abort.signal }, server)
+  // Other calls wait for the same names: that this one is given up ends nothing for them.
+  const { signal } = new AbortController()
+  const load = () => approvedNames({ list, session, servers, signal }, server)
   if (!(await session.seen(server).names(kind, load)).has(own.name)) throw new Failure(unknown)
 }
 

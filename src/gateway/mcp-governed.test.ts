@@ -270,3 +270,23 @@ test('a call that cannot be recorded is not made', async () => {
   })
   expect(files.asked.map(({ method }) => method)).not.toContain('tools/call')
 })
+
+test('a call that is given up takes no other with it that waits for the same list', async () => {
+  const { gateway, files } = await start()
+  const lists = files.handlers['tools/list']
+  const held = Promise.withResolvers<void>()
+  files.handlers['tools/list'] = async (working) => {
+    await held.promise
+    return lists?.(working) ?? {}
+  }
+  const caller = await gateway.caller()
+  const call = (id: number) =>
+    caller.post({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'files__read', arguments: {} } })
+  const [first, second] = [call(1), call(2)]
+  await eventually(() => files.asked.some(({ method }) => method === 'tools/list'))
+  const params = { requestId: 1 }
+  await caller.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
+  await (await first).text()
+  held.resolve()
+  expect(await (await second).json()).toMatchObject({ result: { content: [{}, {}] } })
+})
