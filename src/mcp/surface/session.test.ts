@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { until } from '../../../test/eventually.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { McpSession } from './session.ts'
@@ -29,4 +30,37 @@ test('the level of logging is set, whatever a server says that cannot be opened'
   reject(new McpError(-32000, 'Words that no policy has seen'))
   expect(await level).toBeUndefined()
   await expect(opening).rejects.toMatchObject({ code: -32000 })
+})
+
+test('of what a caller notifies a server of, figures pass and no words', async () => {
+  const told: [method: string, params: Json | undefined][] = []
+  const opened = Promise.withResolvers<McpCaller>()
+  const session = sessionWith(
+    async (caller) => {
+      opened.resolve(caller)
+      return {
+        ...{ server: record, capabilities: {}, instructions: null },
+        request: async () => ({}),
+        notify: async (method, params) => void told.push([method, params]),
+        close: async () => undefined,
+      }
+    },
+    { sampling: {}, roots: {} },
+  )
+  await session.connection(record)
+  const caller = await opened.promise
+  const params = { _meta: { progressToken: 'p' } }
+  const asking = caller.request('sampling/createMessage', params, { signal: AbortSignal.timeout(5000) })
+  const message = 'Words that no policy has seen'
+  const say = (method: string, words: Json) => session.receive({ kind: 'notification', method, params: words })
+  await until('the question', () => {
+    say('notifications/progress', { progressToken: 'server-1', progress: 1, total: 2, message })
+    return told.length > 0
+  })
+  expect(told[0]).toEqual(['notifications/progress', { progressToken: 'p', progress: 1, total: 2 }])
+  say('notifications/roots/list_changed', { message })
+  await until('the other', () => told.some(([method]) => method === 'notifications/roots/list_changed'))
+  expect(JSON.stringify(told)).not.toContain(message)
+  session.close()
+  await expect(asking).rejects.toMatchObject({ message: 'The session has ended' })
 })

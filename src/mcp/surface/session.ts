@@ -282,7 +282,7 @@ export class McpSession {
       const asked = this.#asked.progressOf(params)
       if (asked !== null) this.#pass(asked.serverId, method, asked.params)
     } else if (method === 'notifications/roots/list_changed') {
-      for (const id of this.#connections.keys()) this.#pass(id, method, params)
+      for (const id of this.#connections.keys()) this.#pass(id, method, {})
     }
   }
 
