@@ -230,6 +230,51 @@ test('what a server asks of the caller, and hears, passes policies and is record
   })
 })
 
+test('what a caller says in place of an answer passes policies too', async () => {
+  const { gateway, files } = await start([pii({ stages: ['pre_request'] })])
+  const heard = Promise.withResolvers<unknown>()
+  files.handlers['tools/call'] = async ({ ask }) => {
+    ask('sampling/createMessage', { messages: [], maxTokens: 5 }).catch(heard.resolve)
+    return { content: [{ type: 'text', text: String(await heard.promise) }] }
+  }
+  const caller = await gateway.caller({ capabilities: { sampling: {} } })
+  const response = await caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__ask' } })
+  const { id } = await eventsOf(response).next()
+  const words = 'Ask bob@example.com'
+  await caller.post({ jsonrpc: '2.0', id, error: { code: -1, message: words, data: { of: words } } })
+  expect(await heard.promise).toMatchObject({
+    code: -1,
+    message: expect.stringContaining('Ask [EMAIL]'),
+    data: { of: 'Ask [EMAIL]' },
+  })
+  const asked = gateway.lane.journal.outcomes().filter(({ details }) => details?.method === 'sampling/createMessage')
+  expect(asked).toMatchObject([{ verdict: 'redact', reason_code: 'policy.pii' }])
+})
+
+test('a server that a token may no longer use asks and tells its caller nothing, on a connection that stands', async () => {
+  const { gateway, files } = await start()
+  const { view } = gateway.lane
+  const { token } = view
+  files.handlers['tools/call'] = async ({ ask, notify }) => {
+    view.token = (hash) => {
+      const known = token(hash)
+      return known === null ? null : { ...known, provider: 'another' }
+    }
+    notify('notifications/message', { level: 'info', data: 'words' })
+    await ask('sampling/createMessage', { messages: [], maxTokens: 5 })
+    return { content: [] }
+  }
+  const caller = await gateway.caller({ capabilities: { sampling: {} } })
+  const response = await caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__ask' } })
+  const text = await response.text()
+  expect(text).not.toContain('words')
+  expect(text).not.toContain('sampling/createMessage')
+  const refused = gateway.lane.journal
+    .outcomes()
+    .filter(({ reason_code: code }) => code === 'tokens.provider_not_allowed')
+  expect(refused).toHaveLength(2)
+})
+
 test('a policy that blocks what a server asks of the caller keeps it from the caller', async () => {
   const { gateway } = await start([pii({ action: 'block', stages: ['pre_response'] })])
   const caller = await gateway.caller({ capabilities: { sampling: {} } })
