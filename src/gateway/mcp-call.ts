@@ -162,7 +162,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
       ? {}
       : { onProgress: (progress: Json) => session.progressed(call, server, progress) }),
   })
-  await session.told()
+  await session.told(server)
   return result
 }
 

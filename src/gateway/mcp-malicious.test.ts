@@ -3,7 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { answer, type Behaviour, FakeMcpServer, frame, stream } from '../../test/fakes/mcp-server.ts'
 import type { Json } from '../mcp/connection.ts'
 import { gatewayServers, storedServer } from '../mcp/servers/test-servers.ts'
+import { compilePolicySet } from '../policies/chain.ts'
 import { eventually, startTestGateway, type TestGateway } from './test-gateway.ts'
+import { testPolicy } from './test-lane.ts'
 import { openCaller } from './test-mcp.ts'
 
 const evil = new FakeMcpServer()
@@ -210,4 +212,34 @@ test('questions without end reach a caller a few at a time, and only of what it 
   expect(text.match(/sampling\/createMessage/g)?.length).toBeLessThanOrEqual(16)
   expect(text).toContain('"fine"')
   expect(evil.last('initialize')?.body.params.capabilities).toEqual({ sampling: {} })
+})
+
+test('what waits of one server’s words keeps no other server’s answer', async () => {
+  const slow = Promise.withResolvers<void>()
+  const guard = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: () => slow.promise.then(() => Response.json({ verdict: 'allow' })),
+  })
+  const url = `http://127.0.0.1:${guard.port}/`
+  const policy = testPolicy({ id: 'w', kind: 'webhook', stages: ['pre_response'], config: { url, timeout_ms: 5000 } })
+  const when = 'response.text.contains("words")'
+  const guarded = await startTestGateway(
+    () => Response.json({}),
+    { drain_seconds: 0, webhook_addresses: 'any' },
+    undefined,
+    servers,
+  )
+  guarded.lane.policies = compilePolicySet([{ ...policy, when }])
+  evil.behaviour = calls((message) =>
+    stream([...Array(2000).fill(frame(notice('words'))), frame(answer(message, fine))]),
+  )
+  const caller = await openCaller(guarded)
+  const waiting = caller.call('evil__t')
+  await eventually(() => guarded.gateway.metrics().includes('reason="no_room"} 1'))
+  expect(await caller.call('good__t')).toMatchObject(passed)
+  slow.resolve()
+  await waiting
+  await guarded.stop()
+  await guard.stop(true)
 })

@@ -3,10 +3,16 @@
  * calls take turns, so that both meet the same machine. Every call is admitted, counted and recorded.
  * `bun test/load/mcp-cost.ts [calls in a block]`
  */
+import { z } from 'zod'
 import { api, createToken } from '../client.ts'
 import { until } from '../eventually.ts'
 import { startGatehouse } from '../harness.ts'
 
+const messageSchema = z.object({
+  id: z.union([z.string(), z.number()]).optional(),
+  method: z.string(),
+  params: z.looseObject({}).optional(),
+})
 const [first = '500'] = process.argv.slice(2)
 if (first === 'serve') await serve()
 
@@ -17,7 +23,7 @@ async function serve(): Promise<never> {
     port: 0,
     async fetch(request) {
       if (request.method !== 'POST') return new Response(null, { status: 405 })
-      const { id, method, params } = await request.json()
+      const { id, method, params } = messageSchema.parse(await request.json())
       if (id === undefined) return new Response(null, { status: 202 })
       const results: Record<string, object> = {
         initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} } },

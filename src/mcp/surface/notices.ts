@@ -1,7 +1,7 @@
 /**
- * What servers say to one caller that is no answer, in the order in which it was said. Each waits until policies have
+ * What one server says to one caller that is no answer, in the order in which it was said. Each waits until policies have
  * looked at the one before it, a webhook perhaps, so that what waits is bounded in number and size: what comes beyond is
- * let fall, as the protocol allows for whatever has no answer.
+ * let fall, as the protocol allows for whatever has no answer. Other servers of the session do not wait for it.
  */
 import type { Json } from '../connection.ts'
 

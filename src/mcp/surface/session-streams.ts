@@ -3,7 +3,7 @@ import { EventStream, eventIdOf } from './event-stream.ts'
 
 /** Streams that have ended are kept for callers that come back, up to so many, and so much. */
 const mostEnded = 32
-const mostEndedBytes = 8 * 1024 * 1024
+const mostEndedBytes = 1024 * 1024
 
 export class SessionStreams {
   /** What is said beside answers. */

@@ -64,6 +64,7 @@ interface Opened {
   readonly record: McpServerRecord
   readonly opening: Promise<McpConnection>
   readonly seen: OffersSeen
+  readonly notices: Notices
 }
 
 export class McpSession {
@@ -77,7 +78,6 @@ export class McpSession {
   readonly #connections = new Map<string, Opened>()
   readonly #asked = new CallerRequests()
   #level: string | null = null
-  readonly #notices = new Notices()
   #closed = false
 
   constructor(options: SessionOptions) {
@@ -162,9 +162,9 @@ export class McpSession {
     this.#tell(server, 'notifications/progress', told, (text) => void call.send(text))
   }
 
-  /** Resolves when what servers have said so far is said: an answer does not overtake it. */
-  told(): Promise<void> {
-    return this.#notices.said()
+  /** Resolves when what a server has said so far is said: its answer does not overtake it. */
+  async told(server: McpServerRecord): Promise<void> {
+    await this.#connections.get(server.id)?.notices.said()
   }
 
   /** The records have changed: what is no longer as it was is closed, and the caller told to look again. */
@@ -201,7 +201,7 @@ export class McpSession {
     if (known !== undefined && known.record.version === record.version) return known
     this.disconnect(record)
     const opening = this.#open(record)
-    const opened: Opened = { record, opening, seen: new OffersSeen() }
+    const opened: Opened = { record, opening, seen: new OffersSeen(), notices: new Notices() }
     this.#connections.set(record.id, opened)
     opening.catch(() => {
       // Whoever asked is told why; here it only must not stand in the way of the next try.
@@ -267,11 +267,11 @@ export class McpSession {
 
   /** In the order in which it was said, each as policies left it. */
   #tell(server: McpServerRecord, method: string, params: Json, send: (text: string) => void): void {
-    const taken = this.#notices.add(params, async () => {
+    const taken = this.#connections.get(server.id)?.notices.add(params, async () => {
       const governed = await this.#options.governor.tell(this, { server, method, params })
       if (governed !== null) send(notificationText(method, governed))
     })
-    if (!taken) this.#options.letFall()
+    if (taken === false) this.#options.letFall()
   }
 
   #receiveNotification(method: string, params: Json): void {
