@@ -4,6 +4,12 @@ import { argv, env, pid } from 'node:process'
 const [behaviour = ''] = argv.slice(2)
 const write = (message: unknown) => process.stdout.write(`${JSON.stringify(message)}\n`)
 process.stderr.write('started\n')
+if (behaviour === 'talkative') {
+  const { API_KEY = '' } = env
+  process.stderr.write(`The key is ${API_KEY.slice(0, 4)}`)
+  await Bun.sleep(20)
+  process.stderr.write(`${API_KEY.slice(4)}.\n`)
+}
 if (behaviour === 'stubborn') process.on('SIGTERM', () => undefined)
 
 for await (const line of console) {

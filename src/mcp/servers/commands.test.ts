@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { until } from '../../../test/eventually.ts'
 import { freePort } from '../../../test/free-port.ts'
+import { type Log, silentLog } from '../../lib/log.ts'
 import type { McpServerRecord } from '../connection.ts'
 import type { ServerConnection } from './server-connection.ts'
 import type { StoredMcpServer } from './server-source.ts'
@@ -24,12 +25,14 @@ function gateway(
   settings: object = allowed,
   environment: Record<string, string> = {},
 ) {
-  const { servers } = gatewayServers([storedServer(fields, { environment })], { ...settings })
+  const lines: unknown[] = []
+  const log: Log = { ...silentLog, info: ({ line }) => void lines.push(line) }
+  const { servers } = gatewayServers([storedServer(fields, { environment })], { ...settings }, { log })
   close = () => servers.close()
   const [record] = servers.list()
   if (record === undefined) throw new Error('There is no server')
   const connect = (caller = new TestCaller()) => servers.connect(record satisfies McpServerRecord, caller)
-  return { record, servers, connect }
+  return { record, servers, connect, lines }
 }
 
 const call = (connection: ServerConnection, method = 'tools/call', params = {}) =>
@@ -59,6 +62,14 @@ test('each session has a child of its own, which sees what its record says and e
   expect(runs(pid)).toBe(false)
   const next = await connect()
   expect((await call(next)).pid).not.toBe(pid)
+})
+
+test('what a child writes to its standard error is logged without the secrets of its environment', async () => {
+  const environment = { API_KEY: 'a key of theirs', SHORT: '1' }
+  const { connect, lines } = gateway({ command: commandOf(program, 'talkative') }, allowed, environment)
+  await connect()
+  await until('the line', () => lines.length >= 2)
+  expect(lines).toEqual(['started', 'The key is [API_KEY].'])
 })
 
 test('a child that does not end is killed', async () => {
