@@ -313,6 +313,14 @@ test('what is shown of a new server is what was seen of it first, and the rest i
   expect(servers.approved(only(servers.list()), 'tool', [a, b])).toEqual([])
 })
 
+test('a new server that offers without end is not remembered without end', async () => {
+  const { servers } = await connect()
+  const record = only(servers.list())
+  const offers = Array.from({ length: 6000 }, (_, index) => ({ name: `tool ${index}` }))
+  expect(servers.approved(record, 'tool', offers)).toHaveLength(5000)
+  expect(servers.approved(record, 'tool', offers.slice(0, 2))).toHaveLength(2)
+})
+
 test('of a known server only what was approved as it is is shown', async () => {
   const { servers, source } = await connect({ fields: { baselines: new Set(['tool']) } })
   const record = only(servers.list())

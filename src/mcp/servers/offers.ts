@@ -17,6 +17,8 @@ import type { McpSource, StoredMcpServer } from './server-source.ts'
 
 const toldInMemory = 20_000
 const mostQueued = 2000
+/** What is remembered of one kind while a server is first used; the control plane keeps no more of all kinds together. */
+const mostFirstSeen = 5000
 const lingerMilliseconds = 50
 const restMilliseconds = 1000
 const retryMilliseconds = 5000
@@ -94,9 +96,12 @@ export class Offers {
 
   #isFirst({ began, digests }: FirstUse, { name, digest }: Definition): boolean {
     const lasts = this.#options.clock.monotonic() - began < firstUseMilliseconds
-    const known = digests.get(name)
-    if (known === undefined && lasts) digests.set(name, digest)
-    return lasts && (known ?? digest) === digest
+    if (!lasts) {
+      digests.clear()
+      return false
+    }
+    if (!digests.has(name) && digests.size < mostFirstSeen) digests.set(name, digest)
+    return digests.get(name) === digest
   }
 
   /** `definition` null: it offers nothing of the kind. */
