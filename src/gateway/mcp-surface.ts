@@ -289,10 +289,13 @@ function selfAnswer({ id, method }: RpcRequest, session: McpSession): Response {
   return new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': session.id } })
 }
 
-/** Ties the exchange to what may end it: the caller's word, or its leaving before there is a stream to come back for. */
+/** Ties the exchange to what may end it: the caller's word, its session's end, its leaving before there is a stream to come back for. */
 function watch(exchange: Exchange, gateway: Gateway): void {
   const call = given(given(exchange.mcp).call)
-  call.onCancel = () => cut(exchange, 'client.cancelled', new Failure('client_left'))
+  call.onCancel = () => {
+    if (call.cancelled) cut(exchange, 'client.cancelled', new Failure('client_left'))
+    else cut(exchange, 'mcp.session_ended', new Failure('mcp.session_ended'))
+  }
   if (call.cancelled) call.onCancel()
   const { signal } = exchange.request
   const left = () => {
