@@ -64,18 +64,21 @@ const routings: ReadonlyMap<string, Routing> = new Map([
 export const isRouted = (method: string): boolean => routings.has(method)
 
 const encoder = new TextEncoder()
+/** A longer name or address is nobody's, and no event repeats it. */
+const longestName = 8192
 
 /** Sets what policies read of the request, and which server it goes to. Throws `mcp.unknown_name`. */
 export function readCall(exchange: Exchange, gateway: Gateway): void {
   const mcp = given(exchange.mcp)
   const own = routings.get(mcp.method)?.own(mcp.params) ?? null
   const server = gateway.mcp.servers.list().find(({ name }) => name === own?.server) ?? null
-  if (own !== null && server !== null) {
+  const isKnown = own !== null && server !== null && own.name.length <= longestName
+  if (isKnown) {
     mcp.server = server
     mcp.name = publishedName(server.name, own.name)
   }
   showParameters(exchange, mcp.params)
-  if (server === null) throw new Failure('mcp.unknown_name')
+  if (!isKnown) throw new Failure('mcp.unknown_name')
 }
 
 /**

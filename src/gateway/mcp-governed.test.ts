@@ -106,6 +106,16 @@ test('a call is opened before it is sent, and recorded with server, tool and siz
   expect(JSON.stringify(files.asked)).not.toContain(gateway.secret)
 })
 
+test('a name that is as long as a body is nobody’s, and not recorded', async () => {
+  const { gateway } = await start()
+  const caller = await gateway.caller()
+  const answer = await caller.call(`files__${'x'.repeat(100_000)}`)
+  expect(answer).toMatchObject({ error: { code: -32602, data: { code: 'mcp.unknown_name' } } })
+  const recorded = gateway.lane.journal.outcomes()
+  expect(recorded.some(({ reason_code: code }) => code === 'mcp.unknown_name')).toBe(true)
+  expect(JSON.stringify(recorded).length).toBeLessThan(10_000)
+})
+
 test('policies read arguments and results, wherever in them the words stand', async () => {
   const { gateway } = await start([pii({ stages: ['pre_request', 'pre_response'] })])
   const caller = await gateway.caller()
