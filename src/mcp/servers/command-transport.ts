@@ -131,7 +131,12 @@ export class CommandTransport implements Transport {
       // Programs that write to the wrong pipe are common; the next line may be a message.
       return
     }
-    this.#receiver.message(message)
+    try {
+      this.#receiver.message(message)
+    } catch {
+      // It can be read and not be written again: it is nested beyond all measure.
+      this.#tooLarge()
+    }
   }
 
   #tooLarge(): void {

@@ -117,6 +117,14 @@ test('a line without end is not kept', async () => {
   await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.result_too_large' })
 })
 
+test('a message that can be read and not be written again ends its connection and nothing else', async () => {
+  const { connect } = gateway({ command: commandOf(program, 'deep') }, { ...allowed, mcp_result_bytes: 1_000_000 })
+  const caller = new TestCaller()
+  caller.notify = (_, params) => void JSON.stringify(params)
+  const connection = await connect(caller)
+  await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.result_too_large' })
+})
+
 test('a program that is not there is told of as such', async () => {
   const { connect } = gateway({ command: JSON.stringify({ program: '/no/such/program', args: [] }) })
   await expect(connect()).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
