@@ -345,3 +345,18 @@ test('a call that is given up takes no other with it that waits for the same lis
   held.resolve()
   expect(await (await second).json()).toMatchObject({ result: { content: [{}, {}] } })
 })
+
+test('a list that waits for a server ends with its caller’s word, and is recorded at once', async () => {
+  const { gateway } = await start()
+  const caller = await gateway.caller()
+  const asked = Promise.withResolvers<void>()
+  gateway.servers.connect = () => {
+    asked.resolve()
+    return new Promise(() => undefined)
+  }
+  const listing = caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+  await asked.promise
+  await caller.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } })
+  expect(await (await listing).text()).toBe('')
+  expect(gateway.lane.journal.outcomes().map(({ reason_code: code }) => code)).toContain('client.cancelled')
+})

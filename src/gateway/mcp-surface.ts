@@ -110,6 +110,9 @@ async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Respo
     if (entered instanceof Promise) return await entered
     return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, tokenHash: entered }))
   } catch (thrown) {
+    if (!(thrown instanceof Unfit || thrown instanceof McpError || thrown instanceof Failure)) {
+      gateway.log.error({ request_id: arrival.requestId, error: String(thrown) }, 'A request to /mcp failed')
+    }
     return unfitAnswer(thrown, arrival.requestId)
   }
 }
