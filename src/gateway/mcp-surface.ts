@@ -35,6 +35,7 @@ import {
   answerForm,
   checkMethod,
   checkOrigin,
+  eventStream,
   letPageRead,
   noSuchSession,
   preflight,
@@ -184,21 +185,6 @@ function listen({ request, connection }: Arrived, session: McpSession): Response
   connection?.timeout(request, 0)
   return eventStream(stream, session)
 }
-
-const eventStream = (
-  stream: ReadableStream<Uint8Array> | null,
-  session: McpSession,
-  headers: Record<string, string> = {},
-): Response =>
-  new Response(stream, {
-    headers: {
-      'content-type': 'text/event-stream',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-      'mcp-session-id': session.id,
-      ...headers,
-    },
-  })
 
 async function answerPost(gateway: Gateway, arrived: Arrived): Promise<Response> {
   const { request } = arrived
