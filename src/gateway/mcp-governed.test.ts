@@ -1,3 +1,8 @@
+/**
+ * What passes between callers and MCP servers, under tokens and policies, both ways, and how it is recorded.
+ *
+ * Longer than most: each way that words may take is one test over the same gateway and server.
+ */
 import { afterEach, expect, test } from 'bun:test'
 import { compilePolicySet } from '../policies/chain.ts'
 import type { StoredPolicy } from '../policies/stored-policy.ts'
