@@ -321,6 +321,21 @@ test('a new server that offers without end is not remembered without end', async
   expect(servers.approved(record, 'tool', offers.slice(0, 2))).toHaveLength(2)
 })
 
+test('a report that the control plane refuses for what it is leaves room for others', async () => {
+  const { servers, source } = await connect({ fields: { approval: 'required' } })
+  const record = only(servers.list())
+  source.refuses = 'tool'
+  const many = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `tool ${index}` }))
+  servers.approved(record, 'tool', many(2000))
+  servers.approved(record, 'prompt', [{ name: 'a' }])
+  expect(source.reports).toEqual([])
+  await until('room', () => {
+    servers.approved(record, 'prompt', [{ name: 'a' }])
+    return source.reports.length > 0
+  })
+  expect(source.reports).toMatchObject([{ kind: 'prompt' }])
+})
+
 test('of a known server only what was approved as it is is shown', async () => {
   const { servers, source } = await connect({ fields: { baselines: new Set(['tool']) } })
   const record = only(servers.list())
