@@ -134,6 +134,7 @@ export const failures = {
   'mcp.unknown_name': row(404, 'invalid_request_error', 'No such tool, prompt or resource: list what there is'),
   'mcp.unknown_tool': row(404, 'invalid_request_error', 'The MCP server has no such tool: list what there is'),
   'mcp.too_many_sessions': row(503, 'service_unavailable', 'This gateway keeps no more MCP sessions: retry shortly'),
+  'mcp.session_ended': row(503, 'service_unavailable', 'The MCP session has ended: send initialize'),
   client_left: row(499, 'invalid_request_error', 'The caller left before its answer was complete'),
   upstream_provider_error: row(502, 'server_error', "The provider's answer could not be used"),
   provider_primary_path_error: row(502, 'server_error', 'No provider could be reached'),

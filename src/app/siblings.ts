@@ -51,6 +51,8 @@ export function joinSiblings({ worker, directory, secret, start, own, answer }: 
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch(request, server) {
       if (!sameText(request.headers.get(secretHeader) ?? '', secret)) return new Response(null, { status: 404 })
+      // It is between siblings: conditions of policies may read what a caller sent.
+      request.headers.delete(secretHeader)
       return new URL(request.url).pathname === figuresPath ? new Response(own()) : answer(request, server)
     },
   })

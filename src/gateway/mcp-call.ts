@@ -64,18 +64,21 @@ const routings: ReadonlyMap<string, Routing> = new Map([
 export const isRouted = (method: string): boolean => routings.has(method)
 
 const encoder = new TextEncoder()
+/** A longer name or address is nobody's, and no event repeats it. */
+const longestName = 8192
 
 /** Sets what policies read of the request, and which server it goes to. Throws `mcp.unknown_name`. */
 export function readCall(exchange: Exchange, gateway: Gateway): void {
   const mcp = given(exchange.mcp)
   const own = routings.get(mcp.method)?.own(mcp.params) ?? null
   const server = gateway.mcp.servers.list().find(({ name }) => name === own?.server) ?? null
-  if (own !== null && server !== null) {
+  const isKnown = own !== null && server !== null && own.name.length <= longestName
+  if (isKnown) {
     mcp.server = server
     mcp.name = publishedName(server.name, own.name)
   }
   showParameters(exchange, mcp.params)
-  if (server === null) throw new Failure('mcp.unknown_name')
+  if (!isKnown) throw new Failure('mcp.unknown_name')
 }
 
 /**
@@ -168,7 +171,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
 
 /** A tool whose definition was not approved as it is now is not there, wherever its caller heard of it. */
 async function requireApproved(
-  { abort, mcp }: Exchange,
+  { mcp }: Exchange,
   { mcp: { servers } }: Gateway,
   { server, capabilities }: McpConnection,
   { kind, own }: { kind: NamedKind; own: OwnName },
@@ -177,7 +180,9 @@ async function requireApproved(
   const list = given(listKinds.get(`${kind}s/list`) ?? null)
   const unknown = kind === 'tool' ? 'mcp.unknown_tool' : 'mcp.unknown_name'
   if (capabilities[list.capability] === undefined) throw new Failure(unknown)
-  const load = () => approvedNames({ list, session, servers, signal: abort.signal }, server)
+  // Other calls wait for the same names: that this one is given up ends nothing for them.
+  const { signal } = new AbortController()
+  const load = () => approvedNames({ list, session, servers, signal }, server)
   if (!(await session.seen(server).names(kind, load)).has(own.name)) throw new Failure(unknown)
 }
 

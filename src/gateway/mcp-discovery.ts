@@ -23,7 +23,7 @@ import { version } from '../version.ts'
 import { answered } from './answered.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { chainFor } from './fit-chain.ts'
-import { jsonAnswer, mayUseServer, showParameters } from './mcp-call.ts'
+import { jsonAnswer, mayUseServer, showParameters, untilCut } from './mcp-call.ts'
 import { governorOf } from './mcp-governor.ts'
 import { requestContext } from './policy-subject.ts'
 import { settle } from './record.ts'
@@ -40,7 +40,8 @@ export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Pro
   const id = given(mcp.id)
   let text: string
   try {
-    text = resultText(id, await answerOf(exchange, gateway, mcp.method))
+    const answer = answerOf(exchange, gateway, mcp.method)
+    text = resultText(id, answer instanceof Promise ? await untilCut(exchange, answer) : answer)
   } catch (thrown) {
     if (!(thrown instanceof McpError)) throw thrown
     text = errorText(id, thrown)

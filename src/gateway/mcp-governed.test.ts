@@ -1,3 +1,8 @@
+/**
+ * What passes between callers and MCP servers, under tokens and policies, both ways, and how it is recorded.
+ *
+ * Longer than most: each way that words may take is one test over the same gateway and server.
+ */
 import { afterEach, expect, test } from 'bun:test'
 import { compilePolicySet } from '../policies/chain.ts'
 import type { StoredPolicy } from '../policies/stored-policy.ts'
@@ -104,6 +109,16 @@ test('a call is opened before it is sent, and recorded with server, tool and siz
   })
   expect(events?.[0]?.event_cost_attribution).toBeUndefined()
   expect(JSON.stringify(files.asked)).not.toContain(gateway.secret)
+})
+
+test('a name that is as long as a body is nobody’s, and not recorded', async () => {
+  const { gateway } = await start()
+  const caller = await gateway.caller()
+  const answer = await caller.call(`files__${'x'.repeat(100_000)}`)
+  expect(answer).toMatchObject({ error: { code: -32602, data: { code: 'mcp.unknown_name' } } })
+  const recorded = gateway.lane.journal.outcomes()
+  expect(recorded.some(({ reason_code: code }) => code === 'mcp.unknown_name')).toBe(true)
+  expect(JSON.stringify(recorded).length).toBeLessThan(10_000)
 })
 
 test('policies read arguments and results, wherever in them the words stand', async () => {
@@ -230,6 +245,51 @@ test('what a server asks of the caller, and hears, passes policies and is record
   })
 })
 
+test('what a caller says in place of an answer passes policies too', async () => {
+  const { gateway, files } = await start([pii({ stages: ['pre_request'] })])
+  const heard = Promise.withResolvers<unknown>()
+  files.handlers['tools/call'] = async ({ ask }) => {
+    ask('sampling/createMessage', { messages: [], maxTokens: 5 }).catch(heard.resolve)
+    return { content: [{ type: 'text', text: String(await heard.promise) }] }
+  }
+  const caller = await gateway.caller({ capabilities: { sampling: {} } })
+  const response = await caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__ask' } })
+  const { id } = await eventsOf(response).next()
+  const words = 'Ask bob@example.com'
+  await caller.post({ jsonrpc: '2.0', id, error: { code: -1, message: words, data: { of: words } } })
+  expect(await heard.promise).toMatchObject({
+    code: -1,
+    message: expect.stringContaining('Ask [EMAIL]'),
+    data: { of: 'Ask [EMAIL]' },
+  })
+  const asked = gateway.lane.journal.outcomes().filter(({ details }) => details?.method === 'sampling/createMessage')
+  expect(asked).toMatchObject([{ verdict: 'redact', reason_code: 'policy.pii' }])
+})
+
+test('a server that a token may no longer use asks and tells its caller nothing, on a connection that stands', async () => {
+  const { gateway, files } = await start()
+  const { view } = gateway.lane
+  const { token } = view
+  files.handlers['tools/call'] = async ({ ask, notify }) => {
+    view.token = (hash) => {
+      const known = token(hash)
+      return known === null ? null : { ...known, provider: 'another' }
+    }
+    notify('notifications/message', { level: 'info', data: 'words' })
+    await ask('sampling/createMessage', { messages: [], maxTokens: 5 })
+    return { content: [] }
+  }
+  const caller = await gateway.caller({ capabilities: { sampling: {} } })
+  const response = await caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__ask' } })
+  const text = await response.text()
+  expect(text).not.toContain('words')
+  expect(text).not.toContain('sampling/createMessage')
+  const refused = gateway.lane.journal
+    .outcomes()
+    .filter(({ reason_code: code }) => code === 'tokens.provider_not_allowed')
+  expect(refused).toHaveLength(2)
+})
+
 test('a policy that blocks what a server asks of the caller keeps it from the caller', async () => {
   const { gateway } = await start([pii({ action: 'block', stages: ['pre_response'] })])
   const caller = await gateway.caller({ capabilities: { sampling: {} } })
@@ -269,4 +329,39 @@ test('a call that cannot be recorded is not made', async () => {
     error: { code: -32603, data: { code: 'event_outbox_full' } },
   })
   expect(files.asked.map(({ method }) => method)).not.toContain('tools/call')
+})
+
+test('a call that is given up takes no other with it that waits for the same list', async () => {
+  const { gateway, files } = await start()
+  const lists = files.handlers['tools/list']
+  const held = Promise.withResolvers<void>()
+  files.handlers['tools/list'] = async (working) => {
+    await held.promise
+    return lists?.(working) ?? {}
+  }
+  const caller = await gateway.caller()
+  const call = (id: number) =>
+    caller.post({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'files__read', arguments: {} } })
+  const [first, second] = [call(1), call(2)]
+  await eventually(() => files.asked.some(({ method }) => method === 'tools/list'))
+  const params = { requestId: 1 }
+  await caller.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
+  await (await first).text()
+  held.resolve()
+  expect(await (await second).json()).toMatchObject({ result: { content: [{}, {}] } })
+})
+
+test('a list that waits for a server ends with its caller’s word, and is recorded at once', async () => {
+  const { gateway } = await start()
+  const caller = await gateway.caller()
+  const asked = Promise.withResolvers<void>()
+  gateway.servers.connect = () => {
+    asked.resolve()
+    return new Promise(() => undefined)
+  }
+  const listing = caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+  await asked.promise
+  await caller.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } })
+  expect(await (await listing).text()).toBe('')
+  expect(gateway.lane.journal.outcomes().map(({ reason_code: code }) => code)).toContain('client.cancelled')
 })

@@ -4,6 +4,8 @@
  * pre_request ones. Each request is an exchange of its own, with its own outcome. A notification is one only where a
  * policy found something in it: most say nothing worth a record.
  */
+
+import { textOf } from '../dialects/json-value.ts'
 import { answering } from '../dialects/mcp.ts'
 import { asFailure } from '../failure.ts'
 import { rpcCodes } from '../lib/json-rpc.ts'
@@ -14,9 +16,9 @@ import { admitToken } from './admit-token.ts'
 import { answered, verdictOf } from './answered.ts'
 import { considerRequest } from './consider-request.ts'
 import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
-import { beginExchange, cut, type Exchange, type Gateway } from './exchange.ts'
+import { beginExchange, cut, type Exchange, type Gateway, type Outcome } from './exchange.ts'
 import { fitChain } from './fit-chain.ts'
-import { showParameters, untilCut } from './mcp-call.ts'
+import { allowServer, showParameters, untilCut } from './mcp-call.ts'
 import { logUnrecorded, settle, settleUnwatched } from './record.ts'
 
 interface Passing {
@@ -33,9 +35,11 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
     gateway.running.add(exchange)
     try {
       const params = await leaving(exchange, gateway, asked.params)
-      const answer = await arriving(exchange, gateway, await untilCut(exchange, deliver(params)))
-      await settle(exchange, gateway, answered(exchange, 200))
-      return answer
+      const answer = await untilCut(exchange, answerOf(deliver(params)))
+      await arriving(exchange, gateway, answer.words)
+      await settle(exchange, gateway, outcomeOf(exchange, answer))
+      if (answer.code === null) return answer.words
+      throw new McpError(answer.code, textOf(answer.words.message) ?? '', answer.words.data)
     } catch (thrown) {
       throw await refused(exchange, gateway, thrown)
     } finally {
@@ -77,30 +81,49 @@ function begin(gateway: Gateway, session: McpSession, { server, method, params }
   return exchange
 }
 
+/** What a caller said: a result, or an error's message and data with its code. */
+interface CallersAnswer {
+  readonly words: Json
+  readonly code: number | null
+}
+
+async function answerOf(answer: Promise<Json>): Promise<CallersAnswer> {
+  try {
+    return { words: await answer, code: null }
+  } catch (thrown) {
+    if (!(thrown instanceof McpError)) throw thrown
+    const { code, message, data } = thrown
+    return { words: { message, ...(data === undefined ? {} : { data }) }, code }
+  }
+}
+
+/** That the caller cannot, or will not, is an answer too. */
+function outcomeOf(exchange: Exchange, { code }: CallersAnswer): Outcome {
+  const outcome = answered(exchange, 200)
+  return code !== null && outcome.verdict === 'allow' ? { ...outcome, reason: 'mcp.declined' } : outcome
+}
+
 async function leaving(exchange: Exchange, gateway: Gateway, params: Json): Promise<Json> {
   admitToken(exchange, gateway)
+  // The connection may be older than what the token is bound to now.
+  allowServer(exchange, gateway)
   showParameters(exchange, params)
   fitChain(exchange, gateway)
   if (isAnswerConsidered(exchange)) await considerAnswer(exchange, gateway, { status: 200, body: params })
   return params
 }
 
-async function arriving(exchange: Exchange, gateway: Gateway, answer: Json): Promise<Json> {
+async function arriving(exchange: Exchange, gateway: Gateway, answer: Json): Promise<void> {
   if (exchange.mcp !== null) exchange.mcp.resultBytes = Buffer.byteLength(JSON.stringify(answer))
   admitToken(exchange, gateway)
   exchange.parsed = { method: exchange.mcp?.method, params: answer, tools: [] }
   exchange.policyContext = null
   await considerRequest(exchange, gateway)
-  return answer
 }
 
 /** Records what went wrong, and says it as the server is told. */
 async function refused(exchange: Exchange, gateway: Gateway, thrown: unknown): Promise<McpError> {
-  if (thrown instanceof McpError) {
-    // The caller cannot, or will not: that is an answer too.
-    settleUnwatched(exchange, gateway, { verdict: 'allow', reason: 'mcp.declined', status: 200 })
-    return thrown
-  }
+  if (thrown instanceof McpError) return thrown
   const failure = exchange.cut?.failure ?? asFailure(thrown)
   const reason = exchange.cut?.reason ?? failure.verdictan?.reason_code ?? failure.code
   try {

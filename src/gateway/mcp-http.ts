@@ -9,6 +9,7 @@ import { rpcCodes } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import { errorText, type Message, readMessage } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm } from '../mcp/surface/running-call.ts'
+import type { McpSession } from '../mcp/surface/session.ts'
 import type { Gateway } from './exchange.ts'
 import { readBodyWithin } from './read-body.ts'
 import { membersOf } from './read-request.ts'
@@ -105,6 +106,22 @@ export function accepts(header: string | null, type: string): boolean {
     .map((range) => range.split(';')[0]?.trim().toLowerCase())
     .some((range) => range === type || range === '*/*' || range === `${group}/*`)
 }
+
+/** Messages of a session as SSE; null where none will come. */
+export const eventStream = (
+  stream: ReadableStream<Uint8Array> | null,
+  { id }: Pick<McpSession, 'id'>,
+  headers: Record<string, string> = {},
+): Response =>
+  new Response(stream, {
+    headers: {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'mcp-session-id': id,
+      ...headers,
+    },
+  })
 
 export async function receive({ settings }: Gateway, request: Request): Promise<Message> {
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';')

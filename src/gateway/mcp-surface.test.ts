@@ -222,6 +222,19 @@ test('a call that its caller cancels ends at its server and is not answered', as
   await eventually(() => running.lane.journal.outcomes().some(({ reason_code }) => reason_code === 'client.cancelled'))
 })
 
+test('a call whose session gives way to another is answered and recorded as that, not as its caller’s doing', async () => {
+  const small = await startMcpGateway([alpha], { mcp_sessions: 1 })
+  const first = await small.caller()
+  const { length } = alpha.asked
+  const waiting = first.call('alpha__wait')
+  await eventually(() => alpha.asked.slice(length).some(({ method }) => method === 'tools/call'))
+  await small.caller()
+  expect(await waiting).toMatchObject({ error: { data: { code: 'mcp.session_ended' } } })
+  const ended = small.lane.journal.outcomes().filter(({ details }) => details?.method === 'tools/call')
+  expect(ended).toMatchObject([{ verdict: 'error', reason_code: 'mcp.session_ended' }])
+  await small.stop()
+})
+
 test('a caller that leaves before there is a stream ends its call', async () => {
   const caller = await running.caller()
   const { length } = alpha.asked

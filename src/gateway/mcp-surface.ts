@@ -35,6 +35,7 @@ import {
   answerForm,
   checkMethod,
   checkOrigin,
+  eventStream,
   letPageRead,
   noSuchSession,
   preflight,
@@ -110,6 +111,9 @@ async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Respo
     if (entered instanceof Promise) return await entered
     return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, tokenHash: entered }))
   } catch (thrown) {
+    if (!(thrown instanceof Unfit || thrown instanceof McpError || thrown instanceof Failure)) {
+      gateway.log.error({ request_id: arrival.requestId, error: String(thrown) }, 'A request to /mcp failed')
+    }
     return unfitAnswer(thrown, arrival.requestId)
   }
 }
@@ -181,21 +185,6 @@ function listen({ request, connection }: Arrived, session: McpSession): Response
   connection?.timeout(request, 0)
   return eventStream(stream, session)
 }
-
-const eventStream = (
-  stream: ReadableStream<Uint8Array> | null,
-  session: McpSession,
-  headers: Record<string, string> = {},
-): Response =>
-  new Response(stream, {
-    headers: {
-      'content-type': 'text/event-stream',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-      'mcp-session-id': session.id,
-      ...headers,
-    },
-  })
 
 async function answerPost(gateway: Gateway, arrived: Arrived): Promise<Response> {
   const { request } = arrived
@@ -270,7 +259,7 @@ async function answerRequest(
     return first
   }
   void finishStream(ended, call, session)
-  return eventStream(first.attach(0), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
+  return eventStream(first.attach(), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
 }
 
 /** The answer as the last message of the stream that it has become. */
@@ -289,10 +278,13 @@ function selfAnswer({ id, method }: RpcRequest, session: McpSession): Response {
   return new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': session.id } })
 }
 
-/** Ties the exchange to what may end it: the caller's word, or its leaving before there is a stream to come back for. */
+/** Ties the exchange to what may end it: the caller's word, its session's end, its leaving before there is a stream to come back for. */
 function watch(exchange: Exchange, gateway: Gateway): void {
   const call = given(given(exchange.mcp).call)
-  call.onCancel = () => cut(exchange, 'client.cancelled', new Failure('client_left'))
+  call.onCancel = () => {
+    if (call.cancelled) cut(exchange, 'client.cancelled', new Failure('client_left'))
+    else cut(exchange, 'mcp.session_ended', new Failure('mcp.session_ended'))
+  }
   if (call.cancelled) call.onCancel()
   const { signal } = exchange.request
   const left = () => {

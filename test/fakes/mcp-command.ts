@@ -4,6 +4,12 @@ import { argv, env, pid } from 'node:process'
 const [behaviour = ''] = argv.slice(2)
 const write = (message: unknown) => process.stdout.write(`${JSON.stringify(message)}\n`)
 process.stderr.write('started\n')
+if (behaviour === 'talkative') {
+  const { API_KEY = '' } = env
+  process.stderr.write(`The key is ${API_KEY.slice(0, 4)}`)
+  await Bun.sleep(20)
+  process.stderr.write(`${API_KEY.slice(4)}.\n`)
+}
 if (behaviour === 'stubborn') process.on('SIGTERM', () => undefined)
 
 for await (const line of console) {
@@ -19,6 +25,10 @@ for await (const line of console) {
   } else if (behaviour === 'tools') {
     const text = JSON.stringify({ environment: env, pid })
     write({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })
+  } else if (behaviour === 'deep') {
+    const data = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+    const notice = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":${data}}}\n`
+    process.stdout.write(notice.repeat(2))
   } else if (behaviour === 'dies') process.exit(3)
   else if (behaviour === 'huge') process.stdout.write('x'.repeat(100_000))
   else write({ jsonrpc: '2.0', id, result: { environment: env, pid } })

@@ -42,6 +42,8 @@ export class FakeMcpServer {
   /** What a GET brings; null: 405. */
   listening: (() => Response) | null = null
   protocolVersion: string | null = null
+  /** It says nothing to what has no answer. */
+  deaf = false
   sessions = 0
   refusedTokens: string[] = []
   readonly #sessions = new Set<string>()
@@ -84,7 +86,10 @@ export class FakeMcpServer {
     if (session !== null && !this.#sessions.has(session)) return new Response(null, { status: 404 })
     if (method === 'GET') return this.listening?.() ?? new Response(null, { status: 405 })
     if (method === 'DELETE') return new Response(null, { status: 200 })
-    if (body.id === undefined || body.method === undefined) return new Response(null, { status: 202 })
+    if (body.id === undefined || body.method === undefined) {
+      if (this.deaf) await new Promise((resolve) => request.signal.addEventListener('abort', resolve))
+      return new Response(null, { status: 202 })
+    }
     const behaved = await this.behaviour(body, request.signal)
     if (behaved instanceof Response) return behaved
     if (behaved !== undefined) return Response.json(behaved)

@@ -1,7 +1,7 @@
 /**
  * A local MCP server: a child of the gateway that speaks JSON-RPC by lines on its pipes (Model Context Protocol,
  * Transports, stdio). It sees PATH and what its record says of the environment, nothing else of the gateway. Its
- * standard error goes to the log, a limited number of lines. It ends with the session: its input is closed, then it and
+ * standard error goes to the log, a limited number of lines, without the values of that environment. It ends with the session: its input is closed, then it and
  * all that it has started are told to end, then killed.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -14,6 +14,10 @@ const endMilliseconds = 300
 const killMilliseconds = 1000
 const loggedLines = 100
 const loggedLineLength = 1000
+/** A longer line is not logged. */
+const heldLineLength = 64 * 1024
+/** Shorter values are words and numbers like any. */
+const shortestSecret = 6
 const lineFeed = 0x0a
 
 export interface CommandTransportOptions {
@@ -37,13 +41,17 @@ export class CommandTransport implements Transport {
   #held: Buffer[] = []
   #heldLength = 0
   #logged = 0
+  #noted = ''
+  readonly #secrets: readonly { name: string; text: string }[]
   #over = false
   #gone = false
+  #closing: Promise<void> | null = null
 
   constructor(options: CommandTransportOptions, receiver: Receiver) {
     this.#options = options
     this.#receiver = receiver
     const { program, args, environment, path } = options
+    this.#secrets = secretsOf(environment)
     this.#child = spawn(program, [...args], {
       cwd: '/',
       env: { PATH: path, ...environment },
@@ -72,7 +80,13 @@ export class CommandTransport implements Transport {
     // A pipe has nothing to remember.
   }
 
-  async close(): Promise<void> {
+  /** Once only: when the group has ended, its number may be another's. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
     this.#over = true
     this.#child.stdin?.end()
     const toEnd = setTimeout(() => this.#signal('SIGTERM'), endMilliseconds)
@@ -117,7 +131,12 @@ export class CommandTransport implements Transport {
       // Programs that write to the wrong pipe are common; the next line may be a message.
       return
     }
-    this.#receiver.message(message)
+    try {
+      this.#receiver.message(message)
+    } catch {
+      // It can be read and not be written again: it is nested beyond all measure.
+      this.#tooLarge()
+    }
   }
 
   #tooLarge(): void {
@@ -126,16 +145,23 @@ export class CommandTransport implements Transport {
     this.#receiver.broken(new Failure('mcp.result_too_large'))
   }
 
+  /** By whole lines: a value could stand at the end of one chunk and the beginning of the next. */
   #note(chunk: Buffer): void {
+    if (this.#logged >= loggedLines) return
+    const lines = (this.#noted + chunk.toString('utf8')).split('\n')
+    const rest = lines.pop() ?? ''
+    this.#noted = rest.length > heldLineLength ? '' : rest
+    for (const line of lines) this.#logLine(line)
+  }
+
+  #logLine(text: string): void {
+    if (text.trim() === '' || this.#logged >= loggedLines) return
+    this.#logged += 1
     const { log, server } = this.#options
-    for (const line of chunk.toString('utf8').split('\n')) {
-      if (line.trim() === '' || this.#logged >= loggedLines) continue
-      this.#logged += 1
-      log.info(
-        { mcp_server: server, line: line.slice(0, loggedLineLength) },
-        'An MCP server wrote to its standard error',
-      )
-    }
+    const line = this.#secrets
+      .reduce((left, secret) => left.replaceAll(secret.text, `[${secret.name}]`), text)
+      .slice(0, loggedLineLength)
+    log.info({ mcp_server: server, line }, 'An MCP server wrote to its standard error')
   }
 
   #fail(message: string): void {
@@ -145,9 +171,11 @@ export class CommandTransport implements Transport {
   }
 
   #end(message: string): void {
-    this.#fail(message)
+    this.#over = true
+    this.#receiver.broken(new Failure('mcp.server_unreachable', { message }))
     if (this.#gone) return
     this.#gone = true
+    this.#logLine(this.#noted)
     this.#ended.resolve()
     this.#options.onEnd()
   }
@@ -162,5 +190,12 @@ export class CommandTransport implements Transport {
     }
   }
 }
+
+/** What a line may hold of an environment's values, the longest first: one may be a part of another. */
+const secretsOf = (environment: Readonly<Record<string, string>>) =>
+  Object.entries(environment)
+    .flatMap(([name, value]) => value.split('\n').map((line) => ({ name, text: line.trim() })))
+    .filter(({ text }) => text.length >= shortestSecret)
+    .toSorted((one, other) => other.text.length - one.text.length)
 
 const unwritable = (): Failure => new Failure('mcp.server_unreachable', { message: 'The command takes no more input' })

@@ -1,8 +1,11 @@
 /** Local MCP servers as children of the gateway, and the official server with all that the protocol has, both ways. */
 import { afterEach, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { until } from '../../../test/eventually.ts'
 import { freePort } from '../../../test/free-port.ts'
+import { type Log, silentLog } from '../../lib/log.ts'
 import type { McpServerRecord } from '../connection.ts'
 import type { ServerConnection } from './server-connection.ts'
 import type { StoredMcpServer } from './server-source.ts'
@@ -22,11 +25,14 @@ function gateway(
   settings: object = allowed,
   environment: Record<string, string> = {},
 ) {
-  const { servers } = gatewayServers([storedServer(fields, { environment })], { ...settings })
+  const lines: unknown[] = []
+  const log: Log = { ...silentLog, info: ({ line }) => void lines.push(line) }
+  const { servers } = gatewayServers([storedServer(fields, { environment })], { ...settings }, { log })
   close = () => servers.close()
   const [record] = servers.list()
   if (record === undefined) throw new Error('There is no server')
-  return { record, connect: (caller = new TestCaller()) => servers.connect(record satisfies McpServerRecord, caller) }
+  const connect = (caller = new TestCaller()) => servers.connect(record satisfies McpServerRecord, caller)
+  return { record, servers, connect, lines }
 }
 
 const call = (connection: ServerConnection, method = 'tools/call', params = {}) =>
@@ -58,12 +64,44 @@ test('each session has a child of its own, which sees what its record says and e
   expect((await call(next)).pid).not.toBe(pid)
 })
 
+test('what a child writes to its standard error is logged without the secrets of its environment', async () => {
+  const environment = { API_KEY: 'a key of theirs', SHORT: '1' }
+  const { connect, lines } = gateway({ command: commandOf(program, 'talkative') }, allowed, environment)
+  await connect()
+  await until('the line', () => lines.length >= 2)
+  expect(lines).toEqual(['started', 'The key is [API_KEY].'])
+})
+
 test('a child that does not end is killed', async () => {
   const { connect } = gateway({ command: commandOf(program, 'stubborn') })
   const connection = await connect()
   const { pid } = await call(connection)
   await connection.close()
   expect(runs(pid)).toBe(false)
+})
+
+test('the end of a gateway waits for children whose sessions have just ended', async () => {
+  const { connect, servers } = gateway({ command: commandOf(program, 'stubborn') })
+  const connection = await connect()
+  const { pid } = await call(connection)
+  void connection.close()
+  await servers.close()
+  expect(runs(pid)).toBe(false)
+})
+
+test('the end of a gateway ends children that have not answered yet', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-mcp-'))
+  const file = join(directory, 'pid')
+  const args = ['-c', `echo $$ >'${file}'; exec sleep 60`]
+  const { connect, servers } = gateway({ command: JSON.stringify({ program: '/bin/sh', args }) })
+  const opening = connect()
+  opening.catch(() => undefined)
+  const pid = async () => Number(await Bun.file(file).text())
+  await until('the child', async () => existsSync(file) && (await pid()) > 0)
+  await servers.close()
+  expect(runs(await pid())).toBe(false)
+  rmSync(directory, { recursive: true })
+  await expect(opening).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
 })
 
 test('a child that dies fails what runs, and is started again for the next request', async () => {
@@ -76,6 +114,14 @@ test('a child that dies fails what runs, and is started again for the next reque
 test('a line without end is not kept', async () => {
   const { connect } = gateway({ command: commandOf(program, 'huge') })
   const connection = await connect()
+  await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.result_too_large' })
+})
+
+test('a message that can be read and not be written again ends its connection and nothing else', async () => {
+  const { connect } = gateway({ command: commandOf(program, 'deep') }, { ...allowed, mcp_result_bytes: 1_000_000 })
+  const caller = new TestCaller()
+  caller.notify = (_, params) => void JSON.stringify(params)
+  const connection = await connect(caller)
   await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.result_too_large' })
 })
 

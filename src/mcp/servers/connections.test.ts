@@ -313,10 +313,50 @@ test('what is shown of a new server is what was seen of it first, and the rest i
   expect(servers.approved(only(servers.list()), 'tool', [a, b])).toEqual([])
 })
 
+test('a new server that offers without end is not remembered without end', async () => {
+  const { servers } = await connect()
+  const record = only(servers.list())
+  const offers = Array.from({ length: 6000 }, (_, index) => ({ name: `tool ${index}` }))
+  expect(servers.approved(record, 'tool', offers)).toHaveLength(5000)
+  expect(servers.approved(record, 'tool', offers.slice(0, 2))).toHaveLength(2)
+})
+
+test('a report that the control plane refuses for what it is leaves room for others', async () => {
+  const { servers, source } = await connect({ fields: { approval: 'required' } })
+  const record = only(servers.list())
+  source.refuses = 'tool'
+  const many = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `tool ${index}` }))
+  servers.approved(record, 'tool', many(2000))
+  servers.approved(record, 'prompt', [{ name: 'a' }])
+  expect(source.reports).toEqual([])
+  await until('room', () => {
+    servers.approved(record, 'prompt', [{ name: 'a' }])
+    return source.reports.length > 0
+  })
+  expect(source.reports).toMatchObject([{ kind: 'prompt' }])
+})
+
 test('of a known server only what was approved as it is is shown', async () => {
   const { servers, source } = await connect({ fields: { baselines: new Set(['tool']) } })
   const record = only(servers.list())
   expect(servers.approved(record, 'tool', [{ name: 'a' }])).toEqual([])
   expect(servers.approved(record, 'prompt', [])).toEqual([])
   await eventually(() => expect(source.reports.map(({ kind }) => kind)).toEqual(['tool', 'prompt']))
+})
+
+test('a server that does not take what it is told is given up after the time to connect', async () => {
+  fake.deaf = true
+  const fields = { timeouts: '{"connect_seconds":1}' }
+  await expect(connect({ fields })).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
+})
+
+test('a server that asks and takes no answers has a limited number of them under way', async () => {
+  const { connection } = await connect()
+  fake.deaf = true
+  const pings = Array.from({ length: 500 }, (_, id) => frame({ jsonrpc: '2.0', id: `p${id}`, method: 'ping' }))
+  fake.behaviour = (message) => stream([...pings, frame(answer(message, { content: [] }))])
+  await call(connection)
+  await until('the answers', () => fake.methods().filter((method) => method === 'answer').length >= 64)
+  await call(connection)
+  expect(fake.methods().filter((method) => method === 'answer').length).toBe(64)
 })

@@ -3,7 +3,8 @@
  * approval (Model Context Protocol, security best practices). Gateways and control plane must count alike.
  *
  * - The digest is taken of canonical JSON: members in the order of their names, all of them, those that nobody has heard
- *   of too. Of a resource, its size and when it was last changed are left out: they say what is in it, not what it is.
+ *   of too. Of a resource, its size and when it was last changed are left out where they are a number and a time: they
+ *   say what is in it, not what it is, and whatever else stands there is read by callers as it is.
  * - A tool or prompt is the same one by its name, a resource by its URI, a template by its URI template.
  */
 import { createHash } from 'node:crypto'
@@ -54,10 +55,15 @@ const nameMember: Readonly<Record<OfferKind, string>> = {
   resource_template: 'uriTemplate',
 }
 
-function withoutContents({ size: _, annotations, ...rest }: Json): Json {
-  if (!isJson(annotations)) return annotations === undefined ? rest : { ...rest, annotations }
-  const { lastModified: _when, ...kept } = annotations
-  return { ...rest, annotations: kept }
+const timeForm = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})?)?$/
+
+function withoutContents({ size, ...offer }: Json): Json {
+  const rest = size === undefined || typeof size === 'number' ? offer : { ...offer, size }
+  const { annotations } = rest
+  if (!isJson(annotations)) return rest
+  const { lastModified, ...kept } = annotations
+  const isTime = typeof lastModified === 'string' && timeForm.test(lastModified)
+  return isTime ? { ...rest, annotations: kept } : rest
 }
 
 /** Null where it is nested too deep. */

@@ -27,6 +27,8 @@ const farewellMilliseconds = 1000
 const leastWaitMilliseconds = 1000
 const longestWaitMilliseconds = 30_000
 const refusalBytes = 64 * 1024
+/** What is told at once without a word of the server's that it came. */
+const mostTold = 64
 const sessionIdForm = /^[\x21-\x7e]{1,1024}$/
 
 export interface HttpTransportOptions {
@@ -34,6 +36,8 @@ export interface HttpTransportOptions {
   /** The operator's. */
   headers: Readonly<Record<string, string>>
   tokens: ClientCredentials | null
+  /** How long the server may take to say that it was told something. */
+  tellMilliseconds: number
   /** The largest message that is read. */
   limit: number
   fetch: Fetch
@@ -52,6 +56,7 @@ export class HttpTransport implements Transport {
   readonly #closing = new AbortController()
   #sessionId: string | null = null
   #protocolVersion: string | null = null
+  #telling = 0
 
   constructor(options: HttpTransportOptions, receiver: Receiver) {
     this.#options = options
@@ -66,11 +71,21 @@ export class HttpTransport implements Transport {
   }
 
   async tell(message: Json): Promise<void> {
+    if (this.#telling >= mostTold) throw new Failure('mcp.server_unreachable', { message: 'It takes nothing more' })
+    const late = new AbortController()
+    const end = () => late.abort()
+    const timer = setTimeout(end, this.#options.tellMilliseconds)
+    this.#closing.signal.addEventListener('abort', end, { once: true })
+    this.#telling += 1
     try {
-      const answer = await this.#send('POST', JSON.stringify(message), this.#closing.signal)
+      const answer = await this.#send('POST', JSON.stringify(message), late.signal)
       await answer.body?.cancel()
     } catch (error) {
       throw asReason(error)
+    } finally {
+      this.#telling -= 1
+      clearTimeout(timer)
+      this.#closing.signal.removeEventListener('abort', end)
     }
   }
 

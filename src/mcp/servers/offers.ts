@@ -4,9 +4,11 @@
  *
  * - Shown is what the state has approved as it is. While a server is first used, what was first seen here is shown before
  *   the state says so; another definition of the same name is not.
- * - Told is each definition that is not approved, once, in batches. What could not be told is told again after a while.
+ * - Told is each definition that is not approved, once, in batches. What could not be told is told again after a while,
+ *   unless it was refused for what it is: that would stand in the way of all the others for ever.
  */
 import { LRUCache } from 'lru-cache'
+import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Json, OfferKind } from '../connection.ts'
@@ -17,6 +19,8 @@ import type { McpSource, StoredMcpServer } from './server-source.ts'
 
 const toldInMemory = 20_000
 const mostQueued = 2000
+/** What is remembered of one kind while a server is first used; the control plane keeps no more of all kinds together. */
+const mostFirstSeen = 5000
 const lingerMilliseconds = 50
 const restMilliseconds = 1000
 const retryMilliseconds = 5000
@@ -94,9 +98,12 @@ export class Offers {
 
   #isFirst({ began, digests }: FirstUse, { name, digest }: Definition): boolean {
     const lasts = this.#options.clock.monotonic() - began < firstUseMilliseconds
-    const known = digests.get(name)
-    if (known === undefined && lasts) digests.set(name, digest)
-    return lasts && (known ?? digest) === digest
+    if (!lasts) {
+      digests.clear()
+      return false
+    }
+    if (!digests.has(name) && digests.size < mostFirstSeen) digests.set(name, digest)
+    return digests.get(name) === digest
   }
 
   /** `definition` null: it offers nothing of the kind. */
@@ -129,9 +136,11 @@ export class Offers {
       try {
         await this.#options.source.report({ server_id, kind, definitions: some })
       } catch (error) {
-        this.#options.log.warn({ error: String(error) }, 'What an MCP server offers could not be told yet')
-        rest = retryMilliseconds
-        continue
+        this.#options.log.warn({ error: String(error) }, 'What an MCP server offers could not be told')
+        if (!isRefused(error)) {
+          rest = retryMilliseconds
+          continue
+        }
       }
       this.#queued -= some.length
       definitions.splice(0, some.length)
@@ -141,6 +150,8 @@ export class Offers {
     if (this.#queue.size > 0) this.#later(rest)
   }
 }
+
+const isRefused = (error: unknown): boolean => error instanceof Failure && [400, 413, 422].includes(error.status)
 
 /** As many as one report may hold, one at least. */
 function batchOf(definitions: readonly string[]): string[] {

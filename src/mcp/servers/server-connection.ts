@@ -30,6 +30,7 @@ export interface ConnectionOptions {
   mayTry(): void
   /** Told how a try ended, or a request. */
   tried(outcome: 'answered' | 'failed'): void
+  /** Called once, when it is closed. */
   onClose(): void
   /** Told of each message of the server that is of no use. */
   onStray(): void
@@ -49,7 +50,7 @@ export class ServerConnection implements McpConnection {
   #opening: Promise<Opened> | null = null
   #breaks = 0
   #restsUntil = 0
-  #closed = false
+  #closing: Promise<void> | null = null
 
   private constructor(options: ConnectionOptions, opened: Opened) {
     this.server = options.record
@@ -84,11 +85,10 @@ export class ServerConnection implements McpConnection {
     await this.#opened.peer.notify(method, params)
   }
 
-  async close(): Promise<void> {
-    if (this.#closed) return
-    this.#closed = true
-    this.#options.onClose()
-    await this.#opened.peer.close()
+  /** Resolves when it is closed, whoever asked for that first. */
+  close(): Promise<void> {
+    this.#closing ??= this.#opened.peer.close().finally(() => this.#options.onClose())
+    return this.#closing
   }
 
   async #requestOnce(
@@ -113,7 +113,7 @@ export class ServerConnection implements McpConnection {
   }
 
   async #ensure(): Promise<Opened> {
-    if (this.#closed) throw new Failure('mcp.server_unavailable', { message: 'The session has ended' })
+    if (this.#closing !== null) throw new Failure('mcp.server_unavailable', { message: 'The session has ended' })
     if (this.#opened.peer.over === null) return this.#opened
     this.#opening ??= this.#reopen().finally(() => {
       this.#opening = null
@@ -128,7 +128,7 @@ export class ServerConnection implements McpConnection {
     this.#restsUntil = this.#breaks === 0 ? 0 : clock.monotonic() + rest
     this.#breaks = Math.min(this.#breaks + 1, 10)
     const opened = await openPeer(this.#options)
-    if (this.#closed) {
+    if (this.#closing !== null) {
       await opened.peer.close()
       throw new Failure('mcp.server_unavailable', { message: 'The session has ended' })
     }

@@ -7,7 +7,7 @@ import { firstUseMilliseconds } from './offer-report.ts'
 import { mcpOfferRoutes } from './offer-routes.ts'
 import { openServerCredentials, openServerKey } from './server-credentials.ts'
 import { mcpServerRoutes } from './server-routes.ts'
-import { takeOffers } from './take-offers.ts'
+import { offersLimit, takeOffers } from './take-offers.ts'
 
 let plane: TemporaryControlPlane
 beforeAll(async () => {
@@ -216,6 +216,21 @@ test('of definitions that keep changing the newest are kept', async () => {
     'Does it',
     ...['turn 4', 'turn 5', 'turn 6', 'turn 7', 'turn 8'],
   ])
+})
+
+test('a server that offers without end fills what is kept of it, while it is first used too', async () => {
+  const { id } = await make()
+  await report(id, [tool('a')])
+  await plane.store.ledger.write([
+    {
+      sql: `with recursive more (n) as (select 2 union all select n + 1 from more where n < ?)
+        insert into mcp_offers (server_id, kind, name, digest, definition, first_seen_at)
+          select ?, 'tool', 'x' || n, 'x' || n, '{}', 0 from more`,
+      args: [offersLimit - 1, id],
+    },
+  ])
+  expect(await report(id, [tool('b'), tool('c')])).toEqual({ approved: 1, held: 0 })
+  expect(await report(id, [tool('d')])).toEqual({ approved: 0, held: 0 })
 })
 
 test('nobody decides by a definition that is not written as digests are taken of it', async () => {

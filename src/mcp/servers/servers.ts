@@ -59,7 +59,7 @@ export class GatewayMcpServers implements McpServers {
   readonly #tokens = new Map<string, { version: number; tokens: ClientCredentials }>()
   readonly #connections = new Set<ServerConnection>()
   readonly #listeners = new Set<() => void>()
-  #children = 0
+  readonly #children = new Set<CommandTransport>()
   #strays = 0
 
   constructor(options: McpServersOptions) {
@@ -81,11 +81,11 @@ export class GatewayMcpServers implements McpServers {
     const { clock, settings } = this.#options
     const stored = this.#stored(record)
     const timeouts = timeoutsOf(stored)
+    const connectMilliseconds = 1000 * (timeouts.connect_seconds ?? settings.connect_timeout_seconds)
     const connection = await ServerConnection.open({
-      ...{ record, caller, clock },
-      connectMilliseconds: 1000 * (timeouts.connect_seconds ?? settings.connect_timeout_seconds),
+      ...{ record, caller, clock, connectMilliseconds },
       totalMilliseconds: 1000 * (timeouts.total_seconds ?? settings.total_timeout_seconds),
-      open: (receiver) => this.#open(this.#stored(record), receiver),
+      open: (receiver) => this.#open(this.#stored(record), receiver, connectMilliseconds),
       mayTry: () => {
         this.#stored(record)
         if (this.#circuits.allows(record.id, clock.monotonic())) return
@@ -118,10 +118,10 @@ export class GatewayMcpServers implements McpServers {
     return () => void this.#listeners.delete(listener)
   }
 
-  /** Ends all connections, with their children. */
+  /** Ends all connections, and all children, those too whose connection is being opened; resolves when they have ended. */
   async close(): Promise<void> {
     this.#offers.close()
-    await Promise.all([...this.#connections].map((connection) => connection.close()))
+    await Promise.all([...this.#connections, ...this.#children].map((each) => each.close()))
   }
 
   /** A server that was disabled, changed or removed is used no more as it was. */
@@ -152,7 +152,7 @@ export class GatewayMcpServers implements McpServers {
     throw new Failure('mcp.server_unavailable', { message: 'The MCP server was changed, disabled or removed' })
   }
 
-  #open(stored: StoredMcpServer, receiver: Receiver): Transport {
+  #open(stored: StoredMcpServer, receiver: Receiver, tellMilliseconds: number): Transport {
     const credentials = credentialsOf(stored)
     if (stored.url === null) return this.#start(stored, credentials, receiver)
     const { fetch, settings, random } = this.#options
@@ -161,6 +161,7 @@ export class GatewayMcpServers implements McpServers {
         url: stored.url,
         headers: credentials.headers,
         tokens: this.#tokensOf(stored, credentials),
+        tellMilliseconds,
         limit: settings.mcp_result_bytes,
         fetch,
         random,
@@ -172,19 +173,17 @@ export class GatewayMcpServers implements McpServers {
   #start(stored: StoredMcpServer, { environment }: ServerCredentials, receiver: Receiver): Transport {
     const { settings, path, log } = this.#options
     if (settings.mcp_local_commands !== 'allowed') throw new Failure('mcp.commands_refused')
-    if (this.#children >= settings.mcp_children) throw new Failure('mcp.too_many_children', { retryAfter: 1 })
+    if (this.#children.size >= settings.mcp_children) throw new Failure('mcp.too_many_children', { retryAfter: 1 })
     const { program, args } = commandSchema.parse(JSON.parse(stored.command ?? 'null'))
     const transport = new CommandTransport(
       {
         ...{ server: stored.name, program, args, environment, path, log },
         limit: settings.mcp_result_bytes,
-        onEnd: () => {
-          this.#children -= 1
-        },
+        onEnd: () => this.#children.delete(transport),
       },
       receiver,
     )
-    this.#children += 1
+    this.#children.add(transport)
     return transport
   }
 

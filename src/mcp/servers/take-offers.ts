@@ -44,14 +44,14 @@ export async function takeOffers(deps: OfferDependencies, reporter: Reporter, re
   const seen = await readSeen(deps, serverId, definitions)
   const unseen = definitions.filter(({ digest }) => !seen.digests.has(digest))
   const first = server.approval === 'first_use' && (await isFirstUse(deps, serverId, kind))
-  const added = unseen.filter(({ name }) => first && !seen.names.has(`${kind}\n${name}`))
-  const room = Math.max(0, offersLimit - seen.count - added.length)
-  const held = unseen.filter((definition) => !added.includes(definition)).slice(0, room)
+  const room = Math.max(0, offersLimit - seen.count)
+  const kept = unseen.slice(0, room)
+  const added = kept.filter(({ name }) => first && !seen.names.has(`${kind}\n${name}`))
+  const held = kept.filter((definition) => !added.includes(definition))
   const of = { serverId, server: server.name, kind }
   if (added.length > 0 || (first && definitions.length === 0)) await approveFirst(deps, reporter, of, added)
   if (held.length > 0) await hold(deps, reporter, of, held)
-  if (room === 0 && unseen.length > 0)
-    deps.log.warn({ mcp_server_id: serverId }, 'An MCP server offers too many things')
+  if (kept.length < unseen.length) deps.log.warn({ mcp_server_id: serverId }, 'An MCP server offers too many things')
   return { approved: added.length, held: held.length }
 }
 

@@ -1,5 +1,6 @@
 /** For tests: the servers of a gateway on a state that is a list, and a caller that remembers what it was told. */
 import { settingsSchema } from '../../config.ts'
+import { Failure } from '../../failure.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log.ts'
 import type { Json, McpCaller } from '../connection.ts'
@@ -37,6 +38,8 @@ export function storedServer(
 export class TestSource {
   readonly reports: OfferReport[] = []
   unreachable = false
+  /** The kind of which it takes no report. */
+  refuses: string | null = null
   #servers: readonly StoredMcpServer[]
   #listener: () => void = () => undefined
 
@@ -54,6 +57,7 @@ export class TestSource {
 
   async report(report: OfferReport): Promise<void> {
     if (this.unreachable) throw new Error('Out of reach')
+    if (report.kind === this.refuses) throw new Failure('invalid_parameter')
     this.reports.push(structuredClone(report))
   }
 

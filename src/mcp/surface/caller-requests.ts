@@ -77,12 +77,15 @@ export class CallerRequests {
     this.#take(id)?.reject(error)
   }
 
-  /** Progress that a caller tells, as the server that asked knows it; null where nobody asked for it. */
-  progressOf(params: Json): { serverId: string; params: Json } | null {
-    const { progressToken: id } = params
+  /**
+   * Progress that a caller tells, as the server that asked knows it; null where nobody asked for it. Its figures alone: no
+   * policy looks at the words.
+   */
+  progressOf({ progressToken: id, progress, total }: Json): { serverId: string; params: Json } | null {
     const waiting = typeof id === 'string' ? this.#waiting.get(id) : undefined
-    if (waiting?.progressToken === undefined) return null
-    return { serverId: waiting.serverId, params: { ...params, progressToken: waiting.progressToken } }
+    if (waiting?.progressToken === undefined || typeof progress !== 'number') return null
+    const figures = typeof total === 'number' ? { progress, total } : { progress }
+    return { serverId: waiting.serverId, params: { ...figures, progressToken: waiting.progressToken } }
   }
 
   close(): void {

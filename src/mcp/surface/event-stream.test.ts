@@ -48,6 +48,19 @@ test('no more is kept than the bounds say, and what is gone is not passed over i
   expect(said(await textOf(stream.attach(400)))).toEqual([large])
 })
 
+test('who comes for the first time is given what is kept, however much was said before', async () => {
+  const stream = new EventStream(0, true)
+  for (let number = 0; number < 400; number++) stream.send(String(number))
+  stream.end()
+  const given = said(await textOf(stream.attach()))
+  expect(given).toHaveLength(256)
+  expect(given.at(-1)).toBe('399')
+  const first = new EventStream(1, true)
+  first.send('x'.repeat(2 * 1024 * 1024))
+  first.end()
+  expect(said(await textOf(first.attach()))).toHaveLength(1)
+})
+
 test('a connection that is not read is let go of, and what it missed is not passed over in silence', async () => {
   const stream = new EventStream(0, false)
   const unread = stream.attach()

@@ -67,12 +67,14 @@ export class EventStream {
   }
 
   /**
-   * Connects a caller: gives it what follows the event of this number, or what nobody was given yet, then what comes. Null
-   * where something between is no longer kept. A connection that was there before is ended.
+   * Connects a caller: gives it what follows the event of this number, then what comes; null where something between is
+   * no longer kept. Without a number, what is kept of what nobody was given yet. A connection that was there before is
+   * ended.
    */
-  attach(after: number = this.#given): ReadableStream<Uint8Array> | null {
-    const oldest = this.#kept[0]?.number ?? this.#last + 1
-    if (after > this.#last || after + 1 < oldest) return null
+  attach(event: number | null = null): ReadableStream<Uint8Array> | null {
+    const gone = (this.#kept[0]?.number ?? this.#last + 1) - 1
+    const after = event ?? Math.max(this.#given, gone)
+    if (after > this.#last || after < gone) return null
     this.#detach()
     let own: ReadableStreamDefaultController<Uint8Array> | null = null
     return new ReadableStream<Uint8Array>(

@@ -18,3 +18,12 @@ test('what is said is said in order, and what waits is bounded in number and siz
   await notices.said()
   expect(notices.add(large, async () => undefined)).toBe(true)
 })
+
+test('what cannot be said keeps nothing else from being said', async () => {
+  const notices = new Notices()
+  const said: string[] = []
+  notices.add({}, () => Promise.reject(new Error('It broke')))
+  notices.add({}, async () => void said.push('the next'))
+  await notices.said()
+  expect(said).toEqual(['the next'])
+})

@@ -14,17 +14,19 @@ export class Notices {
   #waiting = 0
   #bytes = 0
 
-  /** Says something in its turn; false where it is let fall. */
+  /** Says something in its turn; false where it is let fall. Throws `RangeError` where it is nested too deep to measure. */
   add(params: Json, say: () => Promise<void>): boolean {
     // Most find nobody waiting, and are not measured.
     const bytes = this.#waiting === 0 ? 0 : Buffer.byteLength(JSON.stringify(params))
     if (this.#waiting >= mostWaiting || this.#bytes + bytes > mostBytes) return false
     this.#waiting += 1
     this.#bytes += bytes
-    this.#said = this.#said.then(say).finally(() => {
+    const ended = () => {
       this.#waiting -= 1
       this.#bytes -= bytes
-    })
+    }
+    // What cannot be said keeps nothing else from being said, nor the answer behind it from leaving.
+    this.#said = this.#said.then(say).then(ended, ended)
     return true
   }
 

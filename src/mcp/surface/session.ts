@@ -149,7 +149,8 @@ export class McpSession {
   /** Sets what is logged by the servers that this session uses, and by those it will use. */
   async setLevel(level: string): Promise<void> {
     this.#level = level
-    await Promise.all(
+    // One that could not be opened is told when it is; why is said to who needs it.
+    await Promise.allSettled(
       [...this.#connections.values()].map(({ opening }) => opening.then((open) => this.#tellLevel(open))),
     )
   }
@@ -281,7 +282,7 @@ export class McpSession {
       const asked = this.#asked.progressOf(params)
       if (asked !== null) this.#pass(asked.serverId, method, asked.params)
     } else if (method === 'notifications/roots/list_changed') {
-      for (const id of this.#connections.keys()) this.#pass(id, method, params)
+      for (const id of this.#connections.keys()) this.#pass(id, method, {})
     }
   }
 

@@ -1,0 +1,58 @@
+import { afterAll, afterEach, expect, test } from 'bun:test'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { workerDirectory } from '../lib/worker.ts'
+import { temporaryDirectory } from '../store/test-store.ts'
+import { joinSiblings, type Siblings } from './siblings.ts'
+
+const joined: Siblings[] = []
+afterEach(() => {
+  for (const each of joined.splice(0)) each.close()
+})
+
+const directory = temporaryDirectory()
+afterAll(() => rmSync(directory, { recursive: true }))
+const seen: Request[] = []
+
+function joinAs(index: number, start: string, answer: () => Promise<Response>): Siblings {
+  mkdirSync(workerDirectory(directory, index), { recursive: true })
+  const siblings = joinSiblings({
+    worker: { index, count: 2 },
+    ...{ directory, start, secret: `secret of ${start}` },
+    own: () => '',
+    answer(request) {
+      seen.push(request)
+      return answer()
+    },
+  })
+  joined.push(siblings)
+  return siblings
+}
+
+const asked = {
+  method: 'GET',
+  headers: new Headers({ 'x-own': '1' }),
+  body: null,
+  signal: new AbortController().signal,
+}
+
+test('a worker is asked for its sessions by its siblings alone, and does not pass on what lets them in', async () => {
+  const one = joinAs(0, 'first', async () => new Response('of one'))
+  const two = joinAs(1, 'second', async () => new Response('of two'))
+  const owner = one.ownerOf(`${two.sessionPrefix}abc`)
+  expect(await (await owner?.(asked))?.text()).toBe('of two')
+  expect(seen.at(-1)?.headers.get('x-own')).toBe('1')
+  expect(JSON.stringify([...(seen.at(-1)?.headers ?? [])])).not.toContain('secret of')
+  const { port } = JSON.parse(readFileSync(join(workerDirectory(directory, 1), 'sibling.json'), 'utf8'))
+  const guessed = { headers: { 'x-gatehouse-sibling': 'secret of first' } }
+  expect((await fetch(`http://127.0.0.1:${port}/mcp`, guessed)).status).toBe(404)
+})
+
+test('sessions of an earlier start, of this worker and of none are nobody else’s', () => {
+  const one = joinAs(0, 'first', async () => new Response())
+  joinAs(1, 'again', async () => new Response())
+  for (const id of ['1.second.abc', `${one.sessionPrefix}abc`, '7.again.abc', '..', '']) {
+    expect(one.ownerOf(id)).toBeNull()
+  }
+  expect(one.ownerOf('1.again.abc')).not.toBeNull()
+})
