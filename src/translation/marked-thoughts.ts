@@ -20,8 +20,10 @@ export interface MemberWithoutMarks {
 }
 
 /** Whether these bytes may hold a mark: one search of the bytes, and true of any body that says the word. */
-export const mayHoldMarks = (body: Uint8Array): boolean =>
-  Buffer.from(body.buffer, body.byteOffset, body.byteLength).includes(markBegins)
+export const mayHoldMarks = (body: Uint8Array): boolean => Buffer.prototype.includes.call(body, marksBegin)
+
+/** Bytes to search for, so that a search neither encodes a text nor makes a view. */
+const marksBegin = Buffer.from(markBegins)
 
 /** Null where nothing is marked. */
 export function withoutMarkedThoughts(family: Family, body: Readonly<JsonObject>): MemberWithoutMarks | null {
