@@ -10,8 +10,9 @@ import { annotationOf } from './chat-annotations.ts'
 import { reasonOf, writeUsage } from './chat-answers.ts'
 import { betweenThoughts, callSignatureMember, detailOf } from './chat-thoughts.ts'
 import type { AnswerStart, NeutralStreamWriter } from './language.ts'
-import type { FinishReason, LanguageName, NeutralCitation, NeutralError, NeutralEvent, NeutralPart } from './neutral.ts'
+import type { FinishReason, LanguageName, NeutralCitation, NeutralEvent, NeutralPart } from './neutral.ts'
 import { writeOpenAiError } from './openai-words.ts'
+import { failed } from './refusals.ts'
 import { ownOpaque } from './signature.ts'
 
 interface Part {
@@ -146,10 +147,3 @@ export class ChatStreamWriter implements NeutralStreamWriter {
 const done = 'data: [DONE]\n\n'
 
 const frame = (data: JsonObject): string => `data: ${JSON.stringify(data)}\n\n`
-
-/** What a provider that ends an answer with an error leaves unsaid. */
-export const failed: NeutralError = {
-  status: null,
-  code: 'upstream_provider_error',
-  message: "The provider's answer failed",
-}

@@ -2,11 +2,12 @@
 import type { Usage } from '../dialects/dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import type { FinishReason, NeutralAnswer, NeutralCitation, NeutralError, NeutralPart } from './neutral.ts'
+import { unusable } from './refusals.ts'
 
-/** Throws `TypeError` where there is no message. */
+/** Throws `upstream_provider_error` where there is no message. */
 export function readConverseAnswer(body: unknown): NeutralAnswer {
   const message = isObject(body) && isObject(body.output) ? body.output.message : null
-  if (!isObject(body) || !isObject(message)) throw new TypeError('A Converse answer has output.message')
+  if (!isObject(body) || !isObject(message)) throw unusable('The provider sent no message')
   return {
     id: null,
     model: null,

@@ -214,7 +214,9 @@ test('a whole answer with thoughts, a call and cited text; input counts what the
       cacheWriteHourTokens: 15,
     },
   })
-  expect(() => converse.provider.readAnswer({ message: 'no' })).toThrow(TypeError)
+  expect(() => converse.provider.readAnswer({ message: 'no' })).toThrow(
+    expect.objectContaining({ code: 'upstream_provider_error' }),
+  )
 })
 
 function follow(frames: readonly [string, object][]): NeutralEvent[] {

@@ -68,10 +68,14 @@ test('a call whose signature has no mark keeps it, also where the mark stands el
   const item = { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{}' }
   const said = { role: 'user', content: 'What is gatehouse.gemini..Y2FsbA?' }
   expect(withoutMarkedThoughts('responses', { input: [said, { ...item, ...own }] })).toBeNull()
-  expect(withoutMarkedThoughts('responses', { input: [{ ...item, ...own }, { ...item, ...other }] })?.value).toEqual([
-    { ...item, ...own },
-    item,
-  ])
+  expect(
+    withoutMarkedThoughts('responses', {
+      input: [
+        { ...item, ...own },
+        { ...item, ...other },
+      ],
+    })?.value,
+  ).toEqual([{ ...item, ...own }, item])
   const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } }
   const calling = (...calls: object[]) => ({ role: 'assistant', content: null, tool_calls: calls })
   expect(withoutMarkedThoughts('chat', { messages: [said, calling({ ...call, ...own })] })).toBeNull()

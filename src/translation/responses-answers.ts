@@ -6,7 +6,7 @@ import { annotationsIn } from './chat-annotations.ts'
 import type { AnswerStart } from './language.ts'
 import type { FinishReason, NeutralAnswer, NeutralPart } from './neutral.ts'
 import { readOpenAiError } from './openai-words.ts'
-import { unusable } from './refusals.ts'
+import { failed, unusable } from './refusals.ts'
 import {
   annotationOf,
   callItem,
@@ -80,7 +80,7 @@ export function finishOf(response: JsonObject, parts: readonly Pick<NeutralPart,
 }
 
 export function writeResponsesAnswer(answer: NeutralAnswer, asked: AnswerStart): JsonObject {
-  if (answer.finish === 'error') throw unusable("The provider's answer failed")
+  if (answer.finish === 'error') throw unusable(failed.message)
   return responseBody(asked, answer.model, {
     ...endOf(answer.finish, answer.parts),
     output: outputOf(answer.parts, asked.exchangeId),

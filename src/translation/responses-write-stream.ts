@@ -6,10 +6,10 @@
  */
 import type { Usage } from '../dialects/dialect.ts'
 import type { JsonObject } from '../dialects/json-value.ts'
-import { failed } from './chat-write-stream.ts'
 import type { AnswerStart, NeutralStreamWriter } from './language.ts'
 import type { FinishReason, LanguageName, NeutralError, NeutralEvent, NeutralPart } from './neutral.ts'
 import { writeOpenAiError } from './openai-words.ts'
+import { failed } from './refusals.ts'
 import {
   annotationOf,
   callItem,
