@@ -57,7 +57,7 @@ function messagesOf({ turns }: NeutralRequest): JsonObject[] {
     const content = turn.parts.flatMap((part) => contentBlocks(part, names))
     const last = messages.at(-1)
     if (last?.role === role) last.content.push(...content)
-    else messages.push({ role, content })
+    else if (content.length > 0) messages.push({ role, content })
   }
   return messages
 }

@@ -33,6 +33,14 @@ function refused(request: Partial<NeutralRequest>): string | null {
   return 'not refused'
 }
 
+test('a turn of nothing but what another provider thought is no message', () => {
+  const thought = { kind: 'thought', text: 'Hm', signature: 's', redacted: null, language: 'gemini', at: 'a' } as const
+  const foreign = turn('assistant', thought)
+  expect(write({ turns: [turn('user', text('Hi')), foreign, turn('user', text('Go on'))] })).toEqual({
+    messages: [{ role: 'user', content: [{ text: 'Hi' }, { text: 'Go on' }] }],
+  })
+})
+
 test('a conversation with tools: sides take turns, results are the user’s, markers are cache points', () => {
   const cache = stated({ ttl: '1h' as const })
   expect(
