@@ -280,6 +280,17 @@ describe('an answer of Gemini', () => {
     )
   })
 
+  test('cites of a text that is signed too, before the text ends', () => {
+    const citationMetadata = { citationSources: [{ uri: 'https://example.com/a', startIndex: 0, endIndex: 4 }] }
+    const cited = [chunk([{ text: 'Said.', thoughtSignature: 'sig' }], { citationMetadata, finishReason: 'STOP' })]
+    const types = eventsOf(bytesOf(cited)).map(({ type }) => type)
+    expect(types.join(' ')).toStartWith('start part text citation part_end part signature part_end ')
+    expect(provider.readAnswer(cited[0]).parts).toMatchObject([
+      { kind: 'text', citations: [{ url: 'https://example.com/a' }] },
+      { kind: 'thought', signature: 'sig' },
+    ])
+  })
+
   test('that breaks off has no end', () => {
     expect(eventsOf(bytesOf(stream.slice(0, 5))).map(({ type }) => type)).not.toContain('end')
   })
