@@ -67,7 +67,6 @@ export class ChatStreamWriter implements NeutralStreamWriter {
     const unsigned = kind === 'thought' && event.language !== 'chat' ? event.language : null
     const part: Part = { kind, call: this.#calls, begins: this.#length, text: '', citations: [], unsigned }
     this.#parts.set(event.part, part)
-    if (kind === 'thought' && this.#thought) return this.#delta({ reasoning_content: betweenThoughts })
     if (kind !== 'tool_call') return ''
     this.#calls++
     const called = { name: event.name, arguments: '' }
@@ -82,9 +81,10 @@ export class ChatStreamWriter implements NeutralStreamWriter {
     }
     if (part.kind === 'refusal') return this.#delta({ refusal: text })
     if (part.kind === 'thought') {
+      const isNext = this.#thought && part.text === ''
       part.text += text
       this.#thought = true
-      return this.#delta({ reasoning_content: text })
+      return this.#delta({ reasoning_content: isNext ? betweenThoughts + text : text })
     }
     this.#length += text.length
     return this.#delta({ content: text })
