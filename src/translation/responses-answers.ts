@@ -12,6 +12,7 @@ import {
   callItem,
   endOf,
   itemId,
+  lastCutOff,
   messageItem,
   reasoningItem,
   refusalPart,
@@ -81,9 +82,11 @@ export function finishOf(response: JsonObject, parts: readonly Pick<NeutralPart,
 
 export function writeResponsesAnswer(answer: NeutralAnswer, asked: AnswerStart): JsonObject {
   if (answer.finish === 'error') throw unusable(failed.message)
+  const end = endOf(answer.finish, answer.parts)
+  const output = outputOf(answer.parts, asked.exchangeId)
   return responseBody(asked, answer.model, {
-    ...endOf(answer.finish, answer.parts),
-    output: outputOf(answer.parts, asked.exchangeId),
+    ...end,
+    output: end.status === 'incomplete' ? lastCutOff(output) : output,
     usage: answer.usage === null ? null : writeUsage(answer.usage),
   })
 }

@@ -16,6 +16,7 @@ import {
   endOf,
   type ItemStatus,
   itemId,
+  lastCutOff,
   messageItem,
   reasoningItem,
   refusalPart,
@@ -196,7 +197,9 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     const message = this.#leaveMessage()
     const end = endOf(this.#finish, [...this.#parts.values()])
     const type = end.status === 'incomplete' ? 'response.incomplete' : 'response.completed'
-    return open + message + this.#frame(type, { response: this.#response(end) })
+    const response = this.#response(end)
+    if (end.status === 'incomplete') response.output = lastCutOff(this.#items.map(writtenItem))
+    return open + message + this.#frame(type, { response })
   }
 
   /** Flat for those that yield it as an event, nested for those that throw what is in `error`. */

@@ -115,6 +115,7 @@ describe('made streams', () => {
         .responses.stream({ model: 'm', input: '' })
         .finalResponse()
       expect([response.status, response.incomplete_details?.reason]).toEqual(['incomplete', cause])
+      expect(response.output.map((item) => 'status' in item && item.status)).toEqual(['incomplete'])
       expect(written(chat.caller, spoken)).toContain(`"finish_reason":"${reason}"`)
     }
   })
