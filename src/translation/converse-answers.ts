@@ -1,4 +1,7 @@
-/** Answers of Bedrock's Converse, whole and as errors (AWS Bedrock Runtime API, ConverseResponse). */
+/**
+ * Answers of Bedrock's Converse, whole and as errors (AWS Bedrock Runtime API: ConverseResponse, StopReason, TokenUsage
+ * with CacheDetail, Citation, ReasoningContentBlock).
+ */
 import type { Usage } from '../dialects/dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import type { FinishReason, NeutralAnswer, NeutralCitation, NeutralError, NeutralPart } from './neutral.ts'
@@ -69,6 +72,7 @@ export function citationOf(original: JsonObject): NeutralCitation {
   }
 }
 
+/** StopReason; `refusal` is Anthropic's own, which that list does not have: it is understood where it is passed on. */
 const reasons: Readonly<Record<string, FinishReason>> = {
   tool_use: 'tool_calls',
   max_tokens: 'length',

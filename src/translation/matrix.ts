@@ -45,7 +45,10 @@ export function renderLanguages(): string {
   ].join('\n')
 }
 
-/** One mark for each feature of each pair, and under the table why something is refused or left out. */
+/**
+ * One mark for each feature of each pair, and under the table why something is refused or left out. Requests go from the
+ * caller's words to the provider's, answers the other way.
+ */
 function pairTable(callers: readonly [string, Language][], providers: readonly [string, Language][]): string {
   const pairs = callers.flatMap(([from, caller]) =>
     providers.flatMap(([to, provider]) => (from === to ? [] : [{ from, to, caller, provider }])),
