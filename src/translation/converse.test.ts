@@ -2,21 +2,9 @@ import { expect, test } from 'bun:test'
 import { Failure } from '../failure.ts'
 import { converse } from './converse.ts'
 import type { NeutralEvent, NeutralPart, NeutralRequest, NeutralTurn } from './neutral.ts'
+import { plainRequest } from './test-samples.ts'
 
-const blank: NeutralRequest = {
-  model: 'eu.anthropic.claude-sonnet-4-v1:0',
-  instructions: [],
-  turns: [],
-  tools: [],
-  toolChoice: null,
-  parallelTools: null,
-  output: null,
-  reasoning: null,
-  sampling: {},
-  endUser: null,
-  stream: false,
-  extras: new Map(),
-}
+const blank: NeutralRequest = { ...plainRequest, model: 'eu.anthropic.claude-sonnet-4-v1:0', turns: [] }
 
 const turn = (role: NeutralTurn['role'], ...parts: NeutralPart[]): NeutralTurn => ({ role, parts, at: 'messages.0' })
 const text = (value: string): NeutralPart => ({ kind: 'text', text: value, at: 'messages.0.content' })

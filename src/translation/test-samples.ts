@@ -9,7 +9,8 @@ const at = sampleField
 const text = { kind: 'text', text: 'Hello', at: 'other' } as const
 const stated = <Value>(value: Value) => ({ value, at })
 
-const plainRequest: NeutralRequest = {
+/** A question, and nothing else. */
+export const plainRequest: NeutralRequest = {
   model: 'm',
   instructions: [],
   turns: [{ role: 'user', parts: [text], at: 'other' }],
