@@ -80,7 +80,8 @@ function pairTable(callers: readonly [string, Language][], providers: readonly [
 const none = '-'
 const marks = { carried: '✓', partly: '◐', leftOut: '○', refused: '✗' } as const
 const legend = `${marks.carried} carried, ${marks.partly} carried but for what the note says, which is refused, \
-${marks.refused} refused, ${marks.leftOut} left out, ${none} not there to be said. The numbers are those of the notes.
+${marks.refused} refused, ${marks.leftOut} left out, ${none} nothing that callers of the language can say to other providers, \
+or that providers say. The numbers are those of the notes.
 `
 
 function table(columns: readonly [string, Language][], cell: (language: Language, feature: Feature) => string): string {

@@ -99,14 +99,13 @@ export const citationOf = (citation: JsonObject): NeutralCitation => ({
 function sourceOf(source: unknown, at: FieldPath): Pick<NeutralMedia, 'mediaType' | 'source'> {
   const { type, ...said } = isObject(source) ? source : {}
   const mediaType = textOf(said.media_type)
-  const [data, url, fileId] = [textOf(said.data), textOf(said.url), textOf(said.file_id)]
+  const [data, url] = [textOf(said.data), textOf(said.url)]
   if (type === 'base64' && data !== null) return { mediaType, source: { base64: data } }
   if (type === 'url' && url !== null) return { mediaType, source: { url } }
-  if (type === 'file' && fileId !== null) return { mediaType, source: { fileId } }
   if (type === 'text' && data !== null) return { mediaType: mediaType ?? 'text/plain', source: { text: data } }
   const content = textOf(said.content)
   if (type === 'content' && content !== null) return { mediaType: 'text/plain', source: { text: content } }
-  throw unsupported(at, 'send base64 data, a text or a url')
+  throw unsupported(at, 'send base64 data, a text or a url: no other provider has the files of this one')
 }
 
 function documentOf(block: JsonObject, at: FieldPath): NeutralMedia {

@@ -289,6 +289,8 @@ test('a caller’s members that only Anthropic understands are refused by name',
     'messages.0.content.0.type',
   )
   expect(refused({ thinking: { type: 'between_tools' } })).toBe('thinking.type')
+  const file = { type: 'document', source: { type: 'file', file_id: 'file_1' } }
+  expect(refused({ messages: [{ role: 'user', content: [file] }] })).toBe('messages.0.content.0.source')
 })
 
 test('a marker for the whole request stands on its last block', () => {
