@@ -1,8 +1,7 @@
 /**
  * One call to a provider: the caller's bytes as they came, but for what is edited and the model's name where it is an
- * alias; in its own language where that is another, its answer then
- * put into the caller's. It ends where an answer can be passed on, or with what failed; whether there is another try is
- * not decided here.
+ * alias; in its own language where that is another, its answer then put into the caller's. It ends where an answer can be
+ * passed on, or with what failed; whether there is another try is not decided here.
  */
 
 import { textFamilies, type UpstreamCall } from '../providers/provider.ts'

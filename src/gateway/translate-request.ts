@@ -4,8 +4,8 @@
  * the model that was asked for cannot be told is refused with the field named; a fallback that cannot is left out.
  *
  * What is translated is the body as it would be sent: as policies left it, with the gateway's own edits. Those that are
- * for one language are made here for the others: `cache_control` of chat and responses becomes a marker
- * where the provider's language has markers, and the key that OpenAI takes in its place is left out.
+ * for one language are made here for the others: `cache_control` of chat and responses becomes a marker where the
+ * provider's language has markers, and the key that OpenAI takes in its place is left out.
  */
 import type { Family } from '../dialects/dialect.ts'
 import { isObject, type JsonObject } from '../dialects/json-value.ts'

@@ -1,51 +1,24 @@
 /** Each text family against providers of other languages, through the official clients: what arrives, and what is said. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import Anthropic from '@anthropic-ai/sdk'
+import type Anthropic from '@anthropic-ai/sdk'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
-import OpenAI from 'openai'
+import type OpenAI from 'openai'
 import { messageFrames, messagesAnswer, messagesStream } from '../../test/fakes/messages.ts'
-import { parseObject } from '../dialects/json-value.ts'
 import { compilePolicySet } from '../policies/chain.ts'
-import { compilePrice } from '../providers/price-record.ts'
-import { TestAllowances } from '../usage/test-allowances.ts'
-import { completion, startTestGateway, type TestGateway } from './test-gateway.ts'
-import { testModel, testProvider } from './test-lane.ts'
+import { completion, type TestGateway } from './test-gateway.ts'
+import { testModel } from './test-lane.ts'
 import { policy } from './test-policies.ts'
+import { sentBody, startTranslating } from './test-translating.ts'
 
 let running: TestGateway
 let openai: OpenAI
 let anthropic: Anthropic
-/** What the upstream answers, by the path that was asked. */
 let answers: Record<string, () => Response>
 
 beforeEach(async () => {
-  answers = {}
-  running = await startTestGateway(
-    (request) => {
-      const path = decodeURIComponent(new URL(request.url).pathname)
-      return answers[path]?.() ?? new Response(`Nothing at ${path}`, { status: 404 })
-    },
-    { path_retries: 0, drain_seconds: 0 },
-  )
-  const baseUrl = running.lane.upstreams[0]?.baseUrl ?? ''
-  const kinds = ['openai', 'anthropic', 'gemini', 'bedrock'] as const
-  running.lane.upstreams.length = 0
-  for (const kind of kinds) {
-    const headers: Record<string, string> = kind === 'bedrock' ? { region: 'eu-central-1' } : {}
-    const apiKey = kind === 'bedrock' ? 'AKID:secret' : 'key'
-    running.lane.upstreams.push(
-      testProvider({ id: kind, name: kind, kind, baseUrl, headers, apiKey, allowUnlistedModels: false }),
-    )
-    const upstreamModel = kind === 'bedrock' ? 'anthropic.claude:0' : `up-${kind}`
-    running.lane.catalog.push(testModel({ id: kind, providerId: kind, upstreamModel, price: price(1) }))
-  }
-  openai = new OpenAI({ apiKey: running.secret, baseURL: `${running.url}/v1`, maxRetries: 0 })
-  anthropic = new Anthropic({ apiKey: running.secret, baseURL: running.url, maxRetries: 0 })
+  ;({ running, openai, anthropic, answers } = await startTranslating())
 })
 afterEach(() => running.stop())
-
-const price = (perMillion: number) =>
-  compilePrice({ input_per_million: perMillion, output_per_million: perMillion }, 'operator')
 
 const words = 'Grüße aus 東京'
 const hello = [{ role: 'user' as const, content: 'Hello' }]
@@ -64,7 +37,6 @@ function inPieces(bytes: Buffer, type: string): Response {
   return new Response(body, { headers: { 'content-type': type } })
 }
 
-const sentBody = (): Record<string, unknown> => parseObject(running.seen.at(-1)?.body ?? '') ?? {}
 const sentHeader = (name: string): string | null => running.seen.at(-1)?.request.headers.get(name) ?? null
 
 const codec = new EventStreamCodec(
@@ -100,7 +72,7 @@ describe('a messages client', () => {
       stop_reason: 'end_turn',
       usage: { input_tokens: 8, cache_read_input_tokens: 3, output_tokens: 7 },
     })
-    expect(sentBody()).toMatchObject({ model: 'up-openai', messages: [{ role: 'system' }, { role: 'user' }] })
+    expect(sentBody(running)).toMatchObject({ model: 'up-openai', messages: [{ role: 'system' }, { role: 'user' }] })
     expect([sentHeader('anthropic-version'), sentHeader('anthropic-beta')]).toEqual([null, null])
     expect(running.lane.journal.outcomes()).toMatchObject([
       { event_cost_attribution: { input_tokens: 11, output_tokens: 7, cached_input_tokens: 3, provider: 'openai' } },
@@ -134,7 +106,7 @@ describe('a messages client', () => {
       { type: 'tool_use', id: 'call_2', name: 'hear', input: {} },
     ])
     expect([final.stop_reason, final.usage.input_tokens, final.usage.output_tokens]).toEqual(['tool_use', 5, 9])
-    expect(sentBody().stream_options).toEqual({ include_usage: true })
+    expect(sentBody(running).stream_options).toEqual({ include_usage: true })
   })
 })
 
@@ -178,7 +150,7 @@ describe('a chat client', () => {
     running.lane.catalog.push(testModel({ id: 'long', providerId: 'anthropic', maxOutputTokens: 12_345 }))
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
     await running.chat({ model: 'long', messages: hello })
-    expect(sentBody().max_tokens).toBe(12_345)
+    expect(sentBody(running).max_tokens).toBe(12_345)
   })
 
   test('is refused what the provider’s language cannot say, before anything is sent', async () => {
@@ -231,10 +203,10 @@ describe('a chat client', () => {
         cache_control: { type: 'ephemeral', ttl: '1h' },
       })
     await ask()
-    expect(JSON.stringify(sentBody())).not.toContain('cache_control')
+    expect(JSON.stringify(sentBody(running))).not.toContain('cache_control')
     Object.assign(running.lane.view.gateway, { promptCaching: true })
     await ask()
-    expect(sentBody().system).toEqual([
+    expect(sentBody(running).system).toEqual([
       { type: 'text', text: 'Rules', cache_control: { type: 'ephemeral', ttl: '1h' } },
     ])
     expect(running.lane.journal.outcomes().map(({ details }) => details?.notes)).toEqual([
@@ -249,55 +221,6 @@ describe('a responses client', () => {
     answers['/v1/messages'] = sse(messagesStream())
     const final = await openai.responses.stream({ model: 'anthropic', input: 'Hello' }).finalResponse()
     expect([final.status, final.output_text, final.usage?.total_tokens]).toEqual(['completed', words, 20])
-  })
-})
-
-describe('embeddings of Gemini', () => {
-  const path = '/v1beta/models/up-gemini:batchEmbedContents'
-
-  test('are read by the official client, as numbers and as it asks by itself, and paid by their usage', async () => {
-    answers[path] = () =>
-      Response.json({
-        embeddings: [{ values: [0.5, -1] }, { values: [2, 0.25] }],
-        usageMetadata: { promptTokenCount: 3 },
-      })
-    for (const more of [{}, { encoding_format: 'float' as const, dimensions: 2 }]) {
-      const { data, usage } = await openai.embeddings.create({ model: 'gemini', input: ['a', 'b'], ...more })
-      expect(data.map(({ embedding }) => embedding)).toEqual([
-        [0.5, -1],
-        [2, 0.25],
-      ])
-      expect(usage.prompt_tokens).toBe(3)
-    }
-    expect(sentBody()).toEqual({
-      requests: ['a', 'b'].map((text) => ({
-        model: 'models/up-gemini',
-        content: { parts: [{ text }] },
-        outputDimensionality: 2,
-      })),
-    })
-    expect(running.lane.journal.outcomes()).toMatchObject([
-      { event_cost_attribution: { input_tokens: 3, estimated: false } },
-      { verdict: 'allow' },
-    ])
-  })
-
-  test('of tokens are refused, and so is whatever it has no member for; errors are said in the caller’s form', async () => {
-    const refusal = (more: object): Promise<unknown> =>
-      openai.embeddings.create({ model: 'gemini', input: 'a', ...more }).catch((error: unknown) => error)
-    expect(await refusal({ input: [1, 2] })).toMatchObject({ status: 400, param: 'input' })
-    expect(await refusal({ task: 'search' })).toMatchObject({ status: 400, param: 'task' })
-    expect(running.seen).toEqual([])
-    answers[path] = () =>
-      Response.json({ error: { code: 400, status: 'INVALID_ARGUMENT', message: 'No.' } }, { status: 400 })
-    expect(await refusal({})).toMatchObject({ status: 400, code: 'invalid_argument' })
-    answers[path] = () => Response.json({ embeddings: [] })
-    expect(await refusal({})).toMatchObject({ status: 502 })
-  })
-
-  test('of a provider that has none are refused by its model', async () => {
-    const thrown: unknown = await openai.embeddings.create({ model: 'bedrock', input: 'a' }).catch((error) => error)
-    expect(thrown).toMatchObject({ status: 400, code: 'model_family_unsupported', param: 'model' })
   })
 })
 
@@ -346,121 +269,5 @@ describe('what goes wrong', () => {
     const thrown: unknown = await stream.finalMessage().catch((error: unknown) => error)
     expect(String(thrown)).toContain('content_policy_violation')
     expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
-  })
-})
-
-describe('a conversation that changes its model', () => {
-  const tools = [{ name: 'look', input_schema: { type: 'object' as const } }]
-  const result = (id: string) => ({
-    role: 'user' as const,
-    content: [{ type: 'tool_result' as const, tool_use_id: id, content: 'seen' }],
-  })
-
-  test('keeps what each provider signed for that provider, and shows it to no other', async () => {
-    answers['/v1beta/models/up-gemini:generateContent'] = () =>
-      Response.json({
-        responseId: 'r',
-        candidates: [
-          {
-            content: {
-              parts: [
-                { text: 'Hm', thought: true, thoughtSignature: 'of-the-thought' },
-                { functionCall: { name: 'look', args: {} }, thoughtSignature: 'of-the-call' },
-              ],
-            },
-            finishReason: 'STOP',
-          },
-        ],
-      })
-    const anthropics = [
-      { type: 'thinking', thinking: 'So', signature: 'anthropics' },
-      { type: 'text', text: 'Seen.' },
-    ]
-    answers['/v1/messages'] = () => Response.json({ ...JSON.parse(messagesAnswer().toString()), content: anthropics })
-    const messages: Anthropic.MessageParam[] = [...hello]
-    const ask = async (model: string) => {
-      const { content } = await anthropic.messages.create({ model, max_tokens: 50, tools, messages })
-      messages.push({ role: 'assistant', content })
-      return content
-    }
-    const first = await ask('gemini')
-    const call = first.find((block) => block.type === 'tool_use')
-    messages.push(result(call?.id ?? ''))
-    await ask('anthropic')
-    const toAnthropic = running.seen.at(-1)?.body ?? ''
-    expect(toAnthropic).not.toContain('gatehouse.')
-    expect(sentBody().messages).toMatchObject([hello[0], { content: [{ type: 'tool_use' }] }, { role: 'user' }])
-    messages.push({ role: 'user', content: 'And now?' })
-    await ask('gemini')
-    expect(sentBody().contents).toMatchObject([
-      { role: 'user' },
-      {
-        role: 'model',
-        parts: [
-          { thought: true, thoughtSignature: 'of-the-thought' },
-          { functionCall: { name: 'look' }, thoughtSignature: 'of-the-call' },
-        ],
-      },
-      { role: 'user' },
-      { role: 'model', parts: [{ text: 'Seen.' }] },
-      { role: 'user' },
-    ])
-    messages.push({ role: 'user', content: 'And then?' })
-    await ask('anthropic')
-    expect(running.seen.at(-1)?.body).toContain('"signature":"anthropics"')
-  })
-
-  test('that never left its provider passes byte for byte', async () => {
-    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
-    const body =
-      '{"model":"up-anthropic", "max_tokens":5,"messages":[{"role":"user","content":"gatehouse. is a word"},' +
-      '{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"}]} ]}'
-    const plain = running.lane.upstreams.find(({ id }) => id === 'anthropic')
-    Object.assign(plain ?? {}, { allowUnlistedModels: true })
-    const answer = await fetch(`${running.url}/v1/messages`, {
-      method: 'POST',
-      headers: { 'x-api-key': running.secret, 'content-type': 'application/json' },
-      body,
-    })
-    expect([answer.status, running.seen.at(-1)?.body]).toEqual([200, body])
-  })
-})
-
-describe('a fallback of another dialect', () => {
-  test('answers, and its price is the one that is paid', async () => {
-    const dear = compilePrice(
-      { input_per_million: 5, output_per_million: 5, cached_input_per_million: 2, cache_write_per_million: 7 },
-      'operator',
-    )
-    const main = testModel({
-      id: 'main',
-      providerId: 'openai',
-      price: price(1),
-      fallbacks: ['anthropic-dear', 'bedrock'],
-    })
-    running.lane.catalog.push(main, testModel({ id: 'anthropic-dear', providerId: 'anthropic', price: dear }))
-    const allowances = new TestAllowances({ 'token/t/money': 1_000_000_000 })
-    Object.assign(running.lane, { allowances })
-    const accounts = [{ id: 't', maxRequests: null, maxBudget: 1_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
-    const secret = running.lane.addToken({ accounts })
-    answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
-    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
-    const answer = await running.chat({ model: 'main', messages: hello, max_tokens: 100 }, { secret })
-    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: words } }] })
-    expect(running.lane.journal.attempts()).toHaveLength(2)
-    expect(running.lane.journal.outcomes()).toMatchObject([
-      { event_cost_attribution: { provider: 'anthropic', input_tokens: 11, output_tokens: 9, estimated: false } },
-    ])
-    // 7 tokens of input and 9 of output, 3 read from the cache and 1 written to it, in nano-dollars.
-    const cost = 16 * 5000 + 3 * 2000 + 7000
-    expect(running.lane.journal.outcomes()[0]?.event_cost_attribution?.cost).toBe(cost / 1e9)
-    expect(allowances.balances.get('token/t/money')).toBe(1_000_000_000 - cost)
-  })
-
-  test('that cannot be told the request is left out', async () => {
-    running.lane.catalog.push(testModel({ id: 'main', providerId: 'openai', fallbacks: ['bedrock'] }))
-    answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
-    const answer = await running.chat({ model: 'main', messages: hello, seed: 7 })
-    expect([answer.status, running.seen.length]).toEqual([503, 1])
   })
 })

@@ -3,6 +3,7 @@
  * itself runs or keeps (its own tools and their results, files, search results) has no place and is refused by name.
  */
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import { cacheOf } from './cache-marker.ts'
 import { arrayAt, objectAt, onlyMembers, stringAt } from './members.ts'
 import type {
   CallSignature,
@@ -13,7 +14,6 @@ import type {
   NeutralText,
   NeutralToolCall,
   NeutralToolResult,
-  Stated,
 } from './neutral.ts'
 import { unsupported } from './refusals.ts'
 import { broughtOpaque, type MarkedSignature, readMarkedSignature } from './signature.ts'
@@ -57,8 +57,7 @@ function partOf(block: JsonObject, at: FieldPath): NeutralPart {
     throw unsupported(`${at}.type`, 'only its own provider can read a content block of this type')
   }
   onlyMembers(block, at, known)
-  const cache = cacheOf(block.cache_control, `${at}.cache_control`)
-  return { ...plainPart(block, at), ...(cache !== undefined && { cache }) }
+  return { ...plainPart(block, at), ...cacheOf(block.cache_control, `${at}.cache_control`) }
 }
 
 function plainPart(block: JsonObject, at: FieldPath): NeutralPart {
@@ -85,14 +84,6 @@ function plainPart(block: JsonObject, at: FieldPath): NeutralPart {
   }
 }
 
-/** A marker as `cache_control` says it; undefined where there is none. */
-export function cacheOf(value: unknown, at: FieldPath): Stated<{ ttl: '5m' | '1h' | null }> | undefined {
-  if (!isGiven(value)) return undefined
-  const ttl = isObject(value) && value.type === 'ephemeral' ? (value.ttl ?? null) : undefined
-  if (ttl === null || ttl === '5m' || ttl === '1h') return { value: { ttl }, at }
-  throw unsupported(at, 'cache_control must be {"type": "ephemeral"}, with a ttl of "5m" or "1h" where it has one')
-}
-
 function citationsOf(value: unknown): { citations?: NeutralCitation[] } {
   const citations = objectsOf(value).map(citationOf)
   return citations.length === 0 ? {} : { citations }
@@ -108,14 +99,13 @@ export const citationOf = (citation: JsonObject): NeutralCitation => ({
 function sourceOf(source: unknown, at: FieldPath): Pick<NeutralMedia, 'mediaType' | 'source'> {
   const { type, ...said } = isObject(source) ? source : {}
   const mediaType = textOf(said.media_type)
-  const [data, url, fileId] = [textOf(said.data), textOf(said.url), textOf(said.file_id)]
+  const [data, url] = [textOf(said.data), textOf(said.url)]
   if (type === 'base64' && data !== null) return { mediaType, source: { base64: data } }
   if (type === 'url' && url !== null) return { mediaType, source: { url } }
-  if (type === 'file' && fileId !== null) return { mediaType, source: { fileId } }
   if (type === 'text' && data !== null) return { mediaType: mediaType ?? 'text/plain', source: { text: data } }
   const content = textOf(said.content)
   if (type === 'content' && content !== null) return { mediaType: 'text/plain', source: { text: content } }
-  throw unsupported(at, 'send base64 data, a text or a url')
+  throw unsupported(at, 'send base64 data, a text or a url: no other provider has the files of this one')
 }
 
 function documentOf(block: JsonObject, at: FieldPath): NeutralMedia {

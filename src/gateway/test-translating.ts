@@ -1,0 +1,50 @@
+/** A gateway before one provider of each kind, whose answers the test says by the path that was asked. */
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import { parseObject } from '../dialects/json-value.ts'
+import { compilePrice } from '../providers/price-record.ts'
+import { startTestGateway, type TestGateway } from './test-gateway.ts'
+import { testModel, testProvider } from './test-lane.ts'
+
+export interface TranslatingGateway {
+  running: TestGateway
+  openai: OpenAI
+  anthropic: Anthropic
+  /** What the upstream answers, by the path that was asked. */
+  answers: Record<string, () => Response>
+}
+
+export async function startTranslating(): Promise<TranslatingGateway> {
+  const answers: TranslatingGateway['answers'] = {}
+  const running = await startTestGateway(
+    (request) => {
+      const path = decodeURIComponent(new URL(request.url).pathname)
+      return answers[path]?.() ?? new Response(`Nothing at ${path}`, { status: 404 })
+    },
+    { path_retries: 0, drain_seconds: 0 },
+  )
+  const baseUrl = running.lane.upstreams[0]?.baseUrl ?? ''
+  const kinds = ['openai', 'anthropic', 'gemini', 'bedrock'] as const
+  running.lane.upstreams.length = 0
+  for (const kind of kinds) {
+    const headers: Record<string, string> = kind === 'bedrock' ? { region: 'eu-central-1' } : {}
+    const apiKey = kind === 'bedrock' ? 'AKID:secret' : 'key'
+    running.lane.upstreams.push(
+      testProvider({ id: kind, name: kind, kind, baseUrl, headers, apiKey, allowUnlistedModels: false }),
+    )
+    const upstreamModel = kind === 'bedrock' ? 'anthropic.claude:0' : `up-${kind}`
+    running.lane.catalog.push(testModel({ id: kind, providerId: kind, upstreamModel, price: price(1) }))
+  }
+  return {
+    running,
+    openai: new OpenAI({ apiKey: running.secret, baseURL: `${running.url}/v1`, maxRetries: 0 }),
+    anthropic: new Anthropic({ apiKey: running.secret, baseURL: running.url, maxRetries: 0 }),
+    answers,
+  }
+}
+
+export const price = (perMillion: number) =>
+  compilePrice({ input_per_million: perMillion, output_per_million: perMillion }, 'operator')
+
+export const sentBody = (running: TestGateway): Record<string, unknown> =>
+  parseObject(running.seen.at(-1)?.body ?? '') ?? {}

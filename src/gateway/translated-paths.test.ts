@@ -1,0 +1,188 @@
+/** Embeddings of another provider, and conversations and fallbacks that go from one language to another. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import type Anthropic from '@anthropic-ai/sdk'
+import type OpenAI from 'openai'
+import { messagesAnswer } from '../../test/fakes/messages.ts'
+import { compilePrice } from '../providers/price-record.ts'
+import { TestAllowances } from '../usage/test-allowances.ts'
+import type { TestGateway } from './test-gateway.ts'
+import { testModel } from './test-lane.ts'
+import { price, sentBody, startTranslating } from './test-translating.ts'
+
+let running: TestGateway
+let openai: OpenAI
+let anthropic: Anthropic
+let answers: Record<string, () => Response>
+
+beforeEach(async () => {
+  ;({ running, openai, anthropic, answers } = await startTranslating())
+})
+afterEach(() => running.stop())
+
+const words = 'Grüße aus 東京'
+const hello = [{ role: 'user' as const, content: 'Hello' }]
+
+describe('embeddings of Gemini', () => {
+  const path = '/v1beta/models/up-gemini:batchEmbedContents'
+
+  test('are read by the official client, as numbers and as it asks by itself, and paid by their usage', async () => {
+    answers[path] = () =>
+      Response.json({
+        embeddings: [{ values: [0.5, -1] }, { values: [2, 0.25] }],
+        usageMetadata: { promptTokenCount: 3 },
+      })
+    for (const more of [{}, { encoding_format: 'float' as const, dimensions: 2 }]) {
+      const { data, usage } = await openai.embeddings.create({ model: 'gemini', input: ['a', 'b'], ...more })
+      expect(data.map(({ embedding }) => embedding)).toEqual([
+        [0.5, -1],
+        [2, 0.25],
+      ])
+      expect(usage.prompt_tokens).toBe(3)
+    }
+    expect(sentBody(running)).toEqual({
+      requests: ['a', 'b'].map((text) => ({
+        model: 'models/up-gemini',
+        content: { parts: [{ text }] },
+        outputDimensionality: 2,
+      })),
+    })
+    expect(running.lane.journal.outcomes()).toMatchObject([
+      { event_cost_attribution: { input_tokens: 3, estimated: false } },
+      { verdict: 'allow' },
+    ])
+  })
+
+  test('of tokens are refused, and so is whatever it has no member for; errors are said in the caller’s form', async () => {
+    const refusal = (more: object): Promise<unknown> =>
+      openai.embeddings.create({ model: 'gemini', input: 'a', ...more }).catch((error: unknown) => error)
+    expect(await refusal({ input: [1, 2] })).toMatchObject({ status: 400, param: 'input' })
+    expect(await refusal({ task: 'search' })).toMatchObject({ status: 400, param: 'task' })
+    expect(running.seen).toEqual([])
+    answers[path] = () =>
+      Response.json({ error: { code: 400, status: 'INVALID_ARGUMENT', message: 'No.' } }, { status: 400 })
+    expect(await refusal({})).toMatchObject({ status: 400, code: 'invalid_argument' })
+    answers[path] = () => Response.json({ embeddings: [] })
+    expect(await refusal({})).toMatchObject({ status: 502 })
+  })
+
+  test('of a provider that has none are refused by its model', async () => {
+    const thrown: unknown = await openai.embeddings.create({ model: 'bedrock', input: 'a' }).catch((error) => error)
+    expect(thrown).toMatchObject({ status: 400, code: 'model_family_unsupported', param: 'model' })
+  })
+})
+
+describe('a conversation that changes its model', () => {
+  const tools = [{ name: 'look', input_schema: { type: 'object' as const } }]
+  const result = (id: string) => ({
+    role: 'user' as const,
+    content: [{ type: 'tool_result' as const, tool_use_id: id, content: 'seen' }],
+  })
+
+  test('keeps what each provider signed for that provider, and shows it to no other', async () => {
+    answers['/v1beta/models/up-gemini:generateContent'] = () =>
+      Response.json({
+        responseId: 'r',
+        candidates: [
+          {
+            content: {
+              parts: [
+                { text: 'Hm', thought: true, thoughtSignature: 'of-the-thought' },
+                { functionCall: { name: 'look', args: {} }, thoughtSignature: 'of-the-call' },
+              ],
+            },
+            finishReason: 'STOP',
+          },
+        ],
+      })
+    const anthropics = [
+      { type: 'thinking', thinking: 'So', signature: 'anthropics' },
+      { type: 'text', text: 'Seen.' },
+    ]
+    answers['/v1/messages'] = () => Response.json({ ...JSON.parse(messagesAnswer().toString()), content: anthropics })
+    const messages: Anthropic.MessageParam[] = [...hello]
+    const ask = async (model: string) => {
+      const { content } = await anthropic.messages.create({ model, max_tokens: 50, tools, messages })
+      messages.push({ role: 'assistant', content })
+      return content
+    }
+    const first = await ask('gemini')
+    const call = first.find((block) => block.type === 'tool_use')
+    messages.push(result(call?.id ?? ''))
+    await ask('anthropic')
+    const toAnthropic = running.seen.at(-1)?.body ?? ''
+    expect(toAnthropic).not.toContain('gatehouse.')
+    expect(sentBody(running).messages).toMatchObject([hello[0], { content: [{ type: 'tool_use' }] }, { role: 'user' }])
+    messages.push({ role: 'user', content: 'And now?' })
+    await ask('gemini')
+    expect(sentBody(running).contents).toMatchObject([
+      { role: 'user' },
+      {
+        role: 'model',
+        parts: [
+          { thought: true, thoughtSignature: 'of-the-thought' },
+          { functionCall: { name: 'look' }, thoughtSignature: 'of-the-call' },
+        ],
+      },
+      { role: 'user' },
+      { role: 'model', parts: [{ text: 'Seen.' }] },
+      { role: 'user' },
+    ])
+    messages.push({ role: 'user', content: 'And then?' })
+    await ask('anthropic')
+    expect(running.seen.at(-1)?.body).toContain('"signature":"anthropics"')
+  })
+
+  test('that never left its provider passes byte for byte', async () => {
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    const body =
+      '{"model":"up-anthropic", "max_tokens":5,"messages":[{"role":"user","content":"gatehouse. is a word"},' +
+      '{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"}]} ]}'
+    const plain = running.lane.upstreams.find(({ id }) => id === 'anthropic')
+    Object.assign(plain ?? {}, { allowUnlistedModels: true })
+    const answer = await fetch(`${running.url}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': running.secret, 'content-type': 'application/json' },
+      body,
+    })
+    expect([answer.status, running.seen.at(-1)?.body]).toEqual([200, body])
+  })
+})
+
+describe('a fallback of another dialect', () => {
+  test('answers, and its price is the one that is paid', async () => {
+    const dear = compilePrice(
+      { input_per_million: 5, output_per_million: 5, cached_input_per_million: 2, cache_write_per_million: 7 },
+      'operator',
+    )
+    const main = testModel({
+      id: 'main',
+      providerId: 'openai',
+      price: price(1),
+      fallbacks: ['anthropic-dear', 'bedrock'],
+    })
+    running.lane.catalog.push(main, testModel({ id: 'anthropic-dear', providerId: 'anthropic', price: dear }))
+    const allowances = new TestAllowances({ 'token/t/money': 1_000_000_000 })
+    Object.assign(running.lane, { allowances })
+    const accounts = [{ id: 't', maxRequests: null, maxBudget: 1_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
+    const secret = running.lane.addToken({ accounts })
+    answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    const answer = await running.chat({ model: 'main', messages: hello, max_tokens: 100 }, { secret })
+    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: words } }] })
+    expect(running.lane.journal.attempts()).toHaveLength(2)
+    expect(running.lane.journal.outcomes()).toMatchObject([
+      { event_cost_attribution: { provider: 'anthropic', input_tokens: 11, output_tokens: 9, estimated: false } },
+    ])
+    // 7 tokens of input and 9 of output, 3 read from the cache and 1 written to it, in nano-dollars.
+    const cost = 16 * 5000 + 3 * 2000 + 7000
+    expect(running.lane.journal.outcomes()[0]?.event_cost_attribution?.cost).toBe(cost / 1e9)
+    expect(allowances.balances.get('token/t/money')).toBe(1_000_000_000 - cost)
+  })
+
+  test('that cannot be told the request is left out', async () => {
+    running.lane.catalog.push(testModel({ id: 'main', providerId: 'openai', fallbacks: ['bedrock'] }))
+    answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
+    const answer = await running.chat({ model: 'main', messages: hello, seed: 7 })
+    expect([answer.status, running.seen.length]).toEqual([503, 1])
+  })
+})
