@@ -33,14 +33,22 @@ const weights: ReadonlyMap<string, number> = new Map([
   ['hidden_writing', invisibleWeight],
 ])
 
-/** Compiles the signals; one matcher serves every text. */
-export function injectionMatcher(threshold: number): InjectionMatcher {
-  const signals = injectionSignals.map(({ name, patterns }) => {
+let compiled: readonly TextMatcher[] | null = null
+
+/** The signals are the same for all policies and compiled for the first of them. */
+const signalMatchers = (): readonly TextMatcher[] => {
+  compiled ??= injectionSignals.map(({ name, patterns }) => {
     const sources = patterns.map((pattern) => ({ label, pattern, entry: name, caseInsensitive: true }))
-    return { name, matcher: matcherOf(patternDetector(sources, { streaming: false, paramOf: () => 'config' })) }
+    return matcherOf(patternDetector(sources, { streaming: false, paramOf: () => 'config' }))
   })
+  return compiled
+}
+
+/** One matcher serves every text. */
+export function injectionMatcher(threshold: number): InjectionMatcher {
+  const signals = signalMatchers()
   const places = (text: string, work?: Work): Found[] => {
-    const found = signals.flatMap(({ matcher }) => matcher.follow(work).push(text, true).matches)
+    const found = signals.flatMap((matcher) => matcher.follow(work).push(text, true).matches)
     return [...found, ...repeatedWords(text), ...hiddenWriting(text)]
   }
   const report = (found: readonly Found[]): InjectionReport => {
