@@ -18,6 +18,7 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
   const checks = needs.map((patterns) => patterns.map((need) => compileNeed(need, factorIndex)))
   const automaton = buildAutomaton(factors.map((factor) => [...factor].map((key) => key.codePointAt(0) ?? 0)))
   const symbols = Int32Array.from({ length: 0x80 }, (_, code) => automaton.symbolOf(keyOf(code)))
+  const { table, width } = automaton
   const all = groups.map((_, index) => index)
   /** For each factor the round in which it was last seen: a round is one text. */
   const seen = new Float64Array(factors.length)
@@ -35,7 +36,8 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
     for (let position = 0; position < text.length; position++) {
       const unit = text.charCodeAt(position)
       if (unit >= 0x20 && unit < 0x7f) {
-        state = automaton.step(state, symbols[unit] ?? 0)
+        const symbol = symbols[unit] ?? 0
+        state = table === null ? automaton.step(state, symbol) : (table[state * width + symbol] ?? 0)
         const ending = automaton.ending(state)
         if (ending !== 0) mark(ending)
         continue
