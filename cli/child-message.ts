@@ -20,7 +20,11 @@ const failed = z.object({ ready: z.literal(false), code: z.string(), message: z.
 
 export const childMessageSchema = z.union([controlPlaneReady, gatewayReady, failed])
 
-/** The supervisor's one message: what the child said when it became ready has reached whom it is for. */
+/** What a gateway under `up`, which is started beside the control plane, needs of it; told again to each start. */
+export const handoverSchema = z.object({ api_token: z.string(), state_file: z.string().nullable() })
+export type Handover = z.infer<typeof handoverSchema>
+
+/** What the supervisor says of a child that is ready: what the child said when it became ready has reached whom it is for. */
 export const announcedMessage = 'announced'
 
 export type ControlPlaneReady = z.infer<typeof controlPlaneReady>

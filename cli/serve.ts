@@ -6,6 +6,7 @@ import { systemClock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
 import { createLog } from '../src/lib/json-log.ts'
 import { lockDirectory } from '../src/lib/lock.ts'
+import { type Handover, handoverSchema } from './child-message.ts'
 import { command, type Leaf } from './command.ts'
 import { announce, firstStartFlags } from './first-start.ts'
 import { serveUntilStopped } from './lifecycle.ts'
@@ -83,11 +84,15 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
       replicator: { type: 'boolean' },
       worker: { type: 'string' },
       farewell: { type: 'boolean' },
+      handover: { type: 'boolean' },
     },
     async run(values) {
       if (values.replicator) await (await import('../src/app/replicator.ts')).serveReplicator()
-      const { settings } = readSettings(values, terminal.environment)
-      const stateFile = typeof values['state-file'] === 'string' ? values['state-file'] : null
+      const loaded = readSettings(values, terminal.environment).settings
+      const handed = values.handover ? await handedOver() : null
+      const settings = handed === null ? loaded : { ...loaded, api_token: handed.api_token }
+      const named = typeof values['state-file'] === 'string' ? values['state-file'] : null
+      const stateFile = handed?.state_file ?? named
       if (values.farewell) await farewell(settings, stateFile, Number(values.worker))
       const supervised = process.send !== undefined
       if (stateFile === null && !supervised) {
@@ -113,6 +118,21 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
       })
     },
   })
+
+/**
+ * Waits, beside the control plane that starts, for what that will say; what a gateway consists of is loaded meanwhile.
+ * Nothing is held yet: a signal ends this process at once, and so does the end of the supervisor.
+ */
+async function handedOver(): Promise<Handover> {
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  const leave = () => process.exit(0)
+  process.once('message', resolve)
+  process.once('disconnect', leave)
+  await import('../src/app/gateway.ts')
+  const handed = handoverSchema.parse(await promise)
+  process.off('disconnect', leave)
+  return handed
+}
 
 /** Reports what is left of a worker that is wanted no longer, and ends. */
 async function farewell(settings: Settings, stateFile: string | null, index: number): Promise<never> {

@@ -113,20 +113,24 @@ test('a child that crashes without a word is given up with how it ended', async 
   await child.ready.catch(() => undefined)
 })
 
-test('a child that is renewed drains, starts again with the new environment, and everything it says is told', async () => {
+test('a child that is renewed drains, starts again with what is handed over by then, and everything it says is told', async () => {
   const path = join(directory, 'renewed.js')
-  writeFileSync(path, `process.send({ ready: 'gateway', url: process.env.WHICH })\n${drainOnTerm}`)
+  const onHandover = `process.once('message', ({ api_token }) => process.send({ ready: 'gateway', url: api_token }))`
+  writeFileSync(path, `${onHandover}\n${drainOnTerm}`)
   const said: string[] = []
+  let token = 'one'
   const child = keepRunning({
     name: 'gateway',
     command: [process.execPath, path],
-    environment: { ...process.env, WHICH: 'one' },
+    environment: process.env,
     clock: systemClock,
     log: silentLog,
+    handover: async () => ({ api_token: token, state_file: null }),
     onMessage: (message) => void (message.ready === 'gateway' && said.push(message.url)),
   })
   await child.ready
-  await child.renew({ ...process.env, WHICH: 'two' }, 5000)
+  token = 'two'
+  await child.renew(5000)
   await eventually(async () => said.length === 2)
   expect(said).toEqual(['one', 'two'])
   await child.stop(5000)

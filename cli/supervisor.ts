@@ -7,7 +7,7 @@
 import { Failure, type FailureCode } from '../src/failure.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import type { Log } from '../src/lib/log.ts'
-import { announcedMessage, type ChildMessage, childMessageSchema, failureOf } from './child-message.ts'
+import { announcedMessage, type ChildMessage, childMessageSchema, failureOf, type Handover } from './child-message.ts'
 
 const firstDelay = 100
 const longestDelay = 5_000
@@ -35,6 +35,8 @@ export interface ChildOptions {
   environment: Readonly<Record<string, string | undefined>>
   clock: Clock
   log: Log
+  /** What each start of it is told as soon as that is known; what is not known in the end is told to nobody. */
+  handover?(): Promise<Handover | null>
   /** Told of all that it says once it is ready, also after a restart. */
   onMessage?(message: ReadyMessage): void
   /** Told where it was ready and ended with an error that a repeat would only meet again: it is not started again. */
@@ -48,8 +50,8 @@ export interface Child {
   ready: Promise<ReadyMessage>
   /** Tells it, now and after each restart, that what it said has reached whom it is for. */
   announced(): void
-  /** Lets it drain for `milliseconds` at most and starts it again with another environment. */
-  renew(environment: ChildOptions['environment'], milliseconds: number): Promise<void>
+  /** Lets it drain for `milliseconds` at most and starts it again, with what is handed over by then. */
+  renew(milliseconds: number): Promise<void>
   /** Does not start it again when it ends. */
   retire(): void
   /** Asks it to drain, kills it when `milliseconds` have passed; resolves when it is gone and stays gone. */
@@ -62,13 +64,12 @@ export function keepRunning(options: ChildOptions): Child {
   let stopped = false
   let announced = false
   let current: Run | null = null
-  let { environment } = options
 
   async function restart(): Promise<void> {
     let delay: number | null = null
     let wasReady = false
     for (let starts = 1; !stopped; starts++) {
-      const run = startChild({ ...options, environment }, (message) => {
+      const run = startChild(options, (message) => {
         wasReady = true
         ready.resolve(message)
         options.onMessage?.(message)
@@ -103,8 +104,7 @@ export function keepRunning(options: ChildOptions): Child {
       announced = true
       current?.tell(announcedMessage)
     },
-    async renew(next, milliseconds) {
-      environment = next
+    async renew(milliseconds) {
       await current?.stop(milliseconds)
     },
     retire,
@@ -126,7 +126,7 @@ interface Ended {
 
 interface Run {
   ended: Promise<Ended>
-  tell(message: string): void
+  tell(message: string | Handover): void
   stop(milliseconds: number): Promise<void>
 }
 
@@ -134,7 +134,7 @@ interface Run {
 const lastWordsMilliseconds = 250
 
 function startChild(
-  { name, command, environment, clock, log }: ChildOptions,
+  { name, command, environment, clock, log, handover }: ChildOptions,
   onReady: (message: ReadyMessage) => void,
 ): Run {
   let readyAt: number | null = null
@@ -164,11 +164,13 @@ function startChild(
     const exit = child.signalCode === null ? `code ${child.exitCode}` : String(child.signalCode)
     return { readyFor: readyAt === null ? 0 : endedAt - readyAt, failure, exit }
   })
+  const tell = (message: string | Handover) => {
+    if (child.exitCode === null && child.signalCode === null) child.send(message)
+  }
+  void handover?.().then((handed) => handed !== null && tell(handed))
   return {
     ended,
-    tell(message) {
-      if (child.exitCode === null && child.signalCode === null) child.send(message)
-    },
+    tell,
     async stop(milliseconds) {
       child.kill('SIGTERM')
       const late = await Promise.race([ended.then(() => false), Bun.sleep(milliseconds).then(() => true)])

@@ -1,8 +1,8 @@
 /**
  * `up`: everything on one host. This process only supervises: it opens no database and serves nothing, so nothing that
  * fails in a server takes it along. It (1) holds the lock on the data directory, (2) settles the ports, so that a
- * restarted child comes back where it was, (3) starts the control plane, then the gateway with what the control plane
- * said, (4) announces once both are ready, (5) on SIGTERM or SIGINT drains the gateway, then the control plane.
+ * restarted child comes back where it was, (3) starts the control plane, and the gateway, which waits for what the
+ * control plane says, (4) announces once both are ready, (5) on SIGTERM or SIGINT drains the gateway, then the control plane.
  */
 import { resolve } from 'node:path'
 import { type Settings, settingsEnvironment } from '../src/config.ts'
@@ -11,7 +11,7 @@ import { systemClock } from '../src/lib/clock.ts'
 import { createLog } from '../src/lib/json-log.ts'
 import { localUrl, reserveAddress } from '../src/lib/listen.ts'
 import { lockDirectory } from '../src/lib/lock.ts'
-import type { ControlPlaneReady } from './child-message.ts'
+import type { ControlPlaneReady, Handover } from './child-message.ts'
 import { command, type Leaf } from './command.ts'
 import { announce, firstStartFlags, keepToken } from './first-start.ts'
 import { recordingTime } from './lifecycle.ts'
@@ -125,22 +125,24 @@ async function start(
   stop: StopRequest,
 ): Promise<Started | null> {
   const log = createLog({ level: settings.log_level, fields: { process: 'up' }, destination: 'stderr' })
-  const keep = (kept: Pick<ChildOptions, 'name' | 'environment' | 'onMessage'>, words: readonly string[]) => {
+  const keep = (
+    kept: Pick<ChildOptions, 'name' | 'environment' | 'onMessage' | 'handover'>,
+    words: readonly string[],
+  ) => {
     const child = keepRunning({ ...kept, command: [...self(), ...words], clock: systemClock, log })
     children.unshift(child)
     return child
   }
   const { api_url: _, api_token: __, ...own } = settings
-  let handedOver: string | null = null
-  let workers: readonly Child[] = []
+  let handed: Handover | null = null
   const onMessage = (message: ReadyMessage) => {
-    if (message.ready !== 'control-plane' || handedOver === null || message.runtime_token === handedOver) return
-    handedOver = message.runtime_token
+    if (message.ready !== 'control-plane' || handed === null || message.runtime_token === handed.api_token) return
+    handed = handoverOf(message)
     log.warn({ child: 'gateway' }, 'The gateway has another runtime token: it is started again with it')
     const drainTime = settings.drain_seconds * 1000 + recordingTime + 500
-    for (const worker of workers) void worker.renew(gatewayEnvironment(own, handedOver), drainTime)
+    for (const worker of workers) void worker.renew(drainTime)
   }
-  const plane = await keep(
+  const planeReady = keep(
     {
       name: 'control-plane',
       environment: { ...withoutServiceVariables(), ...settingsEnvironment(own) },
@@ -148,18 +150,28 @@ async function start(
     },
     ['control-plane'],
   ).ready
+  const known = planeReady.then(
+    (message) => (message.ready === 'control-plane' ? handoverOf(message) : null),
+    // Whoever waits for the control plane itself is told why there is none.
+    () => null,
+  )
+  const handover = async () => handed ?? (await known)
+  const environment = gatewayEnvironment(own)
+  const workers = keepWorkers(settings, ['--handover'], (name, words) => keep({ name, environment, handover }, words))
+  const allReady = Promise.all(workers.map(({ ready }) => ready))
+  // It is awaited below; it may fail before that.
+  allReady.catch(() => undefined)
+  const plane = await planeReady
   if (plane.ready !== 'control-plane') throw new Failure('process_failed')
+  handed = handoverOf(plane)
   if (stop.wasAsked()) {
     keepToken({ settings, plane, terminal })
     return null
   }
   try {
-    handedOver = plane.runtime_token
-    const environment = gatewayEnvironment(own, handedOver)
     const stateFile = plane.state_file === null ? [] : ['--state-file', plane.state_file]
-    endFormerWorkers(settings, self(), environment, stateFile)
-    workers = keepWorkers(settings, stateFile, (name, words) => keep({ name, environment }, words))
-    const [gateway] = await Promise.all(workers.map(({ ready }) => ready))
+    endFormerWorkers(settings, self(), gatewayEnvironment({ ...own, api_token: plane.runtime_token }), stateFile)
+    const [gateway] = await allReady
     if (gateway?.ready !== 'gateway') throw new Failure('process_failed')
     return { plane, gatewayUrl: settings.gateway_url ?? gateway.url }
   } catch (error) {
@@ -168,8 +180,13 @@ async function start(
   }
 }
 
-const gatewayEnvironment = (own: Omit<Settings, 'api_url' | 'api_token'>, runtimeToken: string): Environment =>
-  gatewayProcessEnvironment({ ...own, api_url: localUrl(own.control_plane_listen), api_token: runtimeToken })
+const handoverOf = ({ runtime_token, state_file }: ControlPlaneReady): Handover => ({
+  api_token: runtime_token,
+  state_file,
+})
+
+const gatewayEnvironment = (own: Omit<Settings, 'api_url'>): Environment =>
+  gatewayProcessEnvironment({ ...own, api_url: localUrl(own.control_plane_listen) })
 
 /** What a gateway is started with: every setting, and nothing else of ours. */
 export const gatewayProcessEnvironment = (settings: Settings): Environment => ({

@@ -4,7 +4,8 @@ import { until } from './eventually.ts'
 import { executable } from './executable.ts'
 import { freePort } from './free-port.ts'
 import { cleanEnvironment, collect, type Gatehouse } from './harness.ts'
-import { environmentOf, isAlive, signal } from './processes.ts'
+import { isAlive, signal } from './processes.ts'
+import { runtimeTokenOf } from './runtime-token.ts'
 
 export interface MoreGateway extends AsyncDisposable {
   url: string
@@ -19,8 +20,7 @@ export interface MoreGateway extends AsyncDisposable {
 /** Starts one under a name of its own, with what `up` gave its own gateway, and waits until it is ready. */
 export async function startMoreGateway(gatehouse: Gatehouse, name: string): Promise<MoreGateway> {
   const path = await executable()
-  const pid = gatehouse.gatewayPid()
-  const token = environmentOf(pid, 'SERVICE_API_TOKEN') ?? ''
+  const token = runtimeTokenOf(gatehouse)
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const start = () => {

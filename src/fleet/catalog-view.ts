@@ -9,6 +9,7 @@ import type { ModelFamily } from '../dialects/dialect.ts'
 import { unseal } from '../lib/seal.ts'
 import { compilePriceText } from '../providers/price-record.ts'
 import type { Provider, ProviderTimeouts } from '../providers/provider.ts'
+import { CompiledRows } from './compiled-rows.ts'
 import type { CatalogModel, GatewayRecord } from './lane.ts'
 
 export interface Catalog {
@@ -30,6 +31,10 @@ export const emptyCatalog: Catalog = {
   closed: [],
   gateway: { spendOwner: null, promptCaching: false },
 }
+
+type ModelMember = 'models' | 'modelList'
+
+const gatewayQuery = 'select providers, spend_owner, prompt_caching from gateways where id = ? and deleted = 0'
 
 interface GatewayRow {
   providers: string | null
@@ -59,6 +64,16 @@ interface ModelRow {
   created_at: number
 }
 
+const modelColumns = [
+  'provider_id',
+  'upstream_model',
+  'families',
+  'price',
+  'max_output_tokens',
+  'fallbacks',
+  'created_at',
+]
+
 const credentialsSchema = z.object({
   api_key: z.string().nullish(),
   headers: z.record(z.string(), z.string()).nullish(),
@@ -74,13 +89,34 @@ const timeoutsSchema = z.object({
 /** Data keys by provider id, base64. */
 export type DataKeys = Readonly<Record<string, string>>
 
-/** Reads the whole catalog, to be called inside a read transaction: it is small beside the tokens. */
-export function readCatalog(database: Database, gatewayId: string, keys: DataKeys): Catalog {
-  const gateway = database
-    .query<GatewayRow, [string]>(
-      'select providers, spend_owner, prompt_caching from gateways where id = ? and deleted = 0',
-    )
-    .get(gatewayId)
+const newestProvider = 'select max(version) as version from providers'
+
+/** The catalog of one gateway. What has not changed is not read again: models may be thousands. */
+export class CatalogView {
+  readonly #models = new CompiledRows('models', modelColumns, compileModel)
+  #catalog = emptyCatalog
+  /** What the providers were read by. */
+  #readBy = ''
+  #keys: DataKeys | null = null
+
+  /** To be called inside a read transaction. `anew`: the file or its history is another. */
+  read(database: Database, gatewayId: string, keys: DataKeys, anew: boolean): Catalog {
+    const gateway = database.query<GatewayRow, [string]>(gatewayQuery).get(gatewayId)
+    const readBy = JSON.stringify([gatewayId, gateway, database.query(newestProvider).get()])
+    if (anew || readBy !== this.#readBy || keys !== this.#keys) {
+      this.#catalog = { ...this.#catalog, ...readProviders(database, gateway, keys) }
+      this.#readBy = readBy
+      this.#keys = keys
+    }
+    if (this.#models.read(database, anew)) {
+      const modelList = this.#models.values().sort((one, other) => (one.id < other.id ? -1 : 1))
+      this.#catalog = { ...this.#catalog, models: new Map(modelList.map((model) => [model.id, model])), modelList }
+    }
+    return this.#catalog
+  }
+}
+
+function readProviders(database: Database, gateway: GatewayRow | null, keys: DataKeys): Omit<Catalog, ModelMember> {
   const usable = idsSchema.parse(JSON.parse(gateway?.providers ?? 'null'))
   const rows = database
     .query<ProviderRow, []>(
@@ -91,16 +127,7 @@ export function readCatalog(database: Database, gatewayId: string, keys: DataKey
     .filter(({ id }) => usable === null || usable.includes(id))
   const providerList = rows.flatMap((row) => openProvider(row, keys) ?? [])
   const providers = new Map(providerList.map((provider) => [provider.id, provider]))
-  const modelList = database
-    .query<ModelRow, []>(
-      `select id, provider_id, upstream_model, families, price, max_output_tokens, fallbacks, created_at
-        from models where deleted = 0 order by id`,
-    )
-    .all()
-    .map(compileModel)
   return {
-    models: new Map(modelList.map((model) => [model.id, model])),
-    modelList,
     providers,
     providerList,
     closed: rows.filter(({ id }) => !providers.has(id)).map(({ id }) => id),

@@ -1,7 +1,7 @@
 /** The limits beside tokens' own as a gateway holds them in memory, compiled from the state's rows. */
 import type { Database } from 'bun:sqlite'
 import { z } from 'zod'
-import type { AccessPolicy, Budget, ConsumerGroup, LimitSet } from '../usage/limits.ts'
+import { type AccessPolicy, type Budget, type ConsumerGroup, type LimitSet, noLimits } from '../usage/limits.ts'
 
 interface BudgetRow {
   id: string
@@ -24,8 +24,24 @@ const membersSchema = z.object({
 })
 const namesSchema = z.array(z.string()).nullable()
 
-/** Reads all limits, to be called inside a read transaction: there are few beside the tokens. */
-export function readLimits(database: Database): LimitSet {
+const newestVersions = `select (select max(version) from budgets) as budgets,
+  (select max(version) from consumer_groups) as groups, (select max(version) from access_policies) as policies`
+
+/** All limits, read anew only where one has changed: there are few beside the tokens. */
+export class LimitsView {
+  #newest = ''
+  #limits: LimitSet = noLimits
+
+  /** To be called inside a read transaction. `anew`: the file or its history is another. */
+  read(database: Database, anew: boolean): LimitSet {
+    const newest = JSON.stringify(database.query(newestVersions).get())
+    if (anew || newest !== this.#newest) this.#limits = readLimits(database)
+    this.#newest = newest
+    return this.#limits
+  }
+}
+
+function readLimits(database: Database): LimitSet {
   const budgets = database
     .query<BudgetRow, []>(
       'select id, max_budget, window, scope_kind, scope_id from budgets where deleted = 0 order by id',

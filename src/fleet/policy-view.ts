@@ -1,11 +1,15 @@
-/** The policies of the state as a gateway reads them: compiled anew only where one of them has changed. */
+/** The policies of the state as a gateway reads them: each is compiled anew only where it has itself changed. */
 import type { Database } from 'bun:sqlite'
-import { compilePolicySet, noPolicies, type PolicySet } from '../policies/chain.ts'
+import { compileMember, noPolicies, type PolicySet, policySetOf } from '../policies/chain.ts'
 import { openPolicy, policyColumns } from '../policies/stored-policy.ts'
+import { CompiledRows } from './compiled-rows.ts'
 import type { Grant } from './lane.ts'
 
 export class PolicyView {
-  #version: number | null = null
+  readonly #members = new CompiledRows('policies', policyColumns, (row) => {
+    const stored = openPolicy(row)
+    return stored.enabled ? compileMember(stored) : null
+  })
   #set: PolicySet = noPolicies
 
   get set(): PolicySet {
@@ -14,14 +18,8 @@ export class PolicyView {
 
   /** To be called inside a read transaction. `anew`: the file or its history is another. */
   read(database: Database, anew: boolean): void {
-    const [newest] = database
-      .query<{ version: number | null }, []>('select max(version) as version from policies')
-      .all()
-    const version = newest?.version ?? null
-    if (!anew && version === this.#version) return
-    const rows = database.query(`select ${policyColumns} from policies where deleted = 0 order by position, id`).all()
-    this.#set = compilePolicySet(rows.map(openPolicy))
-    this.#version = version
+    if (!this.#members.read(database, anew)) return
+    this.#set = policySetOf(this.#members.values().filter((member) => member !== null))
   }
 }
 

@@ -18,11 +18,11 @@ import type { PolicySet } from '../policies/chain.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { type LimitSet, noLimits } from '../usage/limits.ts'
 import { version as productVersion } from '../version.ts'
-import { type Catalog, type DataKeys, emptyCatalog, readCatalog } from './catalog-view.ts'
+import { type Catalog, CatalogView, type DataKeys, emptyCatalog } from './catalog-view.ts'
 import { compileDelegated, delegatedColumns } from './delegated-row.ts'
 import { compileToken, tokenColumns } from './governed-row.ts'
 import type { CatalogModel, GatewayRecord, Grant, StateView } from './lane.ts'
-import { readLimits } from './limits-view.ts'
+import { LimitsView } from './limits-view.ts'
 import { McpView } from './mcp-view.ts'
 import type { StatePosition } from './outbox-record.ts'
 import { PolicyView, readGrant } from './policy-view.ts'
@@ -53,6 +53,8 @@ export class FileStateView implements StateView {
   #head: Head | null = null
   #catalog: Catalog = emptyCatalog
   #limits: LimitSet = noLimits
+  readonly #catalogs = new CatalogView()
+  readonly #limitsView = new LimitsView()
   readonly #policies = new PolicyView()
   readonly mcp = new McpView()
   #keys: DataKeys = {}
@@ -165,7 +167,7 @@ export class FileStateView implements StateView {
   async load(gatewayId: string, keys: DataKeys): Promise<void> {
     this.#gatewayId = gatewayId
     this.#keys = keys
-    if (this.#head !== null) this.#reading(({ database }) => this.#readCatalog(database))
+    if (this.#head !== null) this.#reading(({ database }) => this.#readCatalog(database, false))
     await this.refresh()
   }
 
@@ -213,7 +215,7 @@ export class FileStateView implements StateView {
       const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= floor
       if (!same || this.#tokens.size === 0) {
         this.#tokens.clear()
-        if (this.#head?.nonce !== head.nonce) this.#readCatalog(database)
+        if (this.#head?.nonce !== head.nonce) this.#readCatalog(database, !same)
         return { head, changed: [], limited: [], next: null }
       }
       if (this.#head?.version === head.version) return { head, changed: [], limited: [], next: null }
@@ -225,7 +227,7 @@ export class FileStateView implements StateView {
         .all(from.version, from.id, pageRows)
       const last = rows.at(-1)
       const next = rows.length < pageRows || last === undefined ? null : { version: last.version, id: last.id }
-      if (next === null) this.#readCatalog(database)
+      if (next === null) this.#readCatalog(database, false)
       const limited = next === null ? readLimited(database, this.version) : []
       const delegated = next === null ? readDelegated(database, this.version) : []
       return { head, changed: [...rows.map(({ hash }) => hash), ...delegated], limited, next }
@@ -256,12 +258,13 @@ export class FileStateView implements StateView {
     return row
   }
 
-  #readCatalog(database: Database): void {
-    this.#policies.read(database, this.#head === null)
+  /** `anew`: what was read before is of another file or history, or misses deletions. */
+  #readCatalog(database: Database, anew: boolean): void {
+    this.#policies.read(database, anew)
     if (this.#gatewayId === null) return
-    this.#catalog = readCatalog(database, this.#gatewayId, this.#keys)
-    this.#limits = readLimits(database)
-    this.mcp.read(database, this.#keys, this.#head === null)
+    this.#catalog = this.#catalogs.read(database, this.#gatewayId, this.#keys, anew)
+    this.#limits = this.#limitsView.read(database, anew)
+    this.mcp.read(database, this.#keys, anew)
   }
 
   /** Whether one head comes after another, or is it, in one history. */

@@ -8,14 +8,20 @@ export interface CharacterSet {
 
 export const range = (first: number, last: number): CharacterSet => ({ ranges: [first, last], tests: [] })
 
-/** Each of the characters. */
-export const exactly = (characters: string): CharacterSet => ({
-  ranges: [...characters].flatMap((character) => {
+const asciiSets = new Map<string, CharacterSet>()
+
+/** Each of the characters; for a single plain one always the same set, so that what is worked out of it is kept. */
+export function exactly(characters: string): CharacterSet {
+  const known = asciiSets.get(characters)
+  if (known !== undefined) return known
+  const ranges = [...characters].flatMap((character) => {
     const codePoint = character.codePointAt(0) ?? 0
     return [codePoint, codePoint]
-  }),
-  tests: [],
-})
+  })
+  const set = { ranges, tests: [] }
+  if (characters.length === 1 && characters < '\x80') asciiSets.set(characters, set)
+  return set
+}
 
 export const union = (one: CharacterSet, other: CharacterSet): CharacterSet => ({
   ranges: [...one.ranges, ...other.ranges],
@@ -35,8 +41,17 @@ export const everyOther = (set: CharacterSet): CharacterSet => ({
   tests: [(codePoint) => !contains(set, codePoint)],
 })
 
-/** The set with the other case of each of its letters. */
-export const caseless = (set: CharacterSet): CharacterSet => (isAscii(set) ? caselessAscii(set) : caselessWide(set))
+const caselessSets = new WeakMap<CharacterSet, CharacterSet>()
+
+/** The set with the other case of each of its letters; for one set always the same, by which equal ones are known. */
+export function caseless(set: CharacterSet): CharacterSet {
+  let other = caselessSets.get(set)
+  if (other === undefined) {
+    other = isAscii(set) ? caselessAscii(set) : caselessWide(set)
+    caselessSets.set(set, other)
+  }
+  return other
+}
 
 const isAscii = ({ ranges, tests }: CharacterSet): boolean =>
   tests.length === 0 && ranges.every((codePoint) => codePoint < 0x80)

@@ -1,12 +1,15 @@
 /**
  * Tells texts that try to take over a model, by the signals they show. A score at or above the threshold makes each place
  * where a signal stands a match, named after it. A text is judged as a whole, so nothing of it is known before its end.
+ * Most texts lack what most signals need, and are read for the others only.
  */
 
 import { isIgnorable } from './fold.ts'
 import { type Found, matcherOf, type TextFollower, type TextMatcher } from './follower.ts'
 import { injectionSignals } from './injection-signals.ts'
 import { patternDetector } from './pattern-detector.ts'
+import { patternPrefilter } from './pattern-prefilter.ts'
+import { readPattern } from './pattern-syntax.ts'
 import type { Work } from './work.ts'
 
 export interface InjectionReport {
@@ -33,15 +36,43 @@ const weights: ReadonlyMap<string, number> = new Map([
   ['hidden_writing', invisibleWeight],
 ])
 
-/** Compiles the signals; one matcher serves every text. */
+interface Signals {
+  /** The signals that a text may show, by their index; it shows none of the others. */
+  readonly candidates: (text: string) => readonly number[]
+  readonly matchers: (TextMatcher | undefined)[]
+}
+
+let signals: Signals | null = null
+
+const prepareSignals = (): Signals => ({
+  candidates: patternPrefilter(
+    injectionSignals.map(({ patterns }) => patterns.map((pattern) => readPattern(pattern, 'config', true))),
+  ),
+  matchers: [],
+})
+
+/** The matcher of a signal: compiled for the first text that may show it, for all policies. */
+function signalMatcher(matchers: Signals['matchers'], index: number): TextMatcher {
+  const known = matchers[index]
+  if (known !== undefined) return known
+  const { name = '', patterns = [] } = injectionSignals[index] ?? {}
+  const sources = patterns.map((pattern) => ({ label, pattern, entry: name, caseInsensitive: true }))
+  const made = matcherOf(patternDetector(sources, { streaming: false, paramOf: () => 'config' }))
+  matchers[index] = made
+  return made
+}
+
+/** One matcher serves every text. */
 export function injectionMatcher(threshold: number): InjectionMatcher {
-  const signals = injectionSignals.map(({ name, patterns }) => {
-    const sources = patterns.map((pattern) => ({ label, pattern, entry: name, caseInsensitive: true }))
-    return { name, matcher: matcherOf(patternDetector(sources, { streaming: false, paramOf: () => 'config' })) }
-  })
+  signals ??= prepareSignals()
+  const { candidates, matchers } = signals
   const places = (text: string, work?: Work): Found[] => {
-    const found = signals.flatMap(({ matcher }) => matcher.follow(work).push(text, true).matches)
-    return [...found, ...repeatedWords(text), ...hiddenWriting(text)]
+    const found: Found[] = []
+    for (const index of candidates(text)) {
+      found.push(...signalMatcher(matchers, index).follow(work).push(text, true).matches)
+    }
+    found.push(...repeatedWords(text), ...hiddenWriting(text))
+    return found
   }
   const report = (found: readonly Found[]): InjectionReport => {
     const names = [...new Set(found.map(({ entry }) => entry))]

@@ -3,7 +3,8 @@
  * to miss little of what is written the usual way; a row of digits that also is something else may be taken for it.
  */
 import { isCardNumber, isIban, isIpv6, isSocialSecurityNumber } from './checksums.ts'
-import type { PatternSource } from './pattern-detector.ts'
+import type { Detector } from './detector.ts'
+import { type PatternSource, patternDetector } from './pattern-detector.ts'
 import { isPhoneNumber } from './phone-number.ts'
 
 export type PersonalDataType = 'email' | 'phone' | 'card' | 'iban' | 'ssn' | 'ip' | 'date_of_birth'
@@ -67,4 +68,19 @@ export const personalData: Readonly<Record<PersonalDataType, readonly PatternSou
       pattern: String.raw`(?<![\w/.\-])(?:${day}[/.\-]${month}[/.\-]${year}|${month}[/.\-]${day}[/.\-]${year}|${year}[/.\-]${month}[/.\-]${day}|${day}(?:st|nd|rd|th)? ${months},? ${year}|${months} ${day}(?:st|nd|rd|th)?,? ${year})(?![\w/])`,
     },
   ],
+}
+
+const detectors = new Map<string, Detector>()
+
+/** What finds these types, in any order; compiled once for each choice of them. */
+export function personalDataDetector(types: readonly PersonalDataType[]): Detector {
+  const chosen = [...new Set(types)].sort()
+  const name = chosen.join()
+  let detector = detectors.get(name)
+  if (detector === undefined) {
+    const sources = chosen.flatMap((type) => personalData[type])
+    detector = patternDetector(sources, { streaming: true, paramOf: () => 'config.types' })
+    detectors.set(name, detector)
+  }
+  return detector
 }

@@ -52,8 +52,15 @@ export const secretSources: readonly PatternSource[] = [
 
 const letters = [range(0x30, 0x39), range(0x41, 0x5a), range(0x61, 0x7a)].reduce(union)
 
-/** All kinds of secrets; private keys and signed tokens have no bounded length and are followed as runs. */
-export const secretDetector = (): Detector =>
+let compiled: Detector | null = null
+
+/** All kinds of secrets, compiled once; private keys and signed tokens have no bounded length and are followed as runs. */
+export function secretDetector(): Detector {
+  compiled ??= compileDetector()
+  return compiled
+}
+
+const compileDetector = (): Detector =>
   combinedDetector([
     patternDetector(secretSources, { streaming: true, paramOf: () => 'config' }),
     runDetector({

@@ -138,20 +138,37 @@ class Trie {
       return fromRoot[symbol] ?? 0
     }
     let maxDepth = 0
-    for (const state of this.#byDepth()) {
+    const states = this.#byDepth()
+    for (const state of states) {
       maxDepth = this.depths[state] ?? 0
       const parent = this.#parents[state] ?? 0
       if (parent !== 0) shorter[state] = step(shorter[parent] ?? 0, this.#symbols[state] ?? 0)
       ending[state] = terms.has(state) ? state : (ending[shorter[state] ?? 0] ?? 0)
     }
-    return { step, shorter, ending, maxDepth, table: this.#tableOf(symbolCount + 1, step) }
+    return { step, shorter, ending, maxDepth, table: this.#tableOf(symbolCount + 1, states, shorter) }
   }
 
-  #tableOf(width: number, step: Links['step']): Int32Array | null {
+  /** A state goes where its next shorter suffix goes, but for its own edges. */
+  #tableOf(width: number, states: Int32Array, shorter: Int32Array): Int32Array | null {
     if (this.#size * width > tableLimit) return null
     const table = new Int32Array(this.#size * width)
-    for (let state = 0; state < this.#size; state++) {
-      for (let symbol = 1; symbol < width; symbol++) table[state * width + symbol] = step(state, symbol)
+    const firstChild = new Int32Array(this.#size)
+    const sibling = new Int32Array(this.#size)
+    for (let state = 1; state < this.#size; state++) {
+      const parent = this.#parents[state] ?? 0
+      sibling[state] = firstChild[parent] ?? 0
+      firstChild[parent] = state
+    }
+    const addEdges = (state: number) => {
+      for (let child = firstChild[state] ?? 0; child !== 0; child = sibling[child] ?? 0) {
+        table[state * width + (this.#symbols[child] ?? 0)] = child
+      }
+    }
+    addEdges(0)
+    for (const state of states) {
+      const from = (shorter[state] ?? 0) * width
+      table.copyWithin(state * width, from, from + width)
+      addEdges(state)
     }
     return table
   }

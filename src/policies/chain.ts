@@ -1,7 +1,7 @@
 /**
  * The policies that hold for one request, in order.
  *
- * A `PolicySet` is compiled once for each change of the state. From it each request gets its chain: the policies whose
+ * A policy is compiled once for each change of it, and the `PolicySet` put together for each change of any. From it each request gets its chain: the policies whose
  * targets match, found once for each combination of what some policy asks about (team, gateway, token, model, family)
  * and then looked up. A policy that does not match is not in the chain and costs nothing.
  *
@@ -80,7 +80,7 @@ export interface PolicyChain {
   allowsModel(id: string, provider: string): boolean
 }
 
-/** All policies that a gateway knows, compiled once for each change of the state. */
+/** All policies that a gateway knows. */
 export interface PolicySet {
   chainFor(subject: ChainSubject): PolicyChain
 }
@@ -98,18 +98,25 @@ export const noPolicies: PolicySet = { chainFor: () => emptyChain }
 /** How many chains are kept; past that they are found anew. */
 const chainsKept = 4096
 
-interface Member {
+/** A policy of a set. */
+export interface Member {
   readonly stored: StoredPolicy
   readonly active: ActivePolicy
 }
 
 /** Compiles policies; the order given does not matter. Never throws: what cannot be compiled is broken. */
-export function compilePolicySet(policies: readonly StoredPolicy[]): PolicySet {
-  const members = policies
-    .filter(({ enabled }) => enabled)
-    .toSorted((one, other) => one.position - other.position || (one.id < other.id ? -1 : 1))
-    .map((stored) => ({ stored, active: compilePolicy(stored) }))
-  if (members.length === 0) return noPolicies
+export const compilePolicySet = (policies: readonly StoredPolicy[]): PolicySet =>
+  policySetOf(policies.filter(({ enabled }) => enabled).map(compileMember))
+
+/** Compiles an enabled policy for a set. */
+export const compileMember = (stored: StoredPolicy): Member => ({ stored, active: compilePolicy(stored) })
+
+/** The set of these policies, which keep what was compiled of them; the order given does not matter. */
+export function policySetOf(unordered: readonly Member[]): PolicySet {
+  if (unordered.length === 0) return noPolicies
+  const members = unordered.toSorted(
+    ({ stored: one }, { stored: other }) => one.position - other.position || (one.id < other.id ? -1 : 1),
+  )
   const keyOf = chainKeys(members)
   const chains = new Map<string, PolicyChain>()
   const set: PolicySet = {

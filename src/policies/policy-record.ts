@@ -61,6 +61,7 @@ export const policyRecord = ({ stored, known }: NamedPolicy): PolicyRecord => ({
   created_by: known.created_by,
 })
 
+const columns = policyColumns.join(', ')
 const configSchema = z.record(z.string(), z.unknown())
 
 interface Databases {
@@ -70,7 +71,7 @@ interface Databases {
 
 /** All policies in the order of the chain, those that are not enabled included. */
 export async function readPolicies({ state }: Pick<Databases, 'state'>): Promise<StoredPolicy[]> {
-  const rows = await state.read(`select ${policyColumns} from policies where deleted = 0 order by position, id`)
+  const rows = await state.read(`select ${columns} from policies where deleted = 0 order by position, id`)
   return rows.map(openPolicy)
 }
 
@@ -80,7 +81,7 @@ export async function readPolicyPage(
   { after, limit }: { after: string | null; limit: number },
 ): Promise<NamedPolicy[]> {
   const rows = await state.read(
-    `select ${policyColumns} from policies where deleted = 0
+    `select ${columns} from policies where deleted = 0
       and (? is null or (position, id) > (select position, id from policies where id = ?))
       order by position, id limit ?`,
     [after, after, limit],
@@ -90,7 +91,7 @@ export async function readPolicyPage(
 
 /** The policy of this id. Throws `not_found`. */
 export async function requirePolicy({ state, ledger }: Databases, id: string): Promise<NamedPolicy> {
-  const [row] = await state.read(`select ${policyColumns} from policies where id = ? and deleted = 0`, [id])
+  const [row] = await state.read(`select ${columns} from policies where id = ? and deleted = 0`, [id])
   const [named] = row === undefined ? [] : await withNames(ledger, [openPolicy(row)])
   if (named === undefined) throw new Failure('not_found', { message: 'There is no such policy' })
   return named

@@ -75,7 +75,7 @@ const rowSchema = z.object({
   version: z.number(),
 })
 
-export const policyColumns = Object.keys(rowSchema.shape).join(', ')
+export const policyColumns = Object.keys(rowSchema.shape)
 
 /** Opens a row of `policyColumns`. Throws where it has not the form that this version knows. */
 export function openPolicy(row: unknown): StoredPolicy {

@@ -5,7 +5,7 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { readCatalog } from '../fleet/catalog-view.ts'
+import { CatalogView } from '../fleet/catalog-view.ts'
 import { unseal } from '../lib/seal.ts'
 import { type TemporaryControlPlane, temporaryControlPlane } from '../members/temporary-control-plane.ts'
 import { openDataKey } from './credentials.ts'
@@ -375,7 +375,8 @@ test('a gateway compiles what the records say', async () => {
   const { state: _state, ledger, directory } = plane.store
   const key = await openDataKey({ ledger, masterKey: plane.options.masterKey }, provider.id)
   const database = new Database(join(directory, 'state.db'), { readonly: true })
-  const catalog = readCatalog(database, gateway.json.id, { [provider.id]: Buffer.from(key ?? []).toString('base64') })
+  const keys = { [provider.id]: Buffer.from(key ?? []).toString('base64') }
+  const catalog = new CatalogView().read(database, gateway.json.id, keys, true)
   database.close()
   expect(catalog.gateway).toEqual({ spendOwner: 'organization', promptCaching: true })
   expect(catalog.providerList).toMatchObject([

@@ -2,7 +2,7 @@ import { Database as Sqlite } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readLimits } from '../fleet/limits-view.ts'
+import { LimitsView } from '../fleet/limits-view.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { temporaryLimitApi } from './test-limit-api.ts'
 import { bookedBudget } from './window.ts'
@@ -192,7 +192,7 @@ test('a gateway reads limits by whom they bound, and no longer those that were d
   database.run("insert into consumer_groups (id, requests_per_minute, members, version) values ('g', 3, ?, 1)", [
     JSON.stringify({ teams: ['t'], users: ['u'], tokens: [] }),
   ])
-  const limits = readLimits(database)
+  const limits = new LimitsView().read(database, true)
   expect([...limits.budgets.keys()]).toEqual(['a', 'b'])
   expect([...limits.budgetsOf.keys()]).toEqual(['team:t'])
   expect([...limits.groupsOf.keys()]).toEqual(['team:t', 'user:u'])

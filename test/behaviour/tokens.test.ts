@@ -6,8 +6,8 @@ import { api, chat, createToken, expectAnswer, installation, revoke } from '../c
 import { until } from '../eventually.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
 import { type Gatehouse, operate, providerKey, startGatehouse } from '../harness.ts'
-import { environmentOf } from '../processes.ts'
 import { eventsInLedger, eventsOfRequest, eventsThroughApi } from '../recorded.ts'
+import { runtimeTokenOf } from '../runtime-token.ts'
 
 setDefaultTimeout(120_000)
 
@@ -268,7 +268,7 @@ test('no secret is anywhere but in the answer that showed it', async () => {
   await revoke(gatehouse, token.id)
   const refused = await (await chat(gatehouse, { token: secret })).text()
 
-  const runtimeToken = environmentOf(gatehouse.gatewayPid(), 'SERVICE_API_TOKEN') ?? ''
+  const runtimeToken = runtimeTokenOf(gatehouse)
   expect(runtimeToken).toMatch(/^gth_/)
   const secrets = { secret, administrator: gatehouse.adminToken, runtimeToken, providerKey }
   const places: Record<string, string> = {

@@ -10,7 +10,7 @@ import { repository } from '../executable.ts'
 import { chatAnswer } from '../fakes/chat.ts'
 import { freePort } from '../free-port.ts'
 import { cleanEnvironment, type Gatehouse, startGatehouse } from '../harness.ts'
-import { environmentOf } from '../processes.ts'
+import { runtimeTokenOf } from '../runtime-token.ts'
 import { answers, chatTarget, makeChain, makeLimitedToken, priceModel } from './everything-on.ts'
 import { benchModel, requestBody, requestHeaders, type Target } from './target.ts'
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
       BUN_JSC_useDFGJIT: '0',
       COUNT_PORT: String(countPort),
       SERVICE_API_URL: gatehouse.baseUrl,
-      SERVICE_API_TOKEN: environmentOf(gatehouse.gatewayPid(), 'SERVICE_API_TOKEN') ?? '',
+      SERVICE_API_TOKEN: runtimeTokenOf(gatehouse),
       SERVICE_DATA: join(gatehouse.dataDirectory, 'counted'),
       SERVICE_GATEWAY_LISTEN: `127.0.0.1:${gatewayPort}`,
     }),

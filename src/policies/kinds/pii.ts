@@ -1,8 +1,7 @@
 /** Finds personal data by its form and checksums; names and postal addresses have no form and are not found. */
 import { z } from 'zod'
 import { matcherOf } from '../../inspection/follower.ts'
-import { patternDetector } from '../../inspection/pattern-detector.ts'
-import { personalData } from '../../inspection/personal-data.ts'
+import { personalDataDetector } from '../../inspection/personal-data.ts'
 import { everyStage, policyKind, textAction } from './kind.ts'
 
 export const pii = policyKind({
@@ -20,12 +19,7 @@ export const pii = policyKind({
   }),
   compile: ({ types, action, restore }) => ({
     form: 'text',
-    matcher: matcherOf(
-      patternDetector(
-        [...new Set(types)].flatMap((type) => personalData[type]),
-        { streaming: true, paramOf: () => 'config.types' },
-      ),
-    ),
+    matcher: matcherOf(personalDataDetector(types)),
     action,
     reasonCode: 'policy.pii',
     restore,

@@ -1,0 +1,92 @@
+/** Tells which groups of patterns a text may match, by one reading of it, before any of them reads it. */
+import { foldForPattern } from './fold.ts'
+import { keyOf, type Need, needOf } from './pattern-needs.ts'
+import type { PatternNode } from './pattern-syntax.ts'
+import { buildAutomaton } from './term-automaton.ts'
+
+/**
+ * From this many ignorable characters on every pattern reads the text: what is begun and never ends may then be held for
+ * too long (`PatternDetector`), which is told though nothing matches.
+ */
+const ignorablesAllowed = 16
+
+/** The indices of the groups of which a pattern may match; the others have no match in the text. */
+export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (text: string) => readonly number[] {
+  const needs = groups.map((patterns) => patterns.map(needOf))
+  const factors = [...new Set(needs.flat().flatMap(factorsOf))]
+  const factorIndex = new Map(factors.map((factor, index) => [factor, index]))
+  const checks = needs.map((patterns) => patterns.map((need) => compileNeed(need, factorIndex)))
+  const automaton = buildAutomaton(factors.map((factor) => [...factor].map((key) => key.codePointAt(0) ?? 0)))
+  const symbols = Int32Array.from({ length: 0x80 }, (_, code) => automaton.symbolOf(keyOf(code)))
+  const { table, width } = automaton
+  const all = groups.map((_, index) => index)
+  /** For each factor the round in which it was last seen: a round is one text. */
+  const seen = new Float64Array(factors.length)
+  let round = 0
+
+  const mark = (ending: number): void => {
+    for (let state = ending; state !== 0; state = automaton.ending(automaton.shorter(state))) {
+      for (const factor of automaton.termsAt(state)) seen[factor] = round
+    }
+  }
+  /** False where the text has too many ignorable characters. */
+  const read = (text: string): boolean => {
+    let state = 0
+    let ignorables = 0
+    for (let position = 0; position < text.length; position++) {
+      const unit = text.charCodeAt(position)
+      if (unit >= 0x20 && unit < 0x7f) {
+        const symbol = symbols[unit] ?? 0
+        state = table === null ? automaton.step(state, symbol) : (table[state * width + symbol] ?? 0)
+        const ending = automaton.ending(state)
+        if (ending !== 0) mark(ending)
+        continue
+      }
+      const codePoint = text.codePointAt(position) ?? unit
+      if (codePoint > 0xffff) position++
+      const folded = foldForPattern(codePoint)
+      if (folded.length === 0 && ++ignorables === ignorablesAllowed) return false
+      for (const character of folded) {
+        state = automaton.step(state, automaton.symbolOf(keyOf(character)))
+        mark(automaton.ending(state))
+      }
+    }
+    return true
+  }
+  const holds = (check: Check): boolean => check(seen, round)
+  return (text) => {
+    round++
+    return read(text) ? all.filter((index) => checks[index]?.some(holds)) : all
+  }
+}
+
+type Check = (seen: Float64Array, round: number) => boolean
+
+const factorsOf = (need: Need): readonly string[] => {
+  if (need === null) return []
+  if ('some' in need) return need.some
+  return ('all' in need ? need.all : need.any).flatMap(factorsOf)
+}
+
+function compileNeed(need: Need, factorIndex: ReadonlyMap<string, number>): Check {
+  if (need === null) return () => true
+  if ('some' in need) {
+    const factors = need.some.map((factor) => factorIndex.get(factor) ?? 0)
+    return (seen, round) => {
+      for (const factor of factors) if (seen[factor] === round) return true
+      return false
+    }
+  }
+  if ('all' in need) {
+    const checks = need.all.map((part) => compileNeed(part, factorIndex))
+    return (seen, round) => {
+      for (const check of checks) if (!check(seen, round)) return false
+      return true
+    }
+  }
+  const checks = need.any.map((part) => compileNeed(part, factorIndex))
+  return (seen, round) => {
+    for (const check of checks) if (check(seen, round)) return true
+    return false
+  }
+}
