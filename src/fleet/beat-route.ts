@@ -64,7 +64,8 @@ function acknowledges(beat: z.infer<typeof beatRequestSchema>, head: Head): bool
 
 /**
  * The lane that a caller holds by its stream. Throws `lane_fenced` where another stream has it. Of a lane that is not
- * known here, connected to another control plane or to this one before a restart, the ledger's row says who holds it.
+ * known here by this stream, connected to another control plane or to this one before a restart, the ledger's row says
+ * who holds it.
  */
 export async function heldLane(
   registry: LaneRegistry,
@@ -75,8 +76,7 @@ export async function heldLane(
   const { gatewayId, instanceId, tokenId } = sessionOf(principal)
   const name = laneName(gatewayId, instanceId, worker)
   const known = registry.get(name)
-  if (known !== null) {
-    if (known.streamId !== streamId) throw new Failure('lane_fenced')
+  if (known?.streamId === streamId) {
     // A runtime token may have been rotated since: what counts is the one behind the newest session.
     known.tokenId = tokenId
     return known
@@ -95,5 +95,6 @@ export async function heldLane(
     acknowledgedVersion: 0,
     lastBeatAt: null,
   }
-  return registry.get(name) ?? registry.adopt(lane)
+  const now = registry.get(name)
+  return now?.streamId === streamId ? now : registry.adopt(lane)
 }

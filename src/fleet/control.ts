@@ -227,7 +227,8 @@ function hear({ registry, stateHead, feed }: Watch, usage: UsageControl, signal:
       registry.heard(signal.lanes)
       break
     case 'taken':
-      registry.taken(signal.lane, signal.stream_id)
+      // Where the ledger cannot be asked, the next beats' write finds whose the lane is.
+      registry.taken(signal.lane, signal.stream_id).catch(() => undefined)
       break
     case 'state':
       stateHead.heard(signal.head)

@@ -130,3 +130,62 @@ test('acknowledgements of all lanes are one write, and one that stays away keeps
   await until(() => rows.length > 1)
   expect(rows).toEqual([10, 9])
 })
+
+/** A stream that tells what it was told. */
+function listener(lane: Lane): string[] {
+  const said: string[] = []
+  lane.stream = { send: ({ kind }) => void said.push(kind), end: () => void said.push('end') }
+  return said
+}
+
+test('a take that a hanging primary writes late takes nothing from the stream that was opened meanwhile', async () => {
+  const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const hanging: Database = {
+    ...ledger,
+    async writeAndRead<Shape>(statements: Parameters<Database['writeAndRead']>[0]) {
+      held.resolve()
+      await released.promise
+      return await ledger.writeAndRead<Shape>(statements)
+    },
+  }
+  const elsewhere = new LaneRegistry({ ledger: hanging, clock: systemClock, log: silentLog, shared: true })
+  const first = lane()
+  const late = elsewhere.take(first).catch(({ code }: { code: string }) => code)
+  await held.promise
+  const second = { ...first, streamId: newId() }
+  const told = listener(second)
+  await registry.take(second)
+  released.resolve()
+  expect(await late).toBe('dependency_unavailable')
+  await registry.taken(first.lane, first.streamId)
+  expect(told).toEqual([])
+  expect(await registry.row(first.lane)).toEqual({ stream_id: second.streamId })
+  expect([elsewhere.get(first.lane), registry.get(first.lane)]).toEqual([null, second])
+  await elsewhere.close()
+})
+
+test('a take that nobody waits for any more takes nothing', async () => {
+  const holder = lane()
+  const told = listener(holder)
+  await registry.take(holder)
+  const gone = registry.take({ ...holder, streamId: newId() }, () => false).catch(({ code }: { code: string }) => code)
+  expect(await gone).toBe('dependency_unavailable')
+  expect([await registry.row(holder.lane), told]).toEqual([{ stream_id: holder.streamId }, []])
+})
+
+test('another process that takes the lane ends its holder, here and by word of another control plane', async () => {
+  const elsewhere = new LaneRegistry({ ledger, clock: systemClock, log: silentLog, shared: true })
+  const [one, two, three] = [lane(), lane(), lane()].map((each, _, [{ lane: name } = each]) => ({
+    ...each,
+    lane: name,
+  }))
+  if (one === undefined || two === undefined || three === undefined) throw new RangeError()
+  const [oneTold, twoTold] = [listener(one), listener(two)]
+  await registry.take(one)
+  await registry.take(two)
+  expect(oneTold).toEqual(['fenced', 'end'])
+  await elsewhere.take(three)
+  await registry.taken(three.lane, three.streamId)
+  expect(twoTold).toEqual(['fenced', 'end'])
+  await elsewhere.close()
+})

@@ -82,6 +82,9 @@ export class LaneRegistry {
   /** When the first beat came that is not written yet. */
   #behindSince: number | null = null
   #closed = false
+  /** In what order lanes were asked for or adopted here. */
+  readonly #arrived = new WeakMap<Lane, number>()
+  #arrivals = 0
   /** The newest version that was acknowledged, and by how many lanes. */
   #newest = { version: 0, lanes: 0 }
   #togetherTimer: Timer | null = null
@@ -114,23 +117,36 @@ export class LaneRegistry {
 
   /**
    * Gives the lane to a new stream: the former holder's is told and ended. Resolves when the row is committed. Throws
-   * `dependency_unavailable` once this control plane ends: a stream that opened then would keep it from ending.
+   * `dependency_unavailable` once this control plane ends: a stream that opened then would keep it from ending; and where
+   * another stream was opened meanwhile, or nobody waits for this one any more. A write that a hanging primary takes
+   * late would otherwise fence the same lane's next stream, and so end its process.
    */
-  async take(lane: Lane): Promise<void> {
+  async take(lane: Lane, isWanted: () => boolean = () => true): Promise<void> {
     if (this.#closed) throw new Failure('dependency_unavailable', { message: 'This control plane is shutting down' })
-    const former = this.#lanes.get(lane.lane)
-    this.#lanes.set(lane.lane, lane)
-    if (former !== undefined) this.#end(former)
-    await this.#ledger.write([
+    this.#arrived.set(lane, ++this.#arrivals)
+    const before = await this.row(lane.lane)
+    if (!isWanted()) throw overtaken()
+    const [row] = await this.#ledger.writeAndRead<{ stream_id: string }>([
       {
         sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version,
                 acknowledged_version, last_beat_at, connected_at)
               values (?1, ?2, ?3, ?4, ?5, coalesce(${newestVersion}, ''), 0, 0, ${databaseTime})
               on conflict (lane) do update set stream_id = excluded.stream_id, connected_at = excluded.connected_at,
-                acknowledged_version = 0, left_at = null, gateway_version = coalesce(${newestVersion}, gateway_version)`,
-        args: [lane.lane, lane.gatewayId, lane.instanceId, lane.worker, lane.streamId],
+                acknowledged_version = 0, left_at = null, gateway_version = coalesce(${newestVersion}, gateway_version)
+                where lanes.stream_id is ?6`,
+        args: [...[lane.lane, lane.gatewayId, lane.instanceId, lane.worker, lane.streamId], before?.stream_id ?? null],
       },
+      { sql: 'select stream_id from lanes where lane = ?', args: [lane.lane] },
     ])
+    if (row?.stream_id !== lane.streamId || !isWanted()) throw overtaken()
+    const former = this.#lanes.get(lane.lane)
+    if (former !== undefined && this.#arrivedAt(former) > this.#arrivedAt(lane)) throw overtaken()
+    this.#lanes.set(lane.lane, lane)
+    if (former !== undefined) this.#end(former)
+  }
+
+  #arrivedAt(lane: Lane): number {
+    return this.#arrived.get(lane) ?? 0
   }
 
   /**
@@ -143,14 +159,18 @@ export class LaneRegistry {
 
   /** Adopts a lane whose stream another control plane gave it, or this one before a restart. */
   adopt(lane: Lane): Lane {
+    this.#arrived.set(lane, ++this.#arrivals)
     this.#lanes.set(lane.lane, lane)
     return lane
   }
 
   /** Another stream has taken the lane, at another control plane: its former holder is told and ended. */
-  taken(name: string, streamId: string): void {
+  async taken(name: string, streamId: string): Promise<void> {
     const lane = this.#lanes.get(name)
     if (lane === undefined || lane.streamId === streamId) return
+    // It may be old news, of before this one took the lane back.
+    const row = await this.row(name)
+    if (row?.stream_id === lane.streamId || this.#lanes.get(name) !== lane) return
     this.#lanes.delete(name)
     this.#end(lane)
   }
@@ -359,3 +379,6 @@ export class LaneRegistry {
 
 const newestVersion = `(select nullif(gateway_version, '') from runtime_sessions where instance_id = ?3
   order by expires_at desc limit 1)`
+
+const overtaken = (): Failure =>
+  new Failure('dependency_unavailable', { message: 'Another stream of this lane was opened meanwhile' })

@@ -44,11 +44,16 @@ export function streamRoute(dependencies: StreamDependencies): AnyRoute {
     query: z.strictObject({ lane: z.coerce.number().int().min(0).max(63) }),
     reply: streamMessageSchema,
     internal: true,
-    handle: async ({ principal, query }) => openStream(dependencies, principal, query.lane),
+    handle: async ({ principal, query, signal }) => openStream(dependencies, principal, query.lane, signal),
   })
 }
 
-async function openStream(dependencies: StreamDependencies, principal: Principal, worker: number): Promise<Response> {
+async function openStream(
+  dependencies: StreamDependencies,
+  principal: Principal,
+  worker: number,
+  signal: AbortSignal,
+): Promise<Response> {
   const { options, registry, stateHead } = dependencies
   const { gatewayId, instanceId, tokenId } = sessionOf(principal)
   const name = laneName(gatewayId, instanceId, worker)
@@ -67,7 +72,7 @@ async function openStream(dependencies: StreamDependencies, principal: Principal
     lastBeatAt: null,
   }
   try {
-    await registry.take(lane)
+    await registry.take(lane, () => !signal.aborted)
     dependencies.onTaken(lane)
     const head = await stateHead.read()
     await dependencies.onHello(lane, head)
