@@ -1,8 +1,7 @@
 /**
  * Google's Gemini API, in its own language alone: requests of the text families are translated by the gateway, those for
- * embeddings here. The model and whether to
- * stream stand in the path. The base follows the convention of the official clients, which add the version: one that is
- * only an origin gets `/v1beta`, a trailing slash is ignored.
+ * embeddings here. The model and whether to stream stand in the path. The base follows the convention of the official
+ * clients, which add the version: one that is only an origin gets `/v1beta`, a trailing slash is ignored.
  */
 import { parseObject } from '../dialects/json-value.ts'
 import { envelope, Failure } from '../failure.ts'

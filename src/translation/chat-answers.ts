@@ -7,7 +7,7 @@ import { annotationOf, annotationsIn } from './chat-annotations.ts'
 import { callSignatureIn, callSignatureMember, readThoughts, thoughtMembers } from './chat-thoughts.ts'
 import type { AnswerStart } from './language.ts'
 import type { FinishReason, NeutralAnswer, NeutralPart, NeutralToolCall } from './neutral.ts'
-import { unusable } from './refusals.ts'
+import { failed, unusable } from './refusals.ts'
 import { ownOpaque } from './signature.ts'
 
 export function readChatAnswer(body: unknown): NeutralAnswer {
@@ -71,7 +71,7 @@ export function finishOf(reason: string | null, parts: readonly Pick<NeutralPart
 }
 
 export function writeChatAnswer(answer: NeutralAnswer, { model, exchangeId }: AnswerStart): JsonObject {
-  if (answer.finish === 'error') throw unusable("The provider's answer failed")
+  if (answer.finish === 'error') throw unusable(failed.message)
   return {
     id: `chatcmpl-${plainId(exchangeId)}`,
     object: 'chat.completion',

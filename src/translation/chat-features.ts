@@ -14,7 +14,7 @@ export const chatFeatures: FeatureTable = {
   document_text: { as: 'a text part, the title before it', said: null },
   document_file: { as: 'file.file_id' },
   document_citations: { refused: 'citations cannot be asked for' },
-  audio_data: { as: 'input_audio (wav, mp3)' },
+  audio_data: { as: 'input_audio', refused: 'what is not wav or mp3' },
   tools: { as: 'tools' },
   strict_tools: { as: 'tools.function.strict' },
   tool_choice: { as: 'tool_choice' },

@@ -1,20 +1,10 @@
 /** Reads the content of a chat message: one text, or parts of text, images, audio, files and refusals. */
-import { isGiven, type JsonObject, textOf } from '../dialects/json-value.ts'
+import { type JsonObject, textOf } from '../dialects/json-value.ts'
+import { cacheOf } from './cache-marker.ts'
 import { isDataUrl, parseDataUrl } from './data-url.ts'
 import { arrayAt, objectAt, onlyMembers, statedString, stringAt } from './members.ts'
-import type { FieldPath, NeutralMedia, NeutralRefusal, NeutralText, Stated } from './neutral.ts'
-import { malformed, unsupported } from './refusals.ts'
-
-type Cache = { cache?: Stated<{ ttl: '5m' | '1h' | null }> }
-
-/** A marker in the form of the messages language, which clients of chat send too. */
-export function cacheOf({ cache_control: marker }: JsonObject, at: FieldPath): Cache {
-  if (!isGiven(marker)) return {}
-  const field = at === '' ? 'cache_control' : `${at}.cache_control`
-  const { type, ttl } = objectAt(marker, field)
-  if (type !== 'ephemeral') throw malformed(field, '{"type": "ephemeral"}')
-  return { cache: { value: { ttl: ttl === '5m' || ttl === '1h' ? ttl : null }, at: field } }
-}
+import type { FieldPath, NeutralMedia, NeutralRefusal, NeutralText } from './neutral.ts'
+import { unsupported } from './refusals.ts'
 
 /** Content that is text alone. */
 export function textsOf(content: unknown, at: FieldPath): NeutralText[] {
@@ -41,11 +31,12 @@ function partOf(part: JsonObject, at: FieldPath): NeutralText | NeutralMedia | N
   const known = partMembers.get(part.type)
   if (known === undefined) throw unsupported(`${at}.type`, 'is a part that other providers do not have')
   onlyMembers(part, at, known)
-  if (part.type === 'text') return { kind: 'text', text: stringAt(part.text, `${at}.text`), at, ...cacheOf(part, at) }
+  const cache = cacheOf(part.cache_control, `${at}.cache_control`)
+  if (part.type === 'text') return { kind: 'text', text: stringAt(part.text, `${at}.text`), at, ...cache }
   if (part.type === 'refusal') return { kind: 'refusal', text: stringAt(part.refusal, `${at}.refusal`), at }
   const media =
     part.type === 'image_url' ? imageOf(part, at) : part.type === 'file' ? fileOf(part, at) : audioOf(part, at)
-  return { ...media, ...cacheOf(part, at) }
+  return { ...media, ...cache }
 }
 
 const imageMembers = new Set(['url', 'detail'])

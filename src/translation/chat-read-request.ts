@@ -7,9 +7,10 @@
  * none in `reasoning_content`.
  */
 import { isGiven, isObject, type JsonObject, textOf } from '../dialects/json-value.ts'
+import { cacheOf, withCacheAtEnd } from './cache-marker.ts'
 import { annotationsIn } from './chat-annotations.ts'
 import { chatMembers, hintMembers } from './chat-features.ts'
-import { cacheOf, contentParts, textsOf } from './chat-read-parts.ts'
+import { contentParts, textsOf } from './chat-read-parts.ts'
 import { broughtCallSignature, readThoughts } from './chat-thoughts.ts'
 import {
   arrayAt,
@@ -108,7 +109,7 @@ function toolOf(given: unknown, index: number): NeutralTool {
     parameters: statedObject(called.parameters, `${at}.function.parameters`)?.value ?? null,
     strict: statedBoolean(called.strict, `${at}.function.strict`)?.value ?? null,
     at,
-    ...cacheOf(tool, at),
+    ...cacheOf(tool.cache_control, `${at}.cache_control`),
   }
 }
 
@@ -219,14 +220,6 @@ function toolResult(message: JsonObject, at: FieldPath, calls: ReadonlyMap<strin
   const callId = stringAt(message.tool_call_id, `${at}.tool_call_id`)
   const parts = contentParts(message.content, `${at}.content`).filter((part) => part.kind !== 'refusal')
   const name = calls.get(callId) ?? textOf(message.name)
-  return { kind: 'tool_result', callId, name, parts, isError: false, at, ...cacheOf(message, at) }
-}
-
-/** A marker for the whole body stands for all of the conversation: it marks the last part. */
-export function withCacheAtEnd(turns: readonly NeutralTurn[], marker: unknown): readonly NeutralTurn[] {
-  const last = turns.at(-1)
-  const end = last?.parts.at(-1)
-  if (!isGiven(marker) || last === undefined || end === undefined) return turns
-  const marked = { ...end, ...cacheOf({ cache_control: marker }, '') }
-  return [...turns.slice(0, -1), { ...last, parts: [...last.parts.slice(0, -1), marked] }]
+  const cache = cacheOf(message.cache_control, `${at}.cache_control`)
+  return { kind: 'tool_result', callId, name, parts, isError: false, at, ...cache }
 }

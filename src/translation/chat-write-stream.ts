@@ -10,8 +10,9 @@ import { annotationOf } from './chat-annotations.ts'
 import { reasonOf, writeUsage } from './chat-answers.ts'
 import { betweenThoughts, callSignatureMember, detailOf } from './chat-thoughts.ts'
 import type { AnswerStart, NeutralStreamWriter } from './language.ts'
-import type { FinishReason, LanguageName, NeutralCitation, NeutralError, NeutralEvent, NeutralPart } from './neutral.ts'
+import type { FinishReason, LanguageName, NeutralCitation, NeutralEvent, NeutralPart } from './neutral.ts'
 import { writeOpenAiError } from './openai-words.ts'
+import { failed } from './refusals.ts'
 import { ownOpaque } from './signature.ts'
 
 interface Part {
@@ -66,7 +67,6 @@ export class ChatStreamWriter implements NeutralStreamWriter {
     const unsigned = kind === 'thought' && event.language !== 'chat' ? event.language : null
     const part: Part = { kind, call: this.#calls, begins: this.#length, text: '', citations: [], unsigned }
     this.#parts.set(event.part, part)
-    if (kind === 'thought' && this.#thought) return this.#delta({ reasoning_content: betweenThoughts })
     if (kind !== 'tool_call') return ''
     this.#calls++
     const called = { name: event.name, arguments: '' }
@@ -81,9 +81,10 @@ export class ChatStreamWriter implements NeutralStreamWriter {
     }
     if (part.kind === 'refusal') return this.#delta({ refusal: text })
     if (part.kind === 'thought') {
+      const isNext = this.#thought && part.text === ''
       part.text += text
       this.#thought = true
-      return this.#delta({ reasoning_content: text })
+      return this.#delta({ reasoning_content: isNext ? betweenThoughts + text : text })
     }
     this.#length += text.length
     return this.#delta({ content: text })
@@ -146,10 +147,3 @@ export class ChatStreamWriter implements NeutralStreamWriter {
 const done = 'data: [DONE]\n\n'
 
 const frame = (data: JsonObject): string => `data: ${JSON.stringify(data)}\n\n`
-
-/** What a provider that ends an answer with an error leaves unsaid. */
-export const failed: NeutralError = {
-  status: null,
-  code: 'upstream_provider_error',
-  message: "The provider's answer failed",
-}

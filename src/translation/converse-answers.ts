@@ -1,12 +1,16 @@
-/** Answers of Bedrock's Converse, whole and as errors (AWS Bedrock Runtime API, ConverseResponse). */
+/**
+ * Answers of Bedrock's Converse, whole and as errors (AWS Bedrock Runtime API: ConverseResponse, StopReason, TokenUsage
+ * with CacheDetail, Citation, ReasoningContentBlock).
+ */
 import type { Usage } from '../dialects/dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import type { FinishReason, NeutralAnswer, NeutralCitation, NeutralError, NeutralPart } from './neutral.ts'
+import { unusable } from './refusals.ts'
 
-/** Throws `TypeError` where there is no message. */
+/** Throws `upstream_provider_error` where there is no message. */
 export function readConverseAnswer(body: unknown): NeutralAnswer {
   const message = isObject(body) && isObject(body.output) ? body.output.message : null
-  if (!isObject(body) || !isObject(message)) throw new TypeError('A Converse answer has output.message')
+  if (!isObject(body) || !isObject(message)) throw unusable('The provider sent no message')
   return {
     id: null,
     model: null,
@@ -68,6 +72,7 @@ export function citationOf(original: JsonObject): NeutralCitation {
   }
 }
 
+/** StopReason; `refusal` is Anthropic's own, which that list does not have: it is understood where it is passed on. */
 const reasons: Readonly<Record<string, FinishReason>> = {
   tool_use: 'tool_calls',
   max_tokens: 'length',

@@ -7,6 +7,7 @@ import { isObject, type JsonObject, parseObject, textOf } from '../dialects/json
 import { citationOf, finishOf, readConverseError, stopSequenceOf, usageOf } from './converse-answers.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { NeutralEvent } from './neutral.ts'
+import { unusable } from './refusals.ts'
 
 export class ConverseStreamReader implements NeutralStreamReader {
   /** The part that each block has become. */
@@ -17,7 +18,7 @@ export class ConverseStreamReader implements NeutralStreamReader {
 
   frame(event: string | null, data: string): readonly NeutralEvent[] {
     const body = parseObject(data)
-    if (body === null || event === null) throw new TypeError('A frame of Converse has a name and an object')
+    if (body === null || event === null) throw unusable('The provider sent a frame without a name or an object')
     switch (event) {
       case 'messageStart':
         return [{ type: 'start', id: null, model: null }]
@@ -52,7 +53,7 @@ export class ConverseStreamReader implements NeutralStreamReader {
     if (typeof text === 'string') return this.#piece(block, 'text', text)
     if (isObject(toolUse)) {
       const part = this.#parts.get(block)
-      if (part === undefined) throw new TypeError('Arguments came before their tool call')
+      if (part === undefined) throw unusable('The provider sent arguments before their tool call')
       return [{ type: 'text', part, text: textOf(toolUse.input) ?? '' }]
     }
     if (isObject(reasoningContent)) return this.#thought(block, reasoningContent)

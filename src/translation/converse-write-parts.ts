@@ -1,4 +1,7 @@
-/** The content of a conversation as blocks of Converse (AWS Bedrock Runtime API, ContentBlock). */
+/**
+ * The content of a conversation as blocks of Converse (AWS Bedrock Runtime API: ContentBlock and the blocks in it,
+ * CachePointBlock, ImageFormat, DocumentFormat, AudioFormat).
+ */
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { plainCallId } from './call-id.ts'
 import type {

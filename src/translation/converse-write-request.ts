@@ -1,6 +1,7 @@
 /**
  * A request in the language of Bedrock's Converse (AWS Bedrock Runtime API, Converse and ConverseStream, whose bodies are
- * alike). Turns of one side that follow each other become one message, since the two sides have to take turns.
+ * alike: ConverseRequest, InferenceConfiguration, ToolConfiguration, OutputConfig, ServiceTier). Turns of one side that
+ * follow each other become one message, since the two sides have to take turns.
  *
  * What the API itself has no member for goes into `additionalModelRequestFields` where the model's maker is known to read
  * it there (`converse-models.ts`), and is refused for the others.
@@ -57,7 +58,7 @@ function messagesOf({ turns }: NeutralRequest): JsonObject[] {
     const content = turn.parts.flatMap((part) => contentBlocks(part, names))
     const last = messages.at(-1)
     if (last?.role === role) last.content.push(...content)
-    else messages.push({ role, content })
+    else if (content.length > 0) messages.push({ role, content })
   }
   return messages
 }

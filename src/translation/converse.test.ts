@@ -2,21 +2,9 @@ import { expect, test } from 'bun:test'
 import { Failure } from '../failure.ts'
 import { converse } from './converse.ts'
 import type { NeutralEvent, NeutralPart, NeutralRequest, NeutralTurn } from './neutral.ts'
+import { plainRequest } from './test-samples.ts'
 
-const blank: NeutralRequest = {
-  model: 'eu.anthropic.claude-sonnet-4-v1:0',
-  instructions: [],
-  turns: [],
-  tools: [],
-  toolChoice: null,
-  parallelTools: null,
-  output: null,
-  reasoning: null,
-  sampling: {},
-  endUser: null,
-  stream: false,
-  extras: new Map(),
-}
+const blank: NeutralRequest = { ...plainRequest, model: 'eu.anthropic.claude-sonnet-4-v1:0', turns: [] }
 
 const turn = (role: NeutralTurn['role'], ...parts: NeutralPart[]): NeutralTurn => ({ role, parts, at: 'messages.0' })
 const text = (value: string): NeutralPart => ({ kind: 'text', text: value, at: 'messages.0.content' })
@@ -32,6 +20,14 @@ function refused(request: Partial<NeutralRequest>): string | null {
   }
   return 'not refused'
 }
+
+test('a turn of nothing but what another provider thought is no message', () => {
+  const thought = { kind: 'thought', text: 'Hm', signature: 's', redacted: null, language: 'gemini', at: 'a' } as const
+  const foreign = turn('assistant', thought)
+  expect(write({ turns: [turn('user', text('Hi')), foreign, turn('user', text('Go on'))] })).toEqual({
+    messages: [{ role: 'user', content: [{ text: 'Hi' }, { text: 'Go on' }] }],
+  })
+})
 
 test('a conversation with tools: sides take turns, results are the user’s, markers are cache points', () => {
   const cache = stated({ ttl: '1h' as const })
@@ -214,7 +210,9 @@ test('a whole answer with thoughts, a call and cited text; input counts what the
       cacheWriteHourTokens: 15,
     },
   })
-  expect(() => converse.provider.readAnswer({ message: 'no' })).toThrow(TypeError)
+  expect(() => converse.provider.readAnswer({ message: 'no' })).toThrow(
+    expect.objectContaining({ code: 'upstream_provider_error' }),
+  )
 })
 
 function follow(frames: readonly [string, object][]): NeutralEvent[] {

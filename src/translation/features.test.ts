@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts'
 import { languages } from './index.ts'
 import { type Feature, features } from './language.ts'
 import type { NeutralRequest } from './neutral.ts'
-import { plainFor, sampleField, sampleOf } from './test-samples.ts'
+import { plainFor, refusedBeside, sampleField, sampleOf } from './test-samples.ts'
 
 const names = Object.keys(features).filter((name): name is keyof typeof features => name in features)
 
@@ -29,6 +29,11 @@ function bareOf(feature: Feature, sample: Partial<NeutralRequest>, plain: Neutra
   return bare === JSON.stringify(sample) ? plain : { ...plain, ...JSON.parse(bare) }
 }
 
+function expectRefusal(write: () => unknown): void {
+  expect(write).toThrow(Failure)
+  expect(write).toThrow(expect.objectContaining({ code: 'translation_unsupported', param: sampleField }))
+}
+
 for (const { provider, features: table } of Object.values(languages)) {
   describe(`as a provider, ${provider.name}`, () => {
     const samples = sampleOf(provider.name)
@@ -40,11 +45,10 @@ for (const { provider, features: table } of Object.values(languages)) {
       if (sample === null) continue
       const request: NeutralRequest = { ...plain, ...sample }
       const support = table[feature]
-      if ('refused' in support) {
+      if ('refused' in support && !('as' in support)) {
         test(`refuses ${feature}, naming the field`, () => {
           const write = () => provider.writeRequest(request)
-          expect(write).toThrow(Failure)
-          expect(write).toThrow(expect.objectContaining({ code: 'translation_unsupported', param: sampleField }))
+          expectRefusal(write)
         })
       } else if ('withoutEffect' in support) {
         test(`leaves out ${feature}`, () => {
@@ -53,6 +57,11 @@ for (const { provider, features: table } of Object.values(languages)) {
       } else {
         test(`carries ${feature}`, () => {
           expect(written(request)).not.toBe(written(bareOf(feature, sample, plain)))
+        })
+        const beside = refusedBeside[provider.name][feature]
+        test(`refuses of ${feature} what it says it does`, () => {
+          expect(beside !== undefined).toBe(support.refused !== undefined)
+          if (beside !== undefined) expectRefusal(() => provider.writeRequest({ ...plain, ...beside }))
         })
       }
     }

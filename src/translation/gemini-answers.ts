@@ -1,8 +1,13 @@
-/** Whole answers, usage, reasons to finish and errors of Gemini (Gemini API v1beta, GenerateContentResponse). */
+/**
+ * Usage, reasons to finish and errors of Gemini: GenerateContentResponse, its UsageMetadata and PromptFeedback, and
+ * Candidate.FinishReason of the API v1beta (googleapis, google/ai/generativelanguage/v1beta/generative_service.proto),
+ * whose names are in lower camel case on the wire.
+ */
 import type { Usage } from '../dialects/dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import type { FinishReason, NeutralError } from './neutral.ts'
 
+/** `LANGUAGE`: the answer was flagged for a language that is not supported. `MODEL_ARMOR` is said by Vertex AI alone. */
 const finishes: ReadonlyMap<string, FinishReason> = new Map([
   ['STOP', 'stop'],
   ['MAX_TOKENS', 'length'],
@@ -19,8 +24,8 @@ const finishes: ReadonlyMap<string, FinishReason> = new Map([
 ])
 
 /**
- * Why an answer is over; null where it is not. Any other reason (`MALFORMED_FUNCTION_CALL`, `OTHER`) is an error. A
- * prompt that was blocked has no candidate.
+ * Why an answer is over; null where it is not. Any other reason (`OTHER`, `MALFORMED_FUNCTION_CALL`,
+ * `UNEXPECTED_TOOL_CALL`, `TOO_MANY_TOOL_CALLS`, those of images) is an error. A prompt that was blocked has no candidate.
  */
 export function finishOf(candidate: JsonObject | undefined, feedback: unknown, called: boolean): FinishReason | null {
   const reason = textOf(candidate?.finishReason)

@@ -50,8 +50,9 @@ export class GeminiStreamReader implements NeutralStreamReader {
     const [candidate] = objectsOf(response.candidates)
     if (candidate !== undefined) {
       const parts = isObject(candidate.content) ? objectsOf(candidate.content.parts) : []
-      for (const part of parts) events.push(...this.#part(part))
-      events.push(...this.#cite(candidate.citationMetadata))
+      const sources = sourcesIn(candidate.citationMetadata)
+      for (const part of parts) events.push(...this.#part(part, sources))
+      events.push(...this.#cite(sources))
     }
     const usage = readGeminiUsage(response.usageMetadata)
     if (usage !== null) events.push({ type: 'usage', usage })
@@ -68,7 +69,8 @@ export class GeminiStreamReader implements NeutralStreamReader {
     return [{ type: 'start', id: this.#id, model: textOf(modelVersion) }]
   }
 
-  #part(part: JsonObject): NeutralEvent[] {
+  /** `sources`: those of the text, which go out before it ends; whoever takes one takes it away. */
+  #part(part: JsonObject, sources: JsonObject[]): NeutralEvent[] {
     const signature = textOf(part.thoughtSignature)
     if (isObject(part.functionCall)) return this.#call(part.functionCall, signature)
     if (isObject(part.inlineData)) {
@@ -82,7 +84,7 @@ export class GeminiStreamReader implements NeutralStreamReader {
     if (signature === null) return events
     if (kind === 'thought') return [...events, ...this.#signThought(signature)]
     // A text's signature is a thought without words, which follows it.
-    return [...events, ...this.#close(), ...this.#signThought(signature), ...this.#close()]
+    return [...events, ...this.#cite(sources), ...this.#close(), ...this.#signThought(signature), ...this.#close()]
   }
 
   #text(kind: OpenPart['kind'], text: string): NeutralEvent[] {
@@ -135,13 +137,17 @@ export class GeminiStreamReader implements NeutralStreamReader {
     return `call_${answer.replace(/[^\w-]/g, '_')}_${this.#calls}`
   }
 
-  #cite(metadata: unknown): NeutralEvent[] {
+  #cite(sources: JsonObject[]): NeutralEvent[] {
     const open = this.#open
-    if (!isObject(metadata) || open?.kind !== 'text') return []
-    return objectsOf(metadata.citationSources ?? metadata.citations).map((source) => ({
+    if (open?.kind !== 'text') return []
+    return sources.splice(0).map((source) => ({
       type: 'citation',
       part: open.part,
       citation: { title: textOf(source.title), url: textOf(source.uri), citedText: null, original: source },
     }))
   }
 }
+
+/** The Gemini API says `citationSources`, Vertex AI `citations`, with a title (CitationMetadata of either). */
+const sourcesIn = (metadata: unknown): JsonObject[] =>
+  isObject(metadata) ? [...objectsOf(metadata.citationSources ?? metadata.citations)] : []

@@ -5,8 +5,7 @@
  * Thought signatures stand on parts and come back on them (Gemini API, Thought signatures): a call's on the call, a
  * thought's on the thought, and that of a text on an empty text after it, as streams bring it. From the third generation
  * on a model refuses a step whose first call has none; for calls that another model made, or whose caller could not keep
- * it, the documented text that skips the check takes its place. Thoughts that Gemini has not signed
- * are left out.
+ * it, the documented text that skips the check takes its place. Thoughts that Gemini has not signed are left out.
  */
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
 import type {
@@ -86,7 +85,10 @@ function thoughtParts({ text, signature, language }: NeutralThought): JsonObject
   return [{ text, ...(text !== '' && { thought: true }), thoughtSignature: signature }]
 }
 
-/** A result is an object: `output`, or `error` for one that failed (Gemini API, FunctionResponse). */
+/**
+ * A result is an object: `output`, or `error` for one that failed; media stand in `parts`, as bytes (Gemini API,
+ * FunctionResponse, FunctionResponsePart).
+ */
 function resultPart({ callId, parts, isError, at }: NeutralToolResult, name: string | undefined): JsonObject {
   if (name === undefined) throw unsupported(at, 'no earlier message holds the call of this result')
   const texts: string[] = []

@@ -1,10 +1,12 @@
 /**
  * A request in Gemini's language: `generateContent` of the API `v1beta`. The model and whether to stream stand in the
- * path (`providers/gemini.ts`). Schemas go as they are, in the members that take JSON Schema.
+ * path (`providers/gemini.ts`). Schemas go as they are, in the members that take JSON Schema. Names are those of
+ * GenerateContentRequest, GenerationConfig, FunctionDeclaration and ToolConfig (googleapis,
+ * google/ai/generativelanguage/v1beta/generative_service.proto and content.proto; Google Gen AI SDK, types).
  *
  * How much a model thinks is a level from the third generation on, and a budget in tokens before it, of which each
- * effort has the one that Google's own OpenAI-compatible route gives it. Thoughts are shown where the caller asks for
- * them, or asks for thinking itself rather than for an effort.
+ * effort has the one that Google's own OpenAI-compatible route gives it (Gemini API, OpenAI compatibility, Thinking).
+ * Thoughts are shown where the caller asks for them, or asks for thinking itself rather than for an effort.
  */
 import type { JsonObject } from '../dialects/json-value.ts'
 import { contentsOf, isBeforeThird } from './gemini-write-contents.ts'
@@ -41,7 +43,7 @@ const declarationOf = ({ name, description, parameters }: NeutralTool): JsonObje
   ...(parameters !== null && { parametersJsonSchema: parameters }),
 })
 
-/** Arguments keep to their schemas where a call is required, and in the mode VALIDATED. */
+/** Arguments keep to their schemas where a call is required, and in the mode VALIDATED (FunctionCallingConfig.Mode). */
 function toolConfigOf({ toolChoice, parallelTools, tools }: NeutralRequest): JsonObject {
   if (parallelTools !== null && !parallelTools.value && tools.length > 0) {
     throw unsupported(parallelTools.at, 'this provider cannot be kept to one call at a time')
@@ -58,7 +60,7 @@ function toolConfigOf({ toolChoice, parallelTools, tools }: NeutralRequest): Jso
 
 const modes = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const
 
-/** Gemini API, GenerationConfig. */
+/** GenerationConfig, `stop_sequences`. */
 const mostStopSequences = 5
 
 function generationConfigOf({ model, sampling, output, reasoning, turns }: NeutralRequest): JsonObject {
@@ -92,6 +94,7 @@ function formatOf(output: Stated<NeutralOutput> | null): JsonObject {
 const isMedia = (part: NeutralPart): part is NeutralMedia =>
   part.kind === 'image' || part.kind === 'document' || part.kind === 'audio'
 
+/** GenerationConfig.MediaResolution. */
 const resolutions: ReadonlyMap<string, string> = new Map([
   ['low', 'MEDIA_RESOLUTION_LOW'],
   ['high', 'MEDIA_RESOLUTION_HIGH'],
@@ -109,6 +112,7 @@ function resolutionOf(media: readonly NeutralMedia[]): JsonObject {
   return { mediaResolution }
 }
 
+/** Gemini API reference, ThinkingLevel: its values are in upper case, what the guides write in lower case is taken too. */
 const levels: ReadonlySet<string> = new Set(['minimal', 'low', 'medium', 'high'])
 
 const budgets: ReadonlyMap<string, number> = new Map([

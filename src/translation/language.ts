@@ -124,11 +124,15 @@ export const features = {
 export type Feature = keyof typeof features
 
 /**
- * What a language does with a feature: `as`, where it stands on the wire; `refused`, 400 with the caller's field, and
- * why; `withoutEffect`, left out because leaving it out changes no answer, and why. `said`: how a caller of the language
- * says it where that is not `as`; null where it cannot.
+ * What a language does with a feature: `as`, where it stands on the wire, and what of it is `refused` none the less;
+ * `refused` alone, 400 with the caller's field, and why; `withoutEffect`, left out because leaving it out changes no
+ * answer, and why. `said`: how a caller of the language says it where that is not `as`; null where it cannot.
  */
-export type Support = { said?: string | null } & ({ as: string } | { refused: string } | { withoutEffect: string })
+export type Support = { said?: string | null } & (
+  | { as: string; refused?: string }
+  | { refused: string }
+  | { withoutEffect: string }
+)
 
 export type FeatureTable = Readonly<Record<Feature, Support>>
 

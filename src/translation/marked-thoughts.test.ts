@@ -56,6 +56,30 @@ for (const family of ['chat', 'responses', 'messages'] as const) {
   })
 }
 
-test('a message of nothing but another provider’s thoughts is left out', () => {
-  expect(withoutMarkedThoughts('messages', broughtBack('messages', foreign))?.value).toEqual([])
+for (const family of ['chat', 'responses', 'messages'] as const) {
+  test(`${family}: a message of nothing but another provider’s thoughts is left out`, () => {
+    expect(withoutMarkedThoughts(family, broughtBack(family, foreign))?.value).toEqual([])
+  })
+}
+
+test('a call whose signature has no mark keeps it, also where the mark stands elsewhere', () => {
+  const own = { extra_content: { google: { thought_signature: 'Y2FsbA' } } }
+  const other = { extra_content: { google: { thought_signature: 'gatehouse.gemini..Y2FsbA' } } }
+  const item = { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{}' }
+  const said = { role: 'user', content: 'What is gatehouse.gemini..Y2FsbA?' }
+  expect(withoutMarkedThoughts('responses', { input: [said, { ...item, ...own }] })).toBeNull()
+  expect(
+    withoutMarkedThoughts('responses', {
+      input: [
+        { ...item, ...own },
+        { ...item, ...other },
+      ],
+    })?.value,
+  ).toEqual([{ ...item, ...own }, item])
+  const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } }
+  const calling = (...calls: object[]) => ({ role: 'assistant', content: null, tool_calls: calls })
+  expect(withoutMarkedThoughts('chat', { messages: [said, calling({ ...call, ...own })] })).toBeNull()
+  expect(
+    withoutMarkedThoughts('chat', { messages: [calling({ ...call, ...own }, { ...call, ...other })] })?.value,
+  ).toEqual([calling({ ...call, ...own }, call)])
 })

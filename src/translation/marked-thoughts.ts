@@ -5,10 +5,11 @@
  * out for every other provider; a body without the mark is not touched. The caller keeps them: they come back to their
  * own provider with the next turn that goes to it.
  *
- * A message that held nothing else is left out whole, since providers refuse an empty one.
+ * A message that held nothing else is left out whole, since providers refuse an empty one. What has no mark of its own
+ * stays as it is, also beside what has one.
  */
 import type { Family } from '../dialects/dialect.ts'
-import { isObject, type JsonObject, objectsOf } from '../dialects/json-value.ts'
+import { isGiven, isObject, type JsonObject, objectsOf } from '../dialects/json-value.ts'
 import { callSignatureIn } from './chat-thoughts.ts'
 import { markBegins, readMarkedSignature } from './signature.ts'
 
@@ -18,9 +19,11 @@ export interface MemberWithoutMarks {
   value: unknown
 }
 
-/** Whether these bytes may hold a mark: cheap, and true of any body that says the word. */
-export const mayHoldMarks = (body: Uint8Array): boolean =>
-  Buffer.from(body.buffer, body.byteOffset, body.byteLength).includes(markBegins)
+/** Whether these bytes may hold a mark: one search of the bytes, and true of any body that says the word. */
+export const mayHoldMarks = (body: Uint8Array): boolean => Buffer.prototype.includes.call(body, marksBegin)
+
+/** Bytes to search for, so that a search neither encodes a text nor makes a view. */
+const marksBegin = Buffer.from(markBegins)
 
 /** Null where nothing is marked. */
 export function withoutMarkedThoughts(family: Family, body: Readonly<JsonObject>): MemberWithoutMarks | null {
@@ -52,22 +55,24 @@ const withoutMarksOf: Partial<Record<Family, (one: JsonObject) => JsonObject | n
   },
   responses: (item) => {
     if (item.type === 'reasoning') return isMarked(item.encrypted_content) ? null : item
-    const { extra_content: signed, ...call } = item
-    return item.type === 'function_call' && signed !== undefined ? call : item
+    return item.type === 'function_call' ? withoutMarkedSignature(item) : item
   },
   chat: (message) => {
+    const calls = Array.isArray(message.tool_calls) ? message.tool_calls : []
+    const unsigned = calls.map((call: unknown) => (isObject(call) ? withoutMarkedSignature(call) : call))
+    const isSigned = unsigned.some((call, index) => call !== calls[index])
+    const kept = isSigned ? { ...message, tool_calls: unsigned } : message
     const details = objectsOf(message.reasoning_details)
-    const calls = objectsOf(message.tool_calls)
-    const isForeign = details.some(({ signature, data }) => isMarked(signature) || isMarked(data))
-    const signed = calls.some((call) => isMarked(callSignatureIn(call)))
-    if (!isForeign && !signed) return message
-    const { reasoning_content: thoughts, reasoning_details: opaque, ...spoken } = message
-    const kept = isForeign ? spoken : message
-    return signed ? { ...kept, tool_calls: calls.map(unsignedCall) } : kept
+    if (!details.some(({ signature, data }) => isMarked(signature) || isMarked(data))) return kept
+    const { reasoning_content: thoughts, reasoning_details: opaque, ...spoken } = kept
+    return calls.length > 0 || saysSomething(spoken.content) || saysSomething(spoken.refusal) ? spoken : null
   },
 }
 
-function unsignedCall(call: JsonObject): JsonObject {
+const withoutMarkedSignature = (call: JsonObject): JsonObject => {
+  if (!isMarked(callSignatureIn(call))) return call
   const { extra_content: signed, ...plain } = call
   return plain
 }
+
+const saysSomething = (content: unknown): boolean => isGiven(content) && content !== '' && !Bun.deepEquals(content, [])

@@ -1,7 +1,7 @@
 /**
- * Renders what the languages say of themselves as the Markdown of `languages.md`: what providers are asked and how, what
- * is refused and why, what callers say, and what becomes of each member of a caller's body. A pair is one row of the
- * callers' table with the same row of the providers': what a caller can say is carried as the provider's column says.
+ * Renders what the languages say of themselves as the Markdown of `languages.md`: for each pair of caller and provider
+ * what is carried, left out and refused, and why; how callers say it and how providers are asked and answer; and what
+ * becomes of each member of a caller's body.
  */
 import { embeddingMembers } from './gemini-embeddings.ts'
 import { languages } from './index.ts'
@@ -19,8 +19,7 @@ const introduction = `# Any client, any provider
 What each language of the translation can say. This file is written from the code, and a test holds it current. Where the
 language of the caller and that of the provider are the same, bytes are passed on and nothing of this applies.
 
-A pair is one row of both tables: what the caller says as in the first is carried as in the second. **Refused** is 400
-\`translation_unsupported\` with the caller's field as \`param\`; what is *left out* changes no answer.
+Refused is 400 \`translation_unsupported\` with the caller's field as \`param\`; what is left out changes no answer.
 
 Of the other families embeddings are translated for gemini; elsewhere a family that a provider does not speak is 400
 \`model_family_unsupported\`, \`param\` \`model\`.
@@ -35,14 +34,54 @@ export function renderLanguages(): string {
   const members = callers.filter(([, { members: table }]) => table !== undefined)
   return [
     introduction,
-    '## What callers say\n',
+    '## Each feature, from each caller to each provider\n',
+    pairTable(callers, known),
+    '## How callers say it\n',
     table(callers, ({ features: said }, feature) => saidAs(said[feature])),
-    '## What providers are asked, and answer\n',
+    '## How providers are asked, and answer\n',
     table(known, ({ features: written }, feature) => writtenAs(written[feature])),
     ...members.map(([name, { members: table = {} }]) => memberSection(`Members of a ${name} request`, table)),
     memberSection('Members of an embeddings request to gemini', embeddingMembers),
   ].join('\n')
 }
+
+/**
+ * One mark for each feature of each pair, and under the table why something is refused or left out. Requests go from the
+ * caller's words to the provider's, answers the other way.
+ */
+function pairTable(callers: readonly [string, Language][], providers: readonly [string, Language][]): string {
+  const pairs = callers.flatMap(([from, caller]) =>
+    providers.flatMap(([to, provider]) => (from === to ? [] : [{ from, to, caller, provider }])),
+  )
+  const notes: string[] = []
+  const noted = (mark: string, who: string, why: string): string => {
+    const note = `${who}: ${why}`
+    if (!notes.includes(note)) notes.push(note)
+    return `${mark} ${notes.indexOf(note) + 1}`
+  }
+  const rows = featureNames.map((feature) => [
+    features[feature],
+    ...pairs.map(({ from, to, caller, provider }) => {
+      const isOfAnswer = feature.startsWith('answer_')
+      const [said, heard] = [caller.features[feature], provider.features[feature]]
+      const begins = isOfAnswer ? 'as' in heard : saidAs(said) !== none
+      if (!begins) return none
+      const [support, who] = isOfAnswer ? [said, from] : [heard, to]
+      if ('withoutEffect' in support) return noted(marks.leftOut, who, support.withoutEffect)
+      if (support.refused === undefined) return marks.carried
+      return noted('as' in support ? marks.partly : marks.refused, who, support.refused)
+    }),
+  ])
+  const head = ['', ...pairs.map(({ from, to }) => `${from} to ${to}`)]
+  return [legend, markdown([head, ...rows]), ...notes.map((note, index) => `${index + 1}. ${note}`), ''].join('\n')
+}
+
+/** What a language cannot say. */
+const none = '-'
+const marks = { carried: '✓', partly: '◐', leftOut: '○', refused: '✗' } as const
+const legend = `${marks.carried} carried, ${marks.partly} carried but for what the note says, which is refused, \
+${marks.refused} refused, ${marks.leftOut} left out, ${none} not there to be said. The numbers are those of the notes.
+`
 
 function table(columns: readonly [string, Language][], cell: (language: Language, feature: Feature) => string): string {
   const names = columns.map(([name]) => name)
@@ -56,12 +95,13 @@ function table(columns: readonly [string, Language][], cell: (language: Language
 const featureNames = Object.keys(features).filter((name): name is Feature => name in features)
 
 function saidAs(support: Support): string {
-  if (support.said !== undefined) return support.said ?? '-'
-  return 'as' in support ? support.as : '-'
+  if (support.said !== undefined) return support.said ?? none
+  return 'as' in support ? support.as : none
 }
 
 function writtenAs(support: Support): string {
-  if ('as' in support) return support.as
+  if ('as' in support)
+    return support.refused === undefined ? support.as : `${support.as}; **refused**: ${support.refused}`
   return 'refused' in support ? `**refused**: ${support.refused}` : `*left out*: ${support.withoutEffect}`
 }
 

@@ -9,7 +9,6 @@ import type { Usage } from '../dialects/dialect.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { errorTypeOf } from '../dialects/messages-error.ts'
 import { ownMessage, readUsage } from '../dialects/messages-texts.ts'
-import { Failure } from '../failure.ts'
 import type { AnswerStart } from './language.ts'
 import { citationOf } from './messages-read-parts.ts'
 import { isOwnCitation } from './messages-write-parts.ts'
@@ -22,6 +21,7 @@ import type {
   NeutralPart,
   NeutralThought,
 } from './neutral.ts'
+import { unusable } from './refusals.ts'
 import { markSignature, writtenOpaque } from './signature.ts'
 
 const finishes: ReadonlyMap<string, FinishReason> = new Map([
@@ -54,7 +54,7 @@ const stopReasons = {
 
 export function readMessagesAnswer(body: unknown): NeutralAnswer {
   if (!isObject(body) || !Array.isArray(body.content)) {
-    throw new Failure('upstream_provider_error', { message: 'The provider sent no message' })
+    throw unusable('The provider sent no message')
   }
   const parts = objectsOf(body.content).flatMap((block, index) => partsOfAnswer(block, `content.${index}`))
   const explanation = explanationOf(body.stop_details)
@@ -127,9 +127,7 @@ function blocksOfAnswer(part: NeutralPart): JsonObject[] {
     case 'refusal':
       return []
     default:
-      throw new Failure('upstream_provider_error', {
-        message: 'The answer holds media, which this language cannot say',
-      })
+      throw unusable('The answer holds media, which this language cannot say')
   }
 }
 

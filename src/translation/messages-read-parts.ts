@@ -3,6 +3,7 @@
  * itself runs or keeps (its own tools and their results, files, search results) has no place and is refused by name.
  */
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import { cacheOf } from './cache-marker.ts'
 import { arrayAt, objectAt, onlyMembers, stringAt } from './members.ts'
 import type {
   CallSignature,
@@ -13,7 +14,6 @@ import type {
   NeutralText,
   NeutralToolCall,
   NeutralToolResult,
-  Stated,
 } from './neutral.ts'
 import { unsupported } from './refusals.ts'
 import { broughtOpaque, type MarkedSignature, readMarkedSignature } from './signature.ts'
@@ -57,8 +57,7 @@ function partOf(block: JsonObject, at: FieldPath): NeutralPart {
     throw unsupported(`${at}.type`, 'only its own provider can read a content block of this type')
   }
   onlyMembers(block, at, known)
-  const cache = cacheOf(block.cache_control, `${at}.cache_control`)
-  return { ...plainPart(block, at), ...(cache !== undefined && { cache }) }
+  return { ...plainPart(block, at), ...cacheOf(block.cache_control, `${at}.cache_control`) }
 }
 
 function plainPart(block: JsonObject, at: FieldPath): NeutralPart {
@@ -83,14 +82,6 @@ function plainPart(block: JsonObject, at: FieldPath): NeutralPart {
     default:
       return resultOf(block, at)
   }
-}
-
-/** A marker as `cache_control` says it; undefined where there is none. */
-export function cacheOf(value: unknown, at: FieldPath): Stated<{ ttl: '5m' | '1h' | null }> | undefined {
-  if (!isGiven(value)) return undefined
-  const ttl = isObject(value) && value.type === 'ephemeral' ? (value.ttl ?? null) : undefined
-  if (ttl === null || ttl === '5m' || ttl === '1h') return { value: { ttl }, at }
-  throw unsupported(at, 'cache_control must be {"type": "ephemeral"}, with a ttl of "5m" or "1h" where it has one')
 }
 
 function citationsOf(value: unknown): { citations?: NeutralCitation[] } {

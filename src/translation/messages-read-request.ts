@@ -4,6 +4,7 @@
  * of `user`, in the order in which they stand.
  */
 import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
+import { cacheOf, withCacheAtEnd } from './cache-marker.ts'
 import {
   arrayAt,
   checkMembers,
@@ -17,7 +18,7 @@ import {
   stringAt,
 } from './members.ts'
 import { messagesMembers } from './messages-features.ts'
-import { cacheOf, partsOf, textsOf } from './messages-read-parts.ts'
+import { partsOf, textsOf } from './messages-read-parts.ts'
 import {
   type Effort,
   efforts,
@@ -43,7 +44,7 @@ export function readMessagesRequest(body: Readonly<JsonObject>): NeutralRequest 
   return {
     model: stringAt(body.model, 'model'),
     instructions: isGiven(body.system) ? textsOf(body.system, 'system') : [],
-    turns: markedAtEnd(turns, body.cache_control),
+    turns: withCacheAtEnd(turns, body.cache_control),
     tools: isGiven(body.tools) ? arrayAt(body.tools, 'tools').map((tool, index) => toolOf(tool, `tools.${index}`)) : [],
     toolChoice: choice === null ? null : toolChoiceOf(choice),
     parallelTools: choice === null ? null : parallelOf(choice),
@@ -97,14 +98,6 @@ function namedResults(turns: readonly NeutralTurn[]): NeutralTurn[] {
   })
 }
 
-/** `cache_control` of the whole request is a marker on its last block. */
-function markedAtEnd(turns: readonly NeutralTurn[], cacheControl: unknown): readonly NeutralTurn[] {
-  const cache = cacheOf(cacheControl, 'cache_control')
-  const [turn, part] = [turns.at(-1), turns.at(-1)?.parts.at(-1)]
-  if (cache === undefined || turn === undefined || part === undefined || part.cache !== undefined) return turns
-  return [...turns.slice(0, -1), { ...turn, parts: [...turn.parts.slice(0, -1), { ...part, cache }] }]
-}
-
 const toolMembers = new Set([
   ...['type', 'name', 'description', 'input_schema', 'strict', 'cache_control', 'allowed_callers', 'defer_loading'],
   // How finely the arguments are streamed changes nothing of them.
@@ -122,13 +115,12 @@ function toolOf(given: unknown, at: FieldPath): NeutralTool {
     throw unsupported(`${at}.allowed_callers`, 'other providers have the model itself call tools')
   }
   if (deferred === true) throw unsupported(`${at}.defer_loading`, 'other providers search for no tools')
-  const cache = cacheOf(tool.cache_control, `${at}.cache_control`)
   return {
     name: stringAt(tool.name, `${at}.name`),
     description: statedString(tool.description, `${at}.description`)?.value ?? null,
     parameters: statedObject(tool.input_schema, `${at}.input_schema`)?.value ?? null,
     strict: statedBoolean(tool.strict, `${at}.strict`)?.value ?? null,
-    ...(cache !== undefined && { cache }),
+    ...cacheOf(tool.cache_control, `${at}.cache_control`),
     at,
   }
 }

@@ -24,6 +24,7 @@ import {
   writtenCitation,
 } from './messages-answers.ts'
 import type { NeutralEvent } from './neutral.ts'
+import { failed } from './refusals.ts'
 import { ownOpaque, writtenOpaque } from './signature.ts'
 
 type PartBegin = Extract<NeutralEvent, { type: 'part' }>
@@ -202,8 +203,6 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     else this.#write('error', writeMessagesError(failed))
   }
 }
-
-const failed = { status: null, code: 'upstream_provider_error', message: "The model's answer ended in an error" }
 
 const newPart = (begin: PartBegin): Part => ({
   begin,

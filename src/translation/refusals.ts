@@ -1,6 +1,6 @@
 /** What is said where something cannot be translated: to the caller, whose own field is named, or of the provider's answer. */
 import { Failure } from '../failure.ts'
-import type { FieldPath } from './neutral.ts'
+import type { FieldPath, NeutralError } from './neutral.ts'
 
 /** 400: the target, or any other language, has no place for what stands here. */
 export const unsupported = (param: FieldPath, message: string): Failure =>
@@ -12,3 +12,10 @@ export const malformed = (param: FieldPath, wanted: string): Failure =>
 
 /** 502: what a provider sent is no answer in its language. */
 export const unusable = (message: string): Failure => new Failure('upstream_provider_error', { message })
+
+/** What a provider that ends a stream with an error, and nothing more, leaves unsaid. */
+export const failed: NeutralError = {
+  status: null,
+  code: 'upstream_provider_error',
+  message: "The provider's answer failed",
+}

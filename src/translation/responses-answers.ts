@@ -6,12 +6,13 @@ import { annotationsIn } from './chat-annotations.ts'
 import type { AnswerStart } from './language.ts'
 import type { FinishReason, NeutralAnswer, NeutralPart } from './neutral.ts'
 import { readOpenAiError } from './openai-words.ts'
-import { unusable } from './refusals.ts'
+import { failed, unusable } from './refusals.ts'
 import {
   annotationOf,
   callItem,
   endOf,
   itemId,
+  lastCutOff,
   messageItem,
   reasoningItem,
   refusalPart,
@@ -80,10 +81,12 @@ export function finishOf(response: JsonObject, parts: readonly Pick<NeutralPart,
 }
 
 export function writeResponsesAnswer(answer: NeutralAnswer, asked: AnswerStart): JsonObject {
-  if (answer.finish === 'error') throw unusable("The provider's answer failed")
+  if (answer.finish === 'error') throw unusable(failed.message)
+  const end = endOf(answer.finish, answer.parts)
+  const output = outputOf(answer.parts, asked.exchangeId)
   return responseBody(asked, answer.model, {
-    ...endOf(answer.finish, answer.parts),
-    output: outputOf(answer.parts, asked.exchangeId),
+    ...end,
+    output: end.status === 'incomplete' ? lastCutOff(output) : output,
     usage: answer.usage === null ? null : writeUsage(answer.usage),
   })
 }

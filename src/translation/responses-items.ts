@@ -91,6 +91,12 @@ export function endOf(finish: FinishReason, parts: readonly Pick<NeutralPart, 'k
   return finish === 'content_filter' || unworded ? incomplete('content_filter') : { status: 'completed' }
 }
 
+/** The items of an answer that was cut off: the last one is not whole, a call's arguments may be no JSON. */
+export const lastCutOff = (output: readonly JsonObject[]): readonly JsonObject[] =>
+  output.map((item, index) =>
+    index === output.length - 1 && item.status === 'completed' ? { ...item, status: 'incomplete' } : item,
+  )
+
 const incomplete = (reason: string): JsonObject => ({ status: 'incomplete', incomplete_details: { reason } })
 
 export function writeUsage(usage: Usage): JsonObject {

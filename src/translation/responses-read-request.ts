@@ -4,8 +4,8 @@
  * and so are outputs of calls. An assistant message's `id`, `status` and `phase` say nothing to another provider.
  */
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import { withCacheAtEnd } from './cache-marker.ts'
 import { hintMembers } from './chat-features.ts'
-import { withCacheAtEnd } from './chat-read-request.ts'
 import { broughtCallSignature } from './chat-thoughts.ts'
 import {
   arrayAt,

@@ -62,7 +62,10 @@ export class ResponsesStreamReader implements NeutralStreamReader {
     }
     if (type === 'response.failed') this.#fail(response)
     if (type !== 'response.completed' && type !== 'response.incomplete') return
-    for (const [index, item] of objectsOf(response.output).entries()) this.#unsaid(index, item)
+    // Some providers bring items with the last event only.
+    if (this.#open.size === 0) {
+      for (const [index, item] of objectsOf(response.output).entries()) this.#whole(index, item)
+    }
     for (const open of this.#open.values()) this.#end(open)
     const usage = readUsage(response)
     if (usage !== null) this.#events.push({ type: 'usage', usage })
@@ -70,12 +73,6 @@ export class ResponsesStreamReader implements NeutralStreamReader {
     const finish = finishOf({ ...response, status }, this.#kinds)
     this.#events.push({ type: 'finish', finish, stopSequence: null }, { type: 'end' })
     this.#ended = true
-  }
-
-  /** Some providers bring items with the last event only. */
-  #unsaid(index: number, item: JsonObject): void {
-    const known = [...this.#open.keys()].some((key) => key.startsWith(`${index}/`))
-    if (!known && this.#open.size === 0) this.#whole(index, item)
   }
 
   #item(type: string, { output_index: index }: JsonObject, item: JsonObject): void {

@@ -6,16 +6,17 @@
  */
 import type { Usage } from '../dialects/dialect.ts'
 import type { JsonObject } from '../dialects/json-value.ts'
-import { failed } from './chat-write-stream.ts'
 import type { AnswerStart, NeutralStreamWriter } from './language.ts'
 import type { FinishReason, LanguageName, NeutralError, NeutralEvent, NeutralPart } from './neutral.ts'
 import { writeOpenAiError } from './openai-words.ts'
+import { failed } from './refusals.ts'
 import {
   annotationOf,
   callItem,
   endOf,
   type ItemStatus,
   itemId,
+  lastCutOff,
   messageItem,
   reasoningItem,
   refusalPart,
@@ -196,7 +197,9 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     const message = this.#leaveMessage()
     const end = endOf(this.#finish, [...this.#parts.values()])
     const type = end.status === 'incomplete' ? 'response.incomplete' : 'response.completed'
-    return open + message + this.#frame(type, { response: this.#response(end) })
+    const response = this.#response(end)
+    if (end.status === 'incomplete') response.output = lastCutOff(this.#items.map(writtenItem))
+    return open + message + this.#frame(type, { response })
   }
 
   /** Flat for those that yield it as an event, nested for those that throw what is in `error`. */

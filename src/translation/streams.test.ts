@@ -7,6 +7,7 @@ import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { responses as responsesDialect } from '../dialects/responses.ts'
 import { factsOf, framesOf } from '../dialects/test-streams.ts'
 import { chat } from './chat.ts'
+import { collected } from './collected.ts'
 import type { NeutralEvent } from './neutral.ts'
 import { responses } from './responses.ts'
 import { eventsOf, openaiReading, readByChatClient, readByResponsesClient, written } from './test-clients.ts'
@@ -115,6 +116,7 @@ describe('made streams', () => {
         .responses.stream({ model: 'm', input: '' })
         .finalResponse()
       expect([response.status, response.incomplete_details?.reason]).toEqual(['incomplete', cause])
+      expect(response.output.map((item) => 'status' in item && item.status)).toEqual(['incomplete'])
       expect(written(chat.caller, spoken)).toContain(`"finish_reason":"${reason}"`)
     }
   })
@@ -123,6 +125,24 @@ describe('made streams', () => {
     const begun = chunk({ content: 'so far' })
     expect(eventsOf(chat.provider, Buffer.from(begun)).at(-1)?.type).toBe('text')
     expect(eventsOf(chat.provider, Buffer.from(begun + chunk({}, { finish_reason: 'stop' }))).at(-1)?.type).toBe('end')
+  })
+
+  test('items that come with the last event only are all of them read', () => {
+    const output = [
+      { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm' }], encrypted_content: 'c2ln' },
+      { type: 'message', id: 'm1', content: [{ type: 'output_text', text: 'Let me see', annotations: [] }] },
+      { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'look', arguments: '{}' },
+    ]
+    const response = { id: 'r', model: 'm', status: 'completed', output }
+    const bytes = Buffer.from(`data: ${JSON.stringify({ type: 'response.completed', response })}\n\n`)
+    expect(collected(eventsOf(responses.provider, bytes))).toMatchObject({
+      parts: [
+        { kind: 'thought', text: 'Hm', signature: 'c2ln' },
+        { kind: 'text', text: 'Let me see' },
+        { kind: 'tool_call', id: 'call_1', name: 'look', arguments: '{}' },
+      ],
+      finish: 'tool_calls',
+    })
   })
 
   test('an answer that failed at its end is an error, never an answer', async () => {

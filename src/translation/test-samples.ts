@@ -9,7 +9,8 @@ const at = sampleField
 const text = { kind: 'text', text: 'Hello', at: 'other' } as const
 const stated = <Value>(value: Value) => ({ value, at })
 
-const plainRequest: NeutralRequest = {
+/** A question, and nothing else. */
+export const plainRequest: NeutralRequest = {
   model: 'm',
   instructions: [],
   turns: [{ role: 'user', parts: [text], at: 'other' }],
@@ -104,3 +105,31 @@ export const sampleOf = (language: LanguageName): Readonly<Record<Feature, Parti
   answer_stop_sequence: null,
   answer_usage: null,
 })
+
+const other = { model: 'meta.llama4-maverick-17b-instruct-v1:0' }
+const spreadsheet = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+
+/** Of features that a language carries, what it refuses none the less. */
+export const refusedBeside: Readonly<Record<LanguageName, Partial<Record<Feature, Partial<NeutralRequest>>>>> = {
+  chat: { audio_data: media({ kind: 'audio', mediaType: 'audio/ogg', source: { base64: 'aaaa' } }) },
+  responses: {},
+  messages: {
+    document_data: media({ ...document, mediaType: spreadsheet }),
+    reasoning_effort: { reasoning: stated({ ...reasoning, effort: 'minimal' }) },
+  },
+  gemini: {
+    image_detail: { turns: [{ role: 'user', parts: [{ ...image, detail: stated('low') }, image], at: 'other' }] },
+    tool_result_media: result([{ ...image, source: { url: 'https://example.com/a.png' } }]),
+    reasoning_effort: { reasoning: stated({ ...reasoning, effort: 'max' }) },
+    stop: { sampling: { stop: stated(['1', '2', '3', '4', '5', '6']) } },
+  },
+  converse: {
+    image_url: media({ kind: 'image', mediaType: null, source: { url: 'https://example.com/a.png' } }),
+    image_data: media({ ...image, mediaType: 'image/bmp' }),
+    document_url: media({ ...document, source: { url: 'https://example.com/a.pdf' } }),
+    tool_choice: { ...result([text]), tools: [tool], toolChoice: stated('none') },
+    reasoning_effort: { ...other, reasoning: stated({ ...reasoning, effort: 'low' }) },
+    reasoning_budget: { ...other, reasoning: stated({ ...reasoning, budgetTokens: 2048 }) },
+    top_k: { ...other, sampling: { topK: stated(5) } },
+  },
+}
