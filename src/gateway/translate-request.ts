@@ -11,6 +11,7 @@ import type { Family } from '../dialects/dialect.ts'
 import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { languageFor } from '../providers/provider.ts'
+import { holdsInexact, parseExactly, parseExactObject } from '../translation/exact-json.ts'
 import { languages } from '../translation/index.ts'
 import type { CallerLanguage, ProviderLanguage } from '../translation/language.ts'
 import type { LanguageName, NeutralPart, NeutralRequest } from '../translation/neutral.ts'
@@ -67,13 +68,14 @@ function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, lang
   )
 }
 
-/** The body as its native provider would be sent it, but for the alias and the cache key. */
-function editedBody({ parsed, edits }: Exchange): JsonObject {
-  const body = { ...given(parsed) }
+/** The body as its native provider would be sent it, but for the alias and the cache key; its numbers are exact. */
+function editedBody({ body: bytes, parsed, edits }: Exchange): JsonObject {
+  const text = new TextDecoder().decode(given(bytes))
+  const body = (holdsInexact(text) ? parseExactObject(text) : null) ?? { ...given(parsed) }
   for (const [name, json] of edits) {
     if (name === 'prompt_cache_key') continue
     if (json === null) delete body[name]
-    else body[name] = JSON.parse(json)
+    else body[name] = parseExactly(json)
   }
   return body
 }

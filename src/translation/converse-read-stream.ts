@@ -3,11 +3,11 @@
  * the event's name and its JSON. Only blocks of tool calls say that they begin; others begin with their first piece. The
  * stream is whole with its metadata, or where it ends after `messageStop`; exceptions may come at any time.
  */
-import { isObject, type JsonObject, parseObject, textOf } from '../dialects/json-value.ts'
+import { isObject, type JsonObject, textOf } from '../dialects/json-value.ts'
 import { citationOf, finishOf, readConverseError, stopSequenceOf, usageOf } from './converse-answers.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { NeutralEvent } from './neutral.ts'
-import { unusable } from './refusals.ts'
+import { frameObject, unusable } from './refusals.ts'
 
 export class ConverseStreamReader implements NeutralStreamReader {
   /** The part that each block has become. */
@@ -17,8 +17,8 @@ export class ConverseStreamReader implements NeutralStreamReader {
   #ended = false
 
   frame(event: string | null, data: string): readonly NeutralEvent[] {
-    const body = parseObject(data)
-    if (body === null || event === null) throw unusable('The provider sent a frame without a name or an object')
+    const body = frameObject(data)
+    if (event === null) throw unusable('The provider sent a frame without a name')
     switch (event) {
       case 'messageStart':
         return [{ type: 'start', id: null, model: null }]

@@ -2,8 +2,9 @@
  * The content of a conversation as blocks of Converse (AWS Bedrock Runtime API: ContentBlock and the blocks in it,
  * CachePointBlock, ImageFormat, DocumentFormat, AudioFormat).
  */
-import { type JsonObject, parseObject } from '../dialects/json-value.ts'
+import type { JsonObject } from '../dialects/json-value.ts'
 import { plainCallId } from './call-id.ts'
+import { parseExactObject } from './exact-json.ts'
 import type {
   NeutralCitation,
   NeutralMedia,
@@ -64,7 +65,7 @@ const citation = ({ title, url, citedText }: NeutralCitation): JsonObject => ({
 })
 
 function toolUse({ id, name, arguments: text, at }: NeutralToolCall): JsonObject {
-  const input = text.trim() === '' ? {} : parseObject(text)
+  const input = text.trim() === '' ? {} : parseExactObject(text)
   if (input === null) throw unsupported(at, 'Converse takes arguments that are a JSON object')
   return { toolUse: { toolUseId: plainCallId(id), name, input } }
 }

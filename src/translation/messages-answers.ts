@@ -9,6 +9,7 @@ import type { Usage } from '../dialects/dialect.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { errorTypeOf } from '../dialects/messages-error.ts'
 import { ownMessage, readUsage } from '../dialects/messages-texts.ts'
+import { parseExactly } from './exact-json.ts'
 import type { AnswerStart } from './language.ts'
 import { citationOf } from './messages-read-parts.ts'
 import { isOwnCitation } from './messages-write-parts.ts'
@@ -134,7 +135,7 @@ function blocksOfAnswer(part: NeutralPart): JsonObject[] {
 /** An input that is no JSON, as of an answer that was cut off, is a text: the SDKs let any value stand there. */
 function inputOf(text: string): unknown {
   try {
-    return text.trim() === '' ? {} : JSON.parse(text)
+    return text.trim() === '' ? {} : parseExactly(text)
   } catch {
     // The model's words are not lost, and whoever runs the tool sees that they are no arguments.
     return text

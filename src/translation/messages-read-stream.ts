@@ -3,12 +3,13 @@
  * the same indexes: those are further parts. Usage is told at the beginning and, cumulative, at the end.
  */
 import type { Usage } from '../dialects/dialect.ts'
-import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { readUsage } from '../dialects/messages-texts.ts'
 import type { NeutralStreamReader } from './language.ts'
 import { explanationOf, finishOf, readMessagesError } from './messages-answers.ts'
 import { citationOf } from './messages-read-parts.ts'
 import type { NeutralEvent } from './neutral.ts'
+import { frameObject } from './refusals.ts'
 
 interface Block {
   part: number
@@ -23,8 +24,7 @@ export class MessagesStreamReader implements NeutralStreamReader {
   #usage: Usage | null = null
 
   frame(name: string | null, data: string): readonly NeutralEvent[] {
-    const event = parseObject(data)
-    if (event === null) return []
+    const event = frameObject(data)
     const index = typeof event.index === 'number' ? event.index : 0
     switch (textOf(event.type) ?? name) {
       case 'message_start':
