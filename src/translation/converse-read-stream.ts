@@ -13,6 +13,7 @@ export class ConverseStreamReader implements NeutralStreamReader {
   /** The part that each block has become. */
   readonly #parts = new Map<unknown, number>()
   #begun = 0
+  #called = false
   #finished = false
   #ended = false
 
@@ -30,7 +31,7 @@ export class ConverseStreamReader implements NeutralStreamReader {
         return this.#stop(body.contentBlockIndex)
       case 'messageStop':
         this.#finished = true
-        return [{ type: 'finish', finish: finishOf(body.stopReason), stopSequence: stopSequenceOf(body) }]
+        return [{ type: 'finish', finish: finishOf(body.stopReason, this.#called), stopSequence: stopSequenceOf(body) }]
       case 'metadata':
         return this.#metadata(body)
       default:
@@ -45,6 +46,7 @@ export class ConverseStreamReader implements NeutralStreamReader {
   #start({ contentBlockIndex: block, start }: JsonObject): NeutralEvent[] {
     const call = isObject(start) ? start.toolUse : null
     if (!isObject(call)) return []
+    this.#called = true
     const part = this.#begin(block)
     return [{ type: 'part', part, kind: 'tool_call', id: textOf(call.toolUseId) ?? '', name: textOf(call.name) ?? '' }]
   }

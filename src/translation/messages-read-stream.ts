@@ -21,6 +21,7 @@ export class MessagesStreamReader implements NeutralStreamReader {
   readonly #blocks = new Map<number, Block>()
   #parts = 0
   #begun = false
+  #called = false
   #usage: Usage | null = null
 
   frame(name: string | null, data: string): readonly NeutralEvent[] {
@@ -84,6 +85,7 @@ export class MessagesStreamReader implements NeutralStreamReader {
     this.#parts++
     const block: Block = { part, isCall: begun.kind === 'tool_call', hasText: false }
     this.#blocks.set(index, block)
+    this.#called ||= block.isCall
     events.push(begun)
     const { text, thinking, signature, data, input } = content
     const given = block.isCall && isObject(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : null
@@ -135,7 +137,11 @@ export class MessagesStreamReader implements NeutralStreamReader {
       events.push({ type: 'part_end', part })
     }
     if (typeof said.stop_reason !== 'string') return events
-    events.push({ type: 'finish', finish: finishOf(said.stop_reason), stopSequence: textOf(said.stop_sequence) })
+    events.push({
+      type: 'finish',
+      finish: finishOf(said.stop_reason, this.#called),
+      stopSequence: textOf(said.stop_sequence),
+    })
     return events
   }
 }

@@ -17,7 +17,9 @@ import type { AnswerStart, NeutralStreamWriter } from './language.ts'
 import {
   beginOf,
   callSignatureBlock,
+  inputOf,
   refusalDetails,
+  refuseUnlessCut,
   stopReasonOf,
   usageOf,
   writeMessagesError,
@@ -36,6 +38,8 @@ interface Part {
   begin: PartBegin
   /** Events that wait until it is this part's turn. */
   waiting: PartEvent[]
+  /** Of a call: the arguments so far. */
+  arguments: string
   /** A block of it was written. */
   written: boolean
   signed: boolean
@@ -97,6 +101,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     else if (event.type === 'signature') this.#sign(part, event)
     else {
       this.#openBlock(part)
+      if (event.type === 'text' && part.begin.kind === 'tool_call') part.arguments += event.text
       this.#delta(event.type === 'text' ? textDelta(part.begin, event.text) : citationDelta(event))
     }
   }
@@ -191,6 +196,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     this.#closeBlock()
     this.#start({ id: null, model: null })
     const { finish, stopSequence } = this.#finish ?? { finish: 'error', stopSequence: null }
+    for (const part of this.#parts.values()) if (inputOf(part.arguments) === null) refuseUnlessCut(finish)
     this.#write('message_delta', {
       delta: {
         stop_reason: stopReasonOf(finish, stopSequence),
@@ -207,6 +213,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
 const newPart = (begin: PartBegin): Part => ({
   begin,
   waiting: [],
+  arguments: '',
   written: false,
   signed: false,
   ended: false,
