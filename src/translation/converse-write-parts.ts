@@ -4,6 +4,7 @@
  */
 import type { JsonObject } from '../dialects/json-value.ts'
 import { plainCallId } from './call-id.ts'
+import { converseLocation } from './citation-locations.ts'
 import { parseExactObject } from './exact-json.ts'
 import type {
   NeutralCitation,
@@ -58,11 +59,15 @@ function textBlock({ text, citations = [] }: NeutralText): JsonObject | null {
   return { citationsContent: { content: [{ text }], citations: citations.map(citation) } }
 }
 
-const citation = ({ title, url, citedText }: NeutralCitation): JsonObject => ({
-  ...(title !== null && { title }),
-  ...(citedText !== null && { sourceContent: [{ text: citedText }] }),
-  ...(url !== null && { location: { web: { url } } }),
-})
+function citation(given: NeutralCitation): JsonObject {
+  const { title, citedText } = given
+  const location = converseLocation(given)
+  return {
+    ...(title !== null && { title }),
+    ...(citedText !== null && { sourceContent: [{ text: citedText }] }),
+    ...(location !== null && { location }),
+  }
+}
 
 function toolUse({ id, name, arguments: text, at }: NeutralToolCall): JsonObject {
   const input = text.trim() === '' ? {} : parseExactObject(text)

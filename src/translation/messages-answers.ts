@@ -10,6 +10,7 @@ import type { Usage } from '../dialects/dialect.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { errorTypeOf } from '../dialects/messages-error.ts'
 import { ownMessage, readUsage } from '../dialects/messages-texts.ts'
+import { messagesCitation } from './citation-locations.ts'
 import { parseExactObject } from './exact-json.ts'
 import { finishWith } from './finish.ts'
 import type { AnswerStart } from './language.ts'
@@ -124,8 +125,10 @@ export const refusalDetails = (explanation: string): JsonObject => ({ type: 'ref
 
 function blocksOfAnswer(part: NeutralPart, finish: FinishReason): JsonObject[] {
   switch (part.kind) {
-    case 'text':
-      return [{ type: 'text', text: part.text, citations: part.citations?.map(writtenCitation) ?? null }]
+    case 'text': {
+      const citations = (part.citations ?? []).flatMap((citation) => writtenCitation(citation) ?? [])
+      return [{ type: 'text', text: part.text, citations: citations.length > 0 ? citations : null }]
+    }
     case 'thought':
       return [thoughtBlock(part)]
     case 'tool_call': {
@@ -164,12 +167,9 @@ export const callSignatureBlock = (callId: string, { text, language }: CallSigna
   signature: markSignature({ language, callId, redacted: false, signature: text }),
 })
 
-export function writtenCitation(citation: NeutralCitation): JsonObject {
-  const { title, url, citedText, original } = citation
-  if (isOwnCitation(citation)) return { ...original }
-  const type = 'web_search_result_location'
-  return { type, url: url ?? '', title, cited_text: citedText ?? '', encrypted_index: '' }
-}
+/** Null for what the language cannot say: of the web it cites only what Anthropic itself searched, and sealed. */
+export const writtenCitation = (citation: NeutralCitation): JsonObject | null =>
+  isOwnCitation(citation) ? { ...citation.original } : messagesCitation(citation)
 
 /** The input is told without what came from the cache and went into it; zero where it was not told, as clients need. */
 export function usageOf(usage: Usage | null): JsonObject {

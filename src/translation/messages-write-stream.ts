@@ -25,7 +25,7 @@ import {
   writeMessagesError,
   writtenCitation,
 } from './messages-answers.ts'
-import type { NeutralEvent } from './neutral.ts'
+import type { NeutralCitation, NeutralEvent } from './neutral.ts'
 import { failed } from './refusals.ts'
 import { ownOpaque, writtenOpaque } from './signature.ts'
 
@@ -102,8 +102,14 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     else {
       this.#openBlock(part)
       if (event.type === 'text' && part.begin.kind === 'tool_call') part.arguments += event.text
-      this.#delta(event.type === 'text' ? textDelta(part.begin, event.text) : citationDelta(event))
+      if (event.type === 'text') this.#delta(textDelta(part.begin, event.text))
+      else this.#cite(event.citation)
     }
+  }
+
+  #cite(given: NeutralCitation): void {
+    const citation = writtenCitation(given)
+    if (citation !== null) this.#delta({ type: 'citations_delta', citation })
   }
 
   #sign(part: Part, event: SignatureEvent): void {
@@ -229,8 +235,3 @@ function textDelta({ kind }: PartBegin, text: string): JsonObject {
   if (kind === 'tool_call') return { type: 'input_json_delta', partial_json: text }
   return kind === 'thought' ? { type: 'thinking_delta', thinking: text } : { type: 'text_delta', text }
 }
-
-const citationDelta = ({ citation }: Extract<PartEvent, { type: 'citation' }>): JsonObject => ({
-  type: 'citations_delta',
-  citation: writtenCitation(citation),
-})
