@@ -114,6 +114,7 @@ function memberSection(title: string, members: MemberTable): string {
 
 function treatedAs(treatment: MemberTreatment): string {
   if (treatment === 'carried') return 'carried'
+  if ('hint' in treatment) return `carried between chat and responses, *left out* elsewhere: ${treatment.hint}`
   if ('withoutEffect' in treatment) return `*without effect*: ${treatment.withoutEffect}`
   const { onlyAs, refused } = treatment
   if (onlyAs === undefined) return `**refused**: ${refused}`

@@ -15,7 +15,7 @@ export function checkMembers(body: Readonly<JsonObject>, table: MemberTable): vo
     if (!isGiven(value)) continue
     const treatment = Object.hasOwn(table, name) ? table[name] : undefined
     if (treatment === undefined) throw unsupported(name, unknownMember)
-    if (treatment === 'carried' || 'withoutEffect' in treatment) continue
+    if (treatment === 'carried' || !('refused' in treatment)) continue
     if (treatment.onlyAs?.some((only) => Bun.deepEquals(only, value))) continue
     throw unsupported(name, treatment.refused)
   }
