@@ -11,6 +11,7 @@ import type { Family } from '../dialects/dialect.ts'
 import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { languageFor } from '../providers/provider.ts'
+import { withCacheAtEnd } from '../translation/cache-marker.ts'
 import { holdsInexact, parseExactly, parseExactObject } from '../translation/exact-json.ts'
 import { languages } from '../translation/index.ts'
 import type { CallerLanguage, ProviderLanguage } from '../translation/language.ts'
@@ -91,7 +92,7 @@ const asksForCaching = ({ parsed, edits }: Exchange, { lane }: Gateway): boolean
 
 /**
  * Marks the end of what requests have in common: the instructions, which come after the tools in what these providers
- * cache; without instructions, the tools.
+ * cache; without instructions, the tools; without either, the end of the conversation, which the next turn begins with.
  */
 function withMarker(request: NeutralRequest, { parsed }: Exchange): NeutralRequest {
   const asked = parsed?.cache_control
@@ -100,5 +101,6 @@ function withMarker(request: NeutralRequest, { parsed }: Exchange): NeutralReque
   const { instructions, tools } = request
   const [instruction, tool] = [instructions.at(-1), tools.at(-1)]
   if (instruction !== undefined) return { ...request, instructions: instructions.with(-1, { ...instruction, cache }) }
-  return tool === undefined ? request : { ...request, tools: tools.with(-1, { ...tool, cache }) }
+  if (tool !== undefined) return { ...request, tools: tools.with(-1, { ...tool, cache }) }
+  return { ...request, turns: withCacheAtEnd(request.turns, asked) }
 }

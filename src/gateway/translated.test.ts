@@ -242,6 +242,24 @@ describe('a chat client', () => {
       ['cache_control.translated'],
     ])
   })
+
+  test('has it at the end of the conversation where there is nothing before that', async () => {
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    Object.assign(running.lane.view.gateway, { promptCaching: true })
+    await running.chat({ model: 'anthropic', messages: hello, cache_control: { type: 'ephemeral' } })
+    const content = [{ type: 'text', text: 'Hello', cache_control: { type: 'ephemeral' } }]
+    expect(sentBody().messages).toEqual([{ role: 'user', content }])
+  })
+
+  test('has its numbers sent on as it wrote them', async () => {
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    const schema = '{"type":"object","properties":{"id":{"maximum":12345678901234567890}}}'
+    const tools = `[{"type":"function","function":{"name":"look","parameters":${schema}}}]`
+    const body = `{"model":"anthropic","messages":[{"role":"user","content":"Hello"}],"tools":${tools}}`
+    const headers = { authorization: `Bearer ${running.secret}`, 'content-type': 'application/json' }
+    await fetch(`${running.url}/v1/chat/completions`, { method: 'POST', headers, body })
+    expect(running.seen.at(-1)?.body).toContain('"maximum":12345678901234567890')
+  })
 })
 
 describe('a responses client', () => {
