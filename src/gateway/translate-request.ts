@@ -10,7 +10,7 @@
 import type { Family } from '../dialects/dialect.ts'
 import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
-import { languageFor } from '../providers/provider.ts'
+import { languagesFor } from '../providers/provider.ts'
 import { withCacheAtEnd } from '../translation/cache-marker.ts'
 import { holdsInexact, parseExactly, parseExactObject } from '../translation/exact-json.ts'
 import { languages } from '../translation/index.ts'
@@ -25,7 +25,7 @@ export function translateRequest(exchange: Exchange, gateway: Gateway): void {
     const language = languageOf(exchange, path)
     if (language === null) return true
     try {
-      written(exchange, gateway, path, language)
+      settleLanguage(exchange, gateway, path, language)
       return true
     } catch (thrown) {
       // Only what cannot be said in the fallback's language passes it over; a mistake of ours is none of its business.
@@ -35,9 +35,29 @@ export function translateRequest(exchange: Exchange, gateway: Gateway): void {
   })
 }
 
+/** Leaves a path its first language where that can say the request, else the next one that can. */
+function settleLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): void {
+  try {
+    written(exchange, gateway, path, language)
+  } catch (thrown) {
+    const [, further] = languagesOf(exchange, path)
+    if (further === undefined || !(thrown instanceof Failure) || thrown.code !== 'translation_unsupported') throw thrown
+    try {
+      written(exchange, gateway, path, further)
+    } catch {
+      // The first language is the one that the caller can do something about.
+      throw thrown
+    }
+    path.language = further
+  }
+}
+
+const languagesOf = ({ dialect }: Exchange, path: ResolvedModel): readonly LanguageName[] =>
+  languagesFor(path, dialect.family, path.listed?.families ?? null)
+
 /** The language in which a path's provider is asked; null where it speaks the caller's own. */
-export const languageOf = ({ dialect }: Exchange, { kind }: ResolvedModel): LanguageName | null =>
-  languageFor(kind, dialect.family)
+export const languageOf = (exchange: Exchange, path: ResolvedModel): LanguageName | null =>
+  path.language ?? languagesOf(exchange, path)[0] ?? null
 
 const encoder = new TextEncoder()
 
