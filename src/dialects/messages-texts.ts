@@ -57,7 +57,8 @@ export function readUsage(usage: unknown): Usage | null {
   const searches = isObject(tools) ? countOf(tools.web_search_requests) : null
   if (forHour) told.cacheWriteHourTokens = forHour
   if (searches) told.toolUses = searches
-  return told.inputTokens === null && told.outputTokens === null ? null : told
+  // Nothing is read for nothing: zeros stand where clients need a number and none is known.
+  return (told.inputTokens ?? 0) + (told.outputTokens ?? 0) === 0 ? null : told
 }
 
 /** A message of ours, as `message_start` and answers hold one. */

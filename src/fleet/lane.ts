@@ -37,7 +37,7 @@ export interface CatalogModel {
   id: string
   providerId: string
   upstreamModel: string
-  /** The families it serves; null where all that its provider's kind does. */
+  /** The families it serves, a text family among them also by translation; null where all that its provider's kind does. */
   families: readonly Family[] | null
   /** The operator's own price; null where the embedded table's holds. */
   price: Price | null

@@ -19,7 +19,7 @@ import type { ModelTerms, PriceBook } from '../providers/price-book.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { ExchangeTrace, Tracer } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
-import type { NeutralRequest } from '../translation/neutral.ts'
+import type { LanguageName, NeutralRequest } from '../translation/neutral.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
 import type { Rates } from '../usage/rate-lane.ts'
 import type { RateTicket } from '../usage/rate-ticket.ts'
@@ -41,6 +41,8 @@ export interface ResolvedModel {
   /** The catalog's record; null for a model that the catalog does not list. */
   listed: CatalogModel | null
   kind: ProviderKind
+  /** The language in which its provider is asked, where that is not the first that it can be. */
+  language?: LanguageName
 }
 
 /** One call to a provider, as the attempt event tells it. */

@@ -13,7 +13,7 @@ import type { Family } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import type { CatalogModel, StateView } from '../fleet/lane.ts'
 import { providerKinds } from '../providers/index.ts'
-import { type Provider, serves } from '../providers/provider.ts'
+import { type Provider, serves, servesListed } from '../providers/provider.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed.ts'
 import type { AccessPolicy } from '../usage/limits.ts'
 import { accessPoliciesOf, forbiddenBy } from '../usage/rate-demands.ts'
@@ -90,8 +90,8 @@ function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, 
 }
 
 function resolveListed(view: StateView, listed: CatalogModel, family: Family): ResolvedModel | null {
-  if (listed.families !== null && !listed.families.includes(family)) return null
-  return resolved(listed.id, listed.upstreamModel, view.provider(listed.providerId), family, listed)
+  const model = resolved(listed.id, listed.upstreamModel, view.provider(listed.providerId), family, listed)
+  return model !== null && listed.families !== null && !servesListed(model.kind, listed.families, family) ? null : model
 }
 
 const providerAllowed = (token: GovernedToken, { name }: Provider): boolean =>

@@ -10,7 +10,9 @@
 import type { Family } from '../dialects/dialect.ts'
 import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
-import { languageFor } from '../providers/provider.ts'
+import { languagesFor } from '../providers/provider.ts'
+import { withCacheAtEnd } from '../translation/cache-marker.ts'
+import { holdsInexact, parseExactly, parseExactObject } from '../translation/exact-json.ts'
 import { languages } from '../translation/index.ts'
 import type { CallerLanguage, ProviderLanguage } from '../translation/language.ts'
 import type { LanguageName, NeutralPart, NeutralRequest } from '../translation/neutral.ts'
@@ -23,7 +25,7 @@ export function translateRequest(exchange: Exchange, gateway: Gateway): void {
     const language = languageOf(exchange, path)
     if (language === null) return true
     try {
-      written(exchange, gateway, path, language)
+      settleLanguage(exchange, gateway, path, language)
       return true
     } catch (thrown) {
       // Only what cannot be said in the fallback's language passes it over; a mistake of ours is none of its business.
@@ -33,9 +35,29 @@ export function translateRequest(exchange: Exchange, gateway: Gateway): void {
   })
 }
 
+/** Leaves a path its first language where that can say the request, else the next one that can. */
+function settleLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): void {
+  try {
+    written(exchange, gateway, path, language)
+  } catch (thrown) {
+    const [, further] = languagesOf(exchange, path)
+    if (further === undefined || !(thrown instanceof Failure) || thrown.code !== 'translation_unsupported') throw thrown
+    try {
+      written(exchange, gateway, path, further)
+    } catch {
+      // The first language is the one that the caller can do something about.
+      throw thrown
+    }
+    path.language = further
+  }
+}
+
+const languagesOf = ({ dialect }: Exchange, path: ResolvedModel): readonly LanguageName[] =>
+  languagesFor(path, dialect.family, path.listed?.families ?? null)
+
 /** The language in which a path's provider is asked; null where it speaks the caller's own. */
-export const languageOf = ({ dialect }: Exchange, { kind }: ResolvedModel): LanguageName | null =>
-  languageFor(kind, dialect.family)
+export const languageOf = (exchange: Exchange, path: ResolvedModel): LanguageName | null =>
+  path.language ?? languagesOf(exchange, path)[0] ?? null
 
 const encoder = new TextEncoder()
 
@@ -67,13 +89,14 @@ function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, lang
   )
 }
 
-/** The body as its native provider would be sent it, but for the alias and the cache key. */
-function editedBody({ parsed, edits }: Exchange): JsonObject {
-  const body = { ...given(parsed) }
+/** The body as its native provider would be sent it, but for the alias and the cache key; its numbers are exact. */
+function editedBody({ body: bytes, parsed, edits }: Exchange): JsonObject {
+  const text = new TextDecoder().decode(given(bytes))
+  const body = (holdsInexact(text) ? parseExactObject(text) : null) ?? { ...given(parsed) }
   for (const [name, json] of edits) {
     if (name === 'prompt_cache_key') continue
     if (json === null) delete body[name]
-    else body[name] = JSON.parse(json)
+    else body[name] = parseExactly(json)
   }
   return body
 }
@@ -89,7 +112,7 @@ const asksForCaching = ({ parsed, edits }: Exchange, { lane }: Gateway): boolean
 
 /**
  * Marks the end of what requests have in common: the instructions, which come after the tools in what these providers
- * cache; without instructions, the tools.
+ * cache; without instructions, the tools; without either, the end of the conversation, which the next turn begins with.
  */
 function withMarker(request: NeutralRequest, { parsed }: Exchange): NeutralRequest {
   const asked = parsed?.cache_control
@@ -98,5 +121,6 @@ function withMarker(request: NeutralRequest, { parsed }: Exchange): NeutralReque
   const { instructions, tools } = request
   const [instruction, tool] = [instructions.at(-1), tools.at(-1)]
   if (instruction !== undefined) return { ...request, instructions: instructions.with(-1, { ...instruction, cache }) }
-  return tool === undefined ? request : { ...request, tools: tools.with(-1, { ...tool, cache }) }
+  if (tool !== undefined) return { ...request, tools: tools.with(-1, { ...tool, cache }) }
+  return { ...request, turns: withCacheAtEnd(request.turns, asked) }
 }

@@ -214,6 +214,24 @@ describe('a chat client', () => {
       ['cache_control.translated'],
     ])
   })
+
+  test('has it at the end of the conversation where there is nothing before that', async () => {
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    Object.assign(running.lane.view.gateway, { promptCaching: true })
+    await running.chat({ model: 'anthropic', messages: hello, cache_control: { type: 'ephemeral' } })
+    const content = [{ type: 'text', text: 'Hello', cache_control: { type: 'ephemeral' } }]
+    expect(sentBody(running).messages).toEqual([{ role: 'user', content }])
+  })
+
+  test('has its numbers sent on as it wrote them', async () => {
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    const schema = '{"type":"object","properties":{"id":{"maximum":12345678901234567890}}}'
+    const tools = `[{"type":"function","function":{"name":"look","parameters":${schema}}}]`
+    const body = `{"model":"anthropic","messages":[{"role":"user","content":"Hello"}],"tools":${tools}}`
+    const headers = { authorization: `Bearer ${running.secret}`, 'content-type': 'application/json' }
+    await fetch(`${running.url}/v1/chat/completions`, { method: 'POST', headers, body })
+    expect(running.seen.at(-1)?.body).toContain('"maximum":12345678901234567890')
+  })
 })
 
 describe('a responses client', () => {
@@ -269,5 +287,51 @@ describe('what goes wrong', () => {
     const thrown: unknown = await stream.finalMessage().catch((error: unknown) => error)
     expect(String(thrown)).toContain('content_policy_violation')
     expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
+  })
+})
+
+describe('a provider that speaks chat and responses', () => {
+  const hears = (families: ('chat' | 'responses' | 'messages')[]) =>
+    running.lane.catalog.push(testModel({ id: 'both', providerId: 'openai', families }))
+  const asked = () => running.seen.map(({ request }) => new URL(request.url).pathname)
+  const responded = () =>
+    Response.json({
+      ...{ id: 'resp_1', object: 'response', status: 'completed', model: 'up' },
+      output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: words }] }],
+    })
+
+  test('is asked in the one that the model’s record lists', async () => {
+    hears(['responses'])
+    answers['/v1/responses'] = responded
+    const answer = await running.chat({ model: 'both', messages: hello })
+    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: words } }] })
+    expect(asked()).toEqual(['/v1/responses'])
+  })
+
+  test('is asked in responses for what chat cannot say, where the record lists both', async () => {
+    hears(['chat', 'responses'])
+    answers['/v1/responses'] = responded
+    answers['/v1/chat/completions'] = () => Response.json(completion)
+    const document = { type: 'document' as const, source: { type: 'url' as const, url: 'https://a.example/a.pdf' } }
+    const ask = (content: Anthropic.ContentBlockParam[]) =>
+      anthropic.messages.create({ model: 'both', max_tokens: 9, messages: [{ role: 'user', content }] })
+    expect((await ask([document])).content).toMatchObject([{ type: 'text', text: words }])
+    await ask([{ type: 'text', text: 'Hello' }])
+    expect(asked()).toEqual(['/v1/responses', '/v1/chat/completions'])
+  })
+
+  test('is asked in chat alone where only that is known, and what chat cannot say is refused', async () => {
+    const document = { type: 'document' as const, source: { type: 'url' as const, url: 'https://a.example/a.pdf' } }
+    for (const families of [['chat'], ['messages'], null] as const) {
+      running.lane.catalog.splice(
+        0,
+        running.lane.catalog.length,
+        testModel({ id: 'both', providerId: 'openai', families }),
+      )
+      const asking = { model: 'both', max_tokens: 9, messages: [{ role: 'user' as const, content: [document] }] }
+      const thrown: unknown = await anthropic.messages.create(asking).catch((failure: unknown) => failure)
+      expect(thrown).toMatchObject({ status: 400 })
+    }
+    expect(asked()).toEqual([])
   })
 })

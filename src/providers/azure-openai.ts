@@ -40,6 +40,8 @@ export const azureOpenai: ProviderKind = {
   kind: 'azure-openai',
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions'],
   language: 'chat',
+  // Which deployments speak it is not told by the address.
+  further: { language: 'responses', of: () => false },
   address: ({ baseUrl }) => baseUrl,
   async send(provider, call, fetch) {
     const address = addressOf(provider)

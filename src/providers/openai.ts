@@ -33,6 +33,7 @@ export const openai: ProviderKind = {
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
   // Not responses: whatever is like OpenAI by its base URL speaks chat, and only few speak responses.
   language: 'chat',
+  further: { language: 'responses', of: (provider) => addressOf(provider).base === defaultBase },
   address: (provider) => addressOf(provider).base,
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)

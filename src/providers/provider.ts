@@ -50,6 +50,8 @@ export interface ProviderKind {
   families: readonly Family[]
   /** The language in which it is asked for a text family that is not among them; absent where it answers none. */
   language?: LanguageName
+  /** Another of its families, for what `language` cannot say: of models whose record lists it, and of these providers. */
+  further?: { language: Extract<LanguageName, Family>; of(provider: Provider): boolean }
   /** The URL whose host is connected to; absent for a kind that answers within the process. */
   address?(provider: Provider): string | null
   /** Sends the call and gives the answer when its headers are there. Rejects on connection failure or abort. */
@@ -62,6 +64,38 @@ export const textFamilies: ReadonlySet<Family> = new Set<Family>(['chat', 'respo
 /** The language in which a kind is asked for a family that it does not speak; null where it speaks it, or cannot be asked. */
 export const languageFor = ({ families, language }: ProviderKind, family: Family): LanguageName | null =>
   language === undefined || families.includes(family) || !textFamilies.has(family) ? null : language
+
+/**
+ * The languages in which a model may be asked for a family, the first one first; none where it speaks the family itself or
+ * cannot be asked. `listed`: the families that its record says it speaks, null where it does not say.
+ */
+export function languagesFor(
+  { kind, provider }: { kind: ProviderKind; provider: Provider },
+  family: Family,
+  listed: readonly Family[] | null,
+): readonly LanguageName[] {
+  const { language, further, families } = kind
+  if (language === undefined || !textFamilies.has(family)) return []
+  const told = textOf(kind, listed ?? [])
+  const speaks = (name: Family): boolean => (told.length === 0 ? families : told).includes(name)
+  if (speaks(family)) return []
+  const first = told.length > 0 && further !== undefined && !told.some((name) => name === language) ? [] : [language]
+  const goesFurther =
+    further !== undefined && (listed === null ? further.of(provider) : told.includes(further.language))
+  return goesFurther ? [...first, further.language] : first
+}
+
+/** The text families among these that a kind speaks itself. */
+const textOf = ({ families }: ProviderKind, listed: readonly Family[]): readonly Family[] =>
+  listed.filter((name) => textFamilies.has(name) && families.includes(name))
+
+/**
+ * Whether a model whose record lists these families may be asked for one: for a text family also where the provider
+ * speaks another one that is listed, since they are translated into each other.
+ */
+export const servesListed = (kind: ProviderKind, listed: readonly Family[], family: Family): boolean =>
+  listed.includes(family) ||
+  (kind.language !== undefined && textFamilies.has(family) && textOf(kind, listed).length > 0)
 
 export const serves = (kind: ProviderKind, family: Family): boolean =>
   kind.families.includes(family) || languageFor(kind, family) !== null

@@ -27,6 +27,9 @@ const budgets: Readonly<Record<Exclude<Effort, 'none'>, number>> = {
   max: 32_768,
 }
 
+/** Of a caller who asks for thinking, or to see it, and not for how much. */
+const usualEffort = 'medium'
+
 /** `claude-3-7-sonnet-20250219`, `claude-sonnet-4-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0`. */
 const budgetedModels = /claude-(?:3\b|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?=$|@|-\d{8}|-latest|-v\d))/
 
@@ -43,10 +46,10 @@ export function thinkingOf(model: string, reasoning: Stated<NeutralReasoning> | 
     const thinking = { type: 'enabled', budget_tokens: budgetTokens, ...display }
     return { thinking, config: configOf(effort, at), budget: budgetTokens }
   }
-  if (effort === null || !budgetedModels.test(model)) {
+  if (!budgetedModels.test(model)) {
     return { ...nothing, thinking: { type: 'adaptive', ...display }, config: configOf(effort, at) }
   }
-  const budget = budgetWithin(budgets[effort], most, at)
+  const budget = budgetWithin(budgets[effort ?? usualEffort], most, at)
   return { ...nothing, thinking: { type: 'enabled', budget_tokens: budget, ...display }, budget }
 }
 

@@ -5,6 +5,7 @@ import { plainId, startedAt } from '../dialects/facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { annotationOf, annotationsIn } from './chat-annotations.ts'
 import { callSignatureIn, callSignatureMember, readThoughts, thoughtMembers } from './chat-thoughts.ts'
+import { finishWith } from './finish.ts'
 import type { AnswerStart } from './language.ts'
 import type { FinishReason, NeutralAnswer, NeutralPart, NeutralToolCall } from './neutral.ts'
 import { failed, unusable } from './refusals.ts'
@@ -66,7 +67,10 @@ const finishes: ReadonlyMap<string | null, FinishReason> = new Map([
 
 /** A model that refuses says so in `refusal`, and stops. */
 export function finishOf(reason: string | null, parts: readonly Pick<NeutralPart, 'kind'>[]): FinishReason {
-  const finish = finishes.get(reason) ?? 'stop'
+  const finish = finishWith(
+    finishes.get(reason) ?? 'stop',
+    parts.some(({ kind }) => kind === 'tool_call'),
+  )
   return finish === 'stop' && parts.some(({ kind }) => kind === 'refusal') ? 'refusal' : finish
 }
 

@@ -58,7 +58,13 @@ export const chatFeatures: FeatureTable = {
 }
 
 /** Members that providers of the other OpenAI language take too, and no answer depends on. */
-export const hintMembers: readonly string[] = ['metadata', 'prompt_cache_key', 'prompt_cache_retention']
+export const hintTreatments = {
+  metadata: { hint: "it is a label of the provider's own logs, and no answer depends on it" },
+  prompt_cache_key: { hint: 'other providers find common beginnings without it' },
+  prompt_cache_retention: { hint: 'elsewhere `cache_control` says how long' },
+}
+
+export const hintMembers: readonly string[] = Object.keys(hintTreatments)
 
 const stateless = 'answers are kept by no provider but the one that made them'
 const oneText = 'other providers answer with one text'
@@ -86,9 +92,9 @@ export const chatMembers: MemberTable = {
   service_tier: 'carried',
   cache_control: 'carried',
   user: 'carried',
-  metadata: 'carried',
-  prompt_cache_key: 'carried',
-  prompt_cache_retention: 'carried',
+  metadata: hintTreatments.metadata,
+  prompt_cache_key: hintTreatments.prompt_cache_key,
+  prompt_cache_retention: hintTreatments.prompt_cache_retention,
   stream_options: { withoutEffect: 'the gateway itself asks for usage, and tells it where the caller asked' },
   session_id: { withoutEffect: "it is the gateway's own, read before" },
   store: { onlyAs: [false], refused: stateless },

@@ -5,13 +5,14 @@
  */
 import { readUsage } from '../dialects/chat-answer.ts'
 import { type Call, ChatCalls } from '../dialects/chat-calls.ts'
-import { isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { annotationsIn } from './chat-annotations.ts'
 import { finishOf } from './chat-answers.ts'
 import { callSignatureIn } from './chat-thoughts.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { NeutralEvent, NeutralPart } from './neutral.ts'
 import { readOpenAiError } from './openai-words.ts'
+import { frameObject } from './refusals.ts'
 
 type Words = 'text' | 'thought' | 'refusal'
 
@@ -37,8 +38,7 @@ export class ChatStreamReader implements NeutralStreamReader {
     this.#events = []
     if (this.#ended) return this.#events
     if (data === '[DONE]') return this.end()
-    const chunk = parseObject(data)
-    if (chunk === null) return this.#events
+    const chunk = frameObject(data)
     if (isGiven(chunk.error)) return this.#fail(chunk)
     this.#start(chunk)
     for (const choice of objectsOf(chunk.choices)) this.#choice(choice)

@@ -4,6 +4,7 @@
  */
 import type { Usage } from '../dialects/dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import { finishWith } from './finish.ts'
 import type { FinishReason, NeutralAnswer, NeutralCitation, NeutralError, NeutralPart } from './neutral.ts'
 import { unusable } from './refusals.ts'
 
@@ -11,11 +12,15 @@ import { unusable } from './refusals.ts'
 export function readConverseAnswer(body: unknown): NeutralAnswer {
   const message = isObject(body) && isObject(body.output) ? body.output.message : null
   if (!isObject(body) || !isObject(message)) throw unusable('The provider sent no message')
+  const parts = objectsOf(message.content).flatMap((block, index) => partsOf(block, `output.message.content.${index}`))
   return {
     id: null,
     model: null,
-    parts: objectsOf(message.content).flatMap((block, index) => partsOf(block, `output.message.content.${index}`)),
-    finish: finishOf(body.stopReason),
+    parts,
+    finish: finishOf(
+      body.stopReason,
+      parts.some(({ kind }) => kind === 'tool_call'),
+    ),
     stopSequence: stopSequenceOf(body),
     usage: usageOf(body.usage),
   }
@@ -84,8 +89,10 @@ const reasons: Readonly<Record<string, FinishReason>> = {
   malformed_tool_use: 'error',
 }
 
-export const finishOf = (reason: unknown): FinishReason =>
-  typeof reason === 'string' && Object.hasOwn(reasons, reason) ? (reasons[reason] ?? 'stop') : 'stop'
+export function finishOf(reason: unknown, called: boolean): FinishReason {
+  const known = typeof reason === 'string' && Object.hasOwn(reasons, reason) ? reasons[reason] : undefined
+  return finishWith(known ?? 'stop', called && reason !== 'stop_sequence')
+}
 
 /** Of the fields that the request asked the model for (`converse-models.ts`). */
 export const stopSequenceOf = ({ additionalModelResponseFields: fields }: JsonObject): string | null =>

@@ -2,6 +2,7 @@
 import type { FeatureTable } from './language.ts'
 
 const noSuchSetting = { refused: 'there is no such setting' }
+const noPenalty = { refused: 'there is no such setting, but 0 is none' }
 
 export const converseFeatures: FeatureTable = {
   instructions: { as: '`system`' },
@@ -44,8 +45,8 @@ export const converseFeatures: FeatureTable = {
   top_p: { as: '`inferenceConfig.topP`' },
   top_k: { as: '`top_k` (Anthropic), `inferenceConfig.topK` (Nova)', refused: 'models of other makers' },
   seed: noSuchSetting,
-  frequency_penalty: noSuchSetting,
-  presence_penalty: noSuchSetting,
+  frequency_penalty: noPenalty,
+  presence_penalty: noPenalty,
   stop: { as: '`inferenceConfig.stopSequences`' },
   end_user: { as: '`requestMetadata.end_user`, where its characters are allowed there; no answer depends on it' },
   cache_marker: { as: '`cachePoint`' },

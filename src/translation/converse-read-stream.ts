@@ -3,22 +3,23 @@
  * the event's name and its JSON. Only blocks of tool calls say that they begin; others begin with their first piece. The
  * stream is whole with its metadata, or where it ends after `messageStop`; exceptions may come at any time.
  */
-import { isObject, type JsonObject, parseObject, textOf } from '../dialects/json-value.ts'
+import { isObject, type JsonObject, textOf } from '../dialects/json-value.ts'
 import { citationOf, finishOf, readConverseError, stopSequenceOf, usageOf } from './converse-answers.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { NeutralEvent } from './neutral.ts'
-import { unusable } from './refusals.ts'
+import { frameObject, unusable } from './refusals.ts'
 
 export class ConverseStreamReader implements NeutralStreamReader {
   /** The part that each block has become. */
   readonly #parts = new Map<unknown, number>()
   #begun = 0
+  #called = false
   #finished = false
   #ended = false
 
   frame(event: string | null, data: string): readonly NeutralEvent[] {
-    const body = parseObject(data)
-    if (body === null || event === null) throw unusable('The provider sent a frame without a name or an object')
+    const body = frameObject(data)
+    if (event === null) throw unusable('The provider sent a frame without a name')
     switch (event) {
       case 'messageStart':
         return [{ type: 'start', id: null, model: null }]
@@ -30,7 +31,7 @@ export class ConverseStreamReader implements NeutralStreamReader {
         return this.#stop(body.contentBlockIndex)
       case 'messageStop':
         this.#finished = true
-        return [{ type: 'finish', finish: finishOf(body.stopReason), stopSequence: stopSequenceOf(body) }]
+        return [{ type: 'finish', finish: finishOf(body.stopReason, this.#called), stopSequence: stopSequenceOf(body) }]
       case 'metadata':
         return this.#metadata(body)
       default:
@@ -45,6 +46,7 @@ export class ConverseStreamReader implements NeutralStreamReader {
   #start({ contentBlockIndex: block, start }: JsonObject): NeutralEvent[] {
     const call = isObject(start) ? start.toolUse : null
     if (!isObject(call)) return []
+    this.#called = true
     const part = this.#begin(block)
     return [{ type: 'part', part, kind: 'tool_call', id: textOf(call.toolUseId) ?? '', name: textOf(call.name) ?? '' }]
   }

@@ -2,8 +2,10 @@
  * The content of a conversation as blocks of Converse (AWS Bedrock Runtime API: ContentBlock and the blocks in it,
  * CachePointBlock, ImageFormat, DocumentFormat, AudioFormat).
  */
-import { type JsonObject, parseObject } from '../dialects/json-value.ts'
+import type { JsonObject } from '../dialects/json-value.ts'
 import { plainCallId } from './call-id.ts'
+import { converseLocation } from './citation-locations.ts'
+import { parseExactObject } from './exact-json.ts'
 import type {
   NeutralCitation,
   NeutralMedia,
@@ -57,14 +59,18 @@ function textBlock({ text, citations = [] }: NeutralText): JsonObject | null {
   return { citationsContent: { content: [{ text }], citations: citations.map(citation) } }
 }
 
-const citation = ({ title, url, citedText }: NeutralCitation): JsonObject => ({
-  ...(title !== null && { title }),
-  ...(citedText !== null && { sourceContent: [{ text: citedText }] }),
-  ...(url !== null && { location: { web: { url } } }),
-})
+function citation(given: NeutralCitation): JsonObject {
+  const { title, citedText } = given
+  const location = converseLocation(given)
+  return {
+    ...(title !== null && { title }),
+    ...(citedText !== null && { sourceContent: [{ text: citedText }] }),
+    ...(location !== null && { location }),
+  }
+}
 
 function toolUse({ id, name, arguments: text, at }: NeutralToolCall): JsonObject {
-  const input = text.trim() === '' ? {} : parseObject(text)
+  const input = text.trim() === '' ? {} : parseExactObject(text)
   if (input === null) throw unsupported(at, 'Converse takes arguments that are a JSON object')
   return { toolUse: { toolUseId: plainCallId(id), name, input } }
 }

@@ -38,7 +38,8 @@ export function writeConverseRequest(request: NeutralRequest): JsonObject {
 function refuseUnheard({ sampling, extras, parallelTools }: NeutralRequest): void {
   const { seed, frequencyPenalty, presencePenalty } = sampling
   for (const stated of [seed, frequencyPenalty, presencePenalty]) {
-    if (stated !== undefined) throw unsupported(stated.at, 'Converse has no such setting: leave it out')
+    if (stated !== undefined && (stated === seed || stated.value !== 0))
+      throw unsupported(stated.at, 'Converse has no such setting: leave it out')
   }
   for (const [name, { at }] of extras) {
     if (name !== 'service_tier') throw unsupported(at, 'Converse has no such member: leave it out')

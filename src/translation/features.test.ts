@@ -84,6 +84,14 @@ for (const { caller, members } of Object.values(languages)) {
 
     for (const [member, treatment] of Object.entries(members)) {
       if (treatment === 'carried') continue
+      if ('hint' in treatment) {
+        test(`${member} is carried to the OpenAI languages, and left out elsewhere`, () => {
+          const request = caller.readRequest({ ...question, [member]: 'h' })
+          const sent = Object.values(languages).filter(({ provider }) => provider.writeRequest(request)[member] === 'h')
+          expect(sent.map(({ provider }) => provider.name)).toEqual(['chat', 'responses'])
+        })
+        continue
+      }
       if ('withoutEffect' in treatment) {
         test(`${member} changes nothing`, () => {
           expect(caller.readRequest({ ...question, [member]: {} })).toEqual(caller.readRequest(question))

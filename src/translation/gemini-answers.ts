@@ -5,6 +5,7 @@
  */
 import type { Usage } from '../dialects/dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import { finishWith } from './finish.ts'
 import type { FinishReason, NeutralError } from './neutral.ts'
 
 /** `LANGUAGE`: the answer was flagged for a language that is not supported. `MODEL_ARMOR` is said by Vertex AI alone. */
@@ -32,8 +33,7 @@ export function finishOf(candidate: JsonObject | undefined, feedback: unknown, c
   if (reason === null || reason === 'FINISH_REASON_UNSPECIFIED') {
     return isObject(feedback) && textOf(feedback.blockReason) !== null ? 'content_filter' : null
   }
-  const finish = finishes.get(reason) ?? 'error'
-  return finish === 'stop' && called ? 'tool_calls' : finish
+  return finishWith(finishes.get(reason) ?? 'error', called)
 }
 
 /**

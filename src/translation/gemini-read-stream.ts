@@ -5,12 +5,12 @@
  *
  * The language has no end of its own: a stream is whole once a reason to finish was said and the provider closed it.
  */
-import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { collected } from './collected.ts'
 import { finishOf, readGeminiError, readGeminiUsage } from './gemini-answers.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { FinishReason, NeutralAnswer, NeutralEvent } from './neutral.ts'
-import { unusable } from './refusals.ts'
+import { frameObject, unusable } from './refusals.ts'
 
 interface OpenPart {
   part: number
@@ -35,8 +35,7 @@ export class GeminiStreamReader implements NeutralStreamReader {
   #finish: FinishReason | null = null
 
   frame(_: string | null, data: string): readonly NeutralEvent[] {
-    const response = parseObject(data)
-    return response === null ? [] : this.response(response)
+    return this.response(frameObject(data))
   }
 
   end(): readonly NeutralEvent[] {

@@ -7,7 +7,8 @@
  * on a model refuses a step whose first call has none; for calls that another model made, or whose caller could not keep
  * it, the documented text that skips the check takes its place. Thoughts that Gemini has not signed are left out.
  */
-import { type JsonObject, parseObject } from '../dialects/json-value.ts'
+import type { JsonObject } from '../dialects/json-value.ts'
+import { parseExactObject } from './exact-json.ts'
 import type {
   NeutralMedia,
   NeutralPart,
@@ -72,7 +73,7 @@ function partsOf(part: NeutralPart, names: Map<string, string>): JsonObject[] {
 }
 
 function callPart({ id, name, arguments: text, signature, at }: NeutralToolCall): JsonObject {
-  const args = text.trim() === '' ? {} : parseObject(text)
+  const args = text.trim() === '' ? {} : parseExactObject(text)
   if (args === null) throw unsupported(at, 'the arguments of a tool call must be a JSON object')
   return {
     functionCall: { id, name, args },

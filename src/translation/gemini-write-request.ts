@@ -132,7 +132,7 @@ function thinkingOf(model: string, { value, at }: Stated<NeutralReasoning>): Jso
 
 /** A budget says more than an effort, and both together are refused by the API. */
 function amountOf(model: string, effort: NeutralReasoning['effort'], budget: number | null, at: string): JsonObject {
-  if (budget !== null) return { thinkingBudget: budget }
+  if (budget !== null && effort !== 'none') return { thinkingBudget: budget }
   if (effort === null) return isBeforeThird(model) ? { thinkingBudget: -1 } : {}
   if (isBeforeThird(model)) {
     const thinkingBudget = budgets.get(effort)

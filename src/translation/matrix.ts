@@ -19,6 +19,9 @@ const introduction = `# Any client, any provider
 What each language of the translation can say. This file is written from the code, and a test holds it current. Where the
 language of the caller and that of the provider are the same, bytes are passed on and nothing of this applies.
 
+A model that speaks chat and responses is asked in chat, and in responses where its record lists no chat, or where chat
+cannot say the request and the record lists both or the provider is OpenAI itself.
+
 Refused is 400 \`translation_unsupported\` with the caller's field as \`param\`; what is left out changes no answer.
 
 Of the other families embeddings are translated for gemini; elsewhere a family that a provider does not speak is 400
@@ -115,6 +118,7 @@ function memberSection(title: string, members: MemberTable): string {
 
 function treatedAs(treatment: MemberTreatment): string {
   if (treatment === 'carried') return 'carried'
+  if ('hint' in treatment) return `carried between chat and responses, *left out* elsewhere: ${treatment.hint}`
   if ('withoutEffect' in treatment) return `*without effect*: ${treatment.withoutEffect}`
   const { onlyAs, refused } = treatment
   if (onlyAs === undefined) return `**refused**: ${refused}`

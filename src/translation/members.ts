@@ -3,6 +3,7 @@
  * refused by its name. A member that is null was left out.
  */
 import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
+import { settingOf } from './exact-json.ts'
 import type { MemberTable } from './language.ts'
 import type { FieldPath, Stated } from './neutral.ts'
 import { malformed, unsupported } from './refusals.ts'
@@ -14,7 +15,7 @@ export function checkMembers(body: Readonly<JsonObject>, table: MemberTable): vo
     if (!isGiven(value)) continue
     const treatment = Object.hasOwn(table, name) ? table[name] : undefined
     if (treatment === undefined) throw unsupported(name, unknownMember)
-    if (treatment === 'carried' || 'withoutEffect' in treatment) continue
+    if (treatment === 'carried' || !('refused' in treatment)) continue
     if (treatment.onlyAs?.some((only) => Bun.deepEquals(only, value))) continue
     throw unsupported(name, treatment.refused)
   }
@@ -54,7 +55,13 @@ const typed =
 
 /** A value and its field; null where it was left out. Throws `invalid_parameter` where it is another type. */
 export const statedString = typed((value) => typeof value === 'string', 'a string')
-export const statedNumber = typed((value) => typeof value === 'number', 'a number')
+/** One that would be another number after a double's rounding is none of the settings. */
+export function statedNumber(value: unknown, at: FieldPath): Stated<number> | null {
+  if (!isGiven(value)) return null
+  const number = settingOf(value)
+  if (number === null) throw malformed(at, 'a number, an integer of at most 53 bits')
+  return { value: number, at }
+}
 export const statedBoolean = typed((value) => typeof value === 'boolean', 'true or false')
 export const statedObject = typed(isObject, 'an object')
 

@@ -2,13 +2,17 @@
  * Whole answers and errors of the messages language, read from Anthropic and written for its callers.
  *
  * - What a refusal says stands in `stop_details.explanation`, which is the language's own place for it.
- * - An answer that failed in the model (`error`) has no stop reason: null.
+ * - An answer that failed in the model (`error`) is none, as in every language.
+ * - A call that a limit cut off before its arguments were whole is left out; elsewhere such arguments are no answer.
  * - Blocks of tools that Anthropic itself runs are passed over: no translated request asks for one.
  */
 import type { Usage } from '../dialects/dialect.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { errorTypeOf } from '../dialects/messages-error.ts'
 import { ownMessage, readUsage } from '../dialects/messages-texts.ts'
+import { messagesCitation } from './citation-locations.ts'
+import { parseExactObject } from './exact-json.ts'
+import { finishWith } from './finish.ts'
 import type { AnswerStart } from './language.ts'
 import { citationOf } from './messages-read-parts.ts'
 import { isOwnCitation } from './messages-write-parts.ts'
@@ -21,7 +25,7 @@ import type {
   NeutralPart,
   NeutralThought,
 } from './neutral.ts'
-import { unusable } from './refusals.ts'
+import { failed, unusable } from './refusals.ts'
 import { markSignature, writtenOpaque } from './signature.ts'
 
 const finishes: ReadonlyMap<string, FinishReason> = new Map([
@@ -35,8 +39,10 @@ const finishes: ReadonlyMap<string, FinishReason> = new Map([
 ])
 
 /** What is not known ended as far as anyone can tell by itself. */
-export const finishOf = (stopReason: unknown): FinishReason =>
-  stopReason === null || stopReason === undefined ? 'error' : (finishes.get(String(stopReason)) ?? 'stop')
+export const finishOf = (stopReason: unknown, called: boolean): FinishReason =>
+  stopReason === null || stopReason === undefined
+    ? 'error'
+    : finishWith(finishes.get(String(stopReason)) ?? 'stop', called && stopReason !== 'stop_sequence')
 
 export function stopReasonOf(finish: FinishReason, stopSequence: string | null): string | null {
   if (finish === 'stop') return stopSequence === null ? 'end_turn' : 'stop_sequence'
@@ -63,7 +69,10 @@ export function readMessagesAnswer(body: unknown): NeutralAnswer {
     id: textOf(body.id),
     model: textOf(body.model),
     parts,
-    finish: finishOf(body.stop_reason),
+    finish: finishOf(
+      body.stop_reason,
+      parts.some(({ kind }) => kind === 'tool_call'),
+    ),
     stopSequence: textOf(body.stop_sequence),
     usage: readUsage(body.usage),
   }
@@ -94,10 +103,11 @@ function partsOfAnswer(block: JsonObject, at: string): NeutralPart[] {
 
 export function writeMessagesAnswer(answer: NeutralAnswer, asked: AnswerStart): JsonObject {
   const { parts, finish, stopSequence, usage } = answer
+  if (finish === 'error') throw unusable(failed.message)
   const refusal = parts.flatMap((part) => (part.kind === 'refusal' ? part.text : [])).join('')
   return {
     ...beginOf(answer, asked),
-    content: parts.flatMap(blocksOfAnswer),
+    content: parts.flatMap((part) => blocksOfAnswer(part, finish)),
     stop_reason: stopReasonOf(finish, stopSequence),
     stop_sequence: stopSequence,
     ...(refusal !== '' && { stop_details: refusalDetails(refusal) }),
@@ -113,15 +123,19 @@ export function beginOf({ id, model }: Pick<NeutralAnswer, 'id' | 'model'>, aske
 
 export const refusalDetails = (explanation: string): JsonObject => ({ type: 'refusal', category: null, explanation })
 
-function blocksOfAnswer(part: NeutralPart): JsonObject[] {
+function blocksOfAnswer(part: NeutralPart, finish: FinishReason): JsonObject[] {
   switch (part.kind) {
-    case 'text':
-      return [{ type: 'text', text: part.text, citations: part.citations?.map(writtenCitation) ?? null }]
+    case 'text': {
+      const citations = (part.citations ?? []).flatMap((citation) => writtenCitation(citation) ?? [])
+      return [{ type: 'text', text: part.text, citations: citations.length > 0 ? citations : null }]
+    }
     case 'thought':
       return [thoughtBlock(part)]
     case 'tool_call': {
       const { id, name, signature } = part
-      const call = { type: 'tool_use', id, name, input: inputOf(part.arguments) }
+      const input = inputOf(part.arguments)
+      if (input === null) return refuseUnlessCut(finish)
+      const call = { type: 'tool_use', id, name, input }
       return signature === undefined ? [call] : [callSignatureBlock(id, signature), call]
     }
     case 'refusal':
@@ -131,14 +145,13 @@ function blocksOfAnswer(part: NeutralPart): JsonObject[] {
   }
 }
 
-/** An input that is no JSON, as of an answer that was cut off, is a text: the SDKs let any value stand there. */
-function inputOf(text: string): unknown {
-  try {
-    return text.trim() === '' ? {} : JSON.parse(text)
-  } catch {
-    // The model's words are not lost, and whoever runs the tool sees that they are no arguments.
-    return text
-  }
+/** The arguments of a call; null where they are no object. */
+export const inputOf = (text: string): JsonObject | null => (text.trim() === '' ? {} : parseExactObject(text))
+
+/** Throws for arguments that are no object, but where a limit or a filter cut them off. */
+export function refuseUnlessCut(finish: FinishReason): [] {
+  if (finish === 'length' || finish === 'content_filter') return []
+  throw unusable('The provider called a tool with arguments that are no JSON object')
 }
 
 function thoughtBlock(thought: NeutralThought): JsonObject {
@@ -154,21 +167,18 @@ export const callSignatureBlock = (callId: string, { text, language }: CallSigna
   signature: markSignature({ language, callId, redacted: false, signature: text }),
 })
 
-export function writtenCitation(citation: NeutralCitation): JsonObject {
-  const { title, url, citedText, original } = citation
-  if (isOwnCitation(citation)) return { ...original }
-  const type = 'web_search_result_location'
-  return { type, url: url ?? '', title, cited_text: citedText ?? '', encrypted_index: '' }
-}
+/** Null for what the language cannot say: of the web it cites only what Anthropic itself searched, and sealed. */
+export const writtenCitation = (citation: NeutralCitation): JsonObject | null =>
+  isOwnCitation(citation) ? { ...citation.original } : messagesCitation(citation)
 
-/** The input is told without what came from the cache and went into it; null where it was not told. */
+/** The input is told without what came from the cache and went into it; zero where it was not told, as clients need. */
 export function usageOf(usage: Usage | null): JsonObject {
-  if (usage === null) return { input_tokens: null, output_tokens: null }
+  if (usage === null) return { input_tokens: 0, output_tokens: 0 }
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage
   const hour = usage.cacheWriteHourTokens ?? null
   const cached = (cachedInputTokens ?? 0) + (cacheWriteTokens ?? 0)
   return {
-    input_tokens: inputTokens === null ? null : Math.max(0, inputTokens - cached),
+    input_tokens: Math.max(0, (inputTokens ?? 0) - cached),
     ...(cachedInputTokens !== null && { cache_read_input_tokens: cachedInputTokens }),
     ...(cacheWriteTokens !== null && { cache_creation_input_tokens: cacheWriteTokens }),
     ...(hour !== null && {
@@ -177,7 +187,7 @@ export function usageOf(usage: Usage | null): JsonObject {
         ephemeral_1h_input_tokens: hour,
       },
     }),
-    output_tokens: outputTokens,
+    output_tokens: outputTokens ?? 0,
     ...(reasoningTokens !== null && { output_tokens_details: { thinking_tokens: reasoningTokens } }),
   }
 }

@@ -57,7 +57,9 @@ export const messagesFeatures: FeatureTable = {
   end_user: { as: '`metadata.user_id`' },
   cache_marker: { as: '`cache_control` of a block or a tool' },
   answer_thoughts: { as: '`thinking` and `redacted_thinking` blocks' },
-  answer_citations: { as: '`citations` of a text block' },
+  answer_citations: {
+    as: '`citations` of a text block: places in documents; one of the web needs the seal of its own search, and is left out',
+  },
   answer_refusal: { as: '`stop_reason` `refusal`, its text in `stop_details.explanation`' },
   answer_stop_sequence: { as: '`stop_sequence`' },
   answer_usage: { as: '`usage`, the cache writes by their lifetime' },

@@ -169,7 +169,7 @@ function reasoningOf(givenEffort: unknown, thinking: JsonObject | null): Stated<
   const visible = display === 'summarized' ? true : display === 'omitted' ? false : null
   if (type === 'disabled') {
     if (stated !== null) throw unsupported(stated.at, 'without thinking, no other provider has an effort')
-    return { value: { effort: 'none', budgetTokens: null, visible: null }, at: 'thinking' }
+    return { value: { effort: 'none', budgetTokens: 0, visible: null }, at: 'thinking' }
   }
   if (type === 'adaptive') return { value: { effort, budgetTokens: null, visible }, at: 'thinking' }
   if (type === 'enabled' && typeof budgetTokens === 'number') {

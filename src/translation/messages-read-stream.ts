@@ -3,12 +3,13 @@
  * the same indexes: those are further parts. Usage is told at the beginning and, cumulative, at the end.
  */
 import type { Usage } from '../dialects/dialect.ts'
-import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { readUsage } from '../dialects/messages-texts.ts'
 import type { NeutralStreamReader } from './language.ts'
 import { explanationOf, finishOf, readMessagesError } from './messages-answers.ts'
 import { citationOf } from './messages-read-parts.ts'
 import type { NeutralEvent } from './neutral.ts'
+import { frameObject } from './refusals.ts'
 
 interface Block {
   part: number
@@ -20,11 +21,11 @@ export class MessagesStreamReader implements NeutralStreamReader {
   readonly #blocks = new Map<number, Block>()
   #parts = 0
   #begun = false
+  #called = false
   #usage: Usage | null = null
 
   frame(name: string | null, data: string): readonly NeutralEvent[] {
-    const event = parseObject(data)
-    if (event === null) return []
+    const event = frameObject(data)
     const index = typeof event.index === 'number' ? event.index : 0
     switch (textOf(event.type) ?? name) {
       case 'message_start':
@@ -84,6 +85,7 @@ export class MessagesStreamReader implements NeutralStreamReader {
     this.#parts++
     const block: Block = { part, isCall: begun.kind === 'tool_call', hasText: false }
     this.#blocks.set(index, block)
+    this.#called ||= block.isCall
     events.push(begun)
     const { text, thinking, signature, data, input } = content
     const given = block.isCall && isObject(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : null
@@ -135,7 +137,11 @@ export class MessagesStreamReader implements NeutralStreamReader {
       events.push({ type: 'part_end', part })
     }
     if (typeof said.stop_reason !== 'string') return events
-    events.push({ type: 'finish', finish: finishOf(said.stop_reason), stopSequence: textOf(said.stop_sequence) })
+    events.push({
+      type: 'finish',
+      finish: finishOf(said.stop_reason, this.#called),
+      stopSequence: textOf(said.stop_sequence),
+    })
     return events
   }
 }

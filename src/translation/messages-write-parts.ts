@@ -6,8 +6,9 @@
  * What another provider thought or signed, or cited, is left out: only who signed a thought can read it again, and
  * citations point at text that stands there itself.
  */
-import { type JsonObject, parseObject } from '../dialects/json-value.ts'
+import type { JsonObject } from '../dialects/json-value.ts'
 import { plainCallId } from './call-id.ts'
+import { parseExactObject } from './exact-json.ts'
 import type {
   NeutralCitation,
   NeutralMedia,
@@ -80,7 +81,7 @@ export const isOwnCitation = ({ original: { type } }: NeutralCitation): boolean 
   typeof type === 'string' && type.endsWith('_location')
 
 function callBlock({ id, name, arguments: text, at }: NeutralToolCall): JsonObject {
-  const input = text.trim() === '' ? {} : parseObject(text)
+  const input = text.trim() === '' ? {} : parseExactObject(text)
   if (input === null) throw unsupported(at, 'the arguments of a tool call must be a JSON object')
   return { type: 'tool_use', id: plainCallId(id), name, input }
 }

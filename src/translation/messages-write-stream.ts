@@ -17,13 +17,15 @@ import type { AnswerStart, NeutralStreamWriter } from './language.ts'
 import {
   beginOf,
   callSignatureBlock,
+  inputOf,
   refusalDetails,
+  refuseUnlessCut,
   stopReasonOf,
   usageOf,
   writeMessagesError,
   writtenCitation,
 } from './messages-answers.ts'
-import type { NeutralEvent } from './neutral.ts'
+import type { NeutralCitation, NeutralEvent } from './neutral.ts'
 import { failed } from './refusals.ts'
 import { ownOpaque, writtenOpaque } from './signature.ts'
 
@@ -36,6 +38,8 @@ interface Part {
   begin: PartBegin
   /** Events that wait until it is this part's turn. */
   waiting: PartEvent[]
+  /** Of a call: the arguments so far. */
+  arguments: string
   /** A block of it was written. */
   written: boolean
   signed: boolean
@@ -97,8 +101,15 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     else if (event.type === 'signature') this.#sign(part, event)
     else {
       this.#openBlock(part)
-      this.#delta(event.type === 'text' ? textDelta(part.begin, event.text) : citationDelta(event))
+      if (event.type === 'text' && part.begin.kind === 'tool_call') part.arguments += event.text
+      if (event.type === 'text') this.#delta(textDelta(part.begin, event.text))
+      else this.#cite(event.citation)
     }
+  }
+
+  #cite(given: NeutralCitation): void {
+    const citation = writtenCitation(given)
+    if (citation !== null) this.#delta({ type: 'citations_delta', citation })
   }
 
   #sign(part: Part, event: SignatureEvent): void {
@@ -191,6 +202,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     this.#closeBlock()
     this.#start({ id: null, model: null })
     const { finish, stopSequence } = this.#finish ?? { finish: 'error', stopSequence: null }
+    for (const part of this.#parts.values()) if (inputOf(part.arguments) === null) refuseUnlessCut(finish)
     this.#write('message_delta', {
       delta: {
         stop_reason: stopReasonOf(finish, stopSequence),
@@ -207,6 +219,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
 const newPart = (begin: PartBegin): Part => ({
   begin,
   waiting: [],
+  arguments: '',
   written: false,
   signed: false,
   ended: false,
@@ -222,8 +235,3 @@ function textDelta({ kind }: PartBegin, text: string): JsonObject {
   if (kind === 'tool_call') return { type: 'input_json_delta', partial_json: text }
   return kind === 'thought' ? { type: 'thinking_delta', thinking: text } : { type: 'text_delta', text }
 }
-
-const citationDelta = ({ citation }: Extract<PartEvent, { type: 'citation' }>): JsonObject => ({
-  type: 'citations_delta',
-  citation: writtenCitation(citation),
-})

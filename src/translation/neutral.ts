@@ -170,6 +170,7 @@ export type Effort = (typeof efforts)[number]
 export interface NeutralReasoning {
   /** null where the caller gave a budget or only asked to see it. */
   effort: Effort | null
+  /** 0, with the effort `none`, where thinking was switched off rather than an effort asked for. */
   budgetTokens: number | null
   /** Whether thoughts, or a summary of them, are to be in the answer. */
   visible: boolean | null

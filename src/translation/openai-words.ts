@@ -40,8 +40,12 @@ export function readEffort(given: unknown, at: FieldPath): Effort | null {
   return effort
 }
 
-/** A budget has no member here: it becomes the effort whose thinking is about as long. */
+/**
+ * A budget has no member here: it becomes the effort whose thinking is about as long. Of none nothing is said, since
+ * models that do not think refuse any effort.
+ */
 export function effortOf({ effort, budgetTokens }: NeutralReasoning): Effort | null {
+  if (budgetTokens === 0) return null
   if (effort !== null || budgetTokens === null) return effort
   if (budgetTokens <= 4096) return 'low'
   return budgetTokens <= 16_384 ? 'medium' : 'high'

@@ -1,5 +1,7 @@
 /** What is said where something cannot be translated: to the caller, whose own field is named, or of the provider's answer. */
+import type { JsonObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
+import { parseExactObject } from './exact-json.ts'
 import type { FieldPath, NeutralError } from './neutral.ts'
 
 /** 400: the target, or any other language, has no place for what stands here. */
@@ -12,6 +14,13 @@ export const malformed = (param: FieldPath, wanted: string): Failure =>
 
 /** 502: what a provider sent is no answer in its language. */
 export const unusable = (message: string): Failure => new Failure('upstream_provider_error', { message })
+
+/** The object of a stream's frame. Throws where there is none: what it held cannot be told, and the answer is not whole. */
+export function frameObject(data: string): JsonObject {
+  const frame = parseExactObject(data)
+  if (frame === null) throw unusable('The provider sent a frame that holds no object')
+  return frame
+}
 
 /** What a provider that ends a stream with an error, and nothing more, leaves unsaid. */
 export const failed: NeutralError = {

@@ -1,4 +1,5 @@
 /** What the responses language can say, and what becomes of each member of a caller's body. */
+import { hintTreatments } from './chat-features.ts'
 import type { FeatureTable, MemberTable } from './language.ts'
 
 export const responsesFeatures: FeatureTable = {
@@ -74,9 +75,9 @@ export const responsesMembers: MemberTable = {
   user: 'carried',
   service_tier: 'carried',
   cache_control: 'carried',
-  metadata: 'carried',
-  prompt_cache_key: 'carried',
-  prompt_cache_retention: 'carried',
+  metadata: hintTreatments.metadata,
+  prompt_cache_key: hintTreatments.prompt_cache_key,
+  prompt_cache_retention: hintTreatments.prompt_cache_retention,
   include: {
     onlyAs: [[], ['reasoning.encrypted_content']],
     refused: 'nothing but reasoning.encrypted_content, which is always in the answer, can be included',

@@ -4,13 +4,14 @@
  * that says it is done, is taken from there. Ends with `response.completed`, `response.incomplete` or `response.failed`.
  */
 
-import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../dialects/json-value.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { readUsage } from '../dialects/responses-answer.ts'
 import { asFailure } from '../failure.ts'
 import { annotationsIn } from './chat-annotations.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { NeutralEvent, NeutralPart } from './neutral.ts'
 import { readOpenAiError } from './openai-words.ts'
+import { frameObject } from './refusals.ts'
 import { checkItem, finishOf } from './responses-answers.ts'
 import { betweenSummaries } from './responses-read-request.ts'
 
@@ -35,8 +36,8 @@ export class ResponsesStreamReader implements NeutralStreamReader {
 
   frame(name: string | null, data: string): readonly NeutralEvent[] {
     this.#events = []
-    const event = this.#ended ? null : parseObject(data)
-    if (event === null) return this.#events
+    if (this.#ended || data === '[DONE]') return this.#events
+    const event = frameObject(data)
     const type = textOf(event.type) ?? name ?? ''
     if (type === 'error' || (isObject(event.error) && type === '')) this.#fail(event)
     else if (isObject(event.response)) this.#response(type, event.response)

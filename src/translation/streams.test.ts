@@ -8,6 +8,7 @@ import { responses as responsesDialect } from '../dialects/responses.ts'
 import { factsOf, framesOf } from '../dialects/test-streams.ts'
 import { chat } from './chat.ts'
 import { collected } from './collected.ts'
+import { languages } from './index.ts'
 import type { NeutralEvent } from './neutral.ts'
 import { responses } from './responses.ts'
 import { eventsOf, openaiReading, readByChatClient, readByResponsesClient, written } from './test-clients.ts'
@@ -182,4 +183,12 @@ describe('made streams', () => {
       expect(language.provider.readError(502, null).message).not.toBe('')
     }
   })
+})
+
+test('a frame that cannot be read is an error in every language: what it held is not left out', () => {
+  for (const { provider } of Object.values(languages)) {
+    for (const data of ['{"candidates":[{"content":{"parts":[{"text":"lo', 'garbage', '[]']) {
+      expect(() => provider.streamReader().frame('contentBlockDelta', data)).toThrow('holds no object')
+    }
+  }
 })

@@ -12,6 +12,7 @@
  */
 import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
 import { type SseFrame, SseSplitter } from '../lib/sse.ts'
+import { parseExactly } from './exact-json.ts'
 import type {
   AnswerStart,
   CallerLanguage,
@@ -218,7 +219,7 @@ function translatedBody(status: number, text: string, { from, to, asked }: Trans
 
 function parsedOr(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExactly(text)
   } catch {
     // An error may be plain text; an answer that is none is refused by whoever reads it.
     return text

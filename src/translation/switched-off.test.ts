@@ -1,0 +1,33 @@
+/** What a caller says to have something not done: it asks nothing of a provider that has no word for it. */
+import { expect, test } from 'bun:test'
+import { chat } from './chat.ts'
+import { converse } from './converse.ts'
+import { gemini } from './gemini.ts'
+import type { Language } from './language.ts'
+import { messages } from './messages.ts'
+import { responses } from './responses.ts'
+
+test('thinking switched off is no effort where none was asked for, and a caller who only asks to see it gets a budget', () => {
+  const asking = { model: 'm', max_tokens: 100, messages: [{ role: 'user', content: 'a' }] }
+  const off = messages.caller?.readRequest({ ...asking, thinking: { type: 'disabled' } })
+  const written = (language: Language) => off && language.provider.writeRequest(off)
+  expect(written(chat)).not.toHaveProperty('reasoning_effort')
+  expect(written(responses)).not.toHaveProperty('reasoning')
+  expect(written(messages)).toMatchObject({ thinking: { type: 'disabled' } })
+  const flash = off && gemini.provider.writeRequest({ ...off, model: 'gemini-2.5-flash' })
+  expect(flash).toMatchObject({ generationConfig: { thinkingConfig: { thinkingBudget: 0 } } })
+  const said = responses.caller?.readRequest({ model: 'm', input: 'a', reasoning: { effort: 'none' } })
+  expect(said && chat.provider.writeRequest(said)).toMatchObject({ reasoning_effort: 'none' })
+  const seen = responses.caller?.readRequest({ model: 'm', input: 'a', reasoning: { summary: 'detailed' } })
+  const thinkingOf = (model: string) => seen && messages.provider.writeRequest({ ...seen, model }).thinking
+  expect(thinkingOf('claude-sonnet-4-5')).toEqual({ type: 'enabled', budget_tokens: 8192, display: 'summarized' })
+  expect(thinkingOf('claude-opus-4-7')).toEqual({ type: 'adaptive', display: 'summarized' })
+})
+
+test('a penalty of 0 is none at Bedrock, as at Anthropic', () => {
+  const penalties = { frequency_penalty: 0, presence_penalty: 0 }
+  const request = chat.caller?.readRequest({ model: 'm', messages: [{ role: 'user', content: 'a' }], ...penalties })
+  expect(request && converse.provider.writeRequest(request)).toEqual({
+    messages: [{ role: 'user', content: [{ text: 'a' }] }],
+  })
+})
