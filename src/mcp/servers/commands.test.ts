@@ -25,8 +25,9 @@ function gateway(
   settings: object = allowed,
   environment: Record<string, string> = {},
 ) {
-  const lines: unknown[] = []
-  const log: Log = { ...silentLog, info: ({ line }) => void lines.push(line) }
+  const lines: object[] = []
+  const keep = (line: object) => void lines.push(line)
+  const log: Log = { ...silentLog, error: keep, warn: keep, info: keep, debug: keep }
   const { servers } = gatewayServers([storedServer(fields, { environment })], { ...settings }, { log })
   close = () => servers.close()
   const [record] = servers.list()
@@ -64,12 +65,15 @@ test('each session has a child of its own, which sees what its record says and e
   expect((await call(next)).pid).not.toBe(pid)
 })
 
-test('what a child writes to its standard error is logged without the secrets of its environment', async () => {
-  const environment = { API_KEY: 'a key of theirs', SHORT: '1' }
+test('of what a child writes to its standard error only the length is logged, at any level', async () => {
+  const environment = { API_KEY: 'a key of theirs' }
   const { connect, lines } = gateway({ command: commandOf(program, 'talkative') }, allowed, environment)
-  await connect()
-  await until('the line', () => lines.length >= 2)
-  expect(lines).toEqual(['started', 'The key is [API_KEY].'])
+  const connection = await connect()
+  await call(connection, 'tools/call', { name: 'a', arguments: { theirs: 'gth_of a caller' } })
+  await connection.close()
+  await until('the line', () => lines.length > 0)
+  const complaint = `started\n${environment.API_KEY} gth_of a caller\n`
+  expect(lines).toEqual([{ mcp_server: 'one', bytes: complaint.length }])
 })
 
 test('a child that does not end is killed', async () => {
