@@ -20,9 +20,10 @@ for await (const line of console) {
     const text = JSON.stringify({ environment: env, pid })
     write({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })
   } else if (behaviour === 'deep') {
-    const data = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
-    const notice = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":${data}}}\n`
-    process.stdout.write(notice.repeat(2))
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    process.stdout.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":${deep}}}\n`)
+    if (params.name === 'deep') process.stdout.write(`{"jsonrpc":"2.0","id":${id},"result":{"content":${deep}}}\n`)
+    else write({ jsonrpc: '2.0', id, result: {} })
   } else if (behaviour === 'talkative') {
     process.stderr.write(`${env.API_KEY} ${params.arguments.theirs}\n`, () => write({ jsonrpc: '2.0', id, result: {} }))
   } else if (behaviour === 'dies') process.exit(3)

@@ -119,18 +119,11 @@ export class CommandTransport implements Transport {
     if (this.#over) return
     const text = line.toString('utf8').trim()
     if (text === '') return
-    let message: unknown
     try {
-      message = JSON.parse(text)
-    } catch {
+      this.#receiver.message(text)
+    } catch (error) {
       // Programs that write to the wrong pipe are common; the next line may be a message.
-      return
-    }
-    try {
-      this.#receiver.message(message)
-    } catch {
-      // It can be read and not be written again: it is nested beyond all measure.
-      this.#tooLarge()
+      if (!(error instanceof SyntaxError)) throw error
     }
   }
 

@@ -121,12 +121,14 @@ test('a line without end is not kept', async () => {
   await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.result_too_large' })
 })
 
-test('a message that can be read and not be written again ends its connection and nothing else', async () => {
-  const { connect } = gateway({ command: commandOf(program, 'deep') }, { ...allowed, mcp_result_bytes: 1_000_000 })
+test('a message that is nested too deep is an error of the request that it answers, and of nothing else', async () => {
+  const { connect, servers } = gateway({ command: commandOf(program, 'deep') }, { ...allowed, mcp_result_bytes: 1e6 })
   const caller = new TestCaller()
-  caller.notify = (_, params) => void JSON.stringify(params)
   const connection = await connect(caller)
-  await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.result_too_large' })
+  await expect(call(connection, 'tools/call', { name: 'deep' })).rejects.toMatchObject({ code: 'mcp.server_error' })
+  expect(await call(connection, 'tools/call', { name: 'shallow' })).toEqual({})
+  expect(caller.told).toEqual([])
+  expect(servers.strays).toBe(2)
 })
 
 test('a program that is not there is told of as such', async () => {
