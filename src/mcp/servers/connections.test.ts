@@ -315,6 +315,16 @@ test('what is shown of a new server is what was seen of it first, and the rest i
   expect(servers.approved(only(servers.list()), 'tool', [a, b])).toEqual([])
 })
 
+test('what another worker saw first is shown instead of what was seen here, as soon as the state says so', async () => {
+  const { servers, source, stored } = await connect()
+  const [here, there, later] = [tool('a'), tool('a', { description: 'There' }), tool('b')]
+  expect(servers.approved(only(servers.list()), 'tool', [here])).toEqual([here])
+  const approved = new Set([definitionOf('tool', there)?.digest ?? ''])
+  source.change([{ ...stored, baselines: new Set(['tool']), approved }])
+  expect(servers.approved(only(servers.list()), 'tool', [here, later])).toEqual([])
+  expect(servers.approved(only(servers.list()), 'tool', [there])).toEqual([there])
+})
+
 test('what callers could not read is never shown, and told', async () => {
   const misfit = tool('bad', { description: 5 })
   const approved = new Set([definitionOf('tool', misfit)?.digest ?? ''])

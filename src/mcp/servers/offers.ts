@@ -2,8 +2,9 @@
  * Which of a server's offers a gateway shows, and what it tells the control plane of the others (definition.ts,
  * take-offers.ts).
  *
- * - Shown is what the state has approved as it is. While a server is first used, what was first seen here is shown before
- *   the state says so; another definition of the same name is not.
+ * - Shown is what the state has approved as it is. Until the state knows anything of a server's offers, what was first
+ *   seen here is shown, another definition of the same name is not; from then on what the state says, so that two workers
+ *   that were told different things show the same, the one that was reported first.
  * - Never shown is what callers could not read (offer-shape.ts), approved or not.
  * - Told is each definition that is not approved, once, in batches. What could not be told is told again after a while,
  *   unless it was refused for what it is: that would stand in the way of all the others for ever.
@@ -97,11 +98,11 @@ export class Offers {
   }
 
   #firstUse({ id, approval, baselines }: StoredMcpServer, kind: OfferKind): FirstUse | null {
-    if (approval !== 'first_use') return null
+    // What another worker saw first, and the state says by now, is what was first.
+    if (approval !== 'first_use' || baselines.has(kind)) return null
     const key = `${id}/${kind}`
     const known = this.#firstUses.get(key)
     if (known !== undefined) return known
-    if (baselines.has(kind)) return null
     const firstUse = { began: this.#options.clock.monotonic(), digests: new Map<string, string>() }
     this.#firstUses.set(key, firstUse)
     return firstUse
