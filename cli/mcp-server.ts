@@ -120,7 +120,7 @@ const tools = (terminal: Terminal): Leaf =>
     async run(flags) {
       const path = `${recordPath(server, flags.id)}/offers`
       const page = await connect(flags, terminal).json({ path, query: pageQuery(flags) }, pageSchema)
-      const fields = ['status', 'kind', 'name', 'digest', 'first_seen_at']
+      const fields = ['status', 'kind', 'name', 'digest', 'first_seen_at', 'misfit']
       await showPage(page, { of: 'offers', fields, json: flags.json, terminal })
     },
   })
@@ -154,7 +154,13 @@ const approve = (terminal: Terminal): Leaf =>
     },
   })
 
-const offerSchema = z.object({ kind: z.string(), name: z.string(), digest: z.string(), status: z.string() })
+const offerSchema = z.object({
+  kind: z.string(),
+  name: z.string(),
+  digest: z.string(),
+  status: z.string(),
+  misfit: z.string().nullish(),
+})
 type Offer = z.infer<typeof offerSchema>
 
 /** In the order in which they were seen. */
@@ -169,10 +175,10 @@ async function offersOf(api: Api, path: string): Promise<Offer[]> {
   return found
 }
 
-/** A definition that was replaced by an approved one later on stays behind. */
+/** A definition that was replaced by an approved one later on stays behind, and what nobody could read. */
 function newestHeld(offers: readonly Offer[]): Offer[] {
   const newest = new Map(offers.map((offer) => [`${offer.kind} ${offer.name}`, offer]))
-  return [...newest.values()].filter(({ status }) => status === 'held')
+  return [...newest.values()].filter(({ status, misfit }) => status === 'held' && (misfit ?? null) === null)
 }
 
 type Flags = Readonly<Record<string, string | boolean | undefined>>

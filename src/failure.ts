@@ -132,7 +132,11 @@ export const failures = {
   ),
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
   'mcp.unknown_name': row(404, 'invalid_request_error', 'No such tool, prompt or resource: list what there is'),
-  'mcp.unknown_tool': row(404, 'invalid_request_error', 'The MCP server has no such tool: list what there is'),
+  'mcp.unknown_tool': row(
+    404,
+    'invalid_request_error',
+    'The MCP server has no such tool, or it is held back until it is approved: list what there is',
+  ),
   'mcp.too_many_sessions': row(503, 'service_unavailable', 'This gateway keeps no more MCP sessions: retry shortly'),
   'mcp.session_ended': row(503, 'service_unavailable', 'The MCP session has ended: send initialize'),
   client_left: row(499, 'invalid_request_error', 'The caller left before its answer was complete'),

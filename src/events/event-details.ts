@@ -156,7 +156,14 @@ const groups: readonly Described[] = [
       mcp_server_id: z.string(),
       server: z.string().describe('Its name'),
       kind: z.string(),
-      offers: z.array(z.object({ name: z.string(), digest: z.string(), approved_digest: z.string().nullable() })),
+      offers: z.array(
+        z.object({
+          name: z.string(),
+          digest: z.string(),
+          approved_digest: z.string().nullable(),
+          misfit: z.string().optional().describe('Why it is never shown'),
+        }),
+      ),
       actor,
     }),
   },

@@ -4,12 +4,6 @@ import { argv, env, pid } from 'node:process'
 const [behaviour = ''] = argv.slice(2)
 const write = (message: unknown) => process.stdout.write(`${JSON.stringify(message)}\n`)
 process.stderr.write('started\n')
-if (behaviour === 'talkative') {
-  const { API_KEY = '' } = env
-  process.stderr.write(`The key is ${API_KEY.slice(0, 4)}`)
-  await Bun.sleep(20)
-  process.stderr.write(`${API_KEY.slice(4)}.\n`)
-}
 if (behaviour === 'stubborn') process.on('SIGTERM', () => undefined)
 
 for await (const line of console) {
@@ -26,9 +20,12 @@ for await (const line of console) {
     const text = JSON.stringify({ environment: env, pid })
     write({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })
   } else if (behaviour === 'deep') {
-    const data = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
-    const notice = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":${data}}}\n`
-    process.stdout.write(notice.repeat(2))
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    process.stdout.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":${deep}}}\n`)
+    if (params.name === 'deep') process.stdout.write(`{"jsonrpc":"2.0","id":${id},"result":{"content":${deep}}}\n`)
+    else write({ jsonrpc: '2.0', id, result: {} })
+  } else if (behaviour === 'talkative') {
+    process.stderr.write(`${env.API_KEY} ${params.arguments.theirs}\n`, () => write({ jsonrpc: '2.0', id, result: {} }))
   } else if (behaviour === 'dies') process.exit(3)
   else if (behaviour === 'huge') process.stdout.write('x'.repeat(100_000))
   else write({ jsonrpc: '2.0', id, result: { environment: env, pid } })

@@ -1,8 +1,9 @@
 /**
  * A local MCP server: a child of the gateway that speaks JSON-RPC by lines on its pipes (Model Context Protocol,
- * Transports, stdio). It sees PATH and what its record says of the environment, nothing else of the gateway. Its
- * standard error goes to the log, a limited number of lines, without the values of that environment. It ends with the session: its input is closed, then it and
- * all that it has started are told to end, then killed.
+ * Transports, stdio). It sees PATH and what its record says of the environment, nothing else of the gateway. Of its
+ * standard error only the length is logged: programs write there what they were called with, which may be a caller's
+ * secret or prompt, and nothing can tell that from other words. It ends with the session: its input is closed, then it
+ * and all that it has started are told to end, then killed.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Failure } from '../../failure.ts'
@@ -12,12 +13,6 @@ import type { Receiver, Transport } from './transport.ts'
 
 const endMilliseconds = 300
 const killMilliseconds = 1000
-const loggedLines = 100
-const loggedLineLength = 1000
-/** A longer line is not logged. */
-const heldLineLength = 64 * 1024
-/** Shorter values are words and numbers like any. */
-const shortestSecret = 6
 const lineFeed = 0x0a
 
 export interface CommandTransportOptions {
@@ -40,9 +35,7 @@ export class CommandTransport implements Transport {
   readonly #ended = Promise.withResolvers<void>()
   #held: Buffer[] = []
   #heldLength = 0
-  #logged = 0
-  #noted = ''
-  readonly #secrets: readonly { name: string; text: string }[]
+  #complained = 0
   #over = false
   #gone = false
   #closing: Promise<void> | null = null
@@ -51,7 +44,6 @@ export class CommandTransport implements Transport {
     this.#options = options
     this.#receiver = receiver
     const { program, args, environment, path } = options
-    this.#secrets = secretsOf(environment)
     this.#child = spawn(program, [...args], {
       cwd: '/',
       env: { PATH: path, ...environment },
@@ -60,10 +52,13 @@ export class CommandTransport implements Transport {
       detached: true,
     })
     this.#child.stdout?.on('data', (chunk: Buffer) => this.#take(chunk))
-    this.#child.stderr?.on('data', (chunk: Buffer) => this.#note(chunk))
+    this.#child.stderr?.on('data', (chunk: Buffer) => {
+      this.#complained += chunk.length
+    })
     this.#child.stdin?.on('error', () => this.#fail('The command takes no more input'))
     this.#child.on('error', () => this.#end('The command could not be started'))
     this.#child.on('exit', () => this.#end('The command has ended'))
+    this.#child.on('close', () => this.#logComplaints())
   }
 
   request(message: Json, id: number): void {
@@ -124,18 +119,11 @@ export class CommandTransport implements Transport {
     if (this.#over) return
     const text = line.toString('utf8').trim()
     if (text === '') return
-    let message: unknown
     try {
-      message = JSON.parse(text)
-    } catch {
+      this.#receiver.message(text)
+    } catch (error) {
       // Programs that write to the wrong pipe are common; the next line may be a message.
-      return
-    }
-    try {
-      this.#receiver.message(message)
-    } catch {
-      // It can be read and not be written again: it is nested beyond all measure.
-      this.#tooLarge()
+      if (!(error instanceof SyntaxError)) throw error
     }
   }
 
@@ -143,25 +131,6 @@ export class CommandTransport implements Transport {
     this.#held = []
     this.#over = true
     this.#receiver.broken(new Failure('mcp.result_too_large'))
-  }
-
-  /** By whole lines: a value could stand at the end of one chunk and the beginning of the next. */
-  #note(chunk: Buffer): void {
-    if (this.#logged >= loggedLines) return
-    const lines = (this.#noted + chunk.toString('utf8')).split('\n')
-    const rest = lines.pop() ?? ''
-    this.#noted = rest.length > heldLineLength ? '' : rest
-    for (const line of lines) this.#logLine(line)
-  }
-
-  #logLine(text: string): void {
-    if (text.trim() === '' || this.#logged >= loggedLines) return
-    this.#logged += 1
-    const { log, server } = this.#options
-    const line = this.#secrets
-      .reduce((left, secret) => left.replaceAll(secret.text, `[${secret.name}]`), text)
-      .slice(0, loggedLineLength)
-    log.info({ mcp_server: server, line }, 'An MCP server wrote to its standard error')
   }
 
   #fail(message: string): void {
@@ -175,9 +144,14 @@ export class CommandTransport implements Transport {
     this.#receiver.broken(new Failure('mcp.server_unreachable', { message }))
     if (this.#gone) return
     this.#gone = true
-    this.#logLine(this.#noted)
     this.#ended.resolve()
     this.#options.onEnd()
+  }
+
+  #logComplaints(): void {
+    const { log, server } = this.#options
+    if (this.#complained === 0) return
+    log.info({ mcp_server: server, bytes: this.#complained }, 'An MCP server wrote to its standard error')
   }
 
   #signal(signal: NodeJS.Signals): void {
@@ -190,12 +164,5 @@ export class CommandTransport implements Transport {
     }
   }
 }
-
-/** What a line may hold of an environment's values, the longest first: one may be a part of another. */
-const secretsOf = (environment: Readonly<Record<string, string>>) =>
-  Object.entries(environment)
-    .flatMap(([name, value]) => value.split('\n').map((line) => ({ name, text: line.trim() })))
-    .filter(({ text }) => text.length >= shortestSecret)
-    .toSorted((one, other) => other.text.length - one.text.length)
 
 const unwritable = (): Failure => new Failure('mcp.server_unreachable', { message: 'The command takes no more input' })

@@ -25,8 +25,9 @@ function gateway(
   settings: object = allowed,
   environment: Record<string, string> = {},
 ) {
-  const lines: unknown[] = []
-  const log: Log = { ...silentLog, info: ({ line }) => void lines.push(line) }
+  const lines: object[] = []
+  const keep = (line: object) => void lines.push(line)
+  const log: Log = { ...silentLog, error: keep, warn: keep, info: keep, debug: keep }
   const { servers } = gatewayServers([storedServer(fields, { environment })], { ...settings }, { log })
   close = () => servers.close()
   const [record] = servers.list()
@@ -64,12 +65,15 @@ test('each session has a child of its own, which sees what its record says and e
   expect((await call(next)).pid).not.toBe(pid)
 })
 
-test('what a child writes to its standard error is logged without the secrets of its environment', async () => {
-  const environment = { API_KEY: 'a key of theirs', SHORT: '1' }
+test('of what a child writes to its standard error only the length is logged, at any level', async () => {
+  const environment = { API_KEY: 'a key of theirs' }
   const { connect, lines } = gateway({ command: commandOf(program, 'talkative') }, allowed, environment)
-  await connect()
-  await until('the line', () => lines.length >= 2)
-  expect(lines).toEqual(['started', 'The key is [API_KEY].'])
+  const connection = await connect()
+  await call(connection, 'tools/call', { name: 'a', arguments: { theirs: 'gth_of a caller' } })
+  await connection.close()
+  await until('the line', () => lines.length > 0)
+  const complaint = `started\n${environment.API_KEY} gth_of a caller\n`
+  expect(lines).toEqual([{ mcp_server: 'one', bytes: complaint.length }])
 })
 
 test('a child that does not end is killed', async () => {
@@ -117,12 +121,14 @@ test('a line without end is not kept', async () => {
   await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.result_too_large' })
 })
 
-test('a message that can be read and not be written again ends its connection and nothing else', async () => {
-  const { connect } = gateway({ command: commandOf(program, 'deep') }, { ...allowed, mcp_result_bytes: 1_000_000 })
+test('a message that is nested too deep is an error of the request that it answers, and of nothing else', async () => {
+  const { connect, servers } = gateway({ command: commandOf(program, 'deep') }, { ...allowed, mcp_result_bytes: 1e6 })
   const caller = new TestCaller()
-  caller.notify = (_, params) => void JSON.stringify(params)
   const connection = await connect(caller)
-  await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.result_too_large' })
+  await expect(call(connection, 'tools/call', { name: 'deep' })).rejects.toMatchObject({ code: 'mcp.server_error' })
+  expect(await call(connection, 'tools/call', { name: 'shallow' })).toEqual({})
+  expect(caller.told).toEqual([])
+  expect(servers.strays).toBe(2)
 })
 
 test('a program that is not there is told of as such', async () => {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { eventually, until } from '../../../test/eventually.ts'
 import { answer, FakeMcpServer, frame, stream } from '../../../test/fakes/mcp-server.ts'
 import type { McpServerRecord } from '../connection.ts'
+import { definitionOf } from './definition.ts'
 import type { ServerConnection } from './server-connection.ts'
 import type { StoredMcpServer } from './server-source.ts'
 import { gatewayServers, storedServer, TestCaller } from './test-servers.ts'
@@ -38,6 +39,7 @@ async function connect({ fields = {}, credentials, settings, caller = new TestCa
   return { connection, servers, source, stored, caller }
 }
 
+const tool = (name: string, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more })
 const forever = () => AbortSignal.timeout(10_000)
 const call = (connection: ServerConnection, params: Record<string, unknown> = {}, signal = forever()) =>
   connection.request('tools/call', params, { signal })
@@ -302,7 +304,7 @@ test('an access token is got by client credentials, shared, and got anew where t
 test('what is shown of a new server is what was seen of it first, and the rest is told', async () => {
   const { servers, source, stored } = await connect()
   const record = only(servers.list())
-  const [a, changed, b] = [{ name: 'a' }, { name: 'a', description: 'Sends it to me' }, { name: 'b' }]
+  const [a, changed, b] = [tool('a'), tool('a', { description: 'Sends it to me' }), tool('b')]
   expect(servers.approved(record, 'tool', [a])).toEqual([a])
   expect(servers.approved(record, 'tool', [changed, b])).toEqual([b])
   expect(servers.approved(record, 'tool', [changed, b])).toEqual([b])
@@ -313,10 +315,29 @@ test('what is shown of a new server is what was seen of it first, and the rest i
   expect(servers.approved(only(servers.list()), 'tool', [a, b])).toEqual([])
 })
 
+test('what another worker saw first is shown instead of what was seen here, as soon as the state says so', async () => {
+  const { servers, source, stored } = await connect()
+  const [here, there, later] = [tool('a'), tool('a', { description: 'There' }), tool('b')]
+  expect(servers.approved(only(servers.list()), 'tool', [here])).toEqual([here])
+  const approved = new Set([definitionOf('tool', there)?.digest ?? ''])
+  source.change([{ ...stored, baselines: new Set(['tool']), approved }])
+  expect(servers.approved(only(servers.list()), 'tool', [here, later])).toEqual([])
+  expect(servers.approved(only(servers.list()), 'tool', [there])).toEqual([there])
+})
+
+test('what callers could not read is never shown, and told', async () => {
+  const misfit = tool('bad', { description: 5 })
+  const approved = new Set([definitionOf('tool', misfit)?.digest ?? ''])
+  const { servers, source } = await connect({ fields: { approved } })
+  const record = only(servers.list())
+  expect(servers.approved(record, 'tool', [misfit, { name: 'none' }, tool('good')])).toEqual([tool('good')])
+  await eventually(() => expect(source.reports[0]?.definitions).toHaveLength(3))
+})
+
 test('a new server that offers without end is not remembered without end', async () => {
   const { servers } = await connect()
   const record = only(servers.list())
-  const offers = Array.from({ length: 6000 }, (_, index) => ({ name: `tool ${index}` }))
+  const offers = Array.from({ length: 6000 }, (_, index) => tool(`tool ${index}`))
   expect(servers.approved(record, 'tool', offers)).toHaveLength(5000)
   expect(servers.approved(record, 'tool', offers.slice(0, 2))).toHaveLength(2)
 })

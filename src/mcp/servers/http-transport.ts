@@ -18,6 +18,7 @@ import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'
 import { boundedText } from './bounded-text.ts'
 import type { ClientCredentials } from './client-credentials.ts'
+import { isTooDeep } from './message-depth.ts'
 import { type Receiver, SessionForgotten, type Transport } from './transport.ts'
 
 const resumptions = 5
@@ -110,7 +111,7 @@ export class HttpTransport implements Transport {
     this.#sessionId ??= sessionIdOf(answer)
     if (!isStream(answer)) {
       const text = await boundedText(answer, this.#options.limit)
-      if (text !== '') this.#receiver.message(JSON.parse(text))
+      if (text !== '') this.#receiver.message(text)
       return
     }
     const reading: Reading = { lastEventId: null, retryMilliseconds: leastWaitMilliseconds }
@@ -192,7 +193,7 @@ export class HttpTransport implements Transport {
       }
       for (const frame of splitter.push(chunk)) {
         if (frame.asides === true) noteFields(frame.bytes, reading)
-        if (frame.data !== null && frame.data !== '') this.#receiver.message(JSON.parse(frame.data))
+        if (frame.data !== null && frame.data !== '') this.#receiver.message(frame.data)
       }
     }
   }
@@ -233,6 +234,7 @@ function sessionIdOf(answer: Response): string | null {
 
 /** The error of a JSON-RPC body; null for any other text. */
 function errorOf(text: string): McpError | null {
+  if (isTooDeep(text)) return null
   try {
     const body: unknown = JSON.parse(text)
     const error = isJson(body) ? body.error : null

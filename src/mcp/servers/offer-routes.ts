@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
+import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { type CatalogCall, idParams, missing } from '../../providers/catalog-change.ts'
 import { mcpOffers } from '../../store/ledger.ts'
@@ -13,6 +14,7 @@ import { fromRow } from '../../store/rows.ts'
 import { offerId, offerKinds, offerNameLimit } from './definition.ts'
 import { offerReportReplySchema, offerReportSchema } from './offer-report.ts'
 import { approve, approvedDigests } from './offer-rows.ts'
+import { misfitOf } from './offer-shape.ts'
 import { requireServer } from './server-routes.ts'
 import { type OfferDependencies, takeOffers } from './take-offers.ts'
 
@@ -27,6 +29,7 @@ export const offerSchema = z.object({
   digest: z.string(),
   status: z.enum(['approved', 'held']).describe('Held: no caller is shown it'),
   approved_digest: z.string().nullable().describe('The definition of this thing that is approved now'),
+  misfit: z.string().nullable().describe('Why it cannot be approved: callers could not read it'),
   definition: z.record(z.string(), z.unknown()),
   gateway_id: z.string().nullable().describe('Where it was first seen'),
   first_seen_at: z.string(),
@@ -107,6 +110,9 @@ async function approveOffer(
   )
   if (found === undefined) throw missing('definition of this MCP server')
   const row = fromRow(mcpOffers, found)
+  const misfit = misfitOf(kind, JSON.parse(row.definition))
+  if (misfit !== null)
+    throw new Failure('invalid_parameter', { param: 'digest', message: `It cannot be approved: ${misfit}` })
   const before = (await approvedDigests(deps.state, serverId)).get(offerId(serverId, kind, name)) ?? null
   if (before !== digest) {
     const { clock, newId } = deps
@@ -131,13 +137,15 @@ async function approveOffer(
 function shown(row: Omit<OfferRow, 'id'>, approved: ReadonlyMap<string, string>): z.infer<typeof offerSchema> {
   const kind = kindSchema.parse(row.kind)
   const approvedDigest = approved.get(offerId(row.serverId, kind, row.name)) ?? null
+  const definition = JSON.parse(row.definition)
   return {
     kind,
     name: row.name,
     digest: row.digest,
     status: approvedDigest === row.digest ? 'approved' : 'held',
     approved_digest: approvedDigest,
-    definition: JSON.parse(row.definition),
+    misfit: misfitOf(kind, definition),
+    definition,
     gateway_id: row.gatewayId,
     first_seen_at: timestamp(row.firstSeenAt),
   }

@@ -2,8 +2,10 @@
  * Which of a server's offers a gateway shows, and what it tells the control plane of the others (definition.ts,
  * take-offers.ts).
  *
- * - Shown is what the state has approved as it is. While a server is first used, what was first seen here is shown before
- *   the state says so; another definition of the same name is not.
+ * - Shown is what the state has approved as it is. Until the state knows anything of a server's offers, what was first
+ *   seen here is shown, another definition of the same name is not; from then on what the state says, so that two workers
+ *   that were told different things show the same, the one that was reported first.
+ * - Never shown is what callers could not read (offer-shape.ts), approved or not.
  * - Told is each definition that is not approved, once, in batches. What could not be told is told again after a while,
  *   unless it was refused for what it is: that would stand in the way of all the others for ever.
  */
@@ -15,6 +17,7 @@ import type { Json, OfferKind } from '../connection.ts'
 import { isJson } from '../protocol.ts'
 import { type Definition, definitionOf } from './definition.ts'
 import { firstUseMilliseconds, type OfferReport, reportBytes, reportLimit } from './offer-report.ts'
+import { misfitOf } from './offer-shape.ts'
 import type { McpSource, StoredMcpServer } from './server-source.ts'
 
 const toldInMemory = 20_000
@@ -38,11 +41,18 @@ interface FirstUse {
   digests: Map<string, string>
 }
 
+interface Judged {
+  kind: OfferKind
+  definition: Definition | null
+  /** Why it is never shown. */
+  misfit: string | null
+}
+
 type Told = Pick<StoredMcpServer, 'id' | 'name'>
 
 export class Offers {
   readonly #options: OffersOptions
-  readonly #definitions = new WeakMap<object, { kind: OfferKind; definition: Definition | null }>()
+  readonly #definitions = new WeakMap<object, Judged>()
   readonly #firstUses = new LRUCache<string, FirstUse>({ max: 1000 })
   readonly #told = new LRUCache<string, true>({ max: toldInMemory })
   readonly #queue = new Map<string, OfferReport>()
@@ -57,10 +67,11 @@ export class Offers {
     const firstUse = this.#firstUse(server, kind)
     const shown: Offer[] = []
     for (const offer of offers) {
-      const definition = this.#definitionOf(kind, offer)
+      const { definition, misfit } = this.#definitionOf(kind, offer)
       if (definition === null) {
         this.#options.log.debug({ mcp_server: server.name, kind }, 'An offer is too large, too deep or has no name')
-      } else if (server.approved.has(definition.digest)) shown.push(offer)
+      } else if (misfit !== null) this.#tell(server, kind, definition)
+      else if (server.approved.has(definition.digest)) shown.push(offer)
       else {
         if (firstUse !== null && this.#isFirst(firstUse, definition)) shown.push(offer)
         this.#tell(server, kind, definition)
@@ -77,20 +88,21 @@ export class Offers {
   }
 
   /** A list that is kept by its reader is not digested again. */
-  #definitionOf(kind: OfferKind, offer: object): Definition | null {
+  #definitionOf(kind: OfferKind, offer: object): Judged {
     const known = this.#definitions.get(offer)
-    if (known?.kind === kind) return known.definition
+    if (known?.kind === kind) return known
     const definition = isJson(offer) ? definitionOf(kind, offer satisfies Json) : null
-    this.#definitions.set(offer, { kind, definition })
-    return definition
+    const judged = { kind, definition, misfit: definition === null ? null : misfitOf(kind, offer) }
+    this.#definitions.set(offer, judged)
+    return judged
   }
 
   #firstUse({ id, approval, baselines }: StoredMcpServer, kind: OfferKind): FirstUse | null {
-    if (approval !== 'first_use') return null
+    // What another worker saw first, and the state says by now, is what was first.
+    if (approval !== 'first_use' || baselines.has(kind)) return null
     const key = `${id}/${kind}`
     const known = this.#firstUses.get(key)
     if (known !== undefined) return known
-    if (baselines.has(kind)) return null
     const firstUse = { began: this.#options.clock.monotonic(), digests: new Map<string, string>() }
     this.#firstUses.set(key, firstUse)
     return firstUse

@@ -16,6 +16,7 @@ import type { Json, McpCaller } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { askable, isJson } from '../protocol.ts'
 import { Flood } from './flood.ts'
+import { answeredBy, isTooDeep } from './message-depth.ts'
 import type { Receiver, Transport } from './transport.ts'
 
 const mostAsked = 16
@@ -110,12 +111,17 @@ export class Peer implements Receiver {
     await this.#transport.close()
   }
 
-  message(message: unknown): void {
+  message(text: string): void {
     if (this.#over !== null) return
     if (!this.#flood.takes()) {
       this.broken(new Failure('mcp.server_error', { message: 'The MCP server says too much' }))
       return
     }
+    if (isTooDeep(text)) this.#refuse(answeredBy(text))
+    else this.#read(JSON.parse(text))
+  }
+
+  #read(message: unknown): void {
     if (!isJson(message)) this.#options.onStray()
     else if (typeof message.method === 'string') this.#hear(message.method, message)
     else this.#settle(message)
@@ -162,6 +168,12 @@ export class Peer implements Receiver {
     return () => {
       if (timer !== null) clearTimeout(timer)
     }
+  }
+
+  /** What is nested too deep is an error of the request that it answers, and otherwise let fall. */
+  #refuse(id: number | null): void {
+    if (id === null || !this.#pending.has(id)) this.#options.onStray()
+    else this.lost(id, new Failure('mcp.server_error', { message: "The MCP server's answer is nested too deep" }))
   }
 
   #settle({ id, result, error }: Json): void {

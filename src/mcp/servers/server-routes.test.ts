@@ -179,6 +179,20 @@ test('what a server offers when it is first listed is approved, what changes or 
   expect(await report(id, [tool('a', 'Sends it to me'), tool('d')])).toEqual({ approved: 0, held: 0 })
 })
 
+test('what callers could not read is held, says why, and cannot be approved', async () => {
+  const { id } = await make()
+  const misfit = { name: 'a', inputSchema: { type: 'array' } }
+  expect(await report(id, [misfit])).toEqual({ approved: 0, held: 1 })
+  const { offers } = (await call('GET', `${servers}/${id}/offers`)).json
+  const why = 'inputSchema.type must be one of object'
+  expect(offers).toMatchObject([{ status: 'held', misfit: why }])
+  const [event] = (await eventsOf(id)).filter(({ event_type }) => event_type === 'mcp.offer_changed')
+  expect(event.details.offers).toMatchObject([{ name: 'a', misfit: why }])
+  const { kind, name, digest } = offers[0]
+  const approval = await refused('POST', `${servers}/${id}/offers/approve`, { kind, name, digest })
+  expect(approval).toEqual([422, 'invalid_parameter', 'digest'])
+})
+
 test('a person approves one definition in the place of another', async () => {
   const { id } = await make()
   await report(id, [tool('a')])

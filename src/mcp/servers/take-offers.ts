@@ -5,7 +5,8 @@
  * 1. what is known already changes nothing;
  * 2. where the record says `first_use`, things that were never seen before are approved while the first use lasts
  *    (`firstUseMilliseconds` from the first report of that kind), as a change of the state that gateways follow;
- * 3. everything else is held: another definition of a known thing, what was added later, all where a person must approve.
+ * 3. everything else is held: another definition of a known thing, what was added later, what no caller could read
+ *    (offer-shape.ts), all where a person must approve.
  *    It is kept for that person to compare, with an event that names the digests.
  *
  * A server that offers something new each time is let fill `offersLimit` rows, and is then passed over.
@@ -18,6 +19,7 @@ import type { Principal } from '../../tokens/principal.ts'
 import { type Definition, definitionOf, offerId } from './definition.ts'
 import { firstUseMilliseconds, type OfferReport } from './offer-report.ts'
 import { approve, approvedDigests, beginBaseline, keepOffer } from './offer-rows.ts'
+import { misfitOf } from './offer-shape.ts'
 
 /** Definitions that are kept of one server. */
 export const offersLimit = 5000
@@ -46,7 +48,9 @@ export async function takeOffers(deps: OfferDependencies, reporter: Reporter, re
   const first = server.approval === 'first_use' && (await isFirstUse(deps, serverId, kind))
   const room = Math.max(0, offersLimit - seen.count)
   const kept = unseen.slice(0, room)
-  const added = kept.filter(({ name }) => first && !seen.names.has(`${kind}\n${name}`))
+  const added = kept.filter(
+    ({ name, text }) => first && !seen.names.has(`${kind}\n${name}`) && misfitOf(kind, parsed(text)) === null,
+  )
   const held = kept.filter((definition) => !added.includes(definition))
   const of = { serverId, server: server.name, kind }
   if (added.length > 0 || (first && definitions.length === 0)) await approveFirst(deps, reporter, of, added)
@@ -135,11 +139,11 @@ async function hold(deps: OfferDependencies, reporter: Reporter, of: Of, held: r
     event: eventOf(deps, reporter, of, {
       type: 'mcp.offer_changed',
       reason: changed ? 'mcp.definition_changed' : 'mcp.definition_added',
-      offers: held.map((definition) => ({
-        name: definition.name,
-        digest: definition.digest,
-        approved_digest: digestNow(definition),
-      })),
+      offers: held.map((definition) => {
+        const misfit = misfitOf(kind, parsed(definition.text))
+        const { name, digest } = definition
+        return { name, digest, approved_digest: digestNow(definition), ...(misfit !== null && { misfit }) }
+      }),
     }),
     state: [],
     ledger: held.flatMap((definition) =>

@@ -4,8 +4,8 @@ import type { Json } from '../connection.ts'
 
 /** Whom a transport hands what it reads. */
 export interface Receiver {
-  /** One parsed message, not looked at. */
-  message(message: unknown): void
+  /** One message as it was written. Throws a `SyntaxError` where it is no JSON. */
+  message(text: string): void
   /** No answer to this request will come any more; nothing where it has one. */
   lost(id: number, reason: Error): void
   /** Whether the request still waits for its answer. */

@@ -5,19 +5,30 @@ import { McpSession } from './session.ts'
 
 type Answer = (params: Json, signal: AbortSignal) => Json | Promise<Json>
 
+interface Slow {
+  opening?: (name: string) => Promise<void>
+  patienceMilliseconds?: number
+}
+
 const record = (name: string): McpServerRecord => ({ id: name, name, version: 1, timeoutMilliseconds: 1000 })
 
-function sessionWith(answers: Record<string, Answer>) {
+function sessionWith(
+  answers: Record<string, Answer>,
+  { opening = async () => undefined, patienceMilliseconds = 5000 }: Slow = {},
+) {
   const servers: McpServers = {
     list: () => Object.keys(answers).map(record),
-    connect: async (server): Promise<McpConnection> => ({
-      server,
-      capabilities: { tools: {} },
-      instructions: null,
-      request: async (_method, params = {}, { signal }) => (await answers[server.name]?.(params, signal)) ?? {},
-      notify: async () => undefined,
-      close: async () => undefined,
-    }),
+    async connect(server): Promise<McpConnection> {
+      await opening(server.name)
+      return {
+        server,
+        capabilities: { tools: {} },
+        instructions: null,
+        request: async (_method, params = {}, { signal }) => (await answers[server.name]?.(params, signal)) ?? {},
+        notify: async () => undefined,
+        close: async () => undefined,
+      }
+    },
     approved: (_server, _kind, offers) => [...offers],
     onChange: () => () => undefined,
     strays: 0,
@@ -36,7 +47,7 @@ function sessionWith(answers: Record<string, Answer>) {
   const { signal } = new AbortController()
   const page = (cursor: unknown) =>
     listPage({
-      ...{ list, session, servers, cursor, signal },
+      ...{ list, session, servers, cursor, signal, patienceMilliseconds },
       mayUse: () => true,
       missing: ({ name }) => void missing.push(name),
     })
@@ -53,7 +64,7 @@ function sessionWith(answers: Record<string, Answer>) {
     } while (cursor !== undefined && pages < 1000)
     return { names, pages }
   }
-  return { page, all, missing }
+  return { page, all, missing, session }
 }
 
 const tools = (count: number, start = 0): Json[] =>
@@ -95,6 +106,38 @@ test('a server that fails or says nonsense takes only its own part away', async 
   })
   expect((await all()).names).toEqual(['good__t0'])
   expect(missing).toEqual(['broken'])
+})
+
+test('servers that hang take only their own parts away, however many, and later pages come later', async () => {
+  const untilLate: Answer = (_, signal) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  const slow: Answer = async ({ cursor }) => {
+    if (cursor === undefined) await Bun.sleep(60)
+    return cursor === undefined ? { tools: tools(1), nextCursor: 'more' } : { tools: tools(1, 1) }
+  }
+  const good: Answer = () => ({ tools: tools(1) })
+  const answers = { hangs: untilLate, too: untilLate, slow, good }
+  const { page, all, missing } = sessionWith(answers, { patienceMilliseconds: 100 })
+  const firstPage = (await page(undefined)) as { tools: Json[]; nextCursor?: string }
+  expect(firstPage.tools.map(({ name }) => name)).toEqual(['slow__t0'])
+  expect(missing).toEqual(['hangs', 'too'])
+  expect((await all()).names).toEqual(['slow__t0', 'slow__t1', 'good__t0'])
+})
+
+test('a server that opens late is left out, and its caller is told to list again', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const good: Answer = () => ({ tools: tools(1) })
+  const opening = (name: string) => (name === 'late' ? promise : Promise.resolve())
+  const { all, missing, session } = sessionWith({ late: good, good }, { opening, patienceMilliseconds: 50 })
+  expect((await all()).names).toEqual(['good__t0'])
+  expect(missing).toEqual(['late'])
+  const stream = session.listen()?.getReader()
+  resolve()
+  let told = ''
+  while (!told.includes('notifications/tools/list_changed')) {
+    told += new TextDecoder().decode((await stream?.read())?.value)
+  }
+  expect((await all()).names).toEqual(['late__t0', 'good__t0'])
 })
 
 test('a cursor that is none of this list is refused', async () => {

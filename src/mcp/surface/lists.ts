@@ -5,10 +5,13 @@
  *    server's own cursor there, and how many of its pages were taken.
  * 2. Of what a server offers only what was approved as it is, and what this caller may use, is shown.
  * 3. A server that cannot be reached, or breaks the protocol, is left out and told of: the rest of the list stands.
- * 4. A server whose pages have no end gives way to the next after a number of them.
+ * 4. All are asked at once, and none is waited for longer than `longestMilliseconds`. One that is being opened then is
+ *    left out too, and the caller told to list again when it is open.
+ * 5. A server whose pages have no end gives way to the next after a number of them.
  */
+import { Failure } from '../../failure.ts'
 import { rpcCodes } from '../../lib/json-rpc.ts'
-import type { Json, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
+import type { Json, McpConnection, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'
 import { publishedOffer } from './names.ts'
@@ -17,6 +20,7 @@ import type { McpSession } from './session.ts'
 /** A page ends with the server's page that makes it this long. */
 const enough = 500
 const mostPages = 100
+const longestMilliseconds = 5000
 
 export interface ListKind {
   readonly method: string
@@ -51,6 +55,8 @@ export interface Listing {
   readonly servers: Pick<McpServers, 'list' | 'approved'>
   readonly cursor: unknown
   readonly signal: AbortSignal
+  /** Instead of `longestMilliseconds`. */
+  readonly patienceMilliseconds?: number
   /** Whether this caller may use what a server offers. */
   mayUse(server: McpServerRecord, offer: Named): boolean
   /** Told of a server whose part is missing. */
@@ -65,15 +71,41 @@ interface Position {
 
 /** One page of the merged list. Throws an McpError for a cursor that is none of ours. */
 export async function listPage(listing: Listing): Promise<Json> {
+  const late = new AbortController()
+  const timer = setTimeout(
+    () => late.abort(new Failure('mcp.server_timeout')),
+    listing.patienceMilliseconds ?? longestMilliseconds,
+  )
+  const leave = () => late.abort(listing.signal.reason)
+  listing.signal.addEventListener('abort', leave, { once: true })
+  if (listing.signal.aborted) leave()
+  try {
+    return await listUntil(listing, late.signal)
+  } finally {
+    clearTimeout(timer)
+    listing.signal.removeEventListener('abort', leave)
+  }
+}
+
+async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
   const { list, session, servers, cursor } = listing
   const records = servers.list()
   let position = cursor === undefined ? first(records) : positionOf(cursor, records)
-  // Connections that are opened one after the other would make a list as slow as all of them together.
-  if (cursor === undefined) await Promise.allSettled(records.map((record) => session.connection(record)))
+  // One after the other they would make a list as slow as all of them together.
+  const pages = new Map<McpServerRecord, Promise<Page>>()
+  for (let next = position; next !== null; next = nextPosition(records, next, null)) {
+    const page = pageOf({ list, session, signal }, next)
+    // Whoever comes to it is told of its failure.
+    page.catch(() => undefined)
+    pages.set(next.server, page)
+  }
   const offers: Json[] = []
-  while (position !== null && offers.length < enough) {
+  // What is late and was not asked for yet is for the next page.
+  while (position !== null && offers.length < enough && (pages.has(position.server) || !signal.aborted)) {
     const { server } = position
-    const page = await pageOrMissing(listing, position)
+    const asked = pages.get(server) ?? pageOf({ list, session, signal }, position)
+    pages.delete(server)
+    const page = await pageOrMissing(listing, server, asked)
     offers.push(
       ...servers
         .approved(server, list.kind, page.offers)
@@ -98,12 +130,12 @@ interface Page {
   readonly next: string | null
 }
 
-async function pageOrMissing(listing: Listing, position: Position): Promise<Page> {
+async function pageOrMissing(listing: Listing, server: McpServerRecord, asked: Promise<Page>): Promise<Page> {
   try {
-    return await pageOf(listing, position)
+    return await asked
   } catch (error) {
     if (listing.signal.aborted) throw error
-    listing.missing(position.server, error)
+    listing.missing(server, error)
     return { offers: [], next: null }
   }
 }
@@ -111,7 +143,7 @@ async function pageOrMissing(listing: Listing, position: Position): Promise<Page
 type Asked = Pick<Listing, 'list' | 'session' | 'signal'>
 
 async function pageOf({ list, session, signal }: Asked, { server, cursor }: Position): Promise<Page> {
-  const connection = await session.connection(server)
+  const connection = await connectionUntil(signal, session, server)
   if (connection.capabilities[list.capability] === undefined) return { offers: [], next: null }
   const result = await connection.request(list.method, cursor === undefined ? {} : { cursor }, { signal })
   const offers = result[list.member]
@@ -119,6 +151,27 @@ async function pageOf({ list, session, signal }: Asked, { server, cursor }: Posi
   return {
     offers: Array.isArray(offers) ? offers.filter(isNamed) : [],
     next: typeof next === 'string' && next !== cursor ? next : null,
+  }
+}
+
+/** Rejects with the signal's reason where it is not open by then, and tells the caller when it is. */
+async function connectionUntil(
+  signal: AbortSignal,
+  session: McpSession,
+  server: McpServerRecord,
+): Promise<McpConnection> {
+  const opening = session.connection(server)
+  const late = Promise.withResolvers<never>()
+  const giveUp = () => {
+    late.reject(signal.reason)
+    // It is as if it were new then; one that cannot be opened changes nothing.
+    opening.then(() => session.recordsChanged()).catch(() => undefined)
+  }
+  signal.addEventListener('abort', giveUp, { once: true })
+  try {
+    return await Promise.race([opening, late.promise])
+  } finally {
+    signal.removeEventListener('abort', giveUp)
   }
 }
 
