@@ -8,8 +8,8 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 let scripts = 0
 
-/** A process that serves by `start` and `drain`, which are JavaScript; it prints what it does. */
-function serverOf({ start = '', drain = '', drainSeconds = 5 }): string {
+/** A process that serves by `start`, `announced` and `drain`, which are JavaScript; it prints what it does. */
+function serverOf({ start = '', announced = '', drain = '', drainSeconds = 5 }): string {
   const path = join(directory, `server-${++scripts}.ts`)
   writeFileSync(
     path,
@@ -25,6 +25,7 @@ function serverOf({ start = '', drain = '', drainSeconds = 5 }): string {
          ${start}
          return {
            ready: Promise.resolve({ ready: 'gateway', url: 'http://127.0.0.1:1' }),
+           async announced() { ${announced} },
            async drain() { ${drain}; process.stdout.write('drained ') },
          }
        },
@@ -67,6 +68,17 @@ test('a child whose supervisor is gone drains and exits', async () => {
   expect(await text()).toBe('drained ')
 })
 
+test('a child whose supervisor goes in the moment in which it is to be told drains and exits', async () => {
+  const start = `process.stdout.write('starting '); Bun.sleepSync(500)`
+  const { child } = supervised(serverOf({ start }))
+  const reader = child.stdout.getReader()
+  const next = async () => new TextDecoder().decode((await reader.read()).value)
+  expect(await next()).toBe('starting ')
+  child.disconnect()
+  expect(await next()).toBe('drained ')
+  expect(await child.exited).toBe(0)
+})
+
 test('a child leaves SIGINT to its supervisor', async () => {
   const { child, message, text } = supervised(serverOf({ drain: `process.stdout.write('by SIGTERM: ')` }))
   await message
@@ -102,6 +114,18 @@ test('on its own a server announces itself to a person and drains on SIGINT', as
   child.kill('SIGINT')
   expect(await child.exited).toBe(0)
   expect(await next()).toBe('drained ')
+})
+
+test('a server goes on where it cannot be noted that it was announced', async () => {
+  const refusing = { announced: `process.stdout.write('asked '); throw new Error('The ledger is away')` }
+  const { child, message } = supervised(serverOf(refusing))
+  await message
+  child.send('announced')
+  const own = await alone(serverOf(refusing))
+  const said = own.said.includes('asked') ? own.said : own.said + (await own.next())
+  expect(said).toBe('announced asked ')
+  for (const process of [child, own.child]) process.kill('SIGTERM')
+  expect([await child.exited, await own.child.exited]).toEqual([0, 0])
 })
 
 test('a signal that comes later than the same request could ends a server at once', async () => {

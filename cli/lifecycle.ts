@@ -53,12 +53,12 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
     const message = await Promise.race([serving.ready, stopped.then(() => null), over])
     if (message !== null && supervised) {
       process.on('message', (said) => {
-        if (said === announcedMessage) void serving.announced?.()
+        if (said === announcedMessage) void noteAnnounced(serving, log)
       })
       await tellSupervisor(message)
     } else if (message !== null) {
       await announce(message)
-      await serving.announced?.()
+      await noteAnnounced(serving, log)
     }
     await Promise.race([stopped, over])
   } catch (thrown) {
@@ -73,6 +73,15 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   process.exit(0)
 }
 
+/** Best effort: what serves goes on where it cannot be noted, and the next start announces the same once more. */
+async function noteAnnounced(serving: Serving, log: Log): Promise<void> {
+  try {
+    await serving.announced?.()
+  } catch (error) {
+    log.warn({ error: String(error) }, 'That it was announced could not be noted: the next start announces it again')
+  }
+}
+
 function stopRequest(supervised: boolean): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const stop = stopSignal(systemClock, resolve, () => process.exit(1))
@@ -82,9 +91,15 @@ function stopRequest(supervised: boolean): Promise<void> {
   return promise
 }
 
-/** Resolves when the message is on its way; a supervisor that has gone is told by nobody, and `disconnect` follows. */
-const tellSupervisor = (message: ChildMessage): Promise<void> =>
-  new Promise((resolve) => {
-    if (process.connected && process.send) process.send(message, undefined, undefined, () => resolve())
-    else resolve()
-  })
+/**
+ * Resolves when the message is on its way; a supervisor that has gone is told by nobody, and `disconnect` follows. Where
+ * it goes in this moment, Bun reports the message neither as sent nor as failed.
+ */
+async function tellSupervisor(message: ChildMessage): Promise<void> {
+  if (!process.connected || process.send === undefined) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  process.once('disconnect', resolve)
+  process.send(message, undefined, undefined, () => resolve())
+  await promise
+  process.off('disconnect', resolve)
+}

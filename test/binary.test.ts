@@ -12,7 +12,7 @@ import { type Gatehouse, run, startGatehouse, temporaryDirectory } from './harne
 import { mappedFiles } from './processes.ts'
 import { eventsOfRequest } from './recorded.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 /** Cannot be written to by anyone, root included. */
 const nowhere = '/proc/no-such-directory'

@@ -4,7 +4,7 @@
  */
 export async function eventually<Result>(
   look: () => Promise<Result> | Result,
-  { withinMs = 10_000, everyMs = 20 }: { withinMs?: number; everyMs?: number } = {},
+  { withinMs = 30_000, everyMs = 20 }: { withinMs?: number; everyMs?: number } = {},
 ): Promise<Result> {
   const deadline = performance.now() + withinMs
   for (;;) {

@@ -1,7 +1,7 @@
 /**
  * Runs the real executable as a person would, `gatehouse up` on free ports and a data directory of its own, in front of
- * a fake provider. `await using` or `stop` ends it with everything it started; what a crashed test leaves behind is
- * killed when the test process ends.
+ * a fake provider. `await using` or `stop` ends it with everything it started; what is left behind where a test could
+ * not is killed with the test run, by `--no-orphans`, or at the exit of a program that is no test.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -102,7 +102,7 @@ export async function startGatehouse(options: StartOptions = {}): Promise<Gateho
       if (line) return readyLine.parse(JSON.parse(line))
       throw new Error(`up is not ready (exit code ${child.exitCode})\nstdout: ${stdout()}\nstderr: ${stderr()}`)
     },
-    { withinMs: 20_000, everyMs: 2 },
+    { withinMs: 60_000, everyMs: 2 },
   ).catch(async (error) => {
     await stop()
     throw error

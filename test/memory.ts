@@ -2,6 +2,7 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 
 const blockBytes = 8 * 1024 * 1024
+const pageBytes = 4096
 
 /** How often a text stands in the memory of a process of ours, in either of the ways in which a string is kept there. */
 export function occurrencesInMemory(pid: number, text: string): number {
@@ -23,12 +24,35 @@ export function occurrencesInMemory(pid: number, text: string): number {
   }
 }
 
-/** Ranges of which at least a page is there; what is only reserved would take long to read and holds nothing. */
+/** Writable memory that is there, page by page: what is only reserved would take long to read and holds nothing. */
 function writableRanges(pid: number): [number, number][] {
-  const ranges = readFileSync(`/proc/${pid}/smaps`, 'utf8').matchAll(
-    /^([0-9a-f]+)-([0-9a-f]+) rw[^\n]*\n(?:\w+: +\d+ kB\n)*?Rss: +([1-9]\d*) kB$/gm,
-  )
-  return [...ranges].map(([, start = '', end = '']) => [Number.parseInt(start, 16), Number.parseInt(end, 16)])
+  const maps = readFileSync(`/proc/${pid}/maps`, 'latin1').matchAll(/^([0-9a-f]+)-([0-9a-f]+) rw/gm)
+  const pagemap = openSync(`/proc/${pid}/pagemap`, 'r')
+  try {
+    return [...maps].flatMap(([, start = '', end = '']) =>
+      presentRanges(pagemap, Number.parseInt(start, 16), Number.parseInt(end, 16)),
+    )
+  } finally {
+    closeSync(pagemap)
+  }
+}
+
+/** The kernel has eight bytes on each page; the highest two bits say that it is in memory, or in the swap. */
+function presentRanges(pagemap: number, start: number, end: number): [number, number][] {
+  const found: [number, number][] = []
+  const entries = Buffer.alloc(blockBytes)
+  for (let at = start; at < end; ) {
+    const wanted = Math.min(entries.length, ((end - at) / pageBytes) * 8)
+    const pages = readAt(pagemap, entries, wanted, (at / pageBytes) * 8) / 8
+    if (pages === 0) break
+    for (let page = 0; page < pages; page++, at += pageBytes) {
+      if ((entries.readUInt8(page * 8 + 7) & 0xc0) === 0) continue
+      const last = found.at(-1)
+      if (last?.[1] === at) last[1] = at + pageBytes
+      else found.push([at, at + pageBytes])
+    }
+  }
+  return found
 }
 
 function readAt(memory: number, block: Buffer, length: number, position: number): number {

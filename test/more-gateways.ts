@@ -46,7 +46,7 @@ export async function startMoreGateway(gatehouse: Gatehouse, name: string): Prom
   }
   let stopping = false
   let child = start()
-  const ready = () => until(`${name} is ready`, async () => (await fetch(`${url}/readyz`)).ok, { withinMs: 20_000 })
+  const ready = () => until(`${name} is ready`, async () => (await fetch(`${url}/readyz`)).ok, { withinMs: 60_000 })
   const stop = async () => {
     stopping = true
     signal(child.pid, 'SIGKILL')

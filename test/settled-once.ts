@@ -57,7 +57,7 @@ export async function expectSettledOnce(
   await until(
     'whatever reached the provider has an outcome',
     () => new Set(reached).isSubsetOf(new Set(outcomes().map(({ number }) => number))),
-    { withinMs: 20_000, everyMs: 100 },
+    { withinMs: 60_000, everyMs: 100 },
   )
   const found = outcomes()
   const numbers = found.map(({ number }) => number)

@@ -207,7 +207,7 @@ export class SidecarFleet {
             const answer = await fetch(`${url}/readyz`)
             if (!answer.ok) throw new Error(`Not ready: ${await answer.text()}\n${stdout()}\n${stderr()}`)
           },
-          { withinMs: 20_000 },
+          { withinMs: 60_000 },
         ),
       async ask(token) {
         const answer = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${token}` } })

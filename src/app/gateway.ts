@@ -5,6 +5,7 @@ import { Failure } from '../failure.ts'
 import { type ReplicatorCommand, replicaFile } from '../fleet/lane-replica.ts'
 import { type LaneOptions, startLane } from '../fleet/lane-runtime.ts'
 import { createGateway } from '../gateway/server.ts'
+import { compileSecrets } from '../gateway/without-secrets.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
@@ -120,6 +121,7 @@ export async function gateway({
     async ready() {
       while (!lane.ready().ok) await Bun.sleep(readinessMilliseconds)
       await handler.warm()
+      setTimeout(compileSecrets)
     },
     async drain() {
       await Promise.all([handler.drain(), siblings?.whenAnswered(1000 * settings.drain_seconds)])

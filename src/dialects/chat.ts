@@ -16,7 +16,7 @@ import {
   startedAt,
   wholeNumber,
 } from './facts.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { tokenMember } from './request-only.ts'
 import { descriptionSlots, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 
@@ -83,18 +83,18 @@ function checkFormat({ response_format: format }: Readonly<JsonObject>): void {
   })
 }
 
+const limitNames = ['max_completion_tokens', 'max_tokens'] as const
+
 /** The member has two names; where both are given, the provider may follow either. */
 function largestLimit(body: Readonly<JsonObject>): number | null {
-  const given = ['max_completion_tokens', 'max_tokens'].filter(
-    (name) => body[name] !== undefined && body[name] !== null,
-  )
-  let largest = 0
-  for (const name of given) {
+  let largest: number | null = null
+  for (const name of limitNames) {
+    if (!isGiven(body[name])) continue
     const limit = outputLimitOf(body, name)
     if (limit === null) return null
-    largest = Math.max(largest, limit)
+    largest = Math.max(largest ?? 0, limit)
   }
-  return given.length === 0 ? null : largest
+  return largest
 }
 
 /** An earlier answer's audio is named by its id only. */

@@ -150,7 +150,7 @@ test('a primary that hangs, before or within its answer, is waited for a bounded
   answer = () => new Promise(() => undefined)
   const began = performance.now()
   expect((await call('Hello')).status).toBe(502)
-  expect(performance.now() - began).toBeLessThan(10_000)
+  expect(performance.now() - began).toBeLessThan(25_000)
   answer = () =>
     new Response(new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from('half')) }), {
       headers: grpc,

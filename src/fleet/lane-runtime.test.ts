@@ -159,7 +159,7 @@ describe('a lane', () => {
     await lane.journal.refuse([event()])
     const began = performance.now()
     await lane.drain()
-    expect(performance.now() - began).toBeLessThan(900)
+    expect(performance.now() - began).toBeLessThan(10_000)
     const warnings: unknown[] = []
     await fleet.lane('a', { log: { ...silentLog, warn: (_fields, message) => warnings.push(message) } })
     expect(warnings).toEqual([])

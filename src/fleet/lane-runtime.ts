@@ -22,6 +22,7 @@ import { LaneUsage } from '../usage/lane-usage.ts'
 import { LaneRates } from '../usage/rate-lane.ts'
 import { controlClient } from './control-client.ts'
 import { Freshness } from './freshness.ts'
+import { GatewayTime } from './gateway-time.ts'
 import type { LaneCounters, Readiness, Standing, StartedLane } from './lane.ts'
 import { type KeptBootstrap, LaneFiles } from './lane-files.ts'
 import { LaneReplica, type ReplicatorCommand } from './lane-replica.ts'
@@ -120,8 +121,7 @@ class RunningLane implements StartedLane {
   #usageAsks = 0
   #promptKey: Buffer = Buffer.alloc(0)
   #staleAfterMs = Number.POSITIVE_INFINITY
-  /** Gateway time is this plus the monotonic clock. */
-  #timeOffset: number
+  readonly #time: GatewayTime
   #freshKeptAt = Number.NEGATIVE_INFINITY
   #loadFailure: Failure | null = null
   /** Whether the state has reached what was acknowledged before the start; from then on denials cover its lag. */
@@ -133,7 +133,7 @@ class RunningLane implements StartedLane {
     this.#release = release
     const { clock, log } = options
     this.#files = new LaneFiles(directory, options.apiToken, options.newId)
-    this.#timeOffset = clock.now() + this.#files.clockOffset() - clock.monotonic()
+    this.#time = new GatewayTime(clock, clock.now() + this.#files.clockOffset())
     const outboxDirectory = (instanceId: string) => join(directory, 'outbox', instanceId, String(lane))
     this.journal = new Outbox({
       ...this.#outboxOptions(outboxDirectory(this.#files.instanceId)),
@@ -193,9 +193,7 @@ class RunningLane implements StartedLane {
       onCut: (hashes) => {
         for (const listener of this.#cutListeners) listener(hashes)
       },
-      onTime: (now) => {
-        this.#timeOffset = now - clock.monotonic()
-      },
+      onTime: (now, askedAt) => this.#time.told(now, askedAt),
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
       onWanted: () => this.#replica?.sync(),
       onRestored: (head) =>
@@ -236,7 +234,7 @@ class RunningLane implements StartedLane {
   }
 
   now(): number {
-    return this.#timeOffset + this.#options.clock.monotonic()
+    return this.#time.now()
   }
 
   ready(): Readiness {

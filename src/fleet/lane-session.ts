@@ -52,8 +52,8 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   lingerMs: number
   onDenied(hashes: readonly string[]): void
   onCut(hashes: readonly string[]): void
-  /** The control plane's time as of now, milliseconds since the epoch. */
-  onTime(now: number): void
+  /** The control plane's time in an answer that has just come, milliseconds since the epoch, asked for at this instant. */
+  onTime(now: number, askedAt: number): void
   onFresh(): void
   /** The primary has more than the state that is read. */
   onWanted(): void
@@ -90,6 +90,8 @@ export class LaneSession {
   /** The providers and MCP servers without a key that bootstrap was last asked for. */
   #askedFor = ''
   #streamId: string | null = null
+  /** When the stream was asked for, by the monotonic clock. */
+  #streamAskedAt = 0
   #stream: AbortController | null = null
   /** What is or will be acknowledged when the records on their way are committed. */
   #promised: StatePosition | null
@@ -222,6 +224,7 @@ export class LaneSession {
       // Opening takes the lane over, from our own former stream too: what still goes out by that one's id would be
       // answered as fenced. Nothing is sent until the hello brings the new id.
       this.#streamId = null
+      this.#streamAskedAt = this.#options.clock.monotonic()
       const body = await this.#options.client.stream(session, this.#options.lane, stream.signal)
       const take = (data: string) => {
         const message = streamMessageSchema.parse(JSON.parse(data))
@@ -256,7 +259,7 @@ export class LaneSession {
     this.connected = true
     this.#wanted = null
     this.#primaryHead = head
-    this.#options.onTime(Date.parse(now))
+    this.#options.onTime(Date.parse(now), this.#streamAskedAt)
     this.#shipper.resume(events)
     this.#options.onConnected()
     // A primary that is behind what was acknowledged was restored from an older copy: its versions are new ones.
@@ -424,13 +427,14 @@ export class LaneSession {
     const sent = instant(clock)
     const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
     try {
-      const { fresh, head, history } = await client.beat(token, {
+      const { fresh, head, history, now } = await client.beat(token, {
         lane,
         stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
         history: view.head?.history ?? '',
         nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
       })
+      this.#options.onTime(Date.parse(now), sent.monotonic)
       this.#primaryHead = head
       if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
       else if (!this.#knows(head)) this.#follow(head)

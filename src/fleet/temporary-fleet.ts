@@ -289,9 +289,9 @@ export class TemporaryFleet {
   }
 }
 
-/** Resolves as soon as the condition holds; rejects after five seconds. */
+/** Resolves as soon as the condition holds; rejects after twenty seconds. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 1000; tries++) {
+  for (let tries = 0; tries < 4000; tries++) {
     if (await condition()) return
     await Bun.sleep(5)
   }

@@ -33,8 +33,11 @@ import { useGrant, withGrant } from './use-grant.ts'
 const outputStages = ['post_request', 'pre_response'] as const
 
 /** Whether anything looks at the answer. */
-export const isPoliced = ({ chain, placeholders }: Exchange): boolean =>
-  (placeholders?.size ?? 0) > 0 || outputStages.some((stage) => (chain?.at(stage).length ?? 0) > 0)
+export function isPoliced({ chain, placeholders }: Exchange): boolean {
+  if (placeholders !== null && placeholders.size > 0) return true
+  if (chain === null || chain.size === 0) return false
+  return outputStages.some((stage) => chain.at(stage).length > 0)
+}
 
 /** A text policy's rule with its result, which grows as it finds. */
 interface RunningRule {

@@ -26,7 +26,7 @@ import { mostAsked } from '../usage/lease.ts'
 import { windowAt } from '../usage/window.ts'
 import { lookAtToken } from './authenticate.ts'
 import { editBody } from './body-edits.ts'
-import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
+import { type Exchange, type Gateway, given, type PricedPath, type ResolvedModel } from './exchange.ts'
 import { resourceName } from './resource-name.ts'
 
 export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void> | void {
@@ -48,7 +48,9 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const { view } = gateway.lane
   const token = given(exchange.token)
   const now = gateway.clock.now()
-  exchange.priced = exchange.paths.map((model) => ({ model, terms: gateway.prices.terms(model, now) }))
+  const priced: PricedPath[] = []
+  for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now) })
+  exchange.priced = priced
   exchange.spendOwner = spendOwnerOf(token, view.gateway.spendOwner)
   exchange.bodyLength = given(exchange.body).length
   const demands = requestDemands(token)

@@ -106,7 +106,8 @@ const cutGraceMilliseconds = 2000
 
 function checkDeadlines(exchange: Exchange, now: number, { settings, clock, reachability }: Watch): void {
   if (exchange.bodyUntil !== null && now > exchange.bodyUntil) {
-    return cut(exchange, 'request_timeout', new Failure('request_timeout'))
+    cut(exchange, 'request_timeout', new Failure('request_timeout'))
+    return
   }
   const [first] = exchange.attempts
   const attempt = exchange.attempts.at(-1)

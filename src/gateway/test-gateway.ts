@@ -94,7 +94,7 @@ export async function startTestGateway(
 
 /** Waits until something holds, for what happens on another connection. */
 export async function eventually(holds: () => boolean): Promise<void> {
-  for (let round = 0; round < 500; round++) {
+  for (let round = 0; round < 5000; round++) {
     if (holds()) return
     await Bun.sleep(4)
   }

@@ -252,6 +252,55 @@ describe('a responses client', () => {
   })
 })
 
+describe('embeddings of Gemini', () => {
+  const path = '/v1beta/models/up-gemini:batchEmbedContents'
+
+  test('are read by the official client, as numbers and as it asks by itself, and paid by their usage', async () => {
+    answers[path] = () =>
+      Response.json({
+        embeddings: [{ values: [0.5, -1] }, { values: [2, 0.25] }],
+        usageMetadata: { promptTokenCount: 3 },
+      })
+    for (const more of [{}, { encoding_format: 'float' as const, dimensions: 2 }]) {
+      const { data, usage } = await openai.embeddings.create({ model: 'gemini', input: ['a', 'b'], ...more })
+      expect(data.map(({ embedding }) => embedding)).toEqual([
+        [0.5, -1],
+        [2, 0.25],
+      ])
+      expect(usage.prompt_tokens).toBe(3)
+    }
+    expect(sentBody()).toEqual({
+      requests: ['a', 'b'].map((text) => ({
+        model: 'models/up-gemini',
+        content: { parts: [{ text }] },
+        outputDimensionality: 2,
+      })),
+    })
+    expect(running.lane.journal.outcomes()).toMatchObject([
+      { event_cost_attribution: { input_tokens: 3, estimated: false } },
+      { verdict: 'allow' },
+    ])
+  })
+
+  test('of tokens are refused, and so is whatever it has no member for; errors are said in the caller’s form', async () => {
+    const refusal = (more: object): Promise<unknown> =>
+      openai.embeddings.create({ model: 'gemini', input: 'a', ...more }).catch((error: unknown) => error)
+    expect(await refusal({ input: [1, 2] })).toMatchObject({ status: 400, param: 'input' })
+    expect(await refusal({ task: 'search' })).toMatchObject({ status: 400, param: 'task' })
+    expect(running.seen).toEqual([])
+    answers[path] = () =>
+      Response.json({ error: { code: 400, status: 'INVALID_ARGUMENT', message: 'No.' } }, { status: 400 })
+    expect(await refusal({})).toMatchObject({ status: 400, code: 'invalid_argument' })
+    answers[path] = () => Response.json({ embeddings: [] })
+    expect(await refusal({})).toMatchObject({ status: 502 })
+  })
+
+  test('of a provider that has none are refused by its model', async () => {
+    const thrown: unknown = await openai.embeddings.create({ model: 'bedrock', input: 'a' }).catch((error) => error)
+    expect(thrown).toMatchObject({ status: 400, code: 'model_family_unsupported', param: 'model' })
+  })
+})
+
 describe('what goes wrong', () => {
   test('a stream that breaks off in its midst is seen as broken, with no end made up', async () => {
     answers['/v1/messages'] = sse(messagesStream({ stopped: false }))

@@ -7,13 +7,20 @@ import { LRUCache } from 'lru-cache'
 import { matcherOf } from '../inspection/follower.ts'
 import { secretDetector } from '../inspection/secret-patterns.ts'
 import type { PolicyResult } from '../policies/chain.ts'
+import type { TextMatcher } from '../policies/kinds/kind.ts'
 import { holdsSecret } from '../tokens/secret.ts'
 
 /** No form of a secret is shorter. */
 const shortest = 15
 /** Models and sessions come again and again. */
 const remembered = new LRUCache<string, string>({ max: 2000 })
-const secrets = matcherOf(secretDetector())
+let matcher: TextMatcher | null = null
+
+/** Compiles the forms of secrets, which takes as long as a fifth of a start: whoever starts does it when it is ready. */
+export function compileSecrets(): TextMatcher {
+  matcher ??= matcherOf(secretDetector())
+  return matcher
+}
 
 /** The text with `[OPENAI_KEY]` and the like in the place of secrets. */
 export function withoutSecrets(text: string): string {
@@ -28,7 +35,7 @@ export function withoutSecrets(text: string): string {
 function mask(text: string): string {
   let masked = ''
   let from = 0
-  for (const { start, end, label } of secrets.matches(text)) {
+  for (const { start, end, label } of compileSecrets().matches(text)) {
     masked += `${text.slice(from, start)}[${label}]`
     from = end
   }

@@ -69,16 +69,49 @@ export function runStage(run: StageRun): StageOutcome | Promise<StageOutcome> {
   return run.policies.length === 0 ? nothing : new StageWalk(run).from(0)
 }
 
+/** What policies are shown of a stage's subject; what none asks for is not made. */
+class ShownSubject implements Subject {
+  readonly stage: PolicyStage
+  readonly context: PolicyContext
+  readonly #subject: StageSubject
+  readonly #slots: () => readonly TextSlot[]
+
+  constructor(subject: StageSubject, slots: () => readonly TextSlot[]) {
+    this.stage = subject.stage
+    this.context = subject.context
+    this.#subject = subject
+    this.#slots = slots
+  }
+
+  get facts(): RequestFacts {
+    return this.#subject.facts
+  }
+
+  get body(): Subject['body'] {
+    return this.#subject.body
+  }
+
+  get requestBody(): Subject['requestBody'] {
+    return this.#subject.requestBody
+  }
+
+  get texts(): readonly TextSlot[] {
+    return this.#slots()
+  }
+}
+
 class StageWalk {
   readonly #run: StageRun
   readonly #said: Said[] = []
   readonly #changed = new Set<string>()
   #verdict: Verdict = 'allow'
   #decisive: Said | null = null
+  readonly #shown: Subject
   #texts: readonly TextSlot[] | null = null
 
   constructor(run: StageRun) {
     this.#run = run
+    this.#shown = new ShownSubject(run.subject, () => this.#slots())
   }
 
   from(first: number): StageOutcome | Promise<StageOutcome> {
@@ -120,35 +153,13 @@ class StageWalk {
     const { compiled } = policy
     if (compiled instanceof Error) throw compiled
     return compiled.form === 'whole'
-      ? compiled.consider(this.#subject(), this.#run.tools)
+      ? compiled.consider(this.#shown, this.#run.tools)
       : findings(policy, compiled, this.#slots(), this.#run.subject.placeholders)
   }
 
   #slots(): readonly TextSlot[] {
     this.#texts ??= this.#run.subject.texts()
     return this.#texts
-  }
-
-  /** What a policy does not ask for is not made. */
-  #subject(): Subject {
-    const { subject } = this.#run
-    const slots = () => this.#slots()
-    return {
-      stage: subject.stage,
-      context: subject.context,
-      get facts() {
-        return subject.facts
-      },
-      get body() {
-        return subject.body
-      },
-      get requestBody() {
-        return subject.requestBody
-      },
-      get texts() {
-        return slots()
-      },
-    }
   }
 
   #brokenDecision(policy: ActivePolicy, error: unknown): Decision {

@@ -1,10 +1,16 @@
 /**
- * Google's Gemini API, in its own language alone: requests of the text families are translated. The model and whether to
+ * Google's Gemini API, in its own language alone: requests of the text families are translated by the gateway, those for
+ * embeddings here. The model and whether to
  * stream stand in the path. The base follows the convention of the official clients, which add the version: one that is
  * only an origin gets `/v1beta`, a trailing slash is ignored.
  */
-import { addressBook, baseParts, operatorHeaders, post } from './post.ts'
-import type { ProviderKind } from './provider.ts'
+import { parseObject } from '../dialects/json-value.ts'
+import { envelope, Failure } from '../failure.ts'
+import { readGeminiError } from '../translation/gemini-answers.ts'
+import { readGeminiEmbeddings, writeGeminiEmbeddings } from '../translation/gemini-embeddings.ts'
+import { writeOpenAiError } from '../translation/openai-words.ts'
+import { type Address, addressBook, baseParts, operatorHeaders, post, withoutLength } from './post.ts'
+import type { Fetch, ProviderKind, UpstreamCall } from './provider.ts'
 
 const defaultBase = 'https://generativelanguage.googleapis.com/v1beta'
 
@@ -15,11 +21,13 @@ const addressOf = addressBook((provider) => ({
 
 export const gemini: ProviderKind = {
   kind: 'gemini',
-  families: [],
+  families: ['embeddings'],
   language: 'gemini',
   address: (provider) => addressOf(provider).base,
   send(provider, call, fetch) {
-    const { base, headers } = addressOf(provider)
+    const address = addressOf(provider)
+    const { base, headers } = address
+    if (call.family === 'embeddings') return embed(address, call, fetch)
     const method = call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
     return post(`${base}/${modelPath(call.model)}:${method}`, headers, call, fetch)
   },
@@ -32,5 +40,25 @@ export function geminiBaseOf(url: string): string {
 }
 
 /** `gemini-2.5-pro` is `models/gemini-2.5-pro`; a name that says its collection (`tunedModels/…`) stays. */
-const modelPath = (model: string): string =>
-  (model.includes('/') ? model : `models/${model}`).split('/').map(encodeURIComponent).join('/')
+const modelName = (model: string): string => (model.includes('/') ? model : `models/${model}`)
+
+const modelPath = (model: string): string => modelName(model).split('/').map(encodeURIComponent).join('/')
+
+/** What Gemini cannot be told is answered at once, as it would refuse it itself: 400, the field named. */
+async function embed({ base, headers }: Address, call: UpstreamCall, fetch: Fetch): Promise<Response> {
+  const asked = parseObject(new TextDecoder().decode(call.body)) ?? {}
+  try {
+    const body = writeGeminiEmbeddings(asked, modelName(call.model))
+    const sent = { ...call, body: new TextEncoder().encode(JSON.stringify(body)) }
+    const answer = await post(`${base}/${modelPath(call.model)}:batchEmbedContents`, headers, sent, fetch)
+    const said: unknown = parseObject(await answer.text())
+    const json = answer.ok ? readGeminiEmbeddings(said, asked) : writeOpenAiError(readGeminiError(answer.status, said))
+    const kept = withoutLength(answer.headers)
+    kept.set('content-type', 'application/json')
+    return new Response(JSON.stringify(json), { status: answer.status, headers: kept })
+  } catch (thrown) {
+    if (!(thrown instanceof Failure)) throw thrown
+    const { error } = envelope(thrown, '')
+    return Response.json({ error }, { status: thrown.status })
+  }
+}

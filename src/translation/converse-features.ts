@@ -33,7 +33,7 @@ export const converseFeatures: FeatureTable = {
   reasoning_budget: { as: '`thinking.budget_tokens` (Anthropic); else refused' },
   thoughts: { as: '`reasoningContent.reasoningText`' },
   redacted_thoughts: { as: '`reasoningContent.redactedContent`' },
-  foreign_thoughts: { refused: "Only Anthropic's own hold here" },
+  foreign_thoughts: { withoutEffect: 'none but the provider that signed a thought takes it back' },
   refusals: { as: '`text`' },
   citations: { as: '`citationsContent`' },
   max_output_tokens: { as: '`inferenceConfig.maxTokens`' },

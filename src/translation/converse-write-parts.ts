@@ -1,5 +1,6 @@
 /** The content of a conversation as blocks of Converse (AWS Bedrock Runtime API, ContentBlock). */
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
+import { plainCallId } from './call-id.ts'
 import type {
   NeutralCitation,
   NeutralMedia,
@@ -27,7 +28,7 @@ export function contentBlocks(part: NeutralPart, names: Set<string>): JsonObject
   return block === null ? [] : withCachePoint(block, part.cache)
 }
 
-/** Null for an empty text, which Converse refuses and which says nothing. */
+/** Null for an empty text, which Converse refuses and which says nothing, and for what another provider thought. */
 function contentBlock(part: NeutralPart, names: Set<string>): JsonObject | null {
   switch (part.kind) {
     case 'text':
@@ -62,21 +63,19 @@ const citation = ({ title, url, citedText }: NeutralCitation): JsonObject => ({
 function toolUse({ id, name, arguments: text, at }: NeutralToolCall): JsonObject {
   const input = text.trim() === '' ? {} : parseObject(text)
   if (input === null) throw unsupported(at, 'Converse takes arguments that are a JSON object')
-  return { toolUse: { toolUseId: id, name, input } }
+  return { toolUse: { toolUseId: plainCallId(id), name, input } }
 }
 
 function toolResult({ callId, parts, isError }: NeutralToolResult, names: Set<string>): JsonObject {
   const content = parts.map((part) => contentBlock(part, names)).filter((block) => block !== null)
-  return { toolResult: { toolUseId: callId, content, ...(isError && { status: 'error' }) } }
+  return { toolResult: { toolUseId: plainCallId(callId), content, ...(isError && { status: 'error' }) } }
 }
 
 /** Whose signatures can be brought back: Anthropic's hold with Anthropic and at Bedrock alike. */
 const ownThoughts: ReadonlySet<unknown> = new Set(['converse', 'messages'])
 
-function reasoning({ text, signature, redacted, language, at }: NeutralThought): JsonObject {
-  if (language !== null && !ownThoughts.has(language)) {
-    throw unsupported(at, "thoughts of another provider's model cannot be brought back: leave them out")
-  }
+function reasoning({ text, signature, redacted, language }: NeutralThought): JsonObject | null {
+  if (language !== null && !ownThoughts.has(language)) return null
   if (redacted !== null) return { reasoningContent: { redactedContent: redacted } }
   return { reasoningContent: { reasoningText: { text, ...(signature !== null && { signature }) } } }
 }

@@ -151,7 +151,6 @@ test('settings, a schema, metadata, and what Anthropic’s models read beside th
 test('what the language cannot say is refused by the caller’s field', () => {
   const image = { kind: 'image', mediaType: 'image/png', at: 'here' } as const
   const call: NeutralPart = { kind: 'tool_call', id: 'c', name: 'n', arguments: '[1]', at: 'here' }
-  const foreign = { kind: 'thought', text: '', signature: 's', redacted: null, language: 'gemini', at: 'here' } as const
   const tools = [{ name: 'n', description: null, parameters: null, strict: null, at: 'tools.0' }]
   const cases: Partial<NeutralRequest>[] = [
     { sampling: { seed: stated(1, 'here') } },
@@ -166,7 +165,6 @@ test('what the language cannot say is refused by the caller’s field', () => {
     { turns: [turn('user', { ...image, source: { base64: '' }, detail: stated('low', 'here') })] },
     { turns: [turn('user', { ...image, mediaType: 'image/tiff', source: { base64: '' } })] },
     { turns: [turn('assistant', call)] },
-    { turns: [turn('assistant', foreign)] },
     { turns: [turn('assistant', { ...call, arguments: '{}' })], tools, toolChoice: stated('none', 'here') },
   ]
   for (const request of cases) expect(refused(request)).toBe('here')
@@ -275,4 +273,13 @@ test('whatever an error is, something is said', () => {
   })
   expect(read(502, 'Bad gateway').message).toBe('Bad gateway')
   expect(read(500, null).message).not.toBe('')
+})
+
+test('what another provider thought is left out', () => {
+  const foreign = { kind: 'thought', text: 'hm', signature: 's', redacted: null, language: 'gemini', at: '' } as const
+  const own = { ...foreign, language: 'converse' } as const
+  const { messages } = write({ turns: [turn('assistant', foreign, own)] })
+  expect(messages).toEqual([
+    { role: 'assistant', content: [{ reasoningContent: { reasoningText: { text: 'hm', signature: 's' } } }] },
+  ])
 })

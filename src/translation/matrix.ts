@@ -3,8 +3,16 @@
  * is refused and why, what callers say, and what becomes of each member of a caller's body. A pair is one row of the
  * callers' table with the same row of the providers': what a caller can say is carried as the provider's column says.
  */
+import { embeddingMembers } from './gemini-embeddings.ts'
 import { languages } from './index.ts'
-import { type Feature, features, type Language, type MemberTreatment, type Support } from './language.ts'
+import {
+  type Feature,
+  features,
+  type Language,
+  type MemberTable,
+  type MemberTreatment,
+  type Support,
+} from './language.ts'
 
 const introduction = `# Any client, any provider
 
@@ -13,6 +21,12 @@ language of the caller and that of the provider are the same, bytes are passed o
 
 A pair is one row of both tables: what the caller says as in the first is carried as in the second. **Refused** is 400
 \`translation_unsupported\` with the caller's field as \`param\`; what is *left out* changes no answer.
+
+Of the other families embeddings are translated for gemini; elsewhere a family that a provider does not speak is 400
+\`model_family_unsupported\`, \`param\` \`model\`.
+
+A conversation may change its model: what a provider thought or signed goes out with a mark, comes back to that provider
+alone, and is left out for every other, also where the bytes are passed on otherwise.
 `
 
 export function renderLanguages(): string {
@@ -25,7 +39,8 @@ export function renderLanguages(): string {
     table(callers, ({ features: said }, feature) => saidAs(said[feature])),
     '## What providers are asked, and answer\n',
     table(known, ({ features: written }, feature) => writtenAs(written[feature])),
-    ...members.map(([name, language]) => memberSection(name, language)),
+    ...members.map(([name, { members: table = {} }]) => memberSection(`Members of a ${name} request`, table)),
+    memberSection('Members of an embeddings request to gemini', embeddingMembers),
   ].join('\n')
 }
 
@@ -50,11 +65,11 @@ function writtenAs(support: Support): string {
   return 'refused' in support ? `**refused**: ${support.refused}` : `*left out*: ${support.withoutEffect}`
 }
 
-function memberSection(name: string, { members = {} }: Language): string {
+function memberSection(title: string, members: MemberTable): string {
   const rows = Object.entries(members)
     .toSorted(([left], [right]) => (left < right ? -1 : 1))
     .map(([member, treatment]) => [`\`${member}\``, treatedAs(treatment)])
-  return `## Members of a ${name} request\n\nA member that is not listed is refused.\n\n${markdown([['', ''], ...rows])}`
+  return `## ${title}\n\nA member that is not listed is refused.\n\n${markdown([['', ''], ...rows])}`
 }
 
 function treatedAs(treatment: MemberTreatment): string {

@@ -7,6 +7,7 @@
  * citations point at text that stands there itself.
  */
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
+import { plainCallId } from './call-id.ts'
 import type {
   NeutralCitation,
   NeutralMedia,
@@ -54,7 +55,7 @@ export function blocksOf(part: NeutralPart): JsonObject[] {
     case 'tool_result':
       return marked({
         type: 'tool_result',
-        tool_use_id: part.callId,
+        tool_use_id: plainCallId(part.callId),
         ...(part.parts.length > 0 && { content: part.parts.flatMap(blocksOf) }),
         ...(part.isError && { is_error: true }),
       })
@@ -81,7 +82,7 @@ export const isOwnCitation = ({ original: { type } }: NeutralCitation): boolean 
 function callBlock({ id, name, arguments: text, at }: NeutralToolCall): JsonObject {
   const input = text.trim() === '' ? {} : parseObject(text)
   if (input === null) throw unsupported(at, 'the arguments of a tool call must be a JSON object')
-  return { type: 'tool_use', id, name, input }
+  return { type: 'tool_use', id: plainCallId(id), name, input }
 }
 
 function thoughtBlocks({ text, signature, redacted, language }: NeutralThought): JsonObject[] {

@@ -122,6 +122,21 @@ describe('a request for Anthropic', () => {
     expect(said({ kind: 'tool_call', id: 'a', name: 'b', arguments: '[1]', at })).toBe(at)
   })
 
+  test('has ids of calls of the characters that Anthropic takes, alike for a call and its result', () => {
+    const call = { kind: 'tool_call', id: 'functions.look:0', name: 'look', arguments: '{}', at: 'm' } as const
+    const result = { kind: 'tool_result', callId: call.id, name: 'look', parts: [], isError: false, at: 'm' } as const
+    const { messages: written } = provider.writeRequest(
+      request({
+        turns: [
+          { role: 'assistant', parts: [call], at: 'm' },
+          { role: 'tool', parts: [result], at: 'm' },
+        ],
+      }),
+    )
+    const ids = JSON.stringify(written).match(/"call_[\w-]+"/g) ?? []
+    expect([ids.length, new Set(ids).size]).toEqual([2, 1])
+  })
+
   test('leaves out what only another provider can read again', () => {
     const thought = { kind: 'thought', text: 'hm', signature: 's', redacted: null, at: 'm' } as const
     const cited = { title: null, url: 'https://host', citedText: null, original: { type: 'url_citation' } }
@@ -178,6 +193,7 @@ const marker = fc.constantFrom(
 const marked = <Block extends object>(block: fc.Arbitrary<Block>) =>
   fc.tuple(block, marker).map(([members, cache]) => ({ ...members, ...cache }))
 const word = fc.string({ minLength: 1, maxLength: 8 })
+const callId = fc.stringMatching(/^[\w-]{1,8}$/)
 const textBlock = marked(fc.record({ type: fc.constant('text'), text: word }))
 const imageBlock = marked(
   fc.record({
@@ -203,7 +219,7 @@ const documentBlock = marked(
   ),
 )
 const jsonObject = fc.dictionary(word, fc.oneof(fc.integer(), word, fc.boolean()), { maxKeys: 3 })
-const callBlock = marked(fc.record({ type: fc.constant('tool_use'), id: word, name: word, input: jsonObject }))
+const callBlock = marked(fc.record({ type: fc.constant('tool_use'), id: callId, name: word, input: jsonObject }))
 const thoughtBlock = fc.oneof(
   fc.record({ type: fc.constant('thinking'), thinking: word, signature: word }),
   fc.record({ type: fc.constant('redacted_thinking'), data: word }),
@@ -212,7 +228,7 @@ const resultBlock = marked(
   fc.record(
     {
       type: fc.constant('tool_result'),
-      tool_use_id: word,
+      tool_use_id: callId,
       content: fc.array(fc.oneof(textBlock, imageBlock), { minLength: 1, maxLength: 2 }),
       is_error: fc.constant(true),
     },

@@ -24,10 +24,13 @@ export const budgetAccount = (id: string): AccountName => `budget/${id}`
 export const countsMoney = (account: AccountName): boolean => /^budget\/|\/money$/.test(account)
 
 /** The accounts of requests that a token draws on. */
-export const requestDemands = ({ accounts }: Pick<GovernedToken, 'accounts'>): Demand[] =>
-  accounts.flatMap(({ id, maxRequests }) =>
-    maxRequests === null ? [] : [{ account: requestsAccount(id), want: 1, min: 1 }],
-  )
+export function requestDemands({ accounts }: Pick<GovernedToken, 'accounts'>): Demand[] {
+  const demands: Demand[] = []
+  for (const { id, maxRequests } of accounts) {
+    if (maxRequests !== null) demands.push({ account: requestsAccount(id), want: 1, min: 1 })
+  }
+  return demands
+}
 
 /** An account of money, and its whole limit: no request can ever have more of it. */
 export interface MoneyAccount {
@@ -40,15 +43,15 @@ export interface MoneyAccount {
 
 /** The accounts of money that a token draws on: its own limits', and every budget that bounds its spend. */
 export function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): MoneyAccount[] {
-  const own = token.accounts.flatMap(({ id, maxBudget: limit }) =>
-    limit === null ? [] : [{ account: moneyAccount(id), limit, window: 'total' as const }],
-  )
-  if (limits.budgets.size === 0) return own
-  const budgets = [...budgetsOf(token, limits, gatewayOwner)]
-  return [
-    ...own,
-    ...budgets.map(({ id, maxBudget, window }) => ({ account: budgetAccount(id), limit: maxBudget, window })),
-  ]
+  const found: MoneyAccount[] = []
+  for (const { id, maxBudget: limit } of token.accounts) {
+    if (limit !== null) found.push({ account: moneyAccount(id), limit, window: 'total' })
+  }
+  if (limits.budgets.size === 0) return found
+  for (const { id, maxBudget: limit, window } of budgetsOf(token, limits, gatewayOwner)) {
+    found.push({ account: budgetAccount(id), limit, window })
+  }
+  return found
 }
 
 /**

@@ -28,7 +28,10 @@ export function rateDemands(token: Member, limits: LimitSet, facts: RequestFacts
   const tokens = estimatedTokens(facts)
   const demands: RateDemand[] = []
   for (const group of groupsOf(token, limits)) addDemands(demands, `group/${group.id}`, group, tokens)
-  for (const policy of accessPoliciesOf(token, limits)) addDemands(demands, `access/${policy.id}`, policy, tokens)
+  for (const id of token.accessPolicyIds) {
+    const policy = limits.accessPolicies.get(id)
+    if (policy !== undefined) addDemands(demands, `access/${policy.id}`, policy, tokens)
+  }
   for (const { id, rateLimitRpm, rateLimitTpm } of token.accounts) {
     if (rateLimitRpm === null && rateLimitTpm === null) continue
     const limit = { id, requestsPerMinute: rateLimitRpm, tokensPerMinute: rateLimitTpm }
@@ -50,10 +53,15 @@ function addDemands(demands: RateDemand[], name: string, limit: RateLimit, token
   if (tokensPerMinute !== null) demands.push({ account: `${name}/tokens`, slots: tokens, limit: tokensPerMinute })
 }
 
+const noGroups: ReadonlySet<RateLimit> = new Set()
+
 /** The groups that a token is in by itself, by its user, by its team, each once. */
-function groupsOf({ id, teamId, userId, ownerKind, ownerId }: Member, { groupsOf: groups }: LimitSet) {
+function groupsOf(
+  { id, teamId, userId, ownerKind, ownerId }: Member,
+  { groupsOf: groups }: LimitSet,
+): ReadonlySet<RateLimit> {
+  if (groups.size === 0) return noGroups
   const found = new Set<RateLimit>()
-  if (groups.size === 0) return found
   const names = [`token:${id}`, `${ownerKind}:${ownerId}`]
   if (userId !== null) names.push(`user:${userId}`)
   if (teamId !== null) names.push(`team:${teamId}`)

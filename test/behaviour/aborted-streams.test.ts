@@ -6,7 +6,7 @@ import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { abortStreams, type DrippingProvider, startDrippingProvider } from '../load/streams.ts'
 import { eventsInLedger } from '../recorded.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let provider: DrippingProvider
 let gatehouse: Gatehouse

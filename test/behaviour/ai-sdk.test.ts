@@ -9,7 +9,7 @@ import { responsesAnswer, responsesStream } from '../fakes/responses.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse

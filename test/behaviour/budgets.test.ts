@@ -8,7 +8,7 @@ import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upst
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { eventsInLedger, eventsOfRequest, outcomesOf } from '../recorded.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse

@@ -9,7 +9,7 @@ import { type FakeUpstream, jsonReply, silentReply, startFakeUpstream, streamRep
 import { type Gatehouse, providerKey, startGatehouse } from '../harness.ts'
 import { eventsOfRequest, outcomesOf } from '../recorded.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse

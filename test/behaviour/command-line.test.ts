@@ -5,7 +5,7 @@ import { tokenPage } from '../answers.ts'
 import { executable } from '../executable.ts'
 import { type Gatehouse, operate, run, startGatehouse, temporaryDirectory } from '../harness.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let gatehouse: Gatehouse
 

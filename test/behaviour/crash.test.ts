@@ -11,7 +11,7 @@ import { type Gatehouse, operate, startGatehouse, temporaryDirectory } from '../
 import { descendantsOf, isAlive, signal } from '../processes.ts'
 import { eventsInLedger } from '../recorded.ts'
 
-setDefaultTimeout(90_000)
+setDefaultTimeout(180_000)
 
 const atEveryFrame = splitPlans['at every frame'] ?? (() => [])
 const slowStream = (pauseBetweenPiecesMs: number) => ({ ...streamReply(), split: atEveryFrame, pauseBetweenPiecesMs })
@@ -95,7 +95,7 @@ async function expectExactlyOnce(load: Load): Promise<Map<string, Event[]>> {
       const outcomes = outcomesByRequest(eventsInLedger(gatehouse))
       return [...dispatched(), ...load.completed].every((id) => outcomes.has(id))
     },
-    { withinMs: 20_000, everyMs: 100 },
+    { withinMs: 60_000, everyMs: 100 },
   )
   const events = eventsInLedger(gatehouse)
   const outcomes = outcomesByRequest(events)
@@ -121,11 +121,11 @@ test('a gateway killed under load comes back on its port and has lost no event o
   const load = startLoad('killed')
   for (let kill = 0; kill < 3; kill++) {
     const before = load.completed.size
-    await until('fifty more answers are complete', () => load.completed.size >= before + 50, { withinMs: 20_000 })
+    await until('fifty more answers are complete', () => load.completed.size >= before + 50, { withinMs: 60_000 })
     const gateway = gatehouse.gatewayPid()
     process.kill(gateway, 'SIGKILL')
     await until('the killed gateway is gone', () => !isAlive(gateway))
-    await until('the gateway serves again', serves, { withinMs: 20_000 })
+    await until('the gateway serves again', serves, { withinMs: 60_000 })
   }
   await load.stop()
   const outcomes = await expectExactlyOnce(load)
@@ -150,7 +150,7 @@ test('a request that a kill interrupts in the middle of its stream is recorded a
       expect(found?.length).toBe(1)
       return found?.[0]
     },
-    { withinMs: 20_000 },
+    { withinMs: 60_000 },
   )
   expect(outcome).toMatchObject({ verdict: 'error', reason_code: 'gateway.interrupted' })
 })
@@ -175,7 +175,7 @@ test('with the control plane killed the gateway goes on, and its events arrive l
   process.kill(controlPlane, 'SIGKILL')
   const load = startLoad('alone')
   try {
-    await until('two hundred answers with no control plane', () => load.completed.size >= 200, { withinMs: 20_000 })
+    await until('two hundred answers with no control plane', () => load.completed.size >= 200, { withinMs: 60_000 })
     expect(
       await fetch(`${gatehouse.baseUrl}/healthz`).then(
         () => 'up',
@@ -190,7 +190,7 @@ test('with the control plane killed the gateway goes on, and its events arrive l
   await until(
     'the control plane is back on its port',
     async () => (await fetch(`${gatehouse.baseUrl}/readyz`).catch(() => null))?.status === 200,
-    { withinMs: 20_000 },
+    { withinMs: 60_000 },
   )
   await expectExactlyOnce(load)
 })
@@ -199,8 +199,8 @@ test('a control plane that is killed again and again while events are shipped re
   const load = startLoad('shipping')
   for (let kill = 0; kill < 3; kill++) {
     const before = load.completed.size
-    await until('forty more answers are complete', () => load.completed.size >= before + 40, { withinMs: 20_000 })
-    const pid = await eventually(() => gatehouse.controlPlanePid(), { withinMs: 20_000 })
+    await until('forty more answers are complete', () => load.completed.size >= before + 40, { withinMs: 60_000 })
+    const pid = await eventually(() => gatehouse.controlPlanePid(), { withinMs: 60_000 })
     process.kill(pid, 'SIGKILL')
     await until('it is gone', () => !isAlive(pid))
   }
@@ -213,7 +213,7 @@ test('gateway and control plane killed by turns and together while events are ta
   const kill = async (pids: readonly number[]) => {
     for (const pid of pids) signal(pid, 'SIGKILL')
     await until('they are gone', () => !pids.some(isAlive))
-    await until('the gateway serves again', serves, { withinMs: 20_000 })
+    await until('the gateway serves again', serves, { withinMs: 60_000 })
   }
   const counts: string[] = []
   for (const [what, pids] of [
@@ -225,7 +225,7 @@ test('gateway and control plane killed by turns and together while events are ta
   ] as const) {
     const before = load.completed.size
     await until('forty more answers are complete', () => load.completed.size >= before + 40, { withinMs: 30_000 })
-    const found = await eventually(pids, { withinMs: 20_000 })
+    const found = await eventually(pids, { withinMs: 60_000 })
     counts.push(
       `${what}: ${load.completed.size} completed, ${outcomesByRequest(eventsInLedger(gatehouse)).size} in the ledger`,
     )
@@ -263,7 +263,7 @@ test('SIGTERM does not wait longer than it was told to', async () => {
   const rest = answer.text().catch(() => 'cut')
   const startedAt = performance.now()
   expect(await gatehouse.end('SIGTERM')).toBe(0)
-  expect(performance.now() - startedAt).toBeLessThan(10_000)
+  expect(performance.now() - startedAt).toBeLessThan(25_000)
   expect(await rest).toMatch(/data: \{"error":.*\n\ndata: \[DONE\]\n\n$/)
   const outcomes = outcomesByRequest(eventsInLedger(gatehouse)).get(requestId)
   expect(outcomes?.map(({ verdict }) => verdict)).toEqual(['error'])
@@ -285,7 +285,7 @@ test('a supervisor that is killed leaves no orphan, and the directory can be sta
 
 test('everything killed at once under load: the next start has lost no event of a completed answer', async () => {
   const load = startLoad('all-at-once')
-  await until('a hundred answers are complete', () => load.completed.size >= 100, { withinMs: 20_000 })
+  await until('a hundred answers are complete', () => load.completed.size >= 100, { withinMs: 60_000 })
   const family = [gatehouse.supervisorPid, ...descendantsOf(gatehouse.supervisorPid)]
   for (const pid of family) signal(pid, 'SIGKILL')
   await load.stop()

@@ -19,7 +19,7 @@ import {
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { eventsOfRequest, outcomesOf } from '../recorded.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse

@@ -8,7 +8,7 @@ import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
 import { cleanEnvironment, collect, type Gatehouse, operate, startGatehouse } from '../harness.ts'
 import { eventsInLedger, eventsOfRequest, eventsThroughApi, outcomesOf } from '../recorded.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse

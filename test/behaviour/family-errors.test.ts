@@ -9,7 +9,7 @@ import { type FamilyFixture, families } from '../fakes/families.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { eventsOfRequest, outcomesOf } from '../recorded.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let gatehouse: Gatehouse
 const tokens = { good: '', revoked: '', model: '', provider: '', runtime: '', auditor: '' }

@@ -8,7 +8,7 @@ import { executable } from '../executable.ts'
 import { cleanEnvironment, collect, type Gatehouse, run, startGatehouse, temporaryDirectory } from '../harness.ts'
 import { descendantsOf, isAlive, signal } from '../processes.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let gatehouse: Gatehouse
 

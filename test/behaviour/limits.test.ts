@@ -9,7 +9,7 @@ import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
 import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
 import { eventsOfRequest, outcomesOf } from '../recorded.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse

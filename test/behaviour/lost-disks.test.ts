@@ -11,7 +11,7 @@ import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
 import { eventsInLedger, sumsOf } from '../recorded.ts'
 
-setDefaultTimeout(90_000)
+setDefaultTimeout(180_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse
@@ -52,8 +52,8 @@ function amountLost(account: string): number {
 /** All that the limit allowed was accepted or is lost, once; the gateway that came back accepts what is left. */
 async function expectNoneTwice(token: { id: string; token_value: string }, before: number): Promise<void> {
   const account = `token/${token.id}/requests`
-  await until('what it held is told to be lost', () => losses().length > 0, { withinMs: 20_000 })
-  await until('nothing is held', () => sumsOf(gatehouse, account).outstanding === 0, { withinMs: 20_000 })
+  await until('what it held is told to be lost', () => losses().length > 0, { withinMs: 60_000 })
+  await until('nothing is held', () => sumsOf(gatehouse, account).outstanding === 0, { withinMs: 60_000 })
   await second.ready()
   const lost = amountLost(account)
   expect(lost).toBeGreaterThan(0)

@@ -15,7 +15,7 @@ import { signal } from '../processes.ts'
 import { sumsOf } from '../recorded.ts'
 import { accountsOf, atRest, expectSettledOnce } from '../settled-once.ts'
 
-setDefaultTimeout(90_000)
+setDefaultTimeout(180_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse
@@ -66,7 +66,8 @@ async function spendTheRest({ token, bill, budget }: Spending): Promise<void> {
   await atRest(gatehouse, money)
   const left = unspent()
   const again = new PaidRequests(() => [first ?? ''], requests.statuses.size)
-  for (let status: number | undefined = 200; status === 200; ) {
+  // 503: the gateways' limits are with nobody at this moment, which says nothing of what is left.
+  for (let status: number | undefined = 200; status === 200 || status === 503; ) {
     ;[status] = await again.send(token.token_value, 1)
     await atRest(gatehouse, money)
   }
@@ -83,9 +84,15 @@ async function spendTheRest({ token, bill, budget }: Spending): Promise<void> {
 test('of 500 requests at once on three gateways a budget that pays for exactly 100 accepts exactly 100', async () => {
   const { token, bill, budget } = await spending(100 * worstCase, () => mostUsed)
   const statuses = await requests.send(token.token_value, 500)
+  // Whoever was told that nobody knows may ask again.
+  for (let last = statuses; last.includes(503) && count(statuses, 200) < 100; ) {
+    last = await requests.send(token.token_value, 10)
+    statuses.push(...last)
+  }
   expect(count(statuses, 200)).toBe(100)
   // A busy machine may not take in so many connections at once; whoever was heard and not accepted was refused.
-  expect(new Set(statuses).difference(new Set([0, 200, 402]))).toEqual(new Set())
+  expect(new Set(statuses).difference(new Set([0, 200, 402, 503]))).toEqual(new Set())
+  expect(requests.refusals.difference(refusals)).toEqual(new Set())
   expect(upstream.calls).toHaveLength(100)
   expect(await expectSettledOnce(gatehouse, { token, requests, bill })).toMatchObject({ settled: budget })
 })
@@ -116,10 +123,10 @@ test('kills of gateways and of the control plane in the middle of it lose no nan
   signal(gatehouse.controlPlanePid(), 'SIGKILL')
   await Promise.all([first, restarted])
   const settled = () => sumsOf(gatehouse, money).settled
-  await until('something is settled', () => settled() > 0, { withinMs: 20_000 })
+  await until('something is settled', () => settled() > 0, { withinMs: 60_000 })
   await atRest(gatehouse, money)
   await requests.send(token.token_value, 240)
-  await until('all is settled', () => settled() === budget, { withinMs: 20_000 })
+  await until('all is settled', () => settled() === budget, { withinMs: 60_000 })
   expect(await expectSettledOnce(gatehouse, { token, requests, bill })).toMatchObject({ settled: budget })
   expect(upstream.calls.length).toBeLessThanOrEqual(60)
 })

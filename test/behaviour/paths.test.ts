@@ -17,7 +17,7 @@ import {
 import { type Gatehouse, operate, run, startGatehouse } from '../harness.ts'
 import { eventsInLedger, eventsOfRequest } from '../recorded.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 const keys = { one: 'sk-one-4f2c8a', two: 'sk-two-9b1d7e', rotated: 'sk-rotated-3c6e' }
 const record = z.looseObject({ id: z.string(), version: z.number() })

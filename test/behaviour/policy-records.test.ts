@@ -7,7 +7,7 @@ import { eventually } from '../eventually.ts'
 import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
 import { eventsInLedger } from '../recorded.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let gatehouse: Gatehouse
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { eventually } from '../eventually.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { eventsOfRequest } from '../recorded.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let answer: () => Response | Promise<Response> = () => Response.json({ verdict: 'allow' })
 let asked = 0
@@ -24,7 +24,7 @@ let token: string
 beforeAll(async () => {
   gatehouse = await startGatehouse({ env: { SERVICE_WEBHOOK_ADDRESSES: 'any' } })
   token = (await createToken(gatehouse)).token_value
-  const config = { url: `http://127.0.0.1:${guard.port}/`, timeout_ms: 200 }
+  const config = { url: `http://127.0.0.1:${guard.port}/`, timeout_ms: 1000 }
   for (const [family, whenBroken] of [
     ['chat', 'deny'],
     ['embeddings', 'allow'],
@@ -38,7 +38,7 @@ beforeAll(async () => {
       await (await ask('embeddings')).text()
       expect(asked).toBeGreaterThan(0)
     },
-    { withinMs: 10_000, everyMs: 20 },
+    { withinMs: 30_000 },
   )
 }, 240_000)
 beforeEach(() => {

@@ -7,7 +7,7 @@ import { speak } from '../../src/gateway/test-socket.ts'
 import { createToken, revoke } from '../client.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let gatehouse: Gatehouse
 beforeAll(async () => {

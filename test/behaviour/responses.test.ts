@@ -8,7 +8,7 @@ import { type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '..
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { eventsOfRequest, outcomesOf } from '../recorded.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse

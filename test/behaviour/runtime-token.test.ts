@@ -6,7 +6,7 @@ import { api, chat, expectAnswer } from '../client.ts'
 import { until } from '../eventually.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 const runtimeTokenOf = async (gatehouse: Gatehouse): Promise<string> => {
   const page = expectAnswer(await api(gatehouse, '/v1/tokens?purpose=gateway_runtime&status=active'), 200, tokenPage)

@@ -11,7 +11,7 @@ import { run } from '../harness.ts'
 import { descendantsOf, environmentOf, isAlive, mappedFiles, signal } from '../processes.ts'
 import { SidecarFleet } from '../sidecar-fleet.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let fleet: SidecarFleet
 
@@ -142,7 +142,7 @@ test('a read credential is renewed before it ends, and the replica goes on', asy
   const sidecar = await fleet.sidecar('renewed')
   await sidecar.ready()
   const before = fleet.credentials
-  await until('it was renewed thrice', () => fleet.credentials >= before + 3, { withinMs: 20_000 })
+  await until('it was renewed thrice', () => fleet.credentials >= before + 3, { withinMs: 60_000 })
   fleet.credentialSeconds = 600
   const token = await fleet.addToken()
   await until('the new token is taken', async () => (await sidecar.ask(token)) === 200)

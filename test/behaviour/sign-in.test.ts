@@ -10,7 +10,7 @@ import { executable } from '../executable.ts'
 import { cleanEnvironment, collect, type Gatehouse, run, startGatehouse, temporaryDirectory } from '../harness.ts'
 import { eventsOfRequest } from '../recorded.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 const owner = { email: 'owner@example.com', name: 'Olga', password: 'a long enough secret 1' }
 const member = { email: 'member@example.com', name: 'Mia', password: 'another long secret 2' }

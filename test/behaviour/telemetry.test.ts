@@ -6,7 +6,7 @@ import { eventually } from '../eventually.ts'
 import { executable } from '../executable.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const collected: { path: string; key: string | null; bytes: Buffer }[] = []

@@ -12,10 +12,10 @@ import { openDatabase } from '../../src/store/open.ts'
 import { makeSecret } from '../../src/tokens/secret.ts'
 import { type CreatedToken, createdToken, tokenRecord } from '../answers.ts'
 import { api, createToken, expectAnswer, installation, parseOrKeep, revoke } from '../client.ts'
-import { until } from '../eventually.ts'
+import { eventually, until } from '../eventually.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 interface Refusal {
   status: number
@@ -44,6 +44,8 @@ const form = () => {
   return fields
 }
 
+const mcpClient = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a-test', version: '1' } }
+
 /** A body that the route answers; a described route that is not here fails the test that asks for it. */
 const bodies: Readonly<Record<string, () => object | null>> = {
   '/v1/chat/completions': () => ({ model, messages }),
@@ -54,6 +56,7 @@ const bodies: Readonly<Record<string, () => object | null>> = {
   '/v1/moderations': () => ({ model, input: 'hello' }),
   '/v1/audio/speech': () => ({ model, input: 'hello', voice: 'alloy' }),
   '/v1/audio/transcriptions': form,
+  '/mcp': () => ({ jsonrpc: '2.0', id: 1, method: 'initialize', params: mcpClient }),
   '/v1/models': () => null,
   '/v1/models/{model_id}': () => null,
   '/v1/chat/completions/ws': () => null,
@@ -145,11 +148,15 @@ async function expireAt(id: string, instant: number): Promise<void> {
 const described = z.object({ paths: z.record(z.string(), z.record(z.string(), z.looseObject({}))) })
 
 async function describedRoutes() {
-  const document = described.parse(await (await fetch(`${gatehouse.gatewayUrl}/v1/openapi.json`)).json())
+  const document = await eventually(async () =>
+    described.parse(await (await fetch(`${gatehouse.gatewayUrl}/v1/openapi.json`)).json()),
+  )
   return Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.entries(operations)
       .filter(([, operation]) => operation['x-policy-stages'] !== undefined)
-      .map(([method]) => ({ method: method.toUpperCase(), path })),
+      .map(([method]) => ({ method: method.toUpperCase(), path }))
+      // Its other methods are of a session, which a `POST` opens.
+      .filter(({ method }) => path !== '/mcp' || method === 'POST'),
   )
 }
 
@@ -158,6 +165,9 @@ interface Seen {
   code: string | null
   text: string
 }
+
+/** JSON-RPC has a number for the code, and what HTTP says elsewhere in `data`. */
+const rpcError = z.object({ error: z.object({ data: z.object({ code: z.string(), status: z.number() }) }) })
 
 async function ask({ method, path }: { method: string; path: string }, secret: string | null): Promise<Seen> {
   const makeBody = bodies[path]
@@ -169,11 +179,14 @@ async function ask({ method, path }: { method: string; path: string }, secret: s
     headers: {
       ...(secret !== null && { authorization: `Bearer ${secret}` }),
       ...(body !== null && !isForm && { 'content-type': 'application/json' }),
+      ...(path === '/mcp' && { accept: 'application/json, text/event-stream' }),
       ...(path.endsWith('/ws') && handshake),
     },
     ...(body !== null && { body: isForm ? body : JSON.stringify(body) }),
   })
   const text = await response.text()
+  const rpcRefusal = rpcError.safeParse(parseOrKeep(text))
+  if (rpcRefusal.success) return { ...rpcRefusal.data.error.data, text }
   const refusal = z.object({ error: z.object({ code: z.string() }) }).safeParse(parseOrKeep(text))
   return { status: response.status, code: refusal.success ? refusal.data.error.code : null, text }
 }
@@ -246,7 +259,7 @@ test('a token that is used up is refused before the provider is asked, and liste
     { token: once, refusal: { status: 403, code: 'tokens.request_limit_exhausted', cause: 'request' } },
     { token: poor, refusal: { status: 402, code: 'tokens.budget_exhausted', cause: 'budget' } },
   ]
-  const inference = routes.filter(({ method }) => method === 'POST')
+  const inference = routes.filter(({ method, path }) => method === 'POST' && path !== '/mcp')
   for (const { token, refusal } of cases) {
     for (const route of inference) await expectSaid(route, refusal.code, of(token, refusal))
   }

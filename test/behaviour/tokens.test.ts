@@ -9,7 +9,7 @@ import { type Gatehouse, operate, providerKey, startGatehouse } from '../harness
 import { environmentOf } from '../processes.ts'
 import { eventsInLedger, eventsOfRequest, eventsThroughApi } from '../recorded.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse

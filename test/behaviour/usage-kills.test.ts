@@ -66,7 +66,7 @@ const answersAt = async (url: string): Promise<boolean> => {
 }
 
 async function kill(target: Target): Promise<void> {
-  const pids = await eventually(targets[target], { withinMs: 20_000 })
+  const pids = await eventually(targets[target], { withinMs: 60_000 })
   for (const pid of pids) signal(pid, 'SIGKILL')
   await until('they are gone', () => !pids.some(isAlive))
   for (const url of [gatehouse.baseUrl, gatehouse.gatewayUrl, second.url]) {

@@ -30,7 +30,7 @@ afterAll(async () => {
 
 test('an event that is altered in the file is named, with exit code 1, and what is not covered is said', async () => {
   const witness = join(dataDirectory, 'gateway', 'lane', 'checkpoint.json')
-  await until('the gateway keeps what it saw', () => existsSync(witness), { withinMs: 20_000 })
+  await until('the gateway keeps what it saw', () => existsSync(witness), { withinMs: 60_000 })
   const token = (await createToken(gatehouse)).token_value
   for (let index = 0; index < 5; index++) await (await chat(gatehouse, { token, requestId: `request-${index}` })).text()
   await until('all are in the ledger', () => outcomesOf(eventsInLedger(gatehouse), 'request-4').length === 1)

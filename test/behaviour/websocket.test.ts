@@ -8,7 +8,7 @@ import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let upstream: FakeUpstream
 let gatehouse: Gatehouse

@@ -25,7 +25,7 @@ import {
 } from './flow.ts'
 import { decide, fromConsentPage, type Person, person, queryOf, redirectUri, register } from './people.ts'
 
-setDefaultTimeout(90_000)
+setDefaultTimeout(180_000)
 
 let gatehouse: Gatehouse
 let ada: Person
@@ -368,7 +368,7 @@ test('kill -9 between the steps of redemptions leaves no token that nobody was g
       }
     }
     expect(interrupted).toBeGreaterThan(0)
-    await eventually(() => expect(liveTokens(killed)).toBe(given.length), { withinMs: 15_000 })
+    await eventually(() => expect(liveTokens(killed)).toBe(given.length), { withinMs: 30_000 })
     for (const { access_token } of given) expect((await opens(killed, access_token)).api).toBe(true)
   } finally {
     await killed.stop()

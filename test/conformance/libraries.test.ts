@@ -8,7 +8,7 @@ import { eventsOfRequest } from '../recorded.ts'
 import { opens } from './flow.ts'
 import { decide, type Person, person, redirectUri, register } from './people.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let gatehouse: Gatehouse
 let ada: Person

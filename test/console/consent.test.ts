@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, expectAnswer } from '../client.ts'
-import { openConsole, picture, seriousFindings, sharedConsole } from './console.ts'
+import { endConsole, openConsole, picture, seriousFindings, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 /** An application that runs on this computer. */
 const application = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('Back at the application') })
@@ -17,6 +17,7 @@ beforeAll(async () => {
   const made = await api(gatehouse, '/v1/oauth/clients', { body })
   clientId = expectAnswer(made, 201, z.looseObject({ client_id: z.string() })).client_id
 }, 240_000)
+afterAll(endConsole)
 afterAll(() => application.stop(true))
 
 const asked = (changes: Record<string, string> = {}) =>

@@ -1,7 +1,6 @@
 /**
- * A console in a real browser for tests: one browser and one installation for all of them, started by whoever comes
- * first. A page fails its test where its policy (CSP) is violated, a script fails or complains, or anything is asked of
- * another host.
+ * A console in a real browser for tests: one browser and one installation for the tests of a file, which ends
+ * them with `endConsole`. A page fails its test where its policy (CSP) is violated, a script fails or complains, or anything is asked of another host.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,13 +18,18 @@ export interface Shared {
   gatehouse: Gatehouse
 }
 
-/** Test files have modules of their own in one process: what they share hangs on the process itself. */
-const holder: { gatehouseConsole?: Promise<Shared> } & object = globalThis
+let shared: Promise<Shared> | null = null
 
 /** The browser, and an installation whose owner is set up. */
 export function sharedConsole(): Promise<Shared> {
-  holder.gatehouseConsole ??= start()
-  return holder.gatehouseConsole
+  shared ??= start()
+  return shared
+}
+
+export async function endConsole(): Promise<void> {
+  const ended = await shared
+  shared = null
+  await Promise.all([ended?.browser.close(), ended?.gatehouse.stop()])
 }
 
 async function start(): Promise<Shared> {
@@ -63,9 +67,9 @@ export async function openConsole({
   width = 1280,
   ...given
 }: OpenOptions = {}): Promise<OpenPage> {
-  const shared = await sharedConsole()
-  const { baseUrl, ready } = given.gatehouse ?? shared.gatehouse
-  const context = await shared.browser.newContext({
+  const { browser, gatehouse } = await sharedConsole()
+  const { baseUrl, ready } = given.gatehouse ?? gatehouse
+  const context = await browser.newContext({
     colorScheme: theme,
     viewport: { width, height: 900 },
     permissions: ['clipboard-read', 'clipboard-write'],
@@ -73,7 +77,7 @@ export async function openConsole({
     locale: 'en-US',
   })
   const page = await context.newPage()
-  page.setDefaultTimeout(8000)
+  page.setDefaultTimeout(30_000)
   const wrong: string[] = []
   page.on('console', (message) => {
     // The browser notes each answer of 400 and above by itself: what the API refuses is a test's own business.

@@ -1,8 +1,8 @@
 /** Every dialog in both themes: what axe finds in it, and that the keyboard closes it. */
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { api, chat, createToken } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
-import { allThere, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
+import { allThere, endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
 
 setDefaultTimeout(60_000)
 
@@ -27,6 +27,7 @@ beforeAll(async () => {
     config: { reason_code: 'vault.opened' },
   })
 }, 240_000)
+afterAll(endConsole)
 
 /** A page whose dialogs are looked into one after another; what was found is thrown together at its end. */
 async function lookIntoDialogs(path: string) {
@@ -44,7 +45,8 @@ async function lookIntoDialogs(path: string) {
     },
     async leave(): Promise<void> {
       await page.keyboard.press('Escape')
-      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      // By its element, not its role: what is closed has none at once, and only then changes the address.
+      await page.locator('dialog').waitFor({ state: 'detached' })
     },
     async [Symbol.asyncDispose]() {
       await opened[Symbol.asyncDispose]()

@@ -1,8 +1,9 @@
 /** The documentation page in a browser: a foreign script draws it, under a policy that lets no style in but its own. */
-import { expect, setDefaultTimeout, test } from 'bun:test'
-import { sharedConsole } from './console.ts'
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { endConsole, sharedConsole } from './console.ts'
 
 setDefaultTimeout(60_000)
+afterAll(endConsole)
 
 test('the documentation page is drawn with its styles, and one that comes with data is not used', async () => {
   const { browser, gatehouse } = await sharedConsole()

@@ -1,13 +1,13 @@
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { chat, createToken } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
 import { FakeMcpServer } from '../fakes/mcp-server.ts'
 import { eventsOfRequest } from '../recorded.ts'
-import { make, openConsole, sharedConsole } from './console.ts'
+import { endConsole, make, openConsole, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 beforeAll(async () => {
   await sharedConsole()
@@ -19,6 +19,7 @@ beforeAll(async () => {
     config: { reason_code: 'finance.transfer' },
   })
 }, 240_000)
+afterAll(endConsole)
 
 async function send(text: string, requestId: string): Promise<void> {
   const { gatehouse } = await sharedConsole()

@@ -1,14 +1,15 @@
 /** What browsers, callers and hasty people do that nobody meant: the console stays readable and loses nothing. */
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, chat, createToken, expectAnswer } from '../client.ts'
 import { eventsOfRequest } from '../recorded.ts'
-import { allThere, make, openConsole, owner, picture, sharedConsole } from './console.ts'
+import { allThere, endConsole, make, openConsole, owner, picture, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 beforeAll(async () => {
   await sharedConsole()
 }, 240_000)
+afterAll(endConsole)
 
 test('a language whose name is none blanks nothing', async () => {
   await using opened = await openConsole()

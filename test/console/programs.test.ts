@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, expectAnswer } from '../client.ts'
-import { openConsole, owner, picture, seriousFindings, sharedConsole } from './console.ts'
+import { endConsole, openConsole, owner, picture, seriousFindings, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 beforeAll(async () => {
   await sharedConsole()
 }, 240_000)
+afterAll(endConsole)
 
 /** Where a program on this computer listens for its answer. */
 const listener = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('You can close this page') })

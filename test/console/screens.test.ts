@@ -1,10 +1,11 @@
 /** Every screen in both themes and at the width of a telephone: what axe finds, what does not fit, what keys reach. */
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { chat, createToken } from '../client.ts'
 import { eventsOfRequest } from '../recorded.ts'
 import {
   allThere,
+  endConsole,
   make,
   type OpenPage,
   openConsole,
@@ -62,6 +63,7 @@ beforeAll(async () => {
     ['/nowhere', 'There is no such page'],
   ]
 }, 240_000)
+afterAll(endConsole)
 
 async function look({ page, within }: OpenPage, path: string, heading: string): Promise<void> {
   await within(path)

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { openConsole, owner, seriousFindings, sharedConsole } from './console.ts'
+import { endConsole, openConsole, owner, seriousFindings, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let fresh: Gatehouse
 beforeAll(async () => {
-  await sharedConsole()
-  fresh = await startGatehouse()
+  ;[fresh] = await Promise.all([startGatehouse(), sharedConsole()])
 }, 240_000)
+afterAll(endConsole)
 afterAll(() => fresh?.stop())
 
 test('the link of the first start makes the owner, leaves no secret in the address, and works once', async () => {

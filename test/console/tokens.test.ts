@@ -1,12 +1,13 @@
-import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { chat, createToken } from '../client.ts'
-import { openConsole, sharedConsole } from './console.ts'
+import { endConsole, openConsole, sharedConsole } from './console.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 beforeAll(async () => {
   await sharedConsole()
 }, 240_000)
+afterAll(endConsole)
 
 const shownSecret = async (page: Page): Promise<string> => (await page.locator('[data-secret]').textContent()) ?? ''
 

@@ -77,7 +77,7 @@ export async function startControlPlane(
     })
     // One that has ended is no longer waited for than its last words take to be read.
     const ended = process.exited.then(() => eventually(() => readyOf(process), { withinMs: 500 }))
-    const ready = eventually(() => readyOf(process), { withinMs: 20_000 })
+    const ready = eventually(() => readyOf(process), { withinMs: 60_000 })
     const line = await Promise.race([ready, ended]).catch(async (error) => {
       await process.kill()
       throw error

@@ -12,7 +12,7 @@ import type { ControlPlane } from './control-plane.ts'
 import { type FleetUnderTest, startFleet } from './fleet.ts'
 import { type Running, start } from './process.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 const lanePage = z.object({ lanes: z.array(gatewayLaneSchema) })
 

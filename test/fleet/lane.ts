@@ -86,7 +86,7 @@ export async function connectLane(
       streamId = null
     }
     void follow().then(closed, closed)
-    await until('hello', () => streamId !== null, { withinMs: 3000 })
+    await until('hello', () => streamId !== null)
     return true
   }
   await open()

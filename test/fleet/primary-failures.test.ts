@@ -9,7 +9,7 @@ import type { Sqld } from '../sqld.ts'
 import { type ControlPlane, type Primary, startControlPlane, startPrimary } from './control-plane.ts'
 import { connectLane } from './lane.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let primary: Primary
 let plane: ControlPlane

@@ -33,10 +33,11 @@ export async function seedTokens(dataDirectory: string, numbered: Numbered): Pro
   })
 }
 
-/** Makes policies like the one that was made last. */
+/** Makes policies like the one that was made last, each with a condition of its own that does not hold. */
 export async function seedPolicies(dataDirectory: string, numbered: Numbered): Promise<void> {
   const policies = { ...numbered, table: 'policies', source: 'true' }
-  await copy(dataDirectory, 'state', { ...policies, own: { id: version7, position: 'source.position + n' } })
+  const condition = `'request.model == "none-' || n || '"'`
+  await copy(dataDirectory, 'state', { ...policies, own: { id: version7, position: 'source.position + n', condition } })
   await copy(dataDirectory, 'ledger', { ...policies, own: { id: version7, name: "'seeded ' || n" } })
 }
 

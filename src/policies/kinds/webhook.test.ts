@@ -62,7 +62,7 @@ const tools = (change: Partial<PolicyTools> = {}): PolicyTools => ({
 const address = `http://localhost:${server.port}/check`
 
 async function ask(of = subject('hello'), use = tools(), config: object = {}): Promise<Decision | null> {
-  const compiled = webhook.compile({ url: address, timeout_ms: 300, ...config }, { stages: ['pre_request'] })
+  const compiled = webhook.compile({ url: address, timeout_ms: 10_000, ...config }, { stages: ['pre_request'] })
   if (compiled.form !== 'whole') throw new Error('A webhook looks at the whole')
   return await compiled.consider(of, use)
 }
@@ -107,7 +107,7 @@ const lies: [string, () => Response | Promise<Response>][] = [
 
 test.each(lies)('a webhook that answers with %s is broken', async (_, lie) => {
   answer = lie
-  await expect(ask()).rejects.toThrow()
+  await expect(ask(subject('hello'), tools(), { timeout_ms: 1000 })).rejects.toThrow()
   expect(seen).toHaveLength(1)
 })
 
@@ -150,7 +150,7 @@ test('over http the call goes to the address that was checked, under the name th
 
 test('a resolver that stalls, or a caller that leaves, ends the wait', async () => {
   const stalled = tools({ privateWebhooks: false, resolve: () => new Promise(() => undefined) })
-  await expect(ask(subject('x'), stalled)).rejects.toThrow('in time')
+  await expect(ask(subject('x'), stalled, { timeout_ms: 200 })).rejects.toThrow('in time')
   const leaving = new AbortController()
   answer = () => {
     leaving.abort()

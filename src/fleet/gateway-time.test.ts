@@ -1,0 +1,29 @@
+import { expect, test } from 'bun:test'
+import { GatewayTime } from './gateway-time.ts'
+
+test('a clock that is wrong by ten minutes is right within the time that an answer took', () => {
+  for (const wrong of [600_000, -600_000]) {
+    let monotonic = 5
+    const time = new GatewayTime({ monotonic: () => monotonic }, 1_000_000 + wrong)
+    // Said at 1 000 030, asked 20 before, here 10 later.
+    monotonic += 40
+    time.told(1_000_030, 15)
+    expect(time.now()).toBeWithin(1_000_030, 1_000_061)
+  }
+})
+
+test('answers that were late do not make it late, quick ones bring it closer', () => {
+  let monotonic = 0
+  const time = new GatewayTime({ monotonic: () => monotonic }, 0)
+  const ask = (there: number, back: number) => {
+    const askedAt = monotonic
+    const said = 1_000_000 + monotonic + there
+    monotonic += there + back
+    time.told(said, askedAt)
+    return time.now() - (1_000_000 + monotonic)
+  }
+  expect(ask(0, 5000)).toBe(-5000)
+  expect(ask(1, 2)).toBe(-2)
+  expect(ask(0, 3000)).toBe(-2)
+  expect(ask(3000, 0)).toBe(0)
+})

@@ -1,0 +1,8 @@
+/**
+ * Anthropic and Bedrock take ids of calls of letters, digits, `_` and `-`, at most 64 of them (Bedrock Runtime API,
+ * ToolUseBlock, ToolResultBlock). Other providers make others: they become one made of them, the same for a call and its
+ * result.
+ */
+const plain = /^[\w-]{1,64}$/
+
+export const plainCallId = (id: string): string => (plain.test(id) ? id : `call_${Bun.hash(id).toString(36)}`)
