@@ -34,19 +34,30 @@ export const mcp: Dialect = {
   errorStatus: statusOf,
 }
 
+/** The request that is answered. */
+interface Asked {
+  readonly id: RpcId
+  readonly method: string
+  /** Whether the server was asked: what a person decides about is then its answer. */
+  readonly sent: boolean
+}
+
 /**
  * The language of the answer to one request: errors carry its id. What a model should read so that it can go on is a
  * result: that a call waits for a person, and that a server has no such tool, as the official library's servers say it.
  */
-export const answering = (id: RpcId, method: string): Dialect => ({
+export const answering = (asked: Asked): Dialect => ({
   ...mcp,
   errorBody: (failure, requestId) =>
     failure.code === 'mcp.unknown_tool'
-      ? { jsonrpc: '2.0', id, result: failedResult(failure.message) }
-      : rpcFailure(id, failure, requestId),
+      ? { jsonrpc: '2.0', id: asked.id, result: failedResult(failure.message) }
+      : rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked)),
   escalation: (_facts, verdictan) =>
-    method === 'tools/call' ? { jsonrpc: '2.0', id, result: waitingResult(verdictan) } : null,
+    asked.method === 'tools/call' ? { jsonrpc: '2.0', id: asked.id, result: waitingResult(asked, verdictan) } : null,
 })
+
+const waitingMessage = ({ code, message }: Failure, { sent }: Asked): string =>
+  code === 'policy.escalated' && sent ? heldText : message
 
 function factsOf(body: Readonly<JsonObject>): RequestFacts {
   const [called] = Array.isArray(body.tools) ? body.tools : []
@@ -68,8 +79,13 @@ function statusOf({ code, status }: Failure): number {
 }
 
 /** A failure as JSON-RPC says it; what a program can act on stands in `data`. `id` is null where no request is answered. */
-export function rpcFailure(id: RpcId | null, failure: Failure, requestId: string): JsonObject {
-  const { code, type, status, message, param, retryAfter, extra, verdictan } = failure
+export function rpcFailure(
+  id: RpcId | null,
+  failure: Failure,
+  requestId: string,
+  message: string = failure.message,
+): JsonObject {
+  const { code, type, status, param, retryAfter, extra, verdictan } = failure
   const data = {
     ...extra,
     code,
@@ -88,9 +104,13 @@ function codeOf({ code, status }: Failure): number {
   return status >= 500 ? rpcCodes.internalError : rpcCodes.refused
 }
 
+const waitingText = 'A person has to decide about this call before it is made. It was not made.'
+const heldText =
+  'This was done, and a person has to decide about its result, which is held. To send it again with leave does it again.'
+
 /** What a model reads where a person has to decide (contract section 6, Escalation). */
-const waitingResult = (verdictan: Verdictan): JsonObject => ({
-  ...failedResult('A person has to decide about this call before it is made. It was not made.'),
+const waitingResult = ({ sent }: Asked, verdictan: Verdictan): JsonObject => ({
+  ...failedResult(sent ? heldText : waitingText),
   verdictan,
 })
 

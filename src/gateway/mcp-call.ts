@@ -160,6 +160,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   await requireApproved(exchange, gateway, connection, { kind: routing.kind(mcp.params), name: own.name })
   call.serverId = server.id
   const params = isObject(exchange.parsed?.params) ? exchange.parsed.params : {}
+  mcp.sent = true
   const result = await connection.request(mcp.method, routing.sent(params, own.name), {
     signal,
     ...(call.progressToken === null

@@ -177,6 +177,18 @@ test('a call that waits for a person is a result that says so; with leave the sa
   expect((await call(2))[1]).toMatchObject({ id: 2, result: { content: [{}, {}] } })
 })
 
+test('a call whose result waits for a person is said to have been made, to its caller and to the person', async () => {
+  const { gateway, files } = await start([pii({ action: 'escalate', stages: ['pre_response'] })])
+  const caller = await gateway.caller()
+  const held = expect.stringMatching(/^This was done.* does it again/)
+  expect(await caller.call('files__read')).toMatchObject({ result: { isError: true, content: [{ text: held }] } })
+  expect(files.asked.filter(({ method }) => method === 'tools/call')).toHaveLength(1)
+  expect(await caller.ask('prompts/get', { name: 'files__greet' })).toMatchObject({ error: { message: held } })
+  const events = [...gateway.lane.journal.closed.values()].flat()
+  const decisions = events.filter(({ event_type }) => event_type === 'decision')
+  expect(decisions.map(({ details }) => details?.escalation)).toMatchObject([{ sent: true }, { sent: true }])
+})
+
 test('tools that a token may not use are neither listed nor called, under the condition that says when', async () => {
   const access = (change: Partial<StoredPolicy> & { config: object }) =>
     testPolicy({ id: 'a', kind: 'tool-access', ...change })

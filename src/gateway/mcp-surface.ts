@@ -218,6 +218,7 @@ const mcpRequest = (
   call,
   server: null,
   name: null,
+  sent: false,
   requestBytes: 0,
   resultBytes: null,
   toolFailed: false,
@@ -231,7 +232,7 @@ const run = (
 ): Promise<Response> =>
   govern(
     gateway,
-    { route: `POST ${mcpPath}`, family: 'mcp', dialect: answering(mcp.id, mcp.method), stages },
+    { route: `POST ${mcpPath}`, family: 'mcp', dialect: answering(mcp), stages },
     { request, connection, requestId, mcp },
   )
 
