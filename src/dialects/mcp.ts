@@ -31,12 +31,12 @@ export const mcp: Dialect = {
   answerText: (body) => (isObject(body) ? memberSlots(body, null, 'tool') : []),
   reader: () => eventReader({ read: () => ({}), endsWithDone: false }),
   errorBody: (failure, requestId) => rpcFailure(null, failure, requestId),
-  errorStatus: statusOf,
+  errorStatus,
 }
 
-/** The request that is answered. */
+/** The request that is answered; `id` is null while it is not known, or where nothing is answered. */
 interface Asked {
-  readonly id: RpcId
+  readonly id: RpcId | null
   readonly method: string
   /** Whether the server was asked: what a person decides about is then its answer. */
   readonly sent: boolean
@@ -73,8 +73,8 @@ function factsOf(body: Readonly<JsonObject>): RequestFacts {
   }
 }
 
-/** A refused credential, and a scope that is missing, are HTTP's to say (RFC 6750): clients act on that. */
-function statusOf({ code, status }: Failure): number {
+/** The HTTP status of an answer: a refused credential, and a missing scope, are HTTP's to say (RFC 6750), as clients act on that. */
+export function errorStatus({ code, status }: Failure): number {
   return status === 401 || code === 'insufficient_scope' ? status : 200
 }
 

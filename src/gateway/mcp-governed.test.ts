@@ -7,6 +7,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { compilePolicySet } from '../policies/chain.ts'
 import type { StoredPolicy } from '../policies/stored-policy.ts'
 import { hashSecret } from '../tokens/secret.ts'
+import { TestAllowances } from '../usage/test-allowances.ts'
 import { eventually } from './test-gateway.ts'
 import { testPolicy } from './test-lane.ts'
 import { eventsOf, jsonHeaders, startMcpGateway, type TestMcpServer, testMcpServer } from './test-mcp.ts'
@@ -82,6 +83,20 @@ test('without a token, or with one of another resource, HTTP refuses and says wh
   expect((await ask(bearer(here)))[0]).toBe(400)
   expect((await ask(bearer({ gatewayId: 'another' })))[0]).toBe(200)
   expect((await ask(bearer({ roles: ['auditor'] })))[0]).toBe(200)
+})
+
+test('a token that is refused at the door is answered by the id of its request', async () => {
+  const { gateway } = await start()
+  const accounts = [{ id: 'd', maxBudget: null, maxRequests: 1, rateLimitRpm: null, rateLimitTpm: null }]
+  const depleted = gateway.lane.addToken({ keyClass: 'disposable', accounts })
+  Object.assign(gateway.lane, { allowances: new TestAllowances({ 'token/d/requests': 0 }) })
+  for (const secret of [depleted, gateway.lane.addToken({ roles: ['auditor'] })]) {
+    const headers = { ...jsonHeaders, authorization: `Bearer ${secret}` }
+    const ask = (body: string) => fetch(`${gateway.url}/mcp`, { method: 'POST', headers, body })
+    const refused = await (await ask('{"jsonrpc":"2.0","id":"mine","method":"tools/list"}')).json()
+    expect(refused).toMatchObject({ id: 'mine', error: { data: { status: 403 } } })
+    expect(await (await ask('{')).json()).not.toHaveProperty('id')
+  }
 })
 
 test('a call is opened before it is sent, and recorded with server, tool and sizes before its answer leaves', async () => {

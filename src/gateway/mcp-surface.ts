@@ -14,12 +14,12 @@
  * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
  * cancels by saying so. One that has not cannot be come back for, and is cut.
  */
-import { answering, mcp as mcpDialect } from '../dialects/mcp.ts'
+import { answering, errorStatus, mcp as mcpDialect } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
-import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
+import type { RpcId } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import { isJson, protocolVersions } from '../mcp/protocol.ts'
-import { errorText, type RpcRequest, resultText } from '../mcp/surface/json-rpc.ts'
+import type { RpcRequest } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm, RunningCall } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
 import { admitToken } from './admit-token.ts'
@@ -40,6 +40,8 @@ import {
   noSuchSession,
   preflight,
   receive,
+  requestIdOf,
+  selfAnswer,
   Unfit,
   unfitAnswer,
 } from './mcp-http.ts'
@@ -131,14 +133,20 @@ function enter(gateway: Gateway, arrival: Arrival): string | Promise<Response> {
     return Promise.resolve(failureAnswer(mcpDialect, new Failure('not_ready'), requestId, 'error'))
   }
   const route = `${request.method} ${mcpPath}`
-  const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect: mcpDialect }, gateway)
+  const asked: { id: RpcId | null; method: string; sent: boolean } = { id: null, method: '', sent: false }
+  const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect: answering(asked) }, gateway)
   try {
     if (gateway.draining) throw new Failure('draining')
     authenticate(exchange, gateway)
     admitToken(exchange, gateway)
     return given(exchange.tokenHash)
   } catch (thrown) {
-    return refuse(exchange, gateway, thrown)
+    if (request.method !== 'POST' || errorStatus(asFailure(thrown)) !== 200) return refuse(exchange, gateway, thrown)
+    // By its id alone a caller knows the answer to its request.
+    return requestIdOf(gateway, request).then((id) => {
+      asked.id = id
+      return refuse(exchange, gateway, thrown)
+    })
   }
 }
 
@@ -268,15 +276,6 @@ async function finishStream(ended: Promise<Response>, call: RunningCall, session
   const text = await (await ended).text()
   if (!call.cancelled) call.stream?.send(text)
   session.end(call)
-}
-
-/** What needs no server, no policy and no record. */
-function selfAnswer({ id, method }: RpcRequest, session: McpSession): Response {
-  const text =
-    method === 'ping'
-      ? resultText(id, {})
-      : errorText(id, new McpError(rpcCodes.methodNotFound, 'This method is not supported'))
-  return new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': session.id } })
 }
 
 /** Ties the exchange to what may end it: the caller's word, its session's end, its leaving before there is a stream to come back for. */
