@@ -8,7 +8,8 @@
  *   answer    the result, or `{message, data}` of an error; what a server asks of the caller is an answer too, and what
  *             the caller says to that a request.
  *
- * Objects whose members a server makes up (arguments, structured results, schemas) are one text each, their JSON. Errors
+ * Objects whose members a server makes up (arguments, structured results, schemas) are one text each, their JSON. What a
+ * result holds in base64 is a text where its media type says so, and otherwise not looked at. Errors
  * are JSON-RPC errors in answers that succeed, but those of the credential, which HTTP says. There are no streams of
  * text: what SSE carries here are whole messages.
  */
@@ -130,12 +131,31 @@ function memberSlots(holder: JsonObject, member: string | null, role: string): T
     if (typeof value !== 'object' || value === null) return []
     if (shaped.has(name) && (Array.isArray(value) || typeof Reflect.get(value, 'type') === 'string')) {
       const kind = name !== 'messages' && role === 'tool' ? 'tool_result' : 'content'
-      return slotsOf(textsIn({ [name]: value }, { kind }), { member: place, role })
+      return [
+        ...slotsOf(textsIn({ [name]: value }, { kind }), { member: place, role }),
+        ...blobSlots(value, place, role),
+      ]
     }
     const text = JSON.stringify(value)
     return [
       { member: place, kind: 'tool_arguments', role, text, replace: (changed) => put(holder, name, parsed(changed)) },
     ]
+  })
+}
+
+const textualMedia = /^\s*(?:text\/|application\/(?:[^;]*\+)?(?:json|xml|javascript|yaml)\b)/i
+
+/** What base64 spells that says it is text; other media are not looked at. */
+function blobSlots(value: unknown, member: string, role: string): TextSlot[] {
+  if (Array.isArray(value)) return value.flatMap((element) => blobSlots(element, member, role))
+  if (!isObject(value)) return []
+  const isTextual = typeof value.mimeType === 'string' && textualMedia.test(value.mimeType)
+  return Object.entries(value).flatMap(([name, inner]): TextSlot[] => {
+    if (typeof inner !== 'string') return blobSlots(inner, member, role)
+    if (!isTextual || (name !== 'blob' && name !== 'data')) return []
+    const text = Buffer.from(inner, 'base64').toString()
+    const replace = (changed: string) => put(value, name, Buffer.from(changed).toString('base64'))
+    return [{ member, kind: 'tool_result', role, text, replace }]
   })
 }
 

@@ -141,12 +141,25 @@ export async function callServer(exchange: Exchange, gateway: Gateway): Promise<
     exchange.body = null
   }
   mcp.toolFailed = mcp.method === 'tools/call' && result.isError === true
-  if (isAnswerConsidered(exchange)) await considerAnswer(exchange, gateway, { status: 200, body: result })
+  if (isAnswerConsidered(exchange)) {
+    refuseScattered(exchange, result)
+    await considerAnswer(exchange, gateway, { status: 200, body: result })
+  }
   publishUris(given(mcp.server).name, result)
   const text = resultText(id, result)
   mcp.resultBytes = Buffer.byteLength(text)
   await settle(exchange, gateway, answered(exchange, 200))
   exchange.answer = jsonAnswer(exchange, text)
+}
+
+/** Texts of one result that policies look at; each takes its turn, and together they would hold up everybody else's. */
+const mostTexts = 10_000
+
+function refuseScattered({ dialect }: Exchange, result: Json): void {
+  if (dialect.answerText(result).length <= mostTexts) return
+  throw new Failure('mcp.server_error', {
+    message: `The result has more than ${mostTexts} texts for policies to look at`,
+  })
 }
 
 async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): Promise<Json> {

@@ -204,6 +204,23 @@ test('a call whose result waits for a person is said to have been made, to its c
   expect(decisions.map(({ details }) => details?.escalation)).toMatchObject([{ sent: true }, { sent: true }])
 })
 
+test('what base64 spells is read where its media type says that it is text, and more texts than can be read are refused', async () => {
+  const { gateway, files } = await start([pii({ stages: ['pre_response'] })])
+  const caller = await gateway.caller()
+  const encoded = (text: string) => Buffer.from(text).toString('base64')
+  const blob = encoded('to ann@example.com')
+  const resource = (mimeType: string) => ({ type: 'resource', resource: { uri: 'x://1', mimeType, blob } })
+  files.handlers['tools/call'] = () => ({
+    content: [resource('text/plain; charset=utf-8'), resource('image/png'), resource('application/ld+json')],
+  })
+  const blobs = [encoded('to [EMAIL]'), blob, encoded('to [EMAIL]')].map((each) => ({ resource: { blob: each } }))
+  expect(await caller.call('files__read')).toMatchObject({ result: { content: blobs } })
+  files.handlers['tools/call'] = () => ({
+    content: Array.from({ length: 10_001 }, () => ({ type: 'text', text: 'x' })),
+  })
+  expect(await caller.call('files__read')).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
+})
+
 test('tools that a token may not use are neither listed nor called, under the condition that says when', async () => {
   const access = (change: Partial<StoredPolicy> & { config: object }) =>
     testPolicy({ id: 'a', kind: 'tool-access', ...change })
