@@ -8,7 +8,8 @@
  *   answer    the result, or `{message, data}` of an error; what a server asks of the caller is an answer too, and what
  *             the caller says to that a request.
  *
- * Objects whose members a server makes up (arguments, structured results, schemas) are one text each, their JSON. Errors
+ * Objects whose members a server makes up (arguments, structured results, schemas) are one text each, their JSON. What a
+ * result holds in base64 is a text where its media type says so, and otherwise not looked at. Errors
  * are JSON-RPC errors in answers that succeed, but those of the credential, which HTTP says. There are no streams of
  * text: what SSE carries here are whole messages.
  */
@@ -31,22 +32,33 @@ export const mcp: Dialect = {
   answerText: (body) => (isObject(body) ? memberSlots(body, null, 'tool') : []),
   reader: () => eventReader({ read: () => ({}), endsWithDone: false }),
   errorBody: (failure, requestId) => rpcFailure(null, failure, requestId),
-  errorStatus: statusOf,
+  errorStatus,
+}
+
+/** The request that is answered; `id` is null while it is not known, or where nothing is answered. */
+interface Asked {
+  readonly id: RpcId | null
+  readonly method: string
+  /** Whether the server was asked: what a person decides about is then its answer. */
+  readonly sent: boolean
 }
 
 /**
  * The language of the answer to one request: errors carry its id. What a model should read so that it can go on is a
  * result: that a call waits for a person, and that a server has no such tool, as the official library's servers say it.
  */
-export const answering = (id: RpcId, method: string): Dialect => ({
+export const answering = (asked: Asked): Dialect => ({
   ...mcp,
   errorBody: (failure, requestId) =>
     failure.code === 'mcp.unknown_tool'
-      ? { jsonrpc: '2.0', id, result: failedResult(failure.message) }
-      : rpcFailure(id, failure, requestId),
+      ? { jsonrpc: '2.0', id: asked.id, result: failedResult(failure.message) }
+      : rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked)),
   escalation: (_facts, verdictan) =>
-    method === 'tools/call' ? { jsonrpc: '2.0', id, result: waitingResult(verdictan) } : null,
+    asked.method === 'tools/call' ? { jsonrpc: '2.0', id: asked.id, result: waitingResult(asked, verdictan) } : null,
 })
+
+const waitingMessage = ({ code, message }: Failure, { sent }: Asked): string =>
+  code === 'policy.escalated' && sent ? heldText : message
 
 function factsOf(body: Readonly<JsonObject>): RequestFacts {
   const [called] = Array.isArray(body.tools) ? body.tools : []
@@ -62,14 +74,19 @@ function factsOf(body: Readonly<JsonObject>): RequestFacts {
   }
 }
 
-/** A refused credential, and a scope that is missing, are HTTP's to say (RFC 6750): clients act on that. */
-function statusOf({ code, status }: Failure): number {
+/** The HTTP status of an answer: a refused credential, and a missing scope, are HTTP's to say (RFC 6750), as clients act on that. */
+export function errorStatus({ code, status }: Failure): number {
   return status === 401 || code === 'insufficient_scope' ? status : 200
 }
 
 /** A failure as JSON-RPC says it; what a program can act on stands in `data`. `id` is null where no request is answered. */
-export function rpcFailure(id: RpcId | null, failure: Failure, requestId: string): JsonObject {
-  const { code, type, status, message, param, retryAfter, extra, verdictan } = failure
+export function rpcFailure(
+  id: RpcId | null,
+  failure: Failure,
+  requestId: string,
+  message: string = failure.message,
+): JsonObject {
+  const { code, type, status, param, retryAfter, extra, verdictan } = failure
   const data = {
     ...extra,
     code,
@@ -88,9 +105,13 @@ function codeOf({ code, status }: Failure): number {
   return status >= 500 ? rpcCodes.internalError : rpcCodes.refused
 }
 
+const waitingText = 'A person has to decide about this call before it is made. It was not made.'
+const heldText =
+  'This was done, and a person has to decide about its result, which is held. To send it again with leave does it again.'
+
 /** What a model reads where a person has to decide (contract section 6, Escalation). */
-const waitingResult = (verdictan: Verdictan): JsonObject => ({
-  ...failedResult('A person has to decide about this call before it is made. It was not made.'),
+const waitingResult = ({ sent }: Asked, verdictan: Verdictan): JsonObject => ({
+  ...failedResult(sent ? heldText : waitingText),
   verdictan,
 })
 
@@ -110,12 +131,31 @@ function memberSlots(holder: JsonObject, member: string | null, role: string): T
     if (typeof value !== 'object' || value === null) return []
     if (shaped.has(name) && (Array.isArray(value) || typeof Reflect.get(value, 'type') === 'string')) {
       const kind = name !== 'messages' && role === 'tool' ? 'tool_result' : 'content'
-      return slotsOf(textsIn({ [name]: value }, { kind }), { member: place, role })
+      return [
+        ...slotsOf(textsIn({ [name]: value }, { kind }), { member: place, role }),
+        ...blobSlots(value, place, role),
+      ]
     }
     const text = JSON.stringify(value)
     return [
       { member: place, kind: 'tool_arguments', role, text, replace: (changed) => put(holder, name, parsed(changed)) },
     ]
+  })
+}
+
+const textualMedia = /^\s*(?:text\/|application\/(?:[^;]*\+)?(?:json|xml|javascript|yaml)\b)/i
+
+/** What base64 spells that says it is text; other media are not looked at. */
+function blobSlots(value: unknown, member: string, role: string): TextSlot[] {
+  if (Array.isArray(value)) return value.flatMap((element) => blobSlots(element, member, role))
+  if (!isObject(value)) return []
+  const isTextual = typeof value.mimeType === 'string' && textualMedia.test(value.mimeType)
+  return Object.entries(value).flatMap(([name, inner]): TextSlot[] => {
+    if (typeof inner !== 'string') return blobSlots(inner, member, role)
+    if (!isTextual || (name !== 'blob' && name !== 'data')) return []
+    const text = Buffer.from(inner, 'base64').toString()
+    const replace = (changed: string) => put(value, name, Buffer.from(changed).toString('base64'))
+    return [{ member, kind: 'tool_result', role, text, replace }]
   })
 }
 

@@ -31,6 +31,7 @@ const noticeSchema = z.object({
   family: z.string().max(50),
   model: z.string().max(500).nullable(),
   provider: z.string().max(500).nullable(),
+  sent: z.boolean().default(false),
 })
 const targetsSchema = z.array(z.string()).catch([])
 
@@ -111,7 +112,7 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
   if (notice === null || tokenId === null) return
   const queuedAt = clock.now()
   const expiresAt = queuedAt + 1000 * settings.escalation_expiry_seconds
-  const { id, policy_id: policyId, digest, route, family, model, provider } = notice
+  const { id, policy_id: policyId, digest, route, family, model, provider, sent } = notice
   const targets = targetsSchema.parse(event.details?.targets)
   const row = insertRow(escalations, {
     id,
@@ -124,7 +125,7 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
     reasonCode: event.reason_code,
     digest,
     request: JSON.stringify({
-      ...{ route, family, model, provider, targets },
+      ...{ route, family, model, provider, sent, targets },
       ...{ request_id: event.request_id, prompt_redacted: event.prompt_redacted ?? null },
     }),
     attempts: 1,

@@ -33,6 +33,7 @@ export const escalationSchema = z.object({
     family: z.string(),
     model: z.string().nullable(),
     provider: z.string().nullable(),
+    sent: z.boolean().default(false).describe('It had been sent, and its answer waits: leave sends it again'),
     targets: z.array(z.string()).describe('Where something was found, without the text itself'),
     prompt_redacted: z
       .string()

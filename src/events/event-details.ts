@@ -81,6 +81,7 @@ const groups: readonly Described[] = [
           family: z.string(),
           model: nothingAsked,
           provider: nothingAsked,
+          sent: z.boolean().optional().describe('It had been sent, and its answer waits: leave sends it again'),
         })
         .optional(),
       trimmed,

@@ -78,7 +78,7 @@ export function decisionEvents(exchange: Exchange, { newId }: Pick<Gateway, 'new
 const isNoted = ({ verdict, reason_code }: PolicyResult): boolean => verdict !== 'allow' || reason_code === brokenReason
 
 const noticeOf = (
-  { facts, model, route, family }: Exchange,
+  { facts, model, route, family, opened }: Exchange,
   { id, policyId, policyVersion, digest }: EscalationNotice,
 ) => ({
   id,
@@ -89,4 +89,5 @@ const noticeOf = (
   family,
   model: maskedOrNull(facts?.model),
   provider: model?.provider.name ?? null,
+  sent: opened,
 })

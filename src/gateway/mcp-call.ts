@@ -9,38 +9,39 @@
 import { isObject, textOf } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import type { RpcId } from '../lib/json-rpc.ts'
-import type { Json, McpConnection, McpServerRecord } from '../mcp/connection.ts'
+import type { Json, McpServerRecord } from '../mcp/connection.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import { errorText, resultText } from '../mcp/surface/json-rpc.ts'
-import { approvedNames, listKinds } from '../mcp/surface/lists.ts'
 import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../mcp/surface/names.ts'
-import type { NamedKind } from '../mcp/surface/offers-seen.ts'
 import { accessPoliciesOf } from '../usage/rate-demands.ts'
 import { answered } from './answered.ts'
 import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
+import { requireApproved, type WantedOffer } from './mcp-approval.ts'
 import type { McpRequest } from './mcp-request.ts'
 import { settle } from './record.ts'
 
 /** How a method names what it asks for, and how the server is told. */
 interface Routing {
-  /** The kind that must be approved before it may be called; absent where nothing is known by name. */
-  readonly kind?: NamedKind
+  /** The kind of what must be approved before it may be asked for. */
+  kind(params: Json): WantedOffer['kind']
   own(params: Json): OwnName | null
   /** The parameters with the server's own name. */
   sent(params: Json, name: string): Json
 }
 
-const byName = (kind: NamedKind): Routing => ({
-  kind,
+const byName = (kind: 'tool' | 'prompt'): Routing => ({
+  kind: () => kind,
   own: ({ name }) => (typeof name === 'string' ? ownName(name) : null),
   sent: (params, name) => ({ ...params, name }),
 })
 const byUri: Routing = {
+  kind: () => 'resource',
   own: ({ uri }) => (typeof uri === 'string' ? ownUri(uri) : null),
   sent: (params, uri) => ({ ...params, uri }),
 }
 const byReference: Routing = {
+  kind: ({ ref }) => (isObject(ref) && typeof ref.uri === 'string' ? 'resource' : 'prompt'),
   own({ ref }) {
     if (!isObject(ref)) return null
     if (typeof ref.uri === 'string') return ownUri(ref.uri)
@@ -140,12 +141,25 @@ export async function callServer(exchange: Exchange, gateway: Gateway): Promise<
     exchange.body = null
   }
   mcp.toolFailed = mcp.method === 'tools/call' && result.isError === true
-  if (isAnswerConsidered(exchange)) await considerAnswer(exchange, gateway, { status: 200, body: result })
+  if (isAnswerConsidered(exchange)) {
+    refuseScattered(exchange, result)
+    await considerAnswer(exchange, gateway, { status: 200, body: result })
+  }
   publishUris(given(mcp.server).name, result)
   const text = resultText(id, result)
   mcp.resultBytes = Buffer.byteLength(text)
   await settle(exchange, gateway, answered(exchange, 200))
   exchange.answer = jsonAnswer(exchange, text)
+}
+
+/** Texts of one result that policies look at; each takes its turn, and together they would hold up everybody else's. */
+const mostTexts = 10_000
+
+function refuseScattered({ dialect }: Exchange, result: Json): void {
+  if (dialect.answerText(result).length <= mostTexts) return
+  throw new Failure('mcp.server_error', {
+    message: `The result has more than ${mostTexts} texts for policies to look at`,
+  })
 }
 
 async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): Promise<Json> {
@@ -156,9 +170,10 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   const { signal } = exchange.abort
   const own = given(routing.own(mcp.params))
   const connection = await session.connection(server)
-  if (routing.kind !== undefined) await requireApproved(exchange, gateway, connection, { kind: routing.kind, own })
+  await requireApproved(exchange, gateway, connection, { kind: routing.kind(mcp.params), name: own.name })
   call.serverId = server.id
   const params = isObject(exchange.parsed?.params) ? exchange.parsed.params : {}
+  mcp.sent = true
   const result = await connection.request(mcp.method, routing.sent(params, own.name), {
     signal,
     ...(call.progressToken === null
@@ -167,23 +182,6 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   })
   await session.told(server)
   return result
-}
-
-/** A tool whose definition was not approved as it is now is not there, wherever its caller heard of it. */
-async function requireApproved(
-  { mcp }: Exchange,
-  { mcp: { servers } }: Gateway,
-  { server, capabilities }: McpConnection,
-  { kind, own }: { kind: NamedKind; own: OwnName },
-): Promise<void> {
-  const session = given(given(mcp).session)
-  const list = given(listKinds.get(`${kind}s/list`) ?? null)
-  const unknown = kind === 'tool' ? 'mcp.unknown_tool' : 'mcp.unknown_name'
-  if (capabilities[list.capability] === undefined) throw new Failure(unknown)
-  // Other calls wait for the same names: that this one is given up ends nothing for them.
-  const { signal } = new AbortController()
-  const load = () => approvedNames({ list, session, servers, signal }, server)
-  if (!(await session.seen(server).names(kind, load)).has(own.name)) throw new Failure(unknown)
 }
 
 /** Waits for something, or until the exchange is cut. */

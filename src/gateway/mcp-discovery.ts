@@ -122,13 +122,14 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
   // What is listed anew is looked at anew before it may be called.
   if (params.cursor === undefined) for (const server of usable) session.forgetSeen(server)
   const visible = visibility(exchange, gateway)
+  const kind = given(listKinds.get(method) ?? null)
   return await listPage({
-    list: given(listKinds.get(method) ?? null),
+    list: kind,
     session,
     servers: { list: () => usable, approved: (server, kind, offers) => servers.approved(server, kind, offers) },
     cursor: params.cursor,
     signal: exchange.abort.signal,
-    mayUse: (server, { name, uri, uriTemplate }) => visible(server, String(uri ?? uriTemplate ?? name)),
+    mayUse: (server, offer) => visible(server, String(offer[kind.named])),
     missing(server, error) {
       exchange.notes.push(`mcp.server_missing:${server.name}`)
       const line = { request_id: exchange.requestId, server: server.name, error: String(error) }

@@ -7,6 +7,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { compilePolicySet } from '../policies/chain.ts'
 import type { StoredPolicy } from '../policies/stored-policy.ts'
 import { hashSecret } from '../tokens/secret.ts'
+import { TestAllowances } from '../usage/test-allowances.ts'
 import { eventually } from './test-gateway.ts'
 import { testPolicy } from './test-lane.ts'
 import { eventsOf, jsonHeaders, startMcpGateway, type TestMcpServer, testMcpServer } from './test-mcp.ts'
@@ -82,6 +83,20 @@ test('without a token, or with one of another resource, HTTP refuses and says wh
   expect((await ask(bearer(here)))[0]).toBe(400)
   expect((await ask(bearer({ gatewayId: 'another' })))[0]).toBe(200)
   expect((await ask(bearer({ roles: ['auditor'] })))[0]).toBe(200)
+})
+
+test('a token that is refused at the door is answered by the id of its request', async () => {
+  const { gateway } = await start()
+  const accounts = [{ id: 'd', maxBudget: null, maxRequests: 1, rateLimitRpm: null, rateLimitTpm: null }]
+  const depleted = gateway.lane.addToken({ keyClass: 'disposable', accounts })
+  Object.assign(gateway.lane, { allowances: new TestAllowances({ 'token/d/requests': 0 }) })
+  for (const secret of [depleted, gateway.lane.addToken({ roles: ['auditor'] })]) {
+    const headers = { ...jsonHeaders, authorization: `Bearer ${secret}` }
+    const ask = (body: string) => fetch(`${gateway.url}/mcp`, { method: 'POST', headers, body })
+    const refused = await (await ask('{"jsonrpc":"2.0","id":"mine","method":"tools/list"}')).json()
+    expect(refused).toMatchObject({ id: 'mine', error: { data: { status: 403 } } })
+    expect(await (await ask('{')).json()).not.toHaveProperty('id')
+  }
 })
 
 test('a call is opened before it is sent, and recorded with server, tool and sizes before its answer leaves', async () => {
@@ -175,6 +190,35 @@ test('a call that waits for a person is a result that says so; with leave the sa
   const tokenId = decision?.event_attribution.token_id ?? ''
   gateway.lane.grants.push({ id: 'g', tokenId, digest, expiresAt: Date.now() + 60_000 })
   expect((await call(2))[1]).toMatchObject({ id: 2, result: { content: [{}, {}] } })
+})
+
+test('a call whose result waits for a person is said to have been made, to its caller and to the person', async () => {
+  const { gateway, files } = await start([pii({ action: 'escalate', stages: ['pre_response'] })])
+  const caller = await gateway.caller()
+  const held = expect.stringMatching(/^This was done.* does it again/)
+  expect(await caller.call('files__read')).toMatchObject({ result: { isError: true, content: [{ text: held }] } })
+  expect(files.asked.filter(({ method }) => method === 'tools/call')).toHaveLength(1)
+  expect(await caller.ask('prompts/get', { name: 'files__greet' })).toMatchObject({ error: { message: held } })
+  const events = [...gateway.lane.journal.closed.values()].flat()
+  const decisions = events.filter(({ event_type }) => event_type === 'decision')
+  expect(decisions.map(({ details }) => details?.escalation)).toMatchObject([{ sent: true }, { sent: true }])
+})
+
+test('what base64 spells is read where its media type says that it is text, and more texts than can be read are refused', async () => {
+  const { gateway, files } = await start([pii({ stages: ['pre_response'] })])
+  const caller = await gateway.caller()
+  const encoded = (text: string) => Buffer.from(text).toString('base64')
+  const blob = encoded('to ann@example.com')
+  const resource = (mimeType: string) => ({ type: 'resource', resource: { uri: 'x://1', mimeType, blob } })
+  files.handlers['tools/call'] = () => ({
+    content: [resource('text/plain; charset=utf-8'), resource('image/png'), resource('application/ld+json')],
+  })
+  const blobs = [encoded('to [EMAIL]'), blob, encoded('to [EMAIL]')].map((each) => ({ resource: { blob: each } }))
+  expect(await caller.call('files__read')).toMatchObject({ result: { content: blobs } })
+  files.handlers['tools/call'] = () => ({
+    content: Array.from({ length: 10_001 }, () => ({ type: 'text', text: 'x' })),
+  })
+  expect(await caller.call('files__read')).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
 })
 
 test('tools that a token may not use are neither listed nor called, under the condition that says when', async () => {

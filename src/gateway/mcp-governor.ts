@@ -72,8 +72,8 @@ function begin(gateway: Gateway, session: McpSession, { server, method, params }
       requestId: gateway.newId(),
       route: 'POST /mcp',
       family: 'mcp',
-      dialect: answering('', method),
-      mcp: { ...mcp, toolFailed: false },
+      dialect: answering({ id: '', method, sent: false }),
+      mcp: { ...mcp, sent: false, toolFailed: false },
     },
     gateway,
   )

@@ -5,9 +5,9 @@
  */
 import { rpcFailure } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
-import { rpcCodes } from '../lib/json-rpc.ts'
+import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
-import { errorText, type Message, readMessage } from '../mcp/surface/json-rpc.ts'
+import { errorText, type Message, type RpcRequest, readMessage, resultText } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
 import type { Gateway } from './exchange.ts'
@@ -130,6 +130,17 @@ export async function receive({ settings }: Gateway, request: Request): Promise<
   return readMessage(parsed(bytes))
 }
 
+/** Null where the body is no request that can be read. */
+export async function requestIdOf(gateway: Gateway, request: Request): Promise<RpcId | null> {
+  try {
+    const message = await receive(gateway, request)
+    return message.kind === 'request' ? message.id : null
+  } catch {
+    // Why its caller is refused is more to it than what is wrong with its body.
+    return null
+  }
+}
+
 function parsed(bytes: Uint8Array): unknown {
   try {
     const text = strictUtf8.decode(bytes)
@@ -139,6 +150,15 @@ function parsed(bytes: Uint8Array): unknown {
     if (thrown instanceof Failure && thrown.code === 'json_too_deep') throw thrown
     throw new McpError(rpcCodes.parseError, 'The body is not valid JSON')
   }
+}
+
+/** What needs no server, no policy and no record. */
+export function selfAnswer({ id, method }: RpcRequest, session: Pick<McpSession, 'id'>): Response {
+  const text =
+    method === 'ping'
+      ? resultText(id, {})
+      : errorText(id, new McpError(rpcCodes.methodNotFound, 'This method is not supported'))
+  return new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': session.id } })
 }
 
 export function unfitAnswer(thrown: unknown, requestId: string): Response {

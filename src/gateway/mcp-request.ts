@@ -20,6 +20,8 @@ export interface McpRequest {
   server: McpServerRecord | null
   /** What is called, as callers know it; null where nothing is. */
   name: string | null
+  /** Whether the server was asked. */
+  sent: boolean
   /** Bytes of the parameters. */
   requestBytes: number
   /** Bytes of the result; null where there was none. */

@@ -1,3 +1,4 @@
+/** What a caller meets on `/mcp`. Longer than most: each of its methods and rules is a test over the same two servers. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -39,7 +40,10 @@ const alpha = testMcpServer('alpha', {
   }),
   'completion/complete': ({ params }) => ({ completion: { values: [JSON.stringify(params.ref)] } }),
 })
-const beta = testMcpServer('beta', { 'tools/list': () => tools('echo'), 'tools/call': () => ({ content: [] }) })
+const beta = testMcpServer('beta', {
+  'tools/list': () => ({ tools: tools('echo').tools.map((tool) => ({ ...tool, uri: 'hidden' })) }),
+  'tools/call': () => ({ content: [] }),
+})
 
 let running: Awaited<ReturnType<typeof startMcpGateway>>
 beforeAll(async () => {
@@ -126,6 +130,8 @@ test('a version that is not spoken is answered with the newest, and refused in a
   const caller = await running.caller()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
   expect((await caller.post(ping, { 'mcp-protocol-version': '1999-01-01' })).status).toBe(400)
+  // It is spoken, but not in this session.
+  expect((await caller.post(ping, { 'mcp-protocol-version': '2025-06-18' })).status).toBe(400)
   expect((await caller.post([ping])).status).toBe(400)
   expect((await caller.post('{')).status).toBe(400)
   expect((await caller.post(ping, { accept: 'text/html' })).status).toBe(406)
@@ -273,6 +279,38 @@ test('what is not approved is neither listed nor called, from when it changes', 
   const saysSo = [{ text: expect.stringContaining('held back until it is approved') }]
   expect(await caller.call('beta__echo')).toMatchObject({ result: { isError: true, content: saysSo } })
   beta.held.clear()
+})
+
+test('what is not approved is neither read, subscribed to nor completed, and its server hears nothing of it', async () => {
+  const caller = await running.caller()
+  await caller.ask('resources/list')
+  const reference = (type: string, named: object) => ({
+    ref: { type, ...named },
+    argument: { name: 'path', value: 'x' },
+  })
+  const requests: [string, Record<string, unknown>][] = [
+    ['resources/read', { uri: 'mcp://alpha/file:///a/../b?c#d' }],
+    ['resources/subscribe', { uri: 'mcp://alpha/file:///one' }],
+    ['completion/complete', reference('ref/resource', { uri: 'mcp://alpha/file:///{path}' })],
+    ['completion/complete', reference('ref/prompt', { name: 'alpha__greet' })],
+  ]
+  const refused = { error: { code: -32602, data: { code: 'mcp.unknown_name' } } }
+  const unlisted = { uri: 'mcp://alpha/other:///one' }
+  expect(await caller.ask('resources/read', unlisted)).toMatchObject(refused)
+  for (const name of ['b', 't', 'greet']) alpha.held.add(name)
+  running.servers.changed()
+  alpha.asked.length = 0
+  for (const [method, params] of requests) expect(await caller.ask(method, params)).toMatchObject(refused)
+  expect(alpha.asked.filter(({ method }) => !method.endsWith('/list'))).toEqual([])
+  alpha.held.clear()
+  running.servers.changed()
+  for (const [method, params] of requests) await caller.ask(method, params)
+  expect(alpha.asked.filter(({ method }) => !method.endsWith('/list'))).toHaveLength(4)
+})
+
+test('a member of a tool that names nothing makes no other tool callable, nor hides its name', async () => {
+  const caller = await running.caller()
+  expect(await caller.call('beta__hidden')).toMatchObject(noSuchTool)
 })
 
 test('the official client works end to end, its sampling asked by the server it calls', async () => {

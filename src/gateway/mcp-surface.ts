@@ -14,12 +14,12 @@
  * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
  * cancels by saying so. One that has not cannot be come back for, and is cut.
  */
-import { answering, mcp as mcpDialect } from '../dialects/mcp.ts'
+import { answering, errorStatus, mcp as mcpDialect } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
-import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
+import type { RpcId } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
-import { isJson, protocolVersions } from '../mcp/protocol.ts'
-import { errorText, type RpcRequest, resultText } from '../mcp/surface/json-rpc.ts'
+import { isJson } from '../mcp/protocol.ts'
+import type { RpcRequest } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm, RunningCall } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
 import { admitToken } from './admit-token.ts'
@@ -40,6 +40,8 @@ import {
   noSuchSession,
   preflight,
   receive,
+  requestIdOf,
+  selfAnswer,
   Unfit,
   unfitAnswer,
 } from './mcp-http.ts'
@@ -68,8 +70,6 @@ interface Arrived extends Arrival {
 }
 
 const sweepMilliseconds = 15_000
-/** What a header of the protocol's version may say; 2025-03-26 is what leaving it out means (Protocol Version Header). */
-const headerVersions: ReadonlySet<string> = new Set([...protocolVersions, '2025-03-26'])
 
 export function createMcpSurface(gateway: Gateway): McpSurface {
   const { sessions, servers } = gateway.mcp
@@ -131,14 +131,20 @@ function enter(gateway: Gateway, arrival: Arrival): string | Promise<Response> {
     return Promise.resolve(failureAnswer(mcpDialect, new Failure('not_ready'), requestId, 'error'))
   }
   const route = `${request.method} ${mcpPath}`
-  const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect: mcpDialect }, gateway)
+  const asked: { id: RpcId | null; method: string; sent: boolean } = { id: null, method: '', sent: false }
+  const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect: answering(asked) }, gateway)
   try {
     if (gateway.draining) throw new Failure('draining')
     authenticate(exchange, gateway)
     admitToken(exchange, gateway)
     return given(exchange.tokenHash)
   } catch (thrown) {
-    return refuse(exchange, gateway, thrown)
+    if (request.method !== 'POST' || errorStatus(asFailure(thrown)) !== 200) return refuse(exchange, gateway, thrown)
+    // By its id alone a caller knows the answer to its request.
+    return requestIdOf(gateway, request).then((id) => {
+      asked.id = id
+      return refuse(exchange, gateway, thrown)
+    })
   }
 }
 
@@ -162,16 +168,16 @@ function answer(gateway: Gateway, arrived: Arrived): Promise<Response> | Respons
   return new Response(null, { status: 200 })
 }
 
-/** Session Management: 400 without an id, 404 for one that is not there, or not this token's. */
+/** Session Management: 400 without an id or in another version; 404 for one that is not there, or not this token's. */
 function sessionOf(gateway: Gateway, { request: { headers }, tokenHash }: Arrived): McpSession {
-  const version = headers.get('mcp-protocol-version')
-  if (version !== null && !headerVersions.has(version)) {
-    throw new Unfit(400, `Unsupported MCP-Protocol-Version: use ${protocolVersions.join(' or ')}`)
-  }
   const id = headers.get('mcp-session-id')
   if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
   const session = gateway.mcp.sessions.find(id, tokenHash, gateway.clock.monotonic())
   if (session === null) throw noSuchSession()
+  const version = headers.get('mcp-protocol-version')
+  if (version !== null && version !== session.protocolVersion) {
+    throw new Unfit(400, `MCP-Protocol-Version of this session is ${session.protocolVersion}`)
+  }
   return session
 }
 
@@ -218,6 +224,7 @@ const mcpRequest = (
   call,
   server: null,
   name: null,
+  sent: false,
   requestBytes: 0,
   resultBytes: null,
   toolFailed: false,
@@ -231,7 +238,7 @@ const run = (
 ): Promise<Response> =>
   govern(
     gateway,
-    { route: `POST ${mcpPath}`, family: 'mcp', dialect: answering(mcp.id, mcp.method), stages },
+    { route: `POST ${mcpPath}`, family: 'mcp', dialect: answering(mcp), stages },
     { request, connection, requestId, mcp },
   )
 
@@ -267,15 +274,6 @@ async function finishStream(ended: Promise<Response>, call: RunningCall, session
   const text = await (await ended).text()
   if (!call.cancelled) call.stream?.send(text)
   session.end(call)
-}
-
-/** What needs no server, no policy and no record. */
-function selfAnswer({ id, method }: RpcRequest, session: McpSession): Response {
-  const text =
-    method === 'ping'
-      ? resultText(id, {})
-      : errorText(id, new McpError(rpcCodes.methodNotFound, 'This method is not supported'))
-  return new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': session.id } })
 }
 
 /** Ties the exchange to what may end it: the caller's word, its session's end, its leaving before there is a stream to come back for. */

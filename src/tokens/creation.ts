@@ -88,9 +88,10 @@ export async function checkReferences(
   if (scope.teamId !== null && scope.userId !== null && !(await belongs(ledger, scope.userId, scope.teamId))) {
     throw invalid('bindings.user_id', 'The user of bindings.user_id does not belong to the team of bindings.team_id')
   }
-  const named = '(select name as id from providers where deleted = 0)'
+  const named = `(select name as id from providers where deleted = 0
+    union all select name from mcp_servers where deleted = 0)`
   if (scope.provider !== null && scope.provider !== known.provider && !(await exists(state, named, scope.provider))) {
-    throw invalid('bindings.provider', 'There is no provider of this name')
+    throw invalid('bindings.provider', 'There is no provider or MCP server of this name')
   }
   const limit = (table: 'budgets' | 'access_policies') => `(select id from ${table} where deleted = 0)`
   if (scope.budgetId !== null && !(await exists(state, limit('budgets'), scope.budgetId))) {

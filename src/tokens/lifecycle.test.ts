@@ -208,7 +208,15 @@ const addProvider = (name: string) =>
     },
   ])
 
-test('a provider that a token is bound to must exist, when it is made and when it is narrowed', async () => {
+const addMcpServer = (name: string) =>
+  made.store.state.write([
+    {
+      sql: "insert into mcp_servers (id, name, approval, position, version) values (?, ?, 'first_use', 1, 1)",
+      args: [made.deps.newId(), name],
+    },
+  ])
+
+test('a provider, or MCP server, that a token is bound to must exist, when it is made and when it is narrowed', async () => {
   const { id } = await create()
   const body = { bindings: { provider: 'nobody' } }
   for (const answer of [
@@ -220,6 +228,9 @@ test('a provider that a token is bound to must exist, when it is made and when i
   }
   await addProvider('nobody')
   expect((await call('PATCH', `/v1/tokens/${id}`, { body })).status).toBe(200)
+  await addMcpServer('files')
+  const ofServer = { name: 'two', purpose: 'general', bindings: { provider: 'files' } }
+  expect((await call('POST', '/v1/tokens', { body: ofServer })).status).toBe(201)
 })
 
 test('whatever is wider is refused with the name of the first wider field, by clone and update alike', async () => {

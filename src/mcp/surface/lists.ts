@@ -27,6 +27,8 @@ export interface ListKind {
   readonly kind: OfferKind
   /** The member of the result that holds them. */
   readonly member: string
+  /** The member of each that says what it is asked for by. */
+  readonly named: 'name' | 'uri' | 'uriTemplate'
   /** The capability of a server that has such a list. */
   readonly capability: string
 }
@@ -34,13 +36,14 @@ export interface ListKind {
 export const listKinds: ReadonlyMap<string, ListKind> = new Map(
   (
     [
-      { method: 'tools/list', kind: 'tool', member: 'tools', capability: 'tools' },
-      { method: 'prompts/list', kind: 'prompt', member: 'prompts', capability: 'prompts' },
-      { method: 'resources/list', kind: 'resource', member: 'resources', capability: 'resources' },
+      { method: 'tools/list', kind: 'tool', member: 'tools', named: 'name', capability: 'tools' },
+      { method: 'prompts/list', kind: 'prompt', member: 'prompts', named: 'name', capability: 'prompts' },
+      { method: 'resources/list', kind: 'resource', member: 'resources', named: 'uri', capability: 'resources' },
       {
         method: 'resources/templates/list',
         kind: 'resource_template',
         member: 'resourceTemplates',
+        named: 'uriTemplate',
         capability: 'resources',
       },
     ] as const
@@ -177,7 +180,7 @@ async function connectionUntil(
 
 const isNamed = (offer: unknown): offer is Named => isJson(offer) && typeof offer.name === 'string'
 
-/** The names of everything of one kind that a server offers and that is approved. */
+/** The names, or addresses, of everything of one kind that a server offers and that is approved. */
 export async function approvedNames(
   asked: Asked & { readonly servers: Pick<McpServers, 'approved'> },
   server: McpServerRecord,
@@ -185,11 +188,23 @@ export async function approvedNames(
   const names = new Set<string>()
   let next: string | null = null
   for (let pages = 0; pages === 0 || (next !== null && pages < mostPages); pages++) {
-    const page: Page = await pageOf(asked, { server, cursor: next ?? undefined, pages })
-    for (const { name } of asked.servers.approved(server, asked.list.kind, page.offers)) names.add(name)
+    const page: Page = await pageOrNoList(asked, { server, cursor: next ?? undefined, pages })
+    for (const offer of asked.servers.approved(server, asked.list.kind, page.offers)) {
+      names.add(String(offer[asked.list.named]))
+    }
     next = page.next
   }
   return names
+}
+
+/** A server may have resources and know no list of templates, or the other way about. */
+async function pageOrNoList(asked: Asked, position: Position): Promise<Page> {
+  try {
+    return await pageOf(asked, position)
+  } catch (thrown) {
+    if (!(thrown instanceof McpError) || thrown.code !== rpcCodes.methodNotFound) throw thrown
+    return { offers: [], next: null }
+  }
 }
 
 const cursorOf = ({ server, cursor, pages }: Position): string =>

@@ -1,15 +1,15 @@
 /**
- * Which tools and prompts of a server may be called, as it defines them now: those whose definition was approved. A
- * server that changes a definition, and tells so or is listed again, has that tool held back from calls too, not only
+ * Which tools, prompts and resources of a server may be used, as it defines them now: those whose definition was approved.
+ * A server that changes a definition, and tells so or is listed again, has that tool held back from calls too, not only
  * from lists (protection against definitions that change after approval).
  */
-export type NamedKind = 'tool' | 'prompt'
+import type { OfferKind } from '../connection.ts'
 
 export class OffersSeen {
-  readonly #names = new Map<NamedKind, Promise<ReadonlySet<string>>>()
+  readonly #names = new Map<OfferKind, Promise<ReadonlySet<string>>>()
 
-  /** The names that may be called; `load` lists them where that was not done since the last change. */
-  names(kind: NamedKind, load: () => Promise<ReadonlySet<string>>): Promise<ReadonlySet<string>> {
+  /** What may be used, by its name or address; `load` lists it where that was not done since the last change. */
+  names(kind: OfferKind, load: () => Promise<ReadonlySet<string>>): Promise<ReadonlySet<string>> {
     const known = this.#names.get(kind)
     if (known !== undefined) return known
     const loading = load()

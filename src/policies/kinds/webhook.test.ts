@@ -72,7 +72,7 @@ test('it is shown the texts and who asks, and no metadata', async () => {
   expect(seen[0]?.body).toMatchObject({
     stage: 'pre_request',
     request: { family: 'chat', model: 'm', texts: [{ text: 'one' }, { text: 'two' }] },
-    token: { id: 'token-1' },
+    token: { id: 'token-1', team_id: null, user_id: null, gateway_id: null },
     model: { id: 'm', provider: 'p' },
   })
   expect(JSON.stringify(seen)).not.toContain('not told')

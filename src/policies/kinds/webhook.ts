@@ -70,7 +70,13 @@ function questionOf({ stage, context, texts }: Subject) {
     ...(response === null
       ? {}
       : { response: { status: Number(response.status), tool_calls: response.tool_calls, texts: looked } }),
-    token: { ...token, metadata: undefined },
+    token: {
+      ...{ id: token.id, purpose: token.purpose, roles: token.roles },
+      // Conditions have empty text where there is none; JSON can say that there is none.
+      team_id: token.team_id || null,
+      user_id: token.user_id || null,
+      gateway_id: token.gateway_id || null,
+    },
     model: { id: model.id, provider: model.provider },
   }
 }
