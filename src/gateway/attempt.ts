@@ -7,7 +7,7 @@
 
 import { textFamilies, type UpstreamCall } from '../providers/provider.ts'
 import { type MemberWithoutMarks, mayHoldMarks, withoutMarkedThoughts } from '../translation/marked-thoughts.ts'
-import type { LanguageName } from '../translation/neutral.ts'
+import type { LanguageName, NeutralEvent } from '../translation/neutral.ts'
 import { translated } from '../translation/translated.ts'
 import { noteRefusal, passAnswer } from './answer.ts'
 import { editBody } from './body-edits.ts'
@@ -151,7 +151,16 @@ async function sendTranslated(
     heard() {
       if (exchange.waitingSince !== null) exchange.waitingSince = gateway.clock.monotonic()
     },
+    told: (event) => noteTold(exchange, event),
   })
+}
+
+/** What a translated stream reports counts from when it does: some callers' languages tell it at the end alone. */
+function noteTold(exchange: Exchange, event: NeutralEvent): void {
+  if (event.type === 'text') exchange.textSinceUsage += event.text.length
+  if (event.type !== 'usage') return
+  exchange.usage = event.usage
+  exchange.textSinceUsage = 0
 }
 
 function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {

@@ -30,6 +30,7 @@ import { FrameSource, lingerMilliseconds } from './frame-source.ts'
 import { headersToCaller } from './headers.ts'
 import type { Inspected } from './inspected-stream.ts'
 import { logUnrecorded, settle } from './record.ts'
+import { languageOf } from './translate-request.ts'
 import { unusable } from './unusable.ts'
 
 /**
@@ -74,6 +75,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #source: FrameSource
+  /** What the provider reported is noted where it is translated (`attempt.ts`). */
+  readonly #isTranslated: boolean
   #outlet: Outlet | null = null
   /** Frames that were read and not yet looked at. */
   #waiting: readonly SseFrame[] = []
@@ -92,6 +95,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#exchange = exchange
     this.#gateway = gateway
     this.#source = new FrameSource(exchange, gateway, reader)
+    this.#isTranslated = exchange.model !== null && languageOf(exchange, exchange.model) !== null
   }
 
   /** Waits for the first frame to pass on; says why there is none. Throws what a policy decided before any was. */
@@ -231,14 +235,19 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const exchange = this.#exchange
     const facts = given(exchange.reader).frame({ event, data })
     exchange.relayedText += facts.textLength
-    if (facts.usage !== null && facts.usage !== exchange.usage) {
-      exchange.usage = facts.usage
-      exchange.textSinceUsage = 0
-    } else exchange.textSinceUsage += facts.textLength
+    if (!this.#isTranslated) this.#noteUsage(facts)
     if (facts.textLength > 0 && exchange.firstTokenMs === null) {
       exchange.firstTokenMs = Math.round(this.#gateway.clock.monotonic() - exchange.startedMonotonic)
     }
     return facts
+  }
+
+  #noteUsage({ usage, textLength }: FrameFacts): void {
+    const exchange = this.#exchange
+    if (usage !== null && usage !== exchange.usage) {
+      exchange.usage = usage
+      exchange.textSinceUsage = 0
+    } else exchange.textSinceUsage += textLength
   }
 
   /** The provider's last frame, or its error: the outcome first. */

@@ -302,6 +302,36 @@ describe('embeddings of Gemini', () => {
 })
 
 describe('what goes wrong', () => {
+  const usage = { input_tokens: 20, cache_read_input_tokens: 4, cache_creation_input_tokens: 6, output_tokens: 1 }
+  const begun = [
+    { type: 'message_start', message: { id: 'm', usage } },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: words } },
+  ]
+  const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Too busy' } }
+
+  test('a stream that breaks off or fails is paid by what its provider had reported', async () => {
+    answers['/v1beta/models/up-gemini:streamGenerateContent'] = sse(
+      geminiFrames([
+        {
+          candidates: [{ content: { role: 'model', parts: [{ text: words }] } }],
+          usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 8 },
+        },
+      ]),
+    )
+    for (const frames of [begun, [...begun, overloaded]]) {
+      answers['/v1/messages'] = sse(messageFrames(frames))
+      await (await running.chat({ model: 'anthropic', messages: hello, stream: true })).text()
+    }
+    await (await running.chat({ model: 'gemini', messages: hello, stream: true })).text()
+    const spent = { input_tokens: 30, cached_input_tokens: 4, output_tokens: 3, estimated: true }
+    expect(running.lane.journal.outcomes()).toMatchObject([
+      { reason_code: 'provider.interrupted', event_cost_attribution: spent },
+      { reason_code: 'provider.error', event_cost_attribution: spent },
+      { event_cost_attribution: { input_tokens: 5, output_tokens: 8, estimated: false } },
+    ])
+  })
+
   test('a stream that breaks off in its midst is seen as broken, with no end made up', async () => {
     answers['/v1/messages'] = sse(messagesStream({ stopped: false }))
     const answer = await running.chat({ model: 'anthropic', messages: hello, stream: true })
