@@ -32,9 +32,11 @@ export interface FailedAttempt {
  * on; otherwise what failed. Throws where the exchange was cut, or the answer cannot be used.
  */
 export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
+  // What cannot be written is refused as what it is: no provider was asked.
+  const body = bodyToSend(exchange, gateway)
   const attempt = beginAttempt(exchange, gateway)
   try {
-    exchange.upstream = await send(exchange, gateway)
+    exchange.upstream = await send(exchange, gateway, body)
   } catch (thrown) {
     if (exchange.cut !== null) {
       endAttempt(exchange, gateway, exchange.cut.reason)
@@ -81,10 +83,15 @@ async function refused(
 const saidError = ({ reader, settled, cut, attempts }: Exchange): boolean =>
   reader === null && settled === null && cut === null && attempts.at(-1)?.reason === 'provider.error'
 
-const brokenOff: ReadonlySet<ReasonCode> = new Set(['provider.interrupted', 'provider.timeout', 'provider.unreachable'])
+const brokenOff: ReadonlySet<ReasonCode> = new Set([
+  'provider.interrupted',
+  'provider.timeout',
+  'provider.unreachable',
+  'provider.error',
+])
 
 /**
- * Whether a stream broke off with nothing of it passed on or generated. What a policy stopped, what was paid for and
+ * Whether a stream broke off, or was an error from its beginning, with nothing of it passed on or generated. What a policy stopped, what was paid for and
  * what cannot be read is final: another path would be asked for the same again.
  */
 export function neverCame(
@@ -113,7 +120,13 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   exchange.textSinceUsage = 0
 }
 
-function send(exchange: Exchange, gateway: Gateway): Promise<Response> {
+function bodyToSend(exchange: Exchange, gateway: Gateway): Uint8Array {
+  const path = given(exchange.model)
+  const language = languageOf(exchange, path)
+  return language === null ? ownBody(exchange) : translatedRequest(exchange, gateway, path, language)
+}
+
+function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<Response> {
   const path = given(exchange.model)
   const { provider, kind, upstreamModel } = path
   const language = languageOf(exchange, path)
@@ -121,7 +134,7 @@ function send(exchange: Exchange, gateway: Gateway): Promise<Response> {
     family: exchange.dialect.family,
     model: upstreamModel,
     stream: given(exchange.facts).stream,
-    body: language === null ? bodyToSend(exchange) : translatedRequest(exchange, gateway, path, language),
+    body,
     contentType: language === null ? exchange.contentType : 'application/json',
     headers: headersToProvider(exchange.request.headers, traceparentFor(exchange), language !== null),
     signal: exchange.abort.signal,
@@ -182,7 +195,7 @@ function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): At
   return attempt
 }
 
-function bodyToSend(exchange: Exchange): Uint8Array {
+function ownBody(exchange: Exchange): Uint8Array {
   const body = given(exchange.body)
   const { upstreamModel } = given(exchange.model)
   const alias = given(exchange.facts).model !== upstreamModel

@@ -9,7 +9,7 @@
  *    gateway asked for usage is dropped.
  * 3. Where policies look at the answer, each frame goes through the exchange's inspection (`inspected-stream.ts`), which
  *    changes it, holds text back, or stops the stream. Otherwise no frame is changed.
- * 4. The terminal frame: outcome, then the frame. A provider's own error frame: the same, then the dialect's end, or
+ * 4. A provider's error before anything was passed on is a failed call. The terminal frame: outcome, then the frame. A provider's own error frame: the same, then the dialect's end, or
  *    what the provider itself still says to end it.
  * 5. An end without a terminal frame, a deadline, too many bytes: outcome, then the dialect's error frames. A policy's
  *    block or escalation: the same, and upstream is cancelled.
@@ -100,26 +100,32 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** Waits for the first frame to pass on; says why there is none. Throws what a policy decided before any was. */
   async begin(): Promise<ReasonCode | null> {
-    while (this.#waiting.length === 0) {
+    while (this.#first === null) {
       const came = await this.#source.frames()
       const frames = came === 'ended' ? this.#rest() : came
       if (typeof frames === 'string') return frames
       this.#waiting = frames
       try {
-        if (this.#exchange.inspection !== null) await this.#inspectFirst()
+        await this.#lookAtFirst()
       } catch (thrown) {
         if (thrown instanceof Failure) throw thrown
         return this.#unreadable(thrown)
       }
       if (this.#exchange.cut !== null) return 'gateway.interrupted'
-      if (came === 'ended' && !this.#first?.facts?.terminal) return 'provider.interrupted'
-      if (this.#first !== null) break
+      // An error before anything else is no answer: another path may have one.
+      const facts = this.#firstFacts()
+      if (facts !== null && facts.error !== null) return 'provider.error'
+      if (came === 'ended' && !facts?.terminal) return 'provider.interrupted'
     }
     // While the caller does not read, no read of the provider is there to be rejected by the abort.
     this.#exchange.onCut = () => {
       if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
     }
     return null
+  }
+
+  #firstFacts(): FrameFacts | null {
+    return this.#first?.facts ?? null
   }
 
   /** What is left at the provider's end of an answer that was held until then. */
@@ -129,12 +135,13 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   /** Looks at frames until one can be passed on; what is stopped before that is an answer of its own. */
-  async #inspectFirst(): Promise<void> {
+  async #lookAtFirst(): Promise<void> {
     while (this.#first === null) {
       const [frame, ...others] = this.#waiting
       if (frame === undefined) return
       this.#waiting = others
-      const step = await this.#step(frame)
+      const next = this.#step(frame)
+      const step = next instanceof Promise ? await next : next
       if (step.stop !== null && !hasBytes(step.bytes)) {
         this.#exchange.abort.abort()
         throw step.stop

@@ -352,6 +352,33 @@ describe('what goes wrong', () => {
     expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
   })
 
+  test('a stream that is an error from its beginning is answered by the next path, or refused', async () => {
+    running.lane.catalog.push(
+      testModel({ id: 'first', providerId: 'anthropic', upstreamModel: 'up-anthropic', fallbacks: ['openai'] }),
+    )
+    answers['/v1/messages'] = sse(messageFrames([overloaded]))
+    const chunk = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
+    const said = { ...chunk, choices: [{ index: 0, delta: { content: words }, finish_reason: 'stop' }] }
+    answers['/v1/chat/completions'] = sse(`data: ${JSON.stringify(said)}\n\ndata: [DONE]\n\n`)
+    for (const path of ['/v1/messages', '/v1/chat/completions']) {
+      const ask = (model: string) =>
+        fetch(running.url + path, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${running.secret}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ model, messages: hello, stream: true, max_tokens: 50 }),
+        })
+      expect(await (await ask('first')).text()).toContain(words)
+      expect((await ask('anthropic')).status).toBe(502)
+    }
+    const outcomes = running.lane.journal.outcomes()
+    expect(outcomes.map(({ verdict, reason_code }) => [verdict, reason_code])).toEqual([
+      ['allow', 'ok'],
+      ['error', 'provider.error'],
+      ['allow', 'ok'],
+      ['error', 'provider.error'],
+    ])
+  })
+
   test('an answer that is none in the provider’s language is a bad gateway', async () => {
     answers['/v1/messages'] = () => Response.json({ hello: 'world' })
     const answer = await running.chat({ model: 'anthropic', messages: hello })
