@@ -181,6 +181,23 @@ describe('a chat client', () => {
     expect(sentBody().max_tokens).toBe(12_345)
   })
 
+  test('is not asked to think with less than it can where a budget lowers its limit', async () => {
+    Object.assign(running.lane, { allowances: new TestAllowances({ 'token/t/money': 1_500_000 }) })
+    const accounts = [{ id: 't', maxRequests: null, maxBudget: 1e10, rateLimitRpm: null, rateLimitTpm: null }]
+    const secret = running.lane.addToken({ accounts })
+    const upstreamModel = 'claude-sonnet-4-5'
+    const known = { id: 'claude', providerId: 'anthropic', upstreamModel, price: price(1), maxOutputTokens: 60_000 }
+    running.lane.catalog.push(testModel(known))
+    const answer = await running.chat({ model: 'claude', messages: hello, reasoning_effort: 'low' }, { secret })
+    expect([answer.status, answer.headers.get('x-should-retry'), await answer.json()]).toMatchObject([
+      402,
+      'false',
+      { error: { code: 'usage_authorization_budget_exceeded', param: 'reasoning_effort' } },
+    ])
+    expect(running.seen).toEqual([])
+    expect(running.lane.journal.opened.size).toBe(0)
+  })
+
   test('is refused what the provider’s language cannot say, before anything is sent', async () => {
     const answer = await running.chat({ model: 'bedrock', messages: hello, seed: 7 })
     expect([answer.status, await answer.json()]).toMatchObject([
