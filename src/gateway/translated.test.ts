@@ -174,6 +174,18 @@ describe('a chat client', () => {
     expect(await answer.json()).toMatchObject({ error: { message: 'Slow down', code: 'rate_limit_error' } })
   })
 
+  test('is told when to try Gemini again, which says so in its body', async () => {
+    const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34.07s' }]
+    answers['/v1beta/models/up-gemini:generateContent'] = () =>
+      Response.json(
+        { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'Slow down', details } },
+        { status: 429 },
+      )
+    const answer = await running.chat({ model: 'gemini', messages: hello })
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '35'])
+    expect(await answer.json()).toMatchObject({ error: { message: 'Slow down' } })
+  })
+
   test('has the catalog’s maximum as its limit where the provider needs one and it gave none', async () => {
     running.lane.catalog.push(testModel({ id: 'long', providerId: 'anthropic', maxOutputTokens: 12_345 }))
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
@@ -305,6 +317,7 @@ describe('embeddings of Gemini', () => {
     expect(await refusal({ input: [1, 2] })).toMatchObject({ status: 400, param: 'input' })
     expect(await refusal({ task: 'search' })).toMatchObject({ status: 400, param: 'task' })
     expect(running.seen).toEqual([])
+    expect(running.lane.journal.opened.size).toBe(0)
     answers[path] = () =>
       Response.json({ error: { code: 400, status: 'INVALID_ARGUMENT', message: 'No.' } }, { status: 400 })
     expect(await refusal({})).toMatchObject({ status: 400, code: 'invalid_argument' })

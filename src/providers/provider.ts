@@ -50,6 +50,8 @@ export interface ProviderKind {
   families: readonly Family[]
   /** The language in which it is asked for a text family that is not among them; absent where it answers none. */
   language?: LanguageName
+  /** Throws what it cannot be told of a family that it translates itself, the field named; absent where it does not. */
+  check?(family: Family, body: Readonly<Record<string, unknown>>): void
   /** The URL whose host is connected to; absent for a kind that answers within the process. */
   address?(provider: Provider): string | null
   /** Sends the call and gives the answer when its headers are there. Rejects on connection failure or abort. */
