@@ -6,7 +6,7 @@
 
 import { textFamilies, type UpstreamCall } from '../providers/provider.ts'
 import { type MemberWithoutMarks, mayHoldMarks, withoutMarkedThoughts } from '../translation/marked-thoughts.ts'
-import type { LanguageName } from '../translation/neutral.ts'
+import type { LanguageName, NeutralEvent } from '../translation/neutral.ts'
 import { translated } from '../translation/translated.ts'
 import { noteRefusal, passAnswer } from './answer.ts'
 import { editBody } from './body-edits.ts'
@@ -31,9 +31,11 @@ export interface FailedAttempt {
  * on; otherwise what failed. Throws where the exchange was cut, or the answer cannot be used.
  */
 export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
+  // What cannot be written is refused as what it is: no provider was asked.
+  const body = bodyToSend(exchange, gateway)
   const attempt = beginAttempt(exchange, gateway)
   try {
-    exchange.upstream = await send(exchange, gateway)
+    exchange.upstream = await send(exchange, gateway, body)
   } catch (thrown) {
     if (exchange.cut !== null) {
       endAttempt(exchange, gateway, exchange.cut.reason)
@@ -80,10 +82,15 @@ async function refused(
 const saidError = ({ reader, settled, cut, attempts }: Exchange): boolean =>
   reader === null && settled === null && cut === null && attempts.at(-1)?.reason === 'provider.error'
 
-const brokenOff: ReadonlySet<ReasonCode> = new Set(['provider.interrupted', 'provider.timeout', 'provider.unreachable'])
+const brokenOff: ReadonlySet<ReasonCode> = new Set([
+  'provider.interrupted',
+  'provider.timeout',
+  'provider.unreachable',
+  'provider.error',
+])
 
 /**
- * Whether a stream broke off with nothing of it passed on or generated. What a policy stopped, what was paid for and
+ * Whether a stream broke off, or was an error from its beginning, with nothing of it passed on or generated. What a policy stopped, what was paid for and
  * what cannot be read is final: another path would be asked for the same again.
  */
 export function neverCame(
@@ -112,7 +119,13 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   exchange.textSinceUsage = 0
 }
 
-function send(exchange: Exchange, gateway: Gateway): Promise<Response> {
+function bodyToSend(exchange: Exchange, gateway: Gateway): Uint8Array {
+  const path = given(exchange.model)
+  const language = languageOf(exchange, path)
+  return language === null ? ownBody(exchange) : translatedRequest(exchange, gateway, path, language)
+}
+
+function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<Response> {
   const path = given(exchange.model)
   const { provider, kind, upstreamModel } = path
   const language = languageOf(exchange, path)
@@ -120,7 +133,7 @@ function send(exchange: Exchange, gateway: Gateway): Promise<Response> {
     family: exchange.dialect.family,
     model: upstreamModel,
     stream: given(exchange.facts).stream,
-    body: language === null ? bodyToSend(exchange) : translatedRequest(exchange, gateway, path, language),
+    body,
     contentType: language === null ? exchange.contentType : 'application/json',
     headers: headersToProvider(exchange.request.headers, traceparentFor(exchange), language !== null),
     signal: exchange.abort.signal,
@@ -150,7 +163,16 @@ async function sendTranslated(
     heard() {
       if (exchange.waitingSince !== null) exchange.waitingSince = gateway.clock.monotonic()
     },
+    told: (event) => noteTold(exchange, event),
   })
+}
+
+/** What a translated stream reports counts from when it does: some callers' languages tell it at the end alone. */
+function noteTold(exchange: Exchange, event: NeutralEvent): void {
+  if (event.type === 'text') exchange.textSinceUsage += event.text.length
+  if (event.type !== 'usage') return
+  exchange.usage = event.usage
+  exchange.textSinceUsage = 0
 }
 
 function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
@@ -172,7 +194,7 @@ function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): At
   return attempt
 }
 
-function bodyToSend(exchange: Exchange): Uint8Array {
+function ownBody(exchange: Exchange): Uint8Array {
   const body = given(exchange.body)
   const { upstreamModel } = given(exchange.model)
   const alias = given(exchange.facts).model !== upstreamModel

@@ -124,6 +124,17 @@ describe('a request of a token with a budget', () => {
     ])
   })
 
+  test('is given no limit above what its model takes, and keeps its own that is; a negative one is refused', async () => {
+    const known = testModel({ id: 'gpt-test', upstreamModel: 'gpt-4o', price })
+    const ask = await start(answered, { allowances: limits(inputBound + 30_000 * 4000), models: [known] })
+    expect((await ask()).headers.get('x-service-max-output-tokens')).toBe('16384')
+    await ask({ ...question, max_tokens: 29_000 })
+    const refused = await ask({ ...question, max_tokens: -5 })
+    expect([refused.status, await refused.json()]).toMatchObject([422, { error: { param: 'max_tokens' } }])
+    const sent = running.seen.map(({ body }) => JSON.parse(body))
+    expect(sent.map((body) => body.max_completion_tokens ?? body.max_tokens)).toEqual([16_384, 29_000])
+  })
+
   test('has both names of the output limit lowered where both are given, and neither raised', async () => {
     const ask = await start(answered, { allowances: limits(inputBound + 20 * 4000 + 50 * 2000) })
     expect((await ask({ ...question, max_tokens: 45, max_completion_tokens: 40 })).status).toBe(200)

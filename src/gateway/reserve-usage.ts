@@ -6,8 +6,9 @@
  * 2. A token without limits of money needs no bound. Otherwise the dearest path is bounded; a fallback that has no
  *    price or no bound is left out, and the path that was asked for is refused. What is bounded is the body as it will be
  *    sent: a policy may have added to it.
- * 3. Money that was granted short of the bound lowers the limit of the output to what it can pay, which the body, the
- *    event and a header say. Fallbacks that are dearer than what was granted are left out.
+ * 3. Money that was granted short of the bound lowers the limit of the output to what it can pay, and where the caller
+ *    gave none to what the model takes, which the body, the event and a header say. A negative one is refused: it means
+ *    none to some providers. Fallbacks that are dearer than what was granted are left out.
  */
 import { outputLimitMembers } from '../dialects/output-limit.ts'
 import { asFailure, Failure } from '../failure.ts'
@@ -23,11 +24,13 @@ import {
   usageFailure,
 } from '../usage/demands.ts'
 import { mostAsked } from '../usage/lease.ts'
+import { outputMaximum } from '../usage/output-maximum.ts'
 import { windowAt } from '../usage/window.ts'
 import { lookAtToken } from './authenticate.ts'
 import { editBody } from './body-edits.ts'
 import { type Exchange, type Gateway, given, type PricedPath, type ResolvedModel } from './exchange.ts'
 import { resourceName } from './resource-name.ts'
+import { translateRequest } from './translate-request.ts'
 
 export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const { prices } = gateway
@@ -119,7 +122,7 @@ function hold(
 ): Promise<void> | void {
   const take = (reservation: Reservation) => {
     exchange.reservation = reservation
-    clamp(exchange, reservation, paths)
+    clamp(exchange, gateway, reservation, paths)
   }
   const refuse = (thrown: unknown): never => {
     throw failureOf(thrown, given(exchange.token), gateway)
@@ -144,7 +147,7 @@ function failureOf(thrown: unknown, token: GovernedToken, gateway: Gateway): Fai
 }
 
 /** Lowers the limit of the output to what was granted, and leaves out the fallbacks that would still be dearer. */
-function clamp(exchange: Exchange, { held }: Reservation, paths: readonly BoundedPath[]): void {
+function clamp(exchange: Exchange, gateway: Gateway, { held }: Reservation, paths: readonly BoundedPath[]): void {
   const [first] = paths
   if (first === undefined) return
   const granted = Math.min(...held.filter(({ account }) => countsMoney(account)).map(({ amount }) => amount))
@@ -156,22 +159,44 @@ function clamp(exchange: Exchange, { held }: Reservation, paths: readonly Bounde
     .map(({ model }) => model)
   if (exchange.paths.length === 0)
     throw new Failure('internal', { cause: new Error('Less was granted than asked for') })
+  if (exchange.maxOutputTokens !== null) translateLowered(exchange, gateway)
 }
 
-/** Lowers every member that limits the output; one that is lower already stays. */
+/** A lower limit may be too low for what else is asked for: thinking has a least budget of its own. */
+function translateLowered(exchange: Exchange, gateway: Gateway): void {
+  try {
+    translateRequest(exchange, gateway)
+  } catch (thrown) {
+    if (!(thrown instanceof Failure) || thrown.code !== 'translation_unsupported') throw thrown
+    const message = `The budget pays for ${exchange.maxOutputTokens} tokens of output: ${thrown.message}`
+    throw new Failure('usage_authorization_budget_exceeded', { message, ...(thrown.param && { param: thrown.param }) })
+  }
+}
+
+/** Lowers every member that limits the output; one that is lower already stays, and none is written that was refused. */
 function limitOutput(exchange: Exchange, tokens: number): void {
   const { parsed, edits } = exchange
   const names = limitMembers(exchange)
   if (parsed === null || names.length === 0) return
-  exchange.maxOutputTokens = tokens
+  const unasked = Math.min(tokens, ...exchange.priced.map(takenUnasked))
   for (const name of names) {
     const own = parsed[name]
-    if (typeof own === 'number' && own >= 0 && own <= tokens) continue
-    edits.set(name, JSON.stringify(tokens))
+    if (typeof own === 'number' && own < 0) {
+      throw new Failure('invalid_parameter', { param: name, message: `${name} must not be negative` })
+    }
+    if (typeof own === 'number' && own <= tokens) continue
+    const limit = typeof own === 'number' ? tokens : unasked
+    edits.set(name, JSON.stringify(limit))
     // Where the body is translated for its provider, it is from here.
-    parsed[name] = tokens
+    parsed[name] = limit
+    exchange.maxOutputTokens = limit
   }
+  exchange.maxOutputTokens ??= tokens
 }
+
+/** The limit that a path takes from a caller who gave none. */
+const takenUnasked = ({ model, terms }: PricedPath): number =>
+  terms.maxOutputTokens ?? outputMaximum(model.upstreamModel)
 
 const limitMembers = ({ dialect, parsed }: Exchange): readonly string[] =>
   parsed === null ? [] : outputLimitMembers(dialect.family, parsed)

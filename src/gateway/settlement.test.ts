@@ -8,6 +8,7 @@ import { PriceBook } from '../providers/price-book.ts'
 import { compilePrice } from '../providers/price-record.ts'
 import { simulator } from '../providers/simulator.ts'
 import type { Reservation } from '../usage/allowance.ts'
+import { mostHeld } from '../usage/lease.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
 import { type Attempt, beginExchange, type Exchange, type Gateway, type ResolvedModel } from './exchange.ts'
 import { coversAttempt, settleLimits, spentBy } from './settlement.ts'
@@ -117,4 +118,14 @@ test('where the provider told the input alone, the output is counted from the te
 test('what was never sent costs nothing', () => {
   const exchange = opened(new TestAllowances({ 'token/t/money': 5000 }), 5000)
   expect(spentBy(exchange, gateway, 'client.left')).toBeNull()
+})
+
+test('a cost beyond belief is the same in the event and on the account: the most that one holds', () => {
+  const exchange = opened(new TestAllowances({ 'token/t/money': 1_000_000 }), 1000)
+  Object.assign(exchange, { attempts: [attempt(null)], usage: usage(1e15, 1e15) })
+  const spent = spentBy(exchange, gateway, 'ok')
+  expect(spent?.cost).toBe(mostHeld)
+  const event = outcome()
+  settleLimits(exchange, event, spent)
+  expect(event.settlements).toEqual([{ account: 'token/t/money', amount: mostHeld }])
 })

@@ -4,7 +4,7 @@
  * The provider's own counts where it gave them (`used.ts`), those of earlier attempts included. Otherwise input and what
  * was produced, estimated from the text: for answers that arrived, callers that left, and broken streams of which
  * something was passed on. A failed call costs nothing else. An estimate never passes what was set aside; what a provider
- * reports is booked in full, and said to be a violation where it does.
+ * reports is booked in full, up to the most that any account holds, and said to be a violation where it does.
  */
 import type { Usage } from '../dialects/dialect.ts'
 import type { CostAttribution, Event } from '../events/event.ts'
@@ -13,6 +13,7 @@ import type { ModelTerms } from '../providers/price-book.ts'
 import type { Held } from '../usage/allowance.ts'
 import { costOf } from '../usage/cost.ts'
 import { countsMoney } from '../usage/demands.ts'
+import { mostHeld } from '../usage/lease.ts'
 import type { Attempt, Exchange, Gateway, ReasonCode, ResolvedModel } from './exchange.ts'
 import { completedUsage, estimateOf, nothing, spokenCharacters, withinInput } from './used.ts'
 import { withoutSecrets } from './without-secrets.ts'
@@ -55,11 +56,8 @@ export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode):
   if (cost === null || told === null) return { ...last, cost: null, source }
   const whole = cost + earlier
   const reported = usage === null ? earlier : told + earlier
-  return {
-    ...last,
-    cost: last.estimated ? Math.max(reported, Math.min(whole, heldMoney(exchange))) : whole,
-    source,
-  }
+  const paid = last.estimated ? Math.max(reported, Math.min(whole, heldMoney(exchange))) : whole
+  return { ...last, cost: Math.min(paid, mostHeld), source }
 }
 
 /** What an exchange counts as that nobody will ever settle: all that was set aside, or where nothing was, its input. */

@@ -9,7 +9,7 @@
  *    gateway asked for usage is dropped.
  * 3. Where policies look at the answer, each frame goes through the exchange's inspection (`inspected-stream.ts`), which
  *    changes it, holds text back, or stops the stream. Otherwise no frame is changed.
- * 4. The terminal frame: outcome, then the frame. A provider's own error frame: the same, then the dialect's end, or
+ * 4. A provider's error before anything was passed on is a failed call. The terminal frame: outcome, then the frame. A provider's own error frame: the same, then the dialect's end, or
  *    what the provider itself still says to end it.
  * 5. An end without a terminal frame, a deadline, too many bytes: outcome, then the dialect's error frames. A policy's
  *    block or escalation: the same, and upstream is cancelled.
@@ -30,6 +30,7 @@ import { FrameSource, lingerMilliseconds } from './frame-source.ts'
 import { headersToCaller } from './headers.ts'
 import type { Inspected } from './inspected-stream.ts'
 import { logUnrecorded, settle } from './record.ts'
+import { languageOf } from './translate-request.ts'
 import { unusable } from './unusable.ts'
 
 /**
@@ -74,6 +75,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #source: FrameSource
+  /** What the provider reported is noted where it is translated (`attempt.ts`). */
+  readonly #isTranslated: boolean
   #outlet: Outlet | null = null
   /** Frames that were read and not yet looked at. */
   #waiting: readonly SseFrame[] = []
@@ -92,30 +95,37 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#exchange = exchange
     this.#gateway = gateway
     this.#source = new FrameSource(exchange, gateway, reader)
+    this.#isTranslated = exchange.model !== null && languageOf(exchange, exchange.model) !== null
   }
 
   /** Waits for the first frame to pass on; says why there is none. Throws what a policy decided before any was. */
   async begin(): Promise<ReasonCode | null> {
-    while (this.#waiting.length === 0) {
+    while (this.#first === null) {
       const came = await this.#source.frames()
       const frames = came === 'ended' ? this.#rest() : came
       if (typeof frames === 'string') return frames
       this.#waiting = frames
       try {
-        if (this.#exchange.inspection !== null) await this.#inspectFirst()
+        await this.#lookAtFirst()
       } catch (thrown) {
         if (thrown instanceof Failure) throw thrown
         return this.#unreadable(thrown)
       }
       if (this.#exchange.cut !== null) return 'gateway.interrupted'
-      if (came === 'ended' && !this.#first?.facts?.terminal) return 'provider.interrupted'
-      if (this.#first !== null) break
+      // An error before anything else is no answer: another path may have one.
+      const facts = this.#firstFacts()
+      if (facts !== null && facts.error !== null) return 'provider.error'
+      if (came === 'ended' && !facts?.terminal) return 'provider.interrupted'
     }
     // While the caller does not read, no read of the provider is there to be rejected by the abort.
     this.#exchange.onCut = () => {
       if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
     }
     return null
+  }
+
+  #firstFacts(): FrameFacts | null {
+    return this.#first?.facts ?? null
   }
 
   /** What is left at the provider's end of an answer that was held until then. */
@@ -125,12 +135,13 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   /** Looks at frames until one can be passed on; what is stopped before that is an answer of its own. */
-  async #inspectFirst(): Promise<void> {
+  async #lookAtFirst(): Promise<void> {
     while (this.#first === null) {
       const [frame, ...others] = this.#waiting
       if (frame === undefined) return
       this.#waiting = others
-      const step = await this.#step(frame)
+      const next = this.#step(frame)
+      const step = next instanceof Promise ? await next : next
       if (step.stop !== null && !hasBytes(step.bytes)) {
         this.#exchange.abort.abort()
         throw step.stop
@@ -231,14 +242,19 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const exchange = this.#exchange
     const facts = given(exchange.reader).frame({ event, data })
     exchange.relayedText += facts.textLength
-    if (facts.usage !== null && facts.usage !== exchange.usage) {
-      exchange.usage = facts.usage
-      exchange.textSinceUsage = 0
-    } else exchange.textSinceUsage += facts.textLength
+    if (!this.#isTranslated) this.#noteUsage(facts)
     if (facts.textLength > 0 && exchange.firstTokenMs === null) {
       exchange.firstTokenMs = Math.round(this.#gateway.clock.monotonic() - exchange.startedMonotonic)
     }
     return facts
+  }
+
+  #noteUsage({ usage, textLength }: FrameFacts): void {
+    const exchange = this.#exchange
+    if (usage !== null && usage !== exchange.usage) {
+      exchange.usage = usage
+      exchange.textSinceUsage = 0
+    } else exchange.textSinceUsage += textLength
   }
 
   /** The provider's last frame, or its error: the outcome first. */

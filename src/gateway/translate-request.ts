@@ -20,12 +20,12 @@ import { type Exchange, type Gateway, given, type ResolvedModel } from './exchan
 
 export function translateRequest(exchange: Exchange, gateway: Gateway): void {
   const { paths } = exchange
-  if (paths.every((path) => languageOf(exchange, path) === null)) return
+  if (paths.every((path) => languageOf(exchange, path) === null && path.kind.check === undefined)) return
   exchange.paths = paths.filter((path, index) => {
     const language = languageOf(exchange, path)
-    if (language === null) return true
     try {
-      settleLanguage(exchange, gateway, path, language)
+      if (language === null) path.kind.check?.(exchange.dialect.family, given(exchange.parsed))
+      else settleLanguage(exchange, gateway, path, language)
       return true
     } catch (thrown) {
       // Only what cannot be said in the fallback's language passes it over; a mistake of ours is none of its business.

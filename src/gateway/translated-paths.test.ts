@@ -58,6 +58,7 @@ describe('embeddings of Gemini', () => {
     expect(await refusal({ input: [1, 2] })).toMatchObject({ status: 400, param: 'input' })
     expect(await refusal({ task: 'search' })).toMatchObject({ status: 400, param: 'task' })
     expect(running.seen).toEqual([])
+    expect(running.lane.journal.opened.size).toBe(0)
     answers[path] = () =>
       Response.json({ error: { code: 400, status: 'INVALID_ARGUMENT', message: 'No.' } }, { status: 400 })
     expect(await refusal({})).toMatchObject({ status: 400, code: 'invalid_argument' })

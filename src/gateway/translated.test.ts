@@ -5,10 +5,11 @@ import { EventStreamCodec } from '@smithy/eventstream-codec'
 import type OpenAI from 'openai'
 import { messageFrames, messagesAnswer, messagesStream } from '../../test/fakes/messages.ts'
 import { compilePolicySet } from '../policies/chain.ts'
+import { TestAllowances } from '../usage/test-allowances.ts'
 import { completion, type TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
 import { policy } from './test-policies.ts'
-import { sentBody, startTranslating } from './test-translating.ts'
+import { price, sentBody, startTranslating } from './test-translating.ts'
 
 let running: TestGateway
 let openai: OpenAI
@@ -146,11 +147,40 @@ describe('a chat client', () => {
     expect(await answer.json()).toMatchObject({ error: { message: 'Slow down', code: 'rate_limit_error' } })
   })
 
+  test('is told when to try Gemini again, which says so in its body', async () => {
+    const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34.07s' }]
+    answers['/v1beta/models/up-gemini:generateContent'] = () =>
+      Response.json(
+        { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'Slow down', details } },
+        { status: 429 },
+      )
+    const answer = await running.chat({ model: 'gemini', messages: hello })
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '35'])
+    expect(await answer.json()).toMatchObject({ error: { message: 'Slow down' } })
+  })
+
   test('has the catalog’s maximum as its limit where the provider needs one and it gave none', async () => {
     running.lane.catalog.push(testModel({ id: 'long', providerId: 'anthropic', maxOutputTokens: 12_345 }))
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
     await running.chat({ model: 'long', messages: hello })
     expect(sentBody(running).max_tokens).toBe(12_345)
+  })
+
+  test('is not asked to think with less than it can where a budget lowers its limit', async () => {
+    Object.assign(running.lane, { allowances: new TestAllowances({ 'token/t/money': 1_500_000 }) })
+    const accounts = [{ id: 't', maxRequests: null, maxBudget: 1e10, rateLimitRpm: null, rateLimitTpm: null }]
+    const secret = running.lane.addToken({ accounts })
+    const upstreamModel = 'claude-sonnet-4-5'
+    const known = { id: 'claude', providerId: 'anthropic', upstreamModel, price: price(1), maxOutputTokens: 60_000 }
+    running.lane.catalog.push(testModel(known))
+    const answer = await running.chat({ model: 'claude', messages: hello, reasoning_effort: 'low' }, { secret })
+    expect([answer.status, answer.headers.get('x-should-retry'), await answer.json()]).toMatchObject([
+      402,
+      'false',
+      { error: { code: 'usage_authorization_budget_exceeded', param: 'reasoning_effort' } },
+    ])
+    expect(running.seen).toEqual([])
+    expect(running.lane.journal.opened.size).toBe(0)
   })
 
   test('is refused what the provider’s language cannot say, before anything is sent', async () => {
@@ -243,6 +273,36 @@ describe('a responses client', () => {
 })
 
 describe('what goes wrong', () => {
+  const usage = { input_tokens: 20, cache_read_input_tokens: 4, cache_creation_input_tokens: 6, output_tokens: 1 }
+  const begun = [
+    { type: 'message_start', message: { id: 'm', usage } },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: words } },
+  ]
+  const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Too busy' } }
+
+  test('a stream that breaks off or fails is paid by what its provider had reported', async () => {
+    answers['/v1beta/models/up-gemini:streamGenerateContent'] = sse(
+      geminiFrames([
+        {
+          candidates: [{ content: { role: 'model', parts: [{ text: words }] } }],
+          usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 8 },
+        },
+      ]),
+    )
+    for (const frames of [begun, [...begun, overloaded]]) {
+      answers['/v1/messages'] = sse(messageFrames(frames))
+      await (await running.chat({ model: 'anthropic', messages: hello, stream: true })).text()
+    }
+    await (await running.chat({ model: 'gemini', messages: hello, stream: true })).text()
+    const spent = { input_tokens: 30, cached_input_tokens: 4, output_tokens: 3, estimated: true }
+    expect(running.lane.journal.outcomes()).toMatchObject([
+      { reason_code: 'provider.interrupted', event_cost_attribution: spent },
+      { reason_code: 'provider.error', event_cost_attribution: spent },
+      { event_cost_attribution: { input_tokens: 5, output_tokens: 8, estimated: false } },
+    ])
+  })
+
   test('a stream that breaks off in its midst is seen as broken, with no end made up', async () => {
     answers['/v1/messages'] = sse(messagesStream({ stopped: false }))
     const answer = await running.chat({ model: 'anthropic', messages: hello, stream: true })
@@ -261,6 +321,33 @@ describe('what goes wrong', () => {
     const answer = await running.chat({ model: 'anthropic', messages: hello, stream: true })
     expect(await answer.text()).toContain('Too busy')
     expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
+  })
+
+  test('a stream that is an error from its beginning is answered by the next path, or refused', async () => {
+    running.lane.catalog.push(
+      testModel({ id: 'first', providerId: 'anthropic', upstreamModel: 'up-anthropic', fallbacks: ['openai'] }),
+    )
+    answers['/v1/messages'] = sse(messageFrames([overloaded]))
+    const chunk = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
+    const said = { ...chunk, choices: [{ index: 0, delta: { content: words }, finish_reason: 'stop' }] }
+    answers['/v1/chat/completions'] = sse(`data: ${JSON.stringify(said)}\n\ndata: [DONE]\n\n`)
+    for (const path of ['/v1/messages', '/v1/chat/completions']) {
+      const ask = (model: string) =>
+        fetch(running.url + path, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${running.secret}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ model, messages: hello, stream: true, max_tokens: 50 }),
+        })
+      expect(await (await ask('first')).text()).toContain(words)
+      expect((await ask('anthropic')).status).toBe(502)
+    }
+    const outcomes = running.lane.journal.outcomes()
+    expect(outcomes.map(({ verdict, reason_code }) => [verdict, reason_code])).toEqual([
+      ['allow', 'ok'],
+      ['error', 'provider.error'],
+      ['allow', 'ok'],
+      ['error', 'provider.error'],
+    ])
   })
 
   test('an answer that is none in the provider’s language is a bad gateway', async () => {

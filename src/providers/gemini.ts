@@ -5,7 +5,7 @@
  */
 import { parseObject } from '../dialects/json-value.ts'
 import { envelope, Failure } from '../failure.ts'
-import { readGeminiError } from '../translation/gemini-answers.ts'
+import { geminiRetryDelay, readGeminiError } from '../translation/gemini-answers.ts'
 import { readGeminiEmbeddings, writeGeminiEmbeddings } from '../translation/gemini-embeddings.ts'
 import { writeOpenAiError } from '../translation/openai-words.ts'
 import { type Address, addressBook, baseParts, operatorHeaders, post, withoutLength } from './post.ts'
@@ -23,12 +23,15 @@ export const gemini: ProviderKind = {
   families: ['embeddings'],
   language: 'gemini',
   address: (provider) => addressOf(provider).base,
-  send(provider, call, fetch) {
+  check(family, body) {
+    if (family === 'embeddings') writeGeminiEmbeddings(body, '')
+  },
+  async send(provider, call, fetch) {
     const address = addressOf(provider)
     const { base, headers } = address
     if (call.family === 'embeddings') return embed(address, call, fetch)
     const method = call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
-    return post(`${base}/${modelPath(call.model)}:${method}`, headers, call, fetch)
+    return withRetryAfter(await post(`${base}/${modelPath(call.model)}:${method}`, headers, call, fetch))
   },
 }
 
@@ -43,21 +46,31 @@ const modelName = (model: string): string => (model.includes('/') ? model : `mod
 
 const modelPath = (model: string): string => modelName(model).split('/').map(encodeURIComponent).join('/')
 
-/** What Gemini cannot be told is answered at once, as it would refuse it itself: 400, the field named. */
 async function embed({ base, headers }: Address, call: UpstreamCall, fetch: Fetch): Promise<Response> {
   const asked = parseObject(new TextDecoder().decode(call.body)) ?? {}
+  const body = writeGeminiEmbeddings(asked, modelName(call.model))
+  const sent = { ...call, body: new TextEncoder().encode(JSON.stringify(body)) }
+  const url = `${base}/${modelPath(call.model)}:batchEmbedContents`
+  const answer = await withRetryAfter(await post(url, headers, sent, fetch))
+  const kept = withoutLength(answer.headers)
+  kept.set('content-type', 'application/json')
+  const said: unknown = parseObject(await answer.text())
   try {
-    const body = writeGeminiEmbeddings(asked, modelName(call.model))
-    const sent = { ...call, body: new TextEncoder().encode(JSON.stringify(body)) }
-    const answer = await post(`${base}/${modelPath(call.model)}:batchEmbedContents`, headers, sent, fetch)
-    const said: unknown = parseObject(await answer.text())
     const json = answer.ok ? readGeminiEmbeddings(said, asked) : writeOpenAiError(readGeminiError(answer.status, said))
-    const kept = withoutLength(answer.headers)
-    kept.set('content-type', 'application/json')
     return new Response(JSON.stringify(json), { status: answer.status, headers: kept })
   } catch (thrown) {
     if (!(thrown instanceof Failure)) throw thrown
     const { error } = envelope(thrown, '')
     return Response.json({ error }, { status: thrown.status })
   }
+}
+
+/** Gemini says when to try again in the body of an error (google.rpc.RetryInfo), not in a header. */
+async function withRetryAfter(answer: Response): Promise<Response> {
+  if ((answer.status !== 429 && answer.status !== 503) || answer.headers.has('retry-after')) return answer
+  const text = await answer.text()
+  const headers = withoutLength(answer.headers)
+  const delay = geminiRetryDelay(parseObject(text))
+  if (delay !== null) headers.set('retry-after', String(delay))
+  return new Response(text, { status: answer.status, headers })
 }

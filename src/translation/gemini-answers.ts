@@ -66,3 +66,13 @@ export function readGeminiError(status: number | null, body: unknown): NeutralEr
   const code = textOf(error.status)?.toLowerCase() ?? null
   return { status, code, message: textOf(error.message) ?? 'The provider refused the request' }
 }
+
+/** Whole seconds after which an error says to try again (`google.rpc.RetryInfo`, a delay like `34.07s`); null without. */
+export function geminiRetryDelay(body: JsonObject | null): number | null {
+  const error = body !== null && isObject(body.error) ? body.error : {}
+  for (const { retryDelay } of objectsOf(error.details)) {
+    const seconds = /^(\d{1,9}(?:\.\d+)?)s$/.exec(textOf(retryDelay) ?? '')?.[1]
+    if (seconds !== undefined) return Math.ceil(Number(seconds))
+  }
+  return null
+}

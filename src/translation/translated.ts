@@ -35,6 +35,8 @@ export interface Translation {
   limit: number
   /** Called for every piece that comes from the provider, whether or not it makes one for the caller. */
   heard(): void
+  /** Called for what a stream says, as it says it: where it breaks off, its usage may be in nothing that was written. */
+  told?(event: NeutralEvent): void
 }
 
 const retryHeaders = ['retry-after', 'retry-after-ms', 'x-should-retry'] as const
@@ -94,13 +96,15 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
   readonly #splitter: SseSplitter
   readonly #from: NeutralStreamReader
   readonly #to: NeutralStreamWriter
+  readonly #told: Translation['told']
   /** Something of the answer has gone out. */
   #begun = false
   /** What the next pull fails with: what came before it goes out first. */
   #failure: UnreadableAnswer | null = null
 
-  constructor(upstream: Response, { from, to, asked, limit, heard }: Translation) {
+  constructor(upstream: Response, { from, to, asked, limit, heard, told }: Translation) {
     this.#pieces = new Pieces(upstream, heard)
+    this.#told = told
     this.#splitter = new SseSplitter(limit)
     this.#from = from.streamReader()
     this.#to = to.streamWriter(asked)
@@ -158,7 +162,10 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
   #written(events: () => readonly NeutralEvent[]): string {
     let text = ''
     try {
-      for (const event of events()) text += this.#to.event(event)
+      for (const event of events()) {
+        this.#told?.(event)
+        text += this.#to.event(event)
+      }
     } catch (thrown) {
       this.#failure = unreadable(thrown)
     }

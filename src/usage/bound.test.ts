@@ -81,6 +81,8 @@ test('output is bounded by the least of what the caller, the catalog and the win
     40, 30, 40, 1000,
   ])
   expect(refusal(() => most(null, null, null))).toEqual({ code: 'tokens.cost_unbounded', param: 'max_tokens' })
+  const unbounded = () => bound(hello, { outputLimit: null }, { contextWindow: null }, 'responses')
+  expect(refusal(unbounded)).toEqual({ code: 'tokens.cost_unbounded', param: 'max_output_tokens' })
 })
 
 test('the dearest tier that the input can reach prices all of it', () => {

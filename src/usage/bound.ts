@@ -10,8 +10,8 @@
  *    cache, at that rate.
  *
  * The most that a model writes is known from the catalog's `max_output_tokens` only; the embedded table tells windows and
- * no such figure. Where the catalog does not say, the window stands for it: the bound holds, but a limit that is lowered
- * for the sake of a budget may still be above what the provider takes, which then refuses it in its own words.
+ * no such figure. Where the catalog does not say, the window stands for it: the bound holds, and a limit that is written
+ * for a caller who gave none is another matter (`output-maximum.ts`).
  *
  * What has no bound is refused to tokens with a budget, with the member named. Not covered: a provider that bills more
  * than it says in its price list; the outcome books that in full and says that the bound was passed.
@@ -147,10 +147,13 @@ function messagesOf(parsed: BoundedRequest['parsed']): number {
 const hasTools = (parsed: BoundedRequest['parsed']): boolean =>
   parsed?.tools !== undefined || parsed?.functions !== undefined
 
+/** What would bound the output; `max_tokens` elsewhere. */
+const unbounded: Readonly<Partial<Record<Family, string>>> = { speech: 'input', responses: 'max_output_tokens' }
+
 function outputBound({ family, facts }: BoundedRequest, window: number | null, maxOutputTokens: number | null): number {
   if (withoutOutput.has(family)) return 0
   const limits = [facts.outputLimit, maxOutputTokens, window].filter((limit) => limit !== null)
-  if (limits.length === 0) throw boundless(family === 'speech' ? 'input' : 'max_tokens')
+  if (limits.length === 0) throw boundless(unbounded[family] ?? 'max_tokens')
   return Math.min(...limits)
 }
 

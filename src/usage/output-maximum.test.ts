@@ -1,0 +1,20 @@
+import { expect, test } from 'bun:test'
+import { outputMaximum } from './output-maximum.ts'
+
+test('outputMaximum() is what the model takes, dated and prefixed names too, and a moderate limit for the unknown', () => {
+  const models = [
+    'claude-sonnet-4-5',
+    'eu.anthropic.claude-opus-4-1-20250805-v1:0',
+    'claude-3-5-haiku-latest',
+    'gemini-2.5-flash',
+    'gpt-4o',
+    'openai/gpt-4.1-mini',
+    'gpt-4-turbo',
+    'gpt-5-mini',
+    'o3',
+    'llama-3.3-70b',
+  ]
+  expect(models.map(outputMaximum)).toEqual([
+    64_000, 32_000, 8192, 65_535, 16_384, 32_768, 4096, 128_000, 65_536, 16_384,
+  ])
+})
