@@ -2,7 +2,8 @@
  * `up`: everything on one host. This process only supervises: it opens no database and serves nothing, so nothing that
  * fails in a server takes it along. It (1) holds the lock on the data directory, (2) settles the ports, so that a
  * restarted child comes back where it was, (3) starts the control plane, and the gateway, which waits for what the
- * control plane says, (4) announces once both are ready, (5) on SIGTERM or SIGINT drains the gateway, then the control plane.
+ * control plane says, (4) announces once both are ready, (5) on SIGTERM or SIGINT drains the gateway, then the control
+ * plane.
  */
 import { resolve } from 'node:path'
 import { type Settings, settingsEnvironment } from '../src/config.ts'

@@ -90,8 +90,8 @@ const brokenOff: ReadonlySet<ReasonCode> = new Set([
 ])
 
 /**
- * Whether a stream broke off, or was an error from its beginning, with nothing of it passed on or generated. What a policy stopped, what was paid for and
- * what cannot be read is final: another path would be asked for the same again.
+ * Whether a stream broke off, or was an error from its beginning, with nothing of it passed on or generated. What a
+ * policy stopped, what was paid for and what cannot be read is final: another path would be asked for the same again.
  */
 export function neverCame(
   exchange: Pick<Exchange, 'reader' | 'streaming' | 'settled' | 'cut' | 'attempts' | 'relayedText' | 'usage'>,

@@ -1,7 +1,7 @@
 /**
  * What the policies say of the answer (contract section 7): post_request of what the provider sent, then pre_response of
- * what is about to go out. A whole answer is looked at here, a provider's refusal too; for a stream this makes the inspection that the relay passes
- * every frame through (`policed-stream.ts`).
+ * what is about to go out. A whole answer is looked at here, a provider's refusal too; for a stream this makes the
+ * inspection that the relay passes every frame through (`policed-stream.ts`).
  */
 
 import { inspectSlots } from '../inspection/slots.ts'

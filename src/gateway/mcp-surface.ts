@@ -6,10 +6,11 @@
  *   GET     what is said beside answers, as SSE; with `Last-Event-ID` a stream that was broken off, whichever it was.
  *   DELETE  ends the session.
  *
- * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token, then the session, which is
- * that token's alone, and may be another worker's (`mcp-elsewhere.ts`). HTTP says what is wrong with origin, credential, headers and session; everything after that is a
- * JSON-RPC error in a 200. Each request runs through `stages.ts` like one over HTTP; what it is answered with there is
- * what leaves here, in the form that its caller reads.
+ * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token,
+ * then the session, which is that token's alone, and may be another worker's (`mcp-elsewhere.ts`). HTTP says what is
+ * wrong with origin, credential, headers and session; everything after that is a JSON-RPC error in a 200. Each request
+ * runs through `stages.ts` like one over HTTP; what it is answered with there is what leaves here, in the form that its
+ * caller reads.
  *
  * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
  * cancels by saying so. One that has not cannot be come back for, and is cut.

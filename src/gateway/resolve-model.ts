@@ -4,9 +4,10 @@
  * takes such models and that the token may use, one that speaks the caller's language before one that is translated for.
  *
  * The model that was asked for has to be known and allowed: 404 `model_not_found` (503 while its provider's key is still
- * on the way, 400 `model_family_unsupported` where the route is another than it serves), and allowed by the token's bindings and by each of its access policies: 403 `tokens.provider_not_allowed`,
- * `tokens.model_not_allowed`. A fallback that this gateway, the token or the family cannot use is passed over; the
- * fallbacks of fallbacks are not followed, so that a circle among records means nothing.
+ * on the way, 400 `model_family_unsupported` where the route is another than it serves), and allowed by the token's
+ * bindings and by each of its access policies: 403 `tokens.provider_not_allowed`, `tokens.model_not_allowed`. A fallback
+ * that this gateway, the token or the family cannot use is passed over; the fallbacks of fallbacks are not followed, so
+ * that a circle among records means nothing.
  */
 
 import type { Family } from '../dialects/dialect.ts'

@@ -9,8 +9,8 @@
  *    gateway asked for usage is dropped.
  * 3. Where policies look at the answer, each frame goes through the exchange's inspection (`inspected-stream.ts`), which
  *    changes it, holds text back, or stops the stream. Otherwise no frame is changed.
- * 4. A provider's error before anything was passed on is a failed call. The terminal frame: outcome, then the frame. A provider's own error frame: the same, then the dialect's end, or
- *    what the provider itself still says to end it.
+ * 4. A provider's error before anything was passed on is a failed call. The terminal frame: outcome, then the frame. A
+ *    provider's own error frame: the same, then the dialect's end, or what the provider itself still says to end it.
  * 5. An end without a terminal frame, a deadline, too many bytes: outcome, then the dialect's error frames. A policy's
  *    block or escalation: the same, and upstream is cancelled.
  * 6. The caller leaves: upstream is cancelled and the outcome written in the same tick.

@@ -1,9 +1,10 @@
 /**
  * The policies that hold for one request, in order.
  *
- * A policy is compiled once for each change of it, and the `PolicySet` put together for each change of any. From it each request gets its chain: the policies whose
- * targets match, found once for each combination of what some policy asks about (team, gateway, token, model, family)
- * and then looked up. A policy that does not match is not in the chain and costs nothing.
+ * A policy is compiled once for each change of it, and the `PolicySet` put together for each change of any. From it each
+ * request gets its chain: the policies whose targets match, found once for each combination of what some policy asks
+ * about (team, gateway, token, model, family) and then looked up. A policy that does not match is not in the chain and
+ * costs nothing.
  *
  * Who a policy is for. With empty `targets` it is for all. Each list that is given narrows: all given lists must match.
  * A token that names a policy in `policy_ids` has it as well, whatever its `teams`, `gateways` and `tokens` say; its

@@ -1,7 +1,8 @@
 /**
- * Anthropic, for the messages family in its own language, and for the other text families translated into it. The base follows the convention of the official clients'
- * `ANTHROPIC_BASE_URL`, which is without `/v1`; one that ends in it means the same. The caller's `anthropic-version` and
- * `anthropic-beta` go on; without a version the one that the clients send is.
+ * Anthropic, for the messages family in its own language, and for the other text families translated into it. The base
+ * follows the convention of the official clients' `ANTHROPIC_BASE_URL`, which is without `/v1`; one that ends in it
+ * means the same. The caller's `anthropic-version` and `anthropic-beta` go on; without a version the one that the
+ * clients send is.
  */
 import { addressBook, baseParts, operatorHeaders, post } from './post.ts'
 import type { ProviderKind } from './provider.ts'

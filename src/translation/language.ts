@@ -138,9 +138,9 @@ export type FeatureTable = Readonly<Record<Feature, Support>>
 
 /**
  * What becomes of a member of a caller's body: `carried` into the neutral form, `refused`, or `withoutEffect` on the
- * answer, or a `hint`, carried to
- * the other OpenAI language and left out elsewhere; all but the first with why. `onlyAs`: has no effect with one of these values, and is refused with any other. A
- * member that is not listed is refused.
+ * answer, or a `hint`, carried to the other OpenAI language and left out elsewhere; all but the first with why.
+ * `onlyAs`: has no effect with one of these values, and is refused with any other. A member that is not listed is
+ * refused.
  */
 export type MemberTable = Readonly<Record<string, MemberTreatment>>
 

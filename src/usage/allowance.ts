@@ -53,7 +53,8 @@ export interface Reservation {
 export interface Allowances {
   /**
    * Reserves on all accounts or on none; at once where the lane's balances suffice. Throws or rejects with
-   * `UsageRefused`, or a RangeError where nothing is demanded of an account. An empty list gives a reservation that holds nothing; no account stands in it twice.
+   * `UsageRefused`, or a RangeError where nothing is demanded of an account. An empty list gives a reservation that
+   * holds nothing; no account stands in it twice.
    */
   reserve(demands: readonly Demand[], signal: AbortSignal): Reservation | Promise<Reservation>
   /** Whether the lane already has the ledger's word that nothing is left of this account; never asks. */

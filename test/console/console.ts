@@ -1,6 +1,7 @@
 /**
- * A console in a real browser for tests: one browser and one installation for the tests of a file, which ends
- * them with `endConsole`. A page fails its test where its policy (CSP) is violated, a script fails or complains, or anything is asked of another host.
+ * A console in a real browser for tests: one browser and one installation for the tests of a file, which ends them with
+ * `endConsole`. A page fails its test where its policy (CSP) is violated, a script fails or complains, or anything is
+ * asked of another host.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

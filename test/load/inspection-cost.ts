@@ -1,6 +1,7 @@
 /**
  * What inspection costs for one piece of a stream, as ratios to passing it through no rule: with 10 and 400 terms,
- * personal data, secrets and all of these; and what building and reading large things takes. `bun test/load/inspection-cost.ts`
+ * personal data, secrets and all of these; and what building and reading large things takes. `bun
+ * test/load/inspection-cost.ts`
  */
 import { Channel } from '../../src/inspection/channel.ts'
 import type { Detector } from '../../src/inspection/detector.ts'

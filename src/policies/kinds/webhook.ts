@@ -6,11 +6,12 @@
  * at: `[{member, role, kind, text}]`. Answer, 200, JSON: `{verdict, reason_code?, message?, retry_after?, texts?}`;
  * `texts` are `[{index, text}]`, the new text of an entry of `texts`, with the verdicts redact and rewrite.
  *
- * A redirect, any other status, an answer that is late, too long, of another form or with a member twice, and a redact or rewrite that
- * changes nothing: the policy is broken, and `when_broken` decides, because the service found what it did not take out.
- * So is one that would change a stream, which is looked at when it is complete. The host is resolved each time and every address it has must be outside (`addresses.ts`). Over
- * http the call goes to the address that was checked; over https the certificate must be the host's, which a service
- * inside that a resolver is talked into naming does not have.
+ * A redirect, any other status, an answer that is late, too long, of another form or with a member twice, and a redact
+ * or rewrite that changes nothing: the policy is broken, and `when_broken` decides, because the service found what it
+ * did not take out. So is one that would change a stream, which is looked at when it is complete. The host is resolved
+ * each time and every address it has must be outside (`addresses.ts`). Over http the call goes to the address that was
+ * checked; over https the certificate must be the host's, which a service inside that a resolver is talked into naming
+ * does not have.
  */
 import { isIP } from 'node:net'
 import { z } from 'zod'
