@@ -19,7 +19,7 @@ import { answering, errorStatus, mcp as mcpDialect } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
 import type { RpcId } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
-import { isJson } from '../mcp/protocol.ts'
+import { isJson, protocolVersions } from '../mcp/protocol.ts'
 import type { RpcRequest } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm, RunningCall } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
@@ -71,6 +71,8 @@ interface Arrived extends Arrival {
 }
 
 const sweepMilliseconds = 15_000
+/** What a header of the protocol's version may say; 2025-03-26 is what leaving it out means (Protocol Version Header). */
+const headerVersions: ReadonlySet<string> = new Set([...protocolVersions, '2025-03-26'])
 
 export function createMcpSurface(gateway: Gateway): McpSurface {
   const { sessions, servers } = gateway.mcp
@@ -169,16 +171,16 @@ function answer(gateway: Gateway, arrived: Arrived): Promise<Response> | Respons
   return new Response(null, { status: 200 })
 }
 
-/** Session Management: 400 without an id or in another version; 404 for one that is not there, or not this token's. */
+/** Session Management: 400 without an id, 404 for one that is not there, or not this token's. */
 function sessionOf(gateway: Gateway, { request: { headers }, tokenHash }: Arrived): McpSession {
+  const version = headers.get('mcp-protocol-version')
+  if (version !== null && !headerVersions.has(version)) {
+    throw new Unfit(400, `Unsupported MCP-Protocol-Version: use ${protocolVersions.join(' or ')}`)
+  }
   const id = headers.get('mcp-session-id')
   if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
   const session = gateway.mcp.sessions.find(id, tokenHash, gateway.clock.monotonic())
   if (session === null) throw noSuchSession()
-  const version = headers.get('mcp-protocol-version')
-  if (version !== null && version !== session.protocolVersion) {
-    throw new Unfit(400, `MCP-Protocol-Version of this session is ${session.protocolVersion}`)
-  }
   return session
 }
 
