@@ -1,11 +1,13 @@
 /**
  * What a server was not approved to offer is not there, wherever its caller heard of it (contract section 6, `/mcp`):
  * a tool or prompt by its name, a resource by its address, which an approved resource has or an approved template stands
- * for. So an address that a server neither lists nor has a template for is not to be had, whatever it hands out links to.
+ * for. Another address, as of a link in a result, has no definition to change: where a server is trusted on first use it
+ * is passed on, where approval is required it is not to be had.
  */
 import { Failure } from '../failure.ts'
 import type { McpConnection, OfferKind } from '../mcp/connection.ts'
-import { approvedNames, listKinds } from '../mcp/surface/lists.ts'
+import { listKinds, seenNames } from '../mcp/surface/lists.ts'
+import type { SeenNames } from '../mcp/surface/offers-seen.ts'
 import { coveredBy } from '../mcp/surface/uri-template.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 
@@ -22,26 +24,28 @@ export async function requireApproved(
   connection: McpConnection,
   { kind, name }: WantedOffer,
 ): Promise<void> {
-  const approved = (of: OfferKind) => approvedOf(exchange, gateway, connection, of)
-  if ((await approved(kind)).has(name)) return
-  if (kind === 'resource') {
-    const templates = await approved('resource_template')
+  const seen = await seenOf(exchange, gateway, connection, kind)
+  if (seen.approved.has(name)) return
+  if (kind === 'resource' && !seen.held.has(name)) {
+    const templates = await seenOf(exchange, gateway, connection, 'resource_template')
     // A completion names the template itself.
-    if (templates.has(name) || [...templates].some((template) => coveredBy(template, name))) return
+    const isOf = (template: string) => template === name || coveredBy(template, name)
+    if ([...templates.approved].some(isOf)) return
+    if (connection.server.approval === 'first_use' && ![...templates.held].some(isOf)) return
   }
   throw new Failure(kind === 'tool' ? 'mcp.unknown_tool' : 'mcp.unknown_name')
 }
 
-async function approvedOf(
+async function seenOf(
   { mcp }: Exchange,
   { mcp: { servers } }: Gateway,
   { server, capabilities }: McpConnection,
   kind: OfferKind,
-): Promise<ReadonlySet<string>> {
+): Promise<SeenNames> {
   const session = given(given(mcp).session)
   const list = given(listKinds.values().find((each) => each.kind === kind) ?? null)
-  if (capabilities[list.capability] === undefined) return new Set()
+  if (capabilities[list.capability] === undefined) return { approved: new Set(), held: new Set() }
   // Other calls wait for the same names: that this one is given up ends nothing for them.
   const { signal } = new AbortController()
-  return await session.seen(server).names(kind, () => approvedNames({ list, session, servers, signal }, server))
+  return await session.seen(server).names(kind, () => seenNames({ list, session, servers, signal }, server))
 }

@@ -294,7 +294,9 @@ test('what is not approved is neither read, subscribed to nor completed, and its
   ]
   const refused = { error: { code: -32602, data: { code: 'mcp.unknown_name' } } }
   const unlisted = { uri: 'mcp://alpha/other:///one' }
+  Object.assign(alpha.record, { approval: 'required' })
   expect(await caller.ask('resources/read', unlisted)).toMatchObject(refused)
+  Object.assign(alpha.record, { approval: 'first_use' })
   for (const name of ['b', 't', 'greet']) alpha.held.add(name)
   running.servers.changed()
   alpha.asked.length = 0
@@ -304,6 +306,16 @@ test('what is not approved is neither read, subscribed to nor completed, and its
   running.servers.changed()
   for (const [method, params] of requests) await caller.ask(method, params)
   expect(alpha.asked.filter(({ method }) => !method.endsWith('/list'))).toHaveLength(4)
+})
+
+test('of a server that is trusted on first use an address that it does not list is passed on, and one held back is not', async () => {
+  const caller = await running.caller()
+  const read = (uri: string) => caller.ask('resources/read', { uri: `mcp://alpha/${uri}` })
+  expect(await read('other:///one')).toMatchObject({ result: { contents: [{ text: 'words' }] } })
+  alpha.held.add('b')
+  running.servers.changed()
+  expect(await read('file:///a/../b?c#d')).toMatchObject({ error: { code: -32602 } })
+  alpha.held.clear()
 })
 
 test('a member of a tool that names nothing makes no other tool callable, nor hides its name', async () => {

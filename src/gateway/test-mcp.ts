@@ -39,7 +39,7 @@ export interface TestMcpServer {
 }
 
 export const testMcpServer = (name: string, handlers: Record<string, Handler>): TestMcpServer => ({
-  record: { id: `mcps-${name}`, name, version: 1, timeoutMilliseconds: 5000 },
+  record: { id: `mcps-${name}`, name, version: 1, timeoutMilliseconds: 5000, approval: 'first_use' },
   handlers,
   held: new Set(),
   down: false,

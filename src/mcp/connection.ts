@@ -12,6 +12,8 @@ export interface McpServerRecord {
   readonly version: number
   /** Milliseconds a call may take without progress. */
   readonly timeoutMilliseconds: number
+  /** `first_use`: what it does not list has no definition to hold back. `required`: nothing is before a person approves it. */
+  readonly approval: 'first_use' | 'required'
 }
 
 /** The MCP servers that this gateway may use. */

@@ -140,7 +140,7 @@ export class GatewayMcpServers implements McpServers {
     if (known !== undefined) return known
     const seconds = timeoutsOf(server).idle_seconds ?? this.#options.settings.idle_timeout_seconds
     const { id, name, version } = server
-    const record = { id, name, version, timeoutMilliseconds: 1000 * seconds }
+    const record = { id, name, version, timeoutMilliseconds: 1000 * seconds, approval: approvalOf(server) }
     this.#records.set(server, record)
     return record
   }
@@ -197,6 +197,9 @@ export class GatewayMcpServers implements McpServers {
     return tokens
   }
 }
+
+const approvalOf = ({ approval }: StoredMcpServer): McpServerRecord['approval'] =>
+  approval === 'first_use' ? 'first_use' : 'required'
 
 const timeoutsOf = ({ timeouts }: StoredMcpServer) => timeoutsSchema.parse(JSON.parse(timeouts ?? '{}'))
 

@@ -10,7 +10,13 @@ interface Slow {
   patienceMilliseconds?: number
 }
 
-const record = (name: string): McpServerRecord => ({ id: name, name, version: 1, timeoutMilliseconds: 1000 })
+const record = (name: string): McpServerRecord => ({
+  id: name,
+  name,
+  version: 1,
+  timeoutMilliseconds: 1000,
+  approval: 'required',
+})
 
 function sessionWith(
   answers: Record<string, Answer>,

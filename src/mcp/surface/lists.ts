@@ -15,6 +15,7 @@ import type { Json, McpConnection, McpServerRecord, McpServers, OfferKind } from
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'
 import { publishedOffer } from './names.ts'
+import type { SeenNames } from './offers-seen.ts'
 import type { McpSession } from './session.ts'
 
 /** A page ends with the server's page that makes it this long. */
@@ -181,20 +182,19 @@ async function connectionUntil(
 const isNamed = (offer: unknown): offer is Named => isJson(offer) && typeof offer.name === 'string'
 
 /** The names, or addresses, of everything of one kind that a server offers and that is approved. */
-export async function approvedNames(
+export async function seenNames(
   asked: Asked & { readonly servers: Pick<McpServers, 'approved'> },
   server: McpServerRecord,
-): Promise<ReadonlySet<string>> {
-  const names = new Set<string>()
+): Promise<SeenNames> {
+  const [approved, held] = [new Set<string>(), new Set<string>()]
   let next: string | null = null
   for (let pages = 0; pages === 0 || (next !== null && pages < mostPages); pages++) {
     const page: Page = await pageOrNoList(asked, { server, cursor: next ?? undefined, pages })
-    for (const offer of asked.servers.approved(server, asked.list.kind, page.offers)) {
-      names.add(String(offer[asked.list.named]))
-    }
+    const shown = new Set(asked.servers.approved(server, asked.list.kind, page.offers))
+    for (const offer of page.offers) (shown.has(offer) ? approved : held).add(String(offer[asked.list.named]))
     next = page.next
   }
-  return names
+  return { approved, held }
 }
 
 /** A server may have resources and know no list of templates, or the other way about. */

@@ -5,11 +5,17 @@
  */
 import type { OfferKind } from '../connection.ts'
 
-export class OffersSeen {
-  readonly #names = new Map<OfferKind, Promise<ReadonlySet<string>>>()
+/** What a server lists of one kind, by its names or addresses. */
+export interface SeenNames {
+  readonly approved: ReadonlySet<string>
+  readonly held: ReadonlySet<string>
+}
 
-  /** What may be used, by its name or address; `load` lists it where that was not done since the last change. */
-  names(kind: OfferKind, load: () => Promise<ReadonlySet<string>>): Promise<ReadonlySet<string>> {
+export class OffersSeen {
+  readonly #names = new Map<OfferKind, Promise<SeenNames>>()
+
+  /** `load` lists it where that was not done since the last change. */
+  names(kind: OfferKind, load: () => Promise<SeenNames>): Promise<SeenNames> {
     const known = this.#names.get(kind)
     if (known !== undefined) return known
     const loading = load()

@@ -4,7 +4,7 @@ import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from
 import { McpError } from '../mcp-error.ts'
 import { McpSession } from './session.ts'
 
-const record: McpServerRecord = { id: 's', name: 'files', version: 1, timeoutMilliseconds: 1000 }
+const record: McpServerRecord = { id: 's', name: 'files', version: 1, timeoutMilliseconds: 1000, approval: 'required' }
 
 /** A session over servers of which `connect` says what becomes of the only one. */
 function sessionWith(connect: (caller: McpCaller) => Promise<McpConnection>, capabilities: Json = {}): McpSession {
