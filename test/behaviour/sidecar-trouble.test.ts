@@ -164,7 +164,7 @@ describe('a primary restored from an older copy', () => {
     await fleet.stopControlPlane()
     await fleet.sqld.restore(copy)
     fleet.startControlPlane()
-    await until('it was told', () => fleet.told.length > 0, { withinMs: 30_000 })
+    await until('it was told', () => fleet.told.length > 0, { withinMs: 90_000 })
     const next = await fleet.addToken()
     await until('the new token is taken', async () => (await sidecar.ask(next)) === 200, { withinMs: 30_000 })
     over = true
@@ -189,7 +189,7 @@ describe('a primary restored from an older copy', () => {
     let over = false
     const asking = wrongAnswers(sidecar, new Map([[gone, 401]]), () => over)
     fleet.startControlPlane()
-    await until('it was told', () => fleet.told.length > 0, { withinMs: 30_000 })
+    await until('it was told', () => fleet.told.length > 0, { withinMs: 90_000 })
     const next = await fleet.addToken()
     await until('the new token is taken', async () => (await sidecar.ask(next)) === 200, { withinMs: 30_000 })
     over = true

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { until } from '../eventually.ts'
+import { eventually, until } from '../eventually.ts'
 import { executable } from '../executable.ts'
 import { run } from '../harness.ts'
 import { descendantsOf, environmentOf, isAlive, mappedFiles, signal } from '../processes.ts'
@@ -48,11 +48,16 @@ test('it needs two variables, says what it waits for, and serves once its first 
 test('a revocation has reached it when it is answered, and a new token does within the next sync', async () => {
   const sidecar = await fleet.sidecar('revoked')
   await sidecar.ready()
-  const token = await fleet.addToken()
-  await until('the new token is taken', async () => (await sidecar.ask(token)) === 200)
-  const { acknowledged } = await fleet.revoke(token)
-  expect(await sidecar.ask(token)).toBe(401)
-  expect(acknowledged).toBe(1)
+  let status = 0
+  // A machine that is too busy for an acknowledgement in its time says so, and is asked again.
+  await eventually(async () => {
+    const token = await fleet.addToken()
+    await until('the new token is taken', async () => (await sidecar.ask(token)) === 200)
+    const { acknowledged } = await fleet.revoke(token)
+    status = await sidecar.ask(token)
+    expect(acknowledged).toBe(1)
+  })
+  expect(status).toBe(401)
   await sidecar.kill()
 })
 
