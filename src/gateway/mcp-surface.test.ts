@@ -248,6 +248,7 @@ test('a caller that leaves before there is a stream ends its call', async () => 
   const answer = fetch(`${running.url}/mcp`, { method: 'POST', headers, body, signal: leaving.signal })
   await eventually(() => alpha.asked.slice(length).some(({ method }) => method === 'tools/call'))
   leaving.abort()
+  // It left: there is no answer.
   await answer.catch(() => undefined)
   await eventually(() => running.lane.journal.outcomes().some(({ reason_code }) => reason_code === 'client.left'))
 })

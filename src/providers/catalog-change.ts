@@ -1,6 +1,7 @@
 /** What the routes of the catalog share: their dependencies, their pages, and how a change and its event are made. */
 import { z } from 'zod'
 import { entityTag } from '../api/entity-tag.ts'
+import { cutPage, startOf } from '../api/page.ts'
 import type { Answer } from '../api/route.ts'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event.ts'
@@ -8,7 +9,7 @@ import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { Database, Statement } from '../store/open.ts'
+import type { Database, Row, Statement } from '../store/open.ts'
 import { noSecret } from '../tokens/free-text.ts'
 import type { Principal } from '../tokens/principal.ts'
 
@@ -57,6 +58,21 @@ export async function changeCatalog(
     newId,
   })
   await recorder.change({ event, guard, state, ledger })
+}
+
+/** One page of a table's records, in the order they were made: `read` from their rows, and as `show` shows them. */
+export async function recordPage<Kept extends { id: string }, Shown>(
+  { state }: Pick<CatalogDependencies, 'state'>,
+  { limit, cursor }: { limit: number; cursor?: string | undefined },
+  { table, read, show }: { table: string; read(row: Row): Kept; show(kept: Kept): Promise<Shown> },
+): Promise<{ records: Shown[]; next_cursor: string | null }> {
+  const query = { list: table }
+  const found = await state.read(`select * from ${table} where deleted = 0 and id > ? order by id limit ?`, [
+    startOf(cursor, query) ?? '',
+    limit + 1,
+  ])
+  const page = cutPage(found.map(read), limit, query)
+  return { records: await Promise.all(page.rows.map(show)), next_cursor: page.next_cursor }
 }
 
 /** A guard of several conditions that must all hold. */

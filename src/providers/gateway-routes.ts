@@ -1,6 +1,6 @@
 /** `/v1/gateways`: the records that runtime tokens are bound to, and what holds at each of these gateways. */
 import { z } from 'zod'
-import { cutPage, pageQuery, startOf } from '../api/page.ts'
+import { pageQuery } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { changeName, dropName, keepName, nameDigest, readNames } from '../store/gateway-name.ts'
@@ -19,6 +19,7 @@ import {
   missing,
   none,
   recordName,
+  recordPage,
   tombstone,
   wrong,
 } from './catalog-change.ts'
@@ -134,19 +135,13 @@ async function createGateway(deps: CatalogDependencies, call: CatalogCall, body:
   return answered(await gatewayRecord(deps, await requireGateway(deps, id)))
 }
 
-async function listGateways(
-  deps: CatalogDependencies,
-  { limit, cursor }: { limit: number; cursor?: string | undefined },
-) {
-  const query = { list: 'gateways' }
-  const found = await deps.state.read('select * from gateways where deleted = 0 and id > ? order by id limit ?', [
-    startOf(cursor, query) ?? '',
-    limit + 1,
-  ])
-  const rows = found.map((row) => fromRow(gateways, row))
-  const page = cutPage(rows, limit, query)
-  const records = await Promise.all(page.rows.map((row) => gatewayRecord(deps, row)))
-  return { reply: { gateways: records, next_cursor: page.next_cursor } }
+async function listGateways(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
+  const { records, next_cursor } = await recordPage(deps, asked, {
+    table: 'gateways',
+    read: (row) => fromRow(gateways, row),
+    show: (row) => gatewayRecord(deps, row),
+  })
+  return { reply: { gateways: records, next_cursor } }
 }
 
 async function updateGateway(

@@ -1,6 +1,6 @@
 /** `/v1/catalog/providers`: who answers, where, and by which credential, which goes in and never comes out. */
 import { z } from 'zod'
-import { cutPage, pageQuery, startOf } from '../api/page.ts'
+import { pageQuery } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import type { Statement } from '../store/open.ts'
@@ -19,6 +19,7 @@ import {
   madeAt,
   missing,
   none,
+  recordPage,
   tombstone,
   wrong,
 } from './catalog-change.ts'
@@ -120,22 +121,13 @@ async function createProvider(deps: CatalogDependencies, call: CatalogCall, body
   return answered(await providerRecord(deps, await requireProvider(deps, id)))
 }
 
-async function listProviders(
-  deps: CatalogDependencies,
-  { limit, cursor }: { limit: number; cursor?: string | undefined },
-) {
-  const query = { list: 'providers' }
-  const found = await deps.state.read('select * from providers where deleted = 0 and id > ? order by id limit ?', [
-    startOf(cursor, query) ?? '',
-    limit + 1,
-  ])
-  const page = cutPage(
-    found.map((row) => fromRow(providers, row)),
-    limit,
-    query,
-  )
-  const records = await Promise.all(page.rows.map((row) => providerRecord(deps, row)))
-  return { reply: { providers: records, next_cursor: page.next_cursor } }
+async function listProviders(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
+  const { records, next_cursor } = await recordPage(deps, asked, {
+    table: 'providers',
+    read: (row) => fromRow(providers, row),
+    show: (row) => providerRecord(deps, row),
+  })
+  return { reply: { providers: records, next_cursor } }
 }
 
 async function updateProvider(deps: CatalogDependencies, call: CatalogCall, before: ProviderRow, body: UpdateProvider) {

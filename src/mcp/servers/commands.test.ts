@@ -99,6 +99,7 @@ test('the end of a gateway ends children that have not answered yet', async () =
   const args = ['-c', `echo $$ >'${file}'; exec sleep 60`]
   const { connect, servers } = gateway({ command: JSON.stringify({ program: '/bin/sh', args }) })
   const opening = connect()
+  // It is ended before it is open.
   opening.catch(() => undefined)
   const pid = async () => Number(await Bun.file(file).text())
   await until('the child', async () => existsSync(file) && (await pid()) > 0)

@@ -219,6 +219,7 @@ export class HttpTransport implements Transport {
       }
       if (performance.now() - began > longestWaitMilliseconds) attempt = 0
       const longest = Math.min(longestWaitMilliseconds, reading.retryMilliseconds * 2 ** Math.min(attempt, 10))
+      // It is cut short where the session ends, which the loop sees.
       await pause(longest * (0.5 + this.#options.random() / 2), signal).catch(() => undefined)
     }
   }

@@ -1,6 +1,6 @@
 /** `/v1/catalog/mcp-servers`: which MCP servers there are, how they are reached, and by which secrets, which never come out. */
 import { z } from 'zod'
-import { cutPage, pageQuery, startOf } from '../../api/page.ts'
+import { pageQuery } from '../../api/page.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import { checkedUrl } from '../../providers/base-url.ts'
@@ -14,6 +14,7 @@ import {
   madeAt,
   missing,
   none,
+  recordPage,
   some,
   wrong,
 } from '../../providers/catalog-change.ts'
@@ -136,22 +137,13 @@ async function createServer(deps: CatalogDependencies, call: CatalogCall, body: 
   return answered(await serverRecord(deps, await requireServer(deps, id)))
 }
 
-async function listServers(
-  deps: CatalogDependencies,
-  { limit, cursor }: { limit: number; cursor?: string | undefined },
-) {
-  const query = { list: 'mcp_servers' }
-  const found = await deps.state.read('select * from mcp_servers where deleted = 0 and id > ? order by id limit ?', [
-    startOf(cursor, query) ?? '',
-    limit + 1,
-  ])
-  const page = cutPage(
-    found.map((row) => fromRow(mcpServers, row)),
-    limit,
-    query,
-  )
-  const records = await Promise.all(page.rows.map((row) => serverRecord(deps, row)))
-  return { reply: { mcp_servers: records, next_cursor: page.next_cursor } }
+async function listServers(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
+  const { records, next_cursor } = await recordPage(deps, asked, {
+    table: 'mcp_servers',
+    read: (row) => fromRow(mcpServers, row),
+    show: (row) => serverRecord(deps, row),
+  })
+  return { reply: { mcp_servers: records, next_cursor } }
 }
 
 async function updateServer(deps: CatalogDependencies, call: CatalogCall, before: ServerRow, body: UpdateMcpServer) {
