@@ -48,3 +48,23 @@ export const price = (perMillion: number) =>
 
 export const sentBody = (running: TestGateway): Record<string, unknown> =>
   parseObject(running.seen.at(-1)?.body ?? '') ?? {}
+
+/** An answer that is a stream of these bytes. */
+export const sse = (bytes: Uint8Array | string) => () => inPieces(Buffer.from(bytes), 'text/event-stream')
+
+/** The bytes in pieces of three, so that frames and characters are cut. */
+export function inPieces(bytes: Buffer, type: string): Response {
+  let at = 0
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (at >= bytes.length) return controller.close()
+      controller.enqueue(new Uint8Array(bytes.subarray(at, at + 3)))
+      at += 3
+    },
+  })
+  return new Response(body, { headers: { 'content-type': type } })
+}
+
+/** As Gemini frames its streams. */
+export const geminiFrames = (frames: readonly object[]): string =>
+  frames.map((frame) => `data: ${JSON.stringify(frame)}\r\n\r\n`).join('')

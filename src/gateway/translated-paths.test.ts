@@ -1,11 +1,14 @@
-/** Embeddings of another provider, and conversations and fallbacks that go from one language to another. */
+/**
+ * Embeddings of another provider, the language that a provider is asked in, and conversations and fallbacks that go from
+ * one language to another.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type Anthropic from '@anthropic-ai/sdk'
 import type OpenAI from 'openai'
 import { messagesAnswer } from '../../test/fakes/messages.ts'
 import { compilePrice } from '../providers/price-record.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
-import type { TestGateway } from './test-gateway.ts'
+import { completion, type TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
 import { price, sentBody, startTranslating } from './test-translating.ts'
 
@@ -185,5 +188,51 @@ describe('a fallback of another dialect', () => {
     answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
     const answer = await running.chat({ model: 'main', messages: hello, seed: 7 })
     expect([answer.status, running.seen.length]).toEqual([503, 1])
+  })
+})
+
+describe('a provider that speaks chat and responses', () => {
+  const hears = (families: ('chat' | 'responses' | 'messages')[]) =>
+    running.lane.catalog.push(testModel({ id: 'both', providerId: 'openai', families }))
+  const asked = () => running.seen.map(({ request }) => new URL(request.url).pathname)
+  const responded = () =>
+    Response.json({
+      ...{ id: 'resp_1', object: 'response', status: 'completed', model: 'up' },
+      output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: words }] }],
+    })
+
+  test('is asked in the one that the model’s record lists', async () => {
+    hears(['responses'])
+    answers['/v1/responses'] = responded
+    const answer = await running.chat({ model: 'both', messages: hello })
+    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: words } }] })
+    expect(asked()).toEqual(['/v1/responses'])
+  })
+
+  test('is asked in responses for what chat cannot say, where the record lists both', async () => {
+    hears(['chat', 'responses'])
+    answers['/v1/responses'] = responded
+    answers['/v1/chat/completions'] = () => Response.json(completion)
+    const document = { type: 'document' as const, source: { type: 'url' as const, url: 'https://a.example/a.pdf' } }
+    const ask = (content: Anthropic.ContentBlockParam[]) =>
+      anthropic.messages.create({ model: 'both', max_tokens: 9, messages: [{ role: 'user', content }] })
+    expect((await ask([document])).content).toMatchObject([{ type: 'text', text: words }])
+    await ask([{ type: 'text', text: 'Hello' }])
+    expect(asked()).toEqual(['/v1/responses', '/v1/chat/completions'])
+  })
+
+  test('is asked in chat alone where only that is known, and what chat cannot say is refused', async () => {
+    const document = { type: 'document' as const, source: { type: 'url' as const, url: 'https://a.example/a.pdf' } }
+    for (const families of [['chat'], ['messages'], null] as const) {
+      running.lane.catalog.splice(
+        0,
+        running.lane.catalog.length,
+        testModel({ id: 'both', providerId: 'openai', families }),
+      )
+      const asking = { model: 'both', max_tokens: 9, messages: [{ role: 'user' as const, content: [document] }] }
+      const thrown: unknown = await anthropic.messages.create(asking).catch((failure: unknown) => failure)
+      expect(thrown).toMatchObject({ status: 400 })
+    }
+    expect(asked()).toEqual([])
   })
 })

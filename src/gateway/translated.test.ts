@@ -3,13 +3,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type Anthropic from '@anthropic-ai/sdk'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import type OpenAI from 'openai'
-import { messageFrames, messagesAnswer, messagesStream } from '../../test/fakes/messages.ts'
-import { compilePolicySet } from '../policies/chain.ts'
+import { messagesAnswer, messagesStream } from '../../test/fakes/messages.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
 import { completion, type TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
-import { policy } from './test-policies.ts'
-import { price, sentBody, startTranslating } from './test-translating.ts'
+import { geminiFrames, inPieces, price, sentBody, sse, startTranslating } from './test-translating.ts'
 
 let running: TestGateway
 let openai: OpenAI
@@ -23,21 +21,6 @@ afterEach(() => running.stop())
 
 const words = 'Grüße aus 東京'
 const hello = [{ role: 'user' as const, content: 'Hello' }]
-const sse = (bytes: Uint8Array | string) => () => inPieces(Buffer.from(bytes), 'text/event-stream')
-
-/** The bytes in pieces of three, so that frames and characters are cut. */
-function inPieces(bytes: Buffer, type: string): Response {
-  let at = 0
-  const body = new ReadableStream<Uint8Array>({
-    pull(controller) {
-      if (at >= bytes.length) return controller.close()
-      controller.enqueue(new Uint8Array(bytes.subarray(at, at + 3)))
-      at += 3
-    },
-  })
-  return new Response(body, { headers: { 'content-type': type } })
-}
-
 const sentHeader = (name: string): string | null => running.seen.at(-1)?.request.headers.get(name) ?? null
 
 const codec = new EventStreamCodec(
@@ -56,9 +39,6 @@ const converseFrames = (frames: readonly (readonly [string, object])[]): Buffer 
       }),
     ),
   )
-
-const geminiFrames = (frames: readonly object[]): string =>
-  frames.map((frame) => `data: ${JSON.stringify(frame)}\r\n\r\n`).join('')
 
 describe('a messages client', () => {
   test('is answered by a chat provider, which is sent none of its headers', async () => {
@@ -269,156 +249,5 @@ describe('a responses client', () => {
     answers['/v1/messages'] = sse(messagesStream())
     const final = await openai.responses.stream({ model: 'anthropic', input: 'Hello' }).finalResponse()
     expect([final.status, final.output_text, final.usage?.total_tokens]).toEqual(['completed', words, 20])
-  })
-})
-
-describe('what goes wrong', () => {
-  const usage = { input_tokens: 20, cache_read_input_tokens: 4, cache_creation_input_tokens: 6, output_tokens: 1 }
-  const begun = [
-    { type: 'message_start', message: { id: 'm', usage } },
-    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
-    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: words } },
-  ]
-  const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Too busy' } }
-
-  test('a stream that breaks off or fails is paid by what its provider had reported', async () => {
-    answers['/v1beta/models/up-gemini:streamGenerateContent'] = sse(
-      geminiFrames([
-        {
-          candidates: [{ content: { role: 'model', parts: [{ text: words }] } }],
-          usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 8 },
-        },
-      ]),
-    )
-    for (const frames of [begun, [...begun, overloaded]]) {
-      answers['/v1/messages'] = sse(messageFrames(frames))
-      await (await running.chat({ model: 'anthropic', messages: hello, stream: true })).text()
-    }
-    await (await running.chat({ model: 'gemini', messages: hello, stream: true })).text()
-    const spent = { input_tokens: 30, cached_input_tokens: 4, output_tokens: 3, estimated: true }
-    expect(running.lane.journal.outcomes()).toMatchObject([
-      { reason_code: 'provider.interrupted', event_cost_attribution: spent },
-      { reason_code: 'provider.error', event_cost_attribution: spent },
-      { event_cost_attribution: { input_tokens: 5, output_tokens: 8, estimated: false } },
-    ])
-  })
-
-  test('a stream that breaks off in its midst is seen as broken, with no end made up', async () => {
-    answers['/v1/messages'] = sse(messagesStream({ stopped: false }))
-    const answer = await running.chat({ model: 'anthropic', messages: hello, stream: true })
-    const text = await answer.text()
-    expect(text).toContain('upstream_provider_error')
-    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
-  })
-
-  test('an error in the stream is the provider’s', async () => {
-    answers['/v1/messages'] = sse(
-      Buffer.concat([
-        messageFrames([{ type: 'message_start', message: { id: 'm', usage: { input_tokens: 3, output_tokens: 1 } } }]),
-        messageFrames([{ type: 'error', error: { type: 'overloaded_error', message: 'Too busy' } }]),
-      ]),
-    )
-    const answer = await running.chat({ model: 'anthropic', messages: hello, stream: true })
-    expect(await answer.text()).toContain('Too busy')
-    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
-  })
-
-  test('a stream that is an error from its beginning is answered by the next path, or refused', async () => {
-    running.lane.catalog.push(
-      testModel({ id: 'first', providerId: 'anthropic', upstreamModel: 'up-anthropic', fallbacks: ['openai'] }),
-    )
-    answers['/v1/messages'] = sse(messageFrames([overloaded]))
-    const chunk = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
-    const said = { ...chunk, choices: [{ index: 0, delta: { content: words }, finish_reason: 'stop' }] }
-    answers['/v1/chat/completions'] = sse(`data: ${JSON.stringify(said)}\n\ndata: [DONE]\n\n`)
-    for (const path of ['/v1/messages', '/v1/chat/completions']) {
-      const ask = (model: string) =>
-        fetch(running.url + path, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${running.secret}`, 'content-type': 'application/json' },
-          body: JSON.stringify({ model, messages: hello, stream: true, max_tokens: 50 }),
-        })
-      expect(await (await ask('first')).text()).toContain(words)
-      expect((await ask('anthropic')).status).toBe(502)
-    }
-    const outcomes = running.lane.journal.outcomes()
-    expect(outcomes.map(({ verdict, reason_code }) => [verdict, reason_code])).toEqual([
-      ['allow', 'ok'],
-      ['error', 'provider.error'],
-      ['allow', 'ok'],
-      ['error', 'provider.error'],
-    ])
-  })
-
-  test('an answer that is none in the provider’s language is a bad gateway', async () => {
-    answers['/v1/messages'] = () => Response.json({ hello: 'world' })
-    const answer = await running.chat({ model: 'anthropic', messages: hello })
-    expect(answer.status).toBe(502)
-    expect(running.lane.journal.outcomes()).toMatchObject([{ reason_code: 'provider.invalid_answer' }])
-  })
-
-  test('a policy’s block of a translated stream is said in the caller’s form', async () => {
-    answers['/v1/chat/completions'] = sse(
-      `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content: 'the forbidden word' } }] })}\n\n` +
-        `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\ndata: [DONE]\n\n`,
-    )
-    running.lane.policies = compilePolicySet([
-      policy({
-        id: 'p',
-        kind: 'term-filter',
-        stages: ['post_request'],
-        config: { terms: ['forbidden'], action: 'block' },
-      }),
-    ])
-    const stream = anthropic.messages.stream({ model: 'openai', max_tokens: 50, messages: hello })
-    const thrown: unknown = await stream.finalMessage().catch((error: unknown) => error)
-    expect(String(thrown)).toContain('content_policy_violation')
-    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
-  })
-})
-
-describe('a provider that speaks chat and responses', () => {
-  const hears = (families: ('chat' | 'responses' | 'messages')[]) =>
-    running.lane.catalog.push(testModel({ id: 'both', providerId: 'openai', families }))
-  const asked = () => running.seen.map(({ request }) => new URL(request.url).pathname)
-  const responded = () =>
-    Response.json({
-      ...{ id: 'resp_1', object: 'response', status: 'completed', model: 'up' },
-      output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: words }] }],
-    })
-
-  test('is asked in the one that the model’s record lists', async () => {
-    hears(['responses'])
-    answers['/v1/responses'] = responded
-    const answer = await running.chat({ model: 'both', messages: hello })
-    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: words } }] })
-    expect(asked()).toEqual(['/v1/responses'])
-  })
-
-  test('is asked in responses for what chat cannot say, where the record lists both', async () => {
-    hears(['chat', 'responses'])
-    answers['/v1/responses'] = responded
-    answers['/v1/chat/completions'] = () => Response.json(completion)
-    const document = { type: 'document' as const, source: { type: 'url' as const, url: 'https://a.example/a.pdf' } }
-    const ask = (content: Anthropic.ContentBlockParam[]) =>
-      anthropic.messages.create({ model: 'both', max_tokens: 9, messages: [{ role: 'user', content }] })
-    expect((await ask([document])).content).toMatchObject([{ type: 'text', text: words }])
-    await ask([{ type: 'text', text: 'Hello' }])
-    expect(asked()).toEqual(['/v1/responses', '/v1/chat/completions'])
-  })
-
-  test('is asked in chat alone where only that is known, and what chat cannot say is refused', async () => {
-    const document = { type: 'document' as const, source: { type: 'url' as const, url: 'https://a.example/a.pdf' } }
-    for (const families of [['chat'], ['messages'], null] as const) {
-      running.lane.catalog.splice(
-        0,
-        running.lane.catalog.length,
-        testModel({ id: 'both', providerId: 'openai', families }),
-      )
-      const asking = { model: 'both', max_tokens: 9, messages: [{ role: 'user' as const, content: [document] }] }
-      const thrown: unknown = await anthropic.messages.create(asking).catch((failure: unknown) => failure)
-      expect(thrown).toMatchObject({ status: 400 })
-    }
-    expect(asked()).toEqual([])
   })
 })
