@@ -76,9 +76,11 @@ export async function gateway({
     onRetired: () => process.exit(1),
   })
   const tracer = tracerOf(settings, log)
+  const laneClock: Clock = { now: () => lane.now(), monotonic: () => clock.monotonic() }
   const mcp = new GatewayMcpServers({
     source: lane.mcp,
-    ...{ settings, fetch, clock, log },
+    ...{ settings, fetch, log },
+    clock: laneClock,
     path: process.env.PATH ?? '',
     random: Math.random,
   })
@@ -99,7 +101,7 @@ export async function gateway({
     tracer,
     settings,
     fetch,
-    clock: { now: () => lane.now(), monotonic: () => clock.monotonic() },
+    clock: laneClock,
     newId,
     log,
     documents: { openapi: publicDescription(apiUrl) },

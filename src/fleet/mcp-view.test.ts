@@ -19,8 +19,8 @@ test('a gateway sees the servers that are in use, with what is approved of each'
   const view = new McpView()
   view.read(database, { a: 'key' }, true)
   expect(view.servers()).toMatchObject([
-    { id: 'd', approved: new Set(['z']), baselines: new Set(), dataKey: null },
-    { id: 'a', approved: new Set(['x']), baselines: new Set(['tool']), dataKey: 'key' },
+    { id: 'd', approved: new Set(['z']), known: new Set(['3']), baselines: new Map(), dataKey: null },
+    { id: 'a', approved: new Set(['x']), known: new Set(['1']), baselines: new Map([['tool', 1]]), dataKey: 'key' },
   ])
   expect(view.closed).toEqual(['d'])
 })

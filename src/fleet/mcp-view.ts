@@ -53,11 +53,13 @@ export class McpView {
 }
 
 function readServers(database: Database, keys: DataKeys): StoredMcpServer[] {
-  const approved = grouped(
-    database.query<Grouped, []>('select server_id, digest as value from mcp_approvals where deleted = 0').all(),
+  const approvals = Map.groupBy(
+    database.query<Approval, []>('select server_id, id, digest from mcp_approvals where deleted = 0').all(),
+    ({ server_id }) => server_id,
   )
-  const baselines = grouped(
-    database.query<Grouped, []>('select server_id, kind as value from mcp_baselines where deleted = 0').all(),
+  const baselines = Map.groupBy(
+    database.query<Baseline, []>('select server_id, kind, made_at from mcp_baselines where deleted = 0').all(),
+    ({ server_id }) => server_id,
   )
   return database
     .query<ServerRow, []>(
@@ -69,24 +71,20 @@ function readServers(database: Database, keys: DataKeys): StoredMcpServer[] {
       ...row,
       sealedCredentials,
       dataKey: keys[row.id] ?? null,
-      approved: approved.get(row.id) ?? nothing,
-      baselines: baselines.get(row.id) ?? nothing,
+      approved: new Set(approvals.get(row.id)?.map(({ digest }) => digest)),
+      known: new Set(approvals.get(row.id)?.map(({ id }) => id)),
+      baselines: new Map(baselines.get(row.id)?.map(({ kind, made_at: at }) => [kind, at])),
     }))
 }
 
-interface Grouped {
+interface Approval {
   server_id: string
-  value: string
+  id: string
+  digest: string
 }
 
-const nothing: ReadonlySet<string> = new Set()
-
-function grouped(rows: readonly Grouped[]): Map<string, Set<string>> {
-  const found = new Map<string, Set<string>>()
-  for (const { server_id: id, value } of rows) {
-    const values = found.get(id)
-    if (values === undefined) found.set(id, new Set([value]))
-    else values.add(value)
-  }
-  return found
+interface Baseline {
+  server_id: string
+  kind: string
+  made_at: number
 }

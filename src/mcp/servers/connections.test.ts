@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { eventually, until } from '../../../test/eventually.ts'
 import { answer, FakeMcpServer, frame, stream } from '../../../test/fakes/mcp-server.ts'
 import type { McpServerRecord } from '../connection.ts'
-import { definitionOf } from './definition.ts'
+import { definitionOf, offerId } from './definition.ts'
 import type { ServerConnection } from './server-connection.ts'
 import type { StoredMcpServer } from './server-source.ts'
 import { gatewayServers, storedServer, TestCaller } from './test-servers.ts'
@@ -40,6 +40,11 @@ async function connect({ fields = {}, credentials, settings, caller = new TestCa
 }
 
 const tool = (name: string, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more })
+/** What the state holds once this tool of the stored server is approved. */
+const approvalOf = (offer: ReturnType<typeof tool>) => ({
+  approved: new Set([definitionOf('tool', offer)?.digest ?? '']),
+  known: new Set([offerId(storedServer().id, 'tool', offer.name)]),
+})
 const forever = () => AbortSignal.timeout(10_000)
 const call = (connection: ServerConnection, params: Record<string, unknown> = {}, signal = forever()) =>
   connection.request('tools/call', params, { signal })
@@ -319,10 +324,20 @@ test('what another worker saw first is shown instead of what was seen here, as s
   const { servers, source, stored } = await connect()
   const [here, there, later] = [tool('a'), tool('a', { description: 'There' }), tool('b')]
   expect(servers.approved(only(servers.list()), 'tool', [here])).toEqual([here])
-  const approved = new Set([definitionOf('tool', there)?.digest ?? ''])
-  source.change([{ ...stored, baselines: new Set(['tool']), approved }])
-  expect(servers.approved(only(servers.list()), 'tool', [here, later])).toEqual([])
+  const baselines = new Map([['tool', Date.now()]])
+  source.change([{ ...stored, baselines, ...approvalOf(there) }])
+  expect(servers.approved(only(servers.list()), 'tool', [here])).toEqual([])
   expect(servers.approved(only(servers.list()), 'tool', [there])).toEqual([there])
+  // Of what the state has not heard yet nothing is missing meanwhile.
+  expect(servers.approved(only(servers.list()), 'tool', [later])).toEqual([later])
+})
+
+test.each([
+  ['while the first use lasts is shown', 5000, 1],
+  ['after the first use is held', 30_000, 0],
+])('what another gateway has not told of %s', async (_, ago, shown) => {
+  const { servers } = await connect({ fields: { baselines: new Map([['tool', Date.now() - ago]]) } })
+  expect(servers.approved(only(servers.list()), 'tool', [tool('b')])).toHaveLength(shown)
 })
 
 test('what callers could not read is never shown, and told', async () => {
@@ -358,7 +373,7 @@ test('a report that the control plane refuses for what it is leaves room for oth
 })
 
 test('of a known server only what was approved as it is is shown', async () => {
-  const { servers, source } = await connect({ fields: { baselines: new Set(['tool']) } })
+  const { servers, source } = await connect({ fields: { baselines: new Map([['tool', 0]]) } })
   const record = only(servers.list())
   expect(servers.approved(record, 'tool', [{ name: 'a' }])).toEqual([])
   expect(servers.approved(record, 'prompt', [])).toEqual([])

@@ -2,9 +2,10 @@
  * Which of a server's offers a gateway shows, and what it tells the control plane of the others (definition.ts,
  * take-offers.ts).
  *
- * - Shown is what the state has approved as it is. Until the state knows anything of a server's offers, what was first
- *   seen here is shown, another definition of the same name is not; from then on what the state says, so that two workers
- *   that were told different things show the same, the one that was reported first.
+ * - Shown is what the state has approved as it is. While a server is first used (offer-report.ts), what the state has not
+ *   approved under any definition is shown as it was first seen here, another definition of the same name is not; so two
+ *   workers that were told different things soon show the same, the one that was reported first, and nothing that was
+ *   shown is missing while its approval is under way.
  * - Never shown is what callers could not read (offer-shape.ts), approved or not.
  * - Told is each definition that is not approved, once, in batches. What could not be told is told again after a while,
  *   unless it was refused for what it is: that would stand in the way of all the others for ever.
@@ -15,7 +16,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Json, OfferKind } from '../connection.ts'
 import { isJson } from '../protocol.ts'
-import { type Definition, definitionOf } from './definition.ts'
+import { type Definition, definitionOf, offerId } from './definition.ts'
 import { firstUseMilliseconds, type OfferReport, reportBytes, reportLimit } from './offer-report.ts'
 import { misfitOf } from './offer-shape.ts'
 import type { McpSource, StoredMcpServer } from './server-source.ts'
@@ -34,10 +35,10 @@ export interface OffersOptions {
   log: Log
 }
 
-/** What was seen of one kind before the state knew anything of it. */
+/** What was seen of one kind while it was first used. */
 interface FirstUse {
   /** Monotonic milliseconds. */
-  began: number
+  ends: number
   digests: Map<string, string>
 }
 
@@ -73,7 +74,7 @@ export class Offers {
       } else if (misfit !== null) this.#tell(server, kind, definition)
       else if (server.approved.has(definition.digest)) shown.push(offer)
       else {
-        if (firstUse !== null && this.#isFirst(firstUse, definition)) shown.push(offer)
+        if (firstUse !== null && this.#isFirst(server, firstUse, definition)) shown.push(offer)
         this.#tell(server, kind, definition)
       }
     }
@@ -98,22 +99,27 @@ export class Offers {
   }
 
   #firstUse({ id, approval, baselines }: StoredMcpServer, kind: OfferKind): FirstUse | null {
-    // What another worker saw first, and the state says by now, is what was first.
-    if (approval !== 'first_use' || baselines.has(kind)) return null
+    if (approval !== 'first_use') return null
+    const { clock } = this.#options
     const key = `${id}/${kind}`
     const known = this.#firstUses.get(key)
     if (known !== undefined) return known
-    const firstUse = { began: this.#options.clock.monotonic(), digests: new Map<string, string>() }
+    const told = baselines.get(kind)
+    // Another gateway saw it first: it is first used here for what is left of that time.
+    const left = told === undefined ? firstUseMilliseconds : told + firstUseMilliseconds - clock.now()
+    if (left <= 0) return null
+    const lasts = Math.min(left, firstUseMilliseconds)
+    const firstUse = { ends: clock.monotonic() + lasts, digests: new Map<string, string>() }
     this.#firstUses.set(key, firstUse)
     return firstUse
   }
 
-  #isFirst({ began, digests }: FirstUse, { name, digest }: Definition): boolean {
-    const lasts = this.#options.clock.monotonic() - began < firstUseMilliseconds
-    if (!lasts) {
+  #isFirst(server: StoredMcpServer, { ends, digests }: FirstUse, { kind, name, digest }: Definition): boolean {
+    if (this.#options.clock.monotonic() >= ends) {
       digests.clear()
       return false
     }
+    if (server.known.has(offerId(server.id, kind, name))) return false
     if (!digests.has(name) && digests.size < mostFirstSeen) digests.set(name, digest)
     return digests.get(name) === digest
   }

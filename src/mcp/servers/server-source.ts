@@ -17,8 +17,10 @@ export interface StoredMcpServer {
   approval: string
   /** Digests of the definitions that may be shown. */
   approved: ReadonlySet<string>
-  /** Kinds of which it is known what was there from the first. */
-  baselines: ReadonlySet<string>
+  /** Which things have an approved definition, by `offerId`. */
+  known: ReadonlySet<string>
+  /** When a kind was first told of, by kind: milliseconds since the epoch. */
+  baselines: ReadonlyMap<string, number>
 }
 
 export interface McpSource {

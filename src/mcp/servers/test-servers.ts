@@ -30,7 +30,8 @@ export function storedServer(
     timeouts: null,
     approval: 'first_use',
     approved: new Set(),
-    baselines: new Set(),
+    known: new Set(),
+    baselines: new Map(),
     ...fields,
   }
 }
