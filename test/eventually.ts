@@ -1,10 +1,11 @@
 /**
  * Waits by looking again and again, never by a fixed sleep: gives the first result that `look` returns without
- * throwing, or throws its last error once the time is up.
+ * throwing, or throws its last error once the time is up. That is before a test's own time is up: at its end the runner
+ * kills what the test file has started, and every other test of the file would fail with it.
  */
 export async function eventually<Result>(
   look: () => Promise<Result> | Result,
-  { withinMs = 30_000, everyMs = 20 }: { withinMs?: number; everyMs?: number } = {},
+  { withinMs = 20_000, everyMs = 20 }: { withinMs?: number; everyMs?: number } = {},
 ): Promise<Result> {
   const deadline = performance.now() + withinMs
   for (;;) {

@@ -54,7 +54,7 @@ export class MessagesStreamReader implements NeutralStreamReader {
 
   #start(message: JsonObject): NeutralEvent[] {
     const start: NeutralEvent = { type: 'start', id: textOf(message.id), model: textOf(message.model) }
-    const events = this.#begun ? this.#stopAll() : [start]
+    const events: NeutralEvent[] = this.#begun ? this.#stopAll().map(abandoned) : [start]
     this.#begun = true
     // Its output count is of what was produced when it was sent, and says nothing of the end.
     return [...events, ...this.#noteUsage(message.usage, false)]
@@ -161,3 +161,6 @@ function signed({ part }: Block, signature: string | null, redacted: boolean): N
   if (signature === null || signature === '') return []
   return [{ type: 'signature', part, signature, redacted, language: 'messages' }]
 }
+
+const abandoned = (event: NeutralEvent): NeutralEvent =>
+  event.type === 'part_end' ? { ...event, abandoned: true } : event

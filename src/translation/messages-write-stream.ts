@@ -44,6 +44,7 @@ interface Part {
   written: boolean
   signed: boolean
   ended: boolean
+  abandoned: boolean
 }
 
 export class MessagesStreamWriter implements NeutralStreamWriter {
@@ -97,8 +98,10 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
   }
 
   #pass(part: Part, event: PartEvent): void {
-    if (event.type === 'part_end') this.#endPart(part)
-    else if (event.type === 'signature') this.#sign(part, event)
+    if (event.type === 'part_end') {
+      part.abandoned = event.abandoned === true
+      this.#endPart(part)
+    } else if (event.type === 'signature') this.#sign(part, event)
     else {
       this.#openBlock(part)
       if (event.type === 'text' && part.begin.kind === 'tool_call') part.arguments += event.text
@@ -202,7 +205,9 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     this.#closeBlock()
     this.#start({ id: null, model: null })
     const { finish, stopSequence } = this.#finish ?? { finish: 'error', stopSequence: null }
-    for (const part of this.#parts.values()) if (inputOf(part.arguments) === null) refuseUnlessCut(finish)
+    for (const { abandoned, arguments: given } of this.#parts.values()) {
+      if (!abandoned && inputOf(given) === null) refuseUnlessCut(finish)
+    }
     this.#write('message_delta', {
       delta: {
         stop_reason: stopReasonOf(finish, stopSequence),
@@ -223,6 +228,7 @@ const newPart = (begin: PartBegin): Part => ({
   written: false,
   signed: false,
   ended: false,
+  abandoned: false,
 })
 
 function beginOfBlock(begin: PartBegin): JsonObject {

@@ -205,7 +205,8 @@ export type NeutralEvent =
   | { type: 'citation'; part: number; citation: NeutralCitation }
   /** The signature of a thought or a call, or thinking that only its provider can read; `language`: whose it is. */
   | { type: 'signature'; part: number; signature: string; redacted: boolean; language: LanguageName }
-  | { type: 'part_end'; part: number }
+  /** `abandoned`: the provider began its message again before the part was whole. */
+  | { type: 'part_end'; part: number; abandoned?: true }
   | { type: 'usage'; usage: Usage }
   | { type: 'finish'; finish: FinishReason; stopSequence: string | null }
   | { type: 'error'; error: NeutralError }

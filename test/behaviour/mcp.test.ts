@@ -21,7 +21,7 @@ import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
 import { isAlive, signal } from '../processes.ts'
 import { eventsInLedger, eventsOfRequest } from '../recorded.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 const remote = new OfficialMcpServer()
 let guardAsked = 0
