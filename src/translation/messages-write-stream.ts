@@ -197,14 +197,15 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     }
   }
 
-  /** What was never ended ends with the answer. */
+  /** What was never ended ends with the answer; one that failed ends with its error alone, as Anthropic's own do. */
   #end(): void {
+    const { finish, stopSequence } = this.#finish ?? { finish: 'error', stopSequence: null }
+    if (finish === 'error') return this.#write('error', writeMessagesError(failed))
     for (const [number, part] of this.#parts) {
       if (!part.ended) this.#take({ type: 'part_end', part: number })
     }
     this.#closeBlock()
     this.#start({ id: null, model: null })
-    const { finish, stopSequence } = this.#finish ?? { finish: 'error', stopSequence: null }
     for (const { abandoned, arguments: given } of this.#parts.values()) {
       if (!abandoned && inputOf(given) === null) refuseUnlessCut(finish)
     }
@@ -216,8 +217,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
       },
       usage: usageOf(this.#usage),
     })
-    if (finish !== 'error') this.#write('message_stop', {})
-    else this.#write('error', writeMessagesError(failed))
+    this.#write('message_stop', {})
   }
 }
 
