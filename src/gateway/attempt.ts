@@ -138,6 +138,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     contentType: language === null ? exchange.contentType : 'application/json',
     headers: headersToProvider(exchange.request.headers, traceparentFor(exchange), language !== null),
     signal: exchange.abort.signal,
+    answerLimit: gateway.settings.answer_limit_bytes,
   }
   return language === null
     ? kind.send(provider, call, gateway.fetch)

@@ -26,6 +26,7 @@ const call = (members: Partial<UpstreamCall> = {}): UpstreamCall => ({
   contentType: 'application/json',
   headers: { accept: 'text/event-stream', 'user-agent': 'test' },
   signal: new AbortController().signal,
+  answerLimit: 1_000_000,
   ...members,
 })
 

@@ -200,7 +200,10 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
   /** What was never ended ends with the answer; one that failed ends with its error alone, as Anthropic's own do. */
   #end(): void {
     const { finish, stopSequence } = this.#finish ?? { finish: 'error', stopSequence: null }
-    if (finish === 'error') return this.#write('error', writeMessagesError(failed))
+    if (finish === 'error') {
+      this.#write('error', writeMessagesError(failed))
+      return
+    }
     for (const [number, part] of this.#parts) {
       if (!part.ended) this.#take({ type: 'part_end', part: number })
     }
