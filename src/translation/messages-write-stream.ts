@@ -237,7 +237,7 @@ const newPart = (begin: PartBegin): Part => ({
 function beginOfBlock(begin: PartBegin): JsonObject {
   if (begin.kind === 'tool_call') return { type: 'tool_use', id: begin.id, name: begin.name, input: {} }
   if (begin.kind === 'thought') return { type: 'thinking', thinking: '', signature: '' }
-  return { type: 'text', text: '', citations: null }
+  return { type: 'text', text: '' }
 }
 
 function textDelta({ kind }: PartBegin, text: string): JsonObject {
