@@ -2,7 +2,7 @@
  * A request for embeddings as calls in the provider's own language, some at once, and their answers as one of OpenAI's.
  * After the first that fails no further one is begun, and its error is the answer, with what the others have cost.
  */
-import { parseObject } from '../dialects/json-value.ts'
+import { type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { envelope, Failure } from '../failure.ts'
 import {
   type Embedded,
@@ -19,24 +19,27 @@ import type { UpstreamCall } from './provider.ts'
 
 const callsAtOnce = 4
 
+const encoder = new TextEncoder()
+
 /** Sends one of the calls, `body` as JSON. */
 type Ask = (body: Uint8Array) => Promise<Response>
 
 export async function embed(language: EmbeddingLanguage, call: UpstreamCall, ask: Ask): Promise<Response> {
   const asked = parseObject(new TextDecoder().decode(call.body)) ?? {}
-  const bodies = writeEmbeddings(asked, language).map((body) => encoder.encode(JSON.stringify(body)))
-  const calls = new EmbeddingCalls(bodies, language, ask, call.answerLimit)
-  const refused = await calls.done()
-  const answered = calls.answered.filter((one) => one !== undefined)
-  return unlessUnusable(answered, () => {
-    if (refused === null) return json(200, calls.headers, readEmbeddings(answered, asked))
-    const { status, headers, said } = refused()
+  const calls = new EmbeddingCalls(writeEmbeddings(asked, language), language, ask, call.answerLimit)
+  try {
+    const refusal = await calls.done()
+    if (refusal === null) return json(200, calls.headers, readEmbeddings(calls.answered(), asked))
+    const { status, headers, said } = refusal
     const error = writeOpenAiError(language.readError(status, said))
-    return json(status, headers, { ...error, ...embeddingUsage(answered) })
-  })
+    return json(status, headers, { ...error, ...embeddingUsage(calls.answered()) })
+  } catch (thrown) {
+    // What the provider sent and cannot be used is its failure, told with what it cost.
+    if (!(thrown instanceof Failure)) throw thrown
+    const { error } = envelope(thrown, '')
+    return json(thrown.status, new Headers(), { error, ...embeddingUsage(calls.answered()) })
+  }
 }
-
-const encoder = new TextEncoder()
 
 interface Refusal {
   status: number
@@ -45,42 +48,47 @@ interface Refusal {
 }
 
 class EmbeddingCalls {
-  readonly answered: (Embedded | undefined)[] = []
   /** Of the first answer. */
   headers = new Headers()
-  readonly #bodies: readonly Uint8Array[]
+  readonly #bodies: readonly JsonObject[]
   readonly #language: EmbeddingLanguage
   readonly #ask: Ask
+  readonly #answered: Embedded[] = []
+  #refusal: Refusal | null = null
   #bytesLeft: number
   #next = 0
-  /** Gives the refusal that ended it, or throws what did. */
-  #ended: (() => Refusal) | null = null
+  #failed = false
 
-  constructor(bodies: readonly Uint8Array[], language: EmbeddingLanguage, ask: Ask, answerLimit: number) {
+  constructor(bodies: readonly JsonObject[], language: EmbeddingLanguage, ask: Ask, answerLimit: number) {
     this.#bodies = bodies
     this.#language = language
     this.#ask = ask
     this.#bytesLeft = answerLimit
   }
 
-  /** Null where all were answered. */
-  async done(): Promise<(() => Refusal) | null> {
-    await Promise.all(Array.from({ length: callsAtOnce }, () => this.#some()))
-    return this.#ended
+  /** What the provider refused; null where it answered all. Rejects with what failed, after all that was begun is over. */
+  async done(): Promise<Refusal | null> {
+    const ended = await Promise.allSettled(Array.from({ length: callsAtOnce }, () => this.#some()))
+    for (const one of ended) if (one.status === 'rejected') throw one.reason
+    return this.#refusal
+  }
+
+  /** Those that were answered, in their order. */
+  answered(): Embedded[] {
+    return this.#answered.filter((one) => one !== undefined)
   }
 
   /** One call after the other, until there are none left or one failed. */
   async #some(): Promise<void> {
-    for (;;) {
+    while (!this.#failed) {
       const index = this.#next++
       const body = this.#bodies[index]
-      if (body === undefined || this.#ended !== null) return
+      if (body === undefined) return
       try {
-        await this.#one(index, body)
+        await this.#one(index, encoder.encode(JSON.stringify(body)))
       } catch (thrown) {
-        this.#ended ??= () => {
-          throw thrown
-        }
+        this.#failed = true
+        throw thrown
       }
     }
   }
@@ -93,21 +101,13 @@ class EmbeddingCalls {
     }
     this.#bytesLeft -= text.length
     const { ok, status, headers } = answer
-    const said = parseObject(text)
-    if (ok) this.answered[index] = this.#language.read(said, headers)
-    else this.#ended ??= () => ({ status, headers, said })
+    const said = parseObject(text) ?? text
     if (index === 0) this.headers = headers
-  }
-}
-
-/** What the provider sent and cannot be used is its failure, told with what it cost; anything else is thrown. */
-function unlessUnusable(answered: readonly Embedded[], respond: () => Response): Response {
-  try {
-    return respond()
-  } catch (thrown) {
-    if (!(thrown instanceof Failure)) throw thrown
-    const { error } = envelope(thrown, '')
-    return json(thrown.status, new Headers(), { error, ...embeddingUsage(answered) })
+    if (ok) this.#answered[index] = this.#language.read(said, headers)
+    else {
+      this.#failed = true
+      this.#refusal ??= { status, headers, said }
+    }
   }
 }
 

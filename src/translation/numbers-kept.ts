@@ -33,8 +33,8 @@ function placesOf(exact: readonly unknown[], keyOf: (value: unknown) => string):
   const places = new Map<string, unknown>()
   for (const one of exact) {
     const key = keyOf(one)
-    const isNew = !places.has(key) || JSON.stringify(places.get(key)) === JSON.stringify(one)
-    places.set(key, isNew ? one : undefined)
+    const isAnother = places.has(key) && JSON.stringify(places.get(key)) !== JSON.stringify(one)
+    places.set(key, isAnother ? undefined : one)
   }
   return places
 }
