@@ -5,6 +5,7 @@
  */
 import { isObject, parseObject } from '../dialects/json-value.ts'
 import { isRepetitive } from '../lib/json-members.ts'
+import { withNumbersOf } from '../translation/numbers-kept.ts'
 import { UnreadableAnswer } from '../translation/translated.ts'
 import { answered } from './answered.ts'
 import { readBounded } from './bounded.ts'
@@ -66,8 +67,8 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   exchange.relayedText = textLength
   if (isOnlyError(body)) throw unusable(exchange, gateway, 'provider.error')
   const repetitive = isAnswerConsidered(exchange) && isRepetitive(text, body)
-  const plain = repetitive ? encoder.encode(JSON.stringify(body)) : null
-  const instead = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body) : null
+  const plain = repetitive ? encoder.encode(withNumbersOf(text, body)) : null
+  const instead = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
   await settle(exchange, gateway, outcomeOf(exchange, upstream.status, body))
   answerWith(exchange, gateway, upstream, instead ?? plain ?? bytes)
 }
@@ -94,11 +95,12 @@ async function considered(
   gateway: Gateway,
   { status }: Response,
   body: unknown,
+  text: string,
 ): Promise<Uint8Array | null> {
   if (!isObject(body)) throw unusable(exchange, gateway, 'provider.invalid_answer')
   endAttempt(exchange, gateway, 'ok')
   const changed = await considerAnswer(exchange, gateway, { status, body })
-  return changed === null ? null : encoder.encode(JSON.stringify(changed))
+  return changed === null ? null : encoder.encode(withNumbersOf(text, changed))
 }
 
 /**
@@ -131,7 +133,7 @@ async function consideredError(
   const parsed = parsedOrNull(text)
   if (isObject(parsed)) {
     const changed = await considerAnswer(exchange, gateway, { status, body: parsed })
-    return changed === null ? null : JSON.stringify(changed)
+    return changed === null ? null : withNumbersOf(text, changed)
   }
   // What is no object is looked at as the member of one, as unheard-of members of answers are.
   const changed = await considerAnswer(exchange, gateway, { status, body: { refusal: parsed ?? text } })

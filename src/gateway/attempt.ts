@@ -12,6 +12,7 @@ import { noteRefusal, passAnswer } from './answer.ts'
 import { editBody } from './body-edits.ts'
 import { type Attempt, type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
 import { headersToProvider } from './headers.ts'
+import { memberJson } from './member-json.ts'
 import { endAttempt } from './record.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
 import { traceparentFor } from './trace-exchange.ts'
@@ -137,6 +138,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     contentType: language === null ? exchange.contentType : 'application/json',
     headers: headersToProvider(exchange.request.headers, traceparentFor(exchange), language !== null),
     signal: exchange.abort.signal,
+    answerLimit: gateway.settings.answer_limit_bytes,
   }
   return language === null
     ? kind.send(provider, call, gateway.fetch)
@@ -202,7 +204,7 @@ function ownBody(exchange: Exchange): Uint8Array {
   if (!alias && unmarked === null && exchange.edits.size === 0) return body
   const edits = new Map(exchange.edits)
   if (alias) edits.set('model', JSON.stringify(upstreamModel))
-  if (unmarked !== null) edits.set(unmarked.member, JSON.stringify(unmarked.value))
+  if (unmarked !== null) edits.set(unmarked.member, memberJson(exchange, unmarked.member, unmarked.value))
   return editBody(body, given(exchange.members), edits)
 }
 

@@ -17,6 +17,7 @@ import { runStage, type StageOutcome, type StageSubject } from '../policies/run-
 import { prepareInspection } from './consider-response.ts'
 import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
+import { memberJson } from './member-json.ts'
 import { noteStage, requestContext, stageRun } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
@@ -107,7 +108,7 @@ function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
   exchange.rewritten = true
   for (const member of changed) {
     const value = parsed[member]
-    edits.set(member, value === undefined ? null : JSON.stringify(value))
+    edits.set(member, value === undefined ? null : memberJson(exchange, member, value))
   }
   const { sessionId } = given(exchange.facts)
   exchange.facts = { ...dialect.read(parsed), sessionId }

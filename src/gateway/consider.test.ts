@@ -29,6 +29,34 @@ test('redaction changes the member it found something in, and every other byte r
   expect(JSON.stringify([...gateway.lane.journal.closed.values()])).not.toContain('ann@example.com')
 })
 
+test('a member that policies write anew keeps the numbers that a double cannot hold, in requests and answers', async () => {
+  const call = (id: string) => `{"type":"tool_use","id":"t","name":"f","input":{"id":${id},"to":"ann@example.com"}}`
+  const answered = (id: string) =>
+    `{"type":"message","role":"assistant","content":[${call(id)}],"stop_reason":"tool_use"}`
+  const gateway = await start(
+    [
+      policy({ id: 'a', kind: 'pii', config: { types: ['email'], action: 'redact' }, stages: ['pre_request'] }),
+      policy({ id: 'b', kind: 'pii', config: { types: ['email'], action: 'redact' }, stages: ['pre_response'] }),
+      policy({ id: 'c', kind: 'tool-access', position: 2, config: { allow: ['f'], action: 'remove' } }),
+    ],
+    () => new Response(answered('12345678901234567891'), { headers: { 'content-type': 'application/json' } }),
+  )
+  const tool = (name: string, most: string) => `{"name":"${name}","input_schema":{"maximum":${most}}}`
+  const tools = [tool('g', '12345678901234567892'), tool('f', '12345678901234567893')]
+  const turn = `{"role":"assistant","content":[${call('12345678901234567890')}]}`
+  const [provider] = gateway.lane.upstreams
+  if (provider !== undefined) gateway.lane.upstreams[0] = { ...provider, kind: 'anthropic' }
+  const answer = await fetch(`${gateway.url}/v1/messages`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+    body: `{"model":"gpt-test","max_tokens":9,"tools":[${tools}],"messages":[${turn}]}`,
+  })
+  expect(await answer.text()).toContain('"input":{"id":12345678901234567891,"to":"[EMAIL]"}')
+  expect(gateway.seen[0]?.body).toBe(
+    `{"model":"gpt-test","max_tokens":9,"tools":[${tools[1]}],"messages":[${turn.replace('ann@example.com', '[EMAIL]')}]}`,
+  )
+})
+
 test('redact and rewrite feed the next policy', async () => {
   const gateway = await start([
     policy({ id: 'a', kind: 'pii', config: { types: ['email'], action: 'redact' } }),

@@ -14,7 +14,9 @@
 import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { textFormatOf } from '../dialects/responses.ts'
 import { Failure } from '../failure.ts'
+import { parseExactObject } from '../translation/exact-json.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
+import { memberJson } from './member-json.ts'
 import { hasCacheMarkers, languageOf } from './translate-request.ts'
 
 export function translateMembers(exchange: Exchange, gateway: Gateway): void {
@@ -73,12 +75,15 @@ function sharedPrefix({ sessionId, facts }: Exchange, body: JsonObject): string 
 
 const isInstruction = (role: unknown): boolean => role === 'system' || role === 'developer'
 
-function translateFormat({ edits }: Exchange, body: JsonObject): void {
+function translateFormat(exchange: Exchange, body: JsonObject): void {
+  const { edits } = exchange
   if (body.response_format === undefined) return
   edits.set('response_format', null)
   const text = isObject(body.text) ? body.text : {}
   if (!isObject(body.response_format) || isObject(text.format)) return
-  edits.set('text', JSON.stringify({ ...text, format: textFormatOf(body.response_format) }))
+  const format = parseExactObject(memberJson(exchange, 'response_format', body.response_format))
+  const rest = parseExactObject(memberJson(exchange, 'text', text))
+  edits.set('text', JSON.stringify({ ...rest, format: textFormatOf(given(format)) }))
 }
 
 function askForUsage({ edits, facts }: Exchange, body: JsonObject): void {

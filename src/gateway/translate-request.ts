@@ -24,7 +24,7 @@ export function translateRequest(exchange: Exchange, gateway: Gateway): void {
   exchange.paths = paths.filter((path, index) => {
     const language = languageOf(exchange, path)
     try {
-      if (language === null) path.kind.check?.(exchange.dialect.family, given(exchange.parsed))
+      if (language === null) path.kind.check?.(exchange.dialect.family, given(exchange.parsed), path.upstreamModel)
       else settleLanguage(exchange, gateway, path, language)
       return true
     } catch (thrown) {

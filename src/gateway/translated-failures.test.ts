@@ -79,18 +79,30 @@ describe('what goes wrong', () => {
     const chunk = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
     const said = { ...chunk, choices: [{ index: 0, delta: { content: words }, finish_reason: 'stop' }] }
     answers['/v1/chat/completions'] = sse(`data: ${JSON.stringify(said)}\n\ndata: [DONE]\n\n`)
-    for (const path of ['/v1/messages', '/v1/chat/completions']) {
+    const response = { id: 'r', object: 'response', status: 'completed', output: [] }
+    const events = [
+      { type: 'response.created', sequence_number: 0, response },
+      { type: 'response.output_text.delta', sequence_number: 1, output_index: 0, content_index: 0, delta: words },
+      { type: 'response.completed', sequence_number: 2, response },
+    ]
+    answers['/v1/responses'] = sse(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''))
+    for (const path of ['/v1/messages', '/v1/chat/completions', '/v1/responses']) {
       const ask = (model: string) =>
         fetch(running.url + path, {
           method: 'POST',
           headers: { authorization: `Bearer ${running.secret}`, 'content-type': 'application/json' },
-          body: JSON.stringify({ model, messages: hello, stream: true, max_tokens: 50 }),
+          body: JSON.stringify({
+            ...{ model, stream: true },
+            ...(path === '/v1/responses' ? { input: 'Hello' } : { messages: hello, max_tokens: 50 }),
+          }),
         })
       expect(await (await ask('first')).text()).toContain(words)
       expect((await ask('anthropic')).status).toBe(502)
     }
     const outcomes = running.lane.journal.outcomes()
     expect(outcomes.map(({ verdict, reason_code }) => [verdict, reason_code])).toEqual([
+      ['allow', 'ok'],
+      ['error', 'provider.error'],
       ['allow', 'ok'],
       ['error', 'provider.error'],
       ['allow', 'ok'],

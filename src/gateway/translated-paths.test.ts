@@ -69,9 +69,84 @@ describe('embeddings of Gemini', () => {
     expect(await refusal({})).toMatchObject({ status: 502 })
   })
 
+  test('are asked for in calls of as many texts as it takes, and put together in their order', async () => {
+    answers[path] = () => {
+      const { requests } = sentBody(running)
+      const given = Array.isArray(requests) ? requests : []
+      const embeddings = given.map(({ content }) => ({ values: [Number(content.parts[0].text)] }))
+      return Response.json({ embeddings, usageMetadata: { promptTokenCount: given.length } })
+    }
+    const input = Array.from({ length: 250 }, (_, index) => String(index))
+    const { data, usage } = await openai.embeddings.create({ model: 'gemini', input })
+    expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map(Number))
+    expect([usage.prompt_tokens, running.seen.length]).toEqual([250, 3])
+  })
+
   test('of a provider that has none are refused by its model', async () => {
     const thrown: unknown = await openai.embeddings.create({ model: 'bedrock', input: 'a' }).catch((error) => error)
     expect(thrown).toMatchObject({ status: 400, code: 'model_family_unsupported', param: 'model' })
+  })
+})
+
+describe('embeddings of Bedrock', () => {
+  const serve = (id: string, upstreamModel: string) =>
+    running.lane.catalog.push(testModel({ id, providerId: 'bedrock', upstreamModel, price: price(1) }))
+  const sent = () => running.seen.map(({ body }) => JSON.parse(body))
+
+  test('of Titan are one call for each text, paid by the tokens of all', async () => {
+    serve('titan', 'amazon.titan-embed-text-v2:0')
+    answers['/model/amazon.titan-embed-text-v2:0/invoke'] = () => {
+      const length = String(sentBody(running).inputText).length
+      return Response.json({ embedding: [length, 0.5], inputTextTokenCount: length, embeddingsByType: {} })
+    }
+    const { data, usage } = await openai.embeddings.create({ model: 'titan', input: ['a', 'bb'], dimensions: 256 })
+    expect(data.map(({ embedding }) => embedding)).toEqual([
+      [1, 0.5],
+      [2, 0.5],
+    ])
+    expect(usage).toEqual({ prompt_tokens: 3, total_tokens: 3 })
+    expect(sent()).toEqual(['a', 'bb'].map((inputText) => ({ inputText, dimensions: 256 })))
+    expect(running.seen[0]?.request.headers.get('authorization')).toStartWith('AWS4-HMAC-SHA256 ')
+    expect(running.lane.journal.outcomes()).toMatchObject([
+      { event_cost_attribution: { input_tokens: 3, estimated: false } },
+    ])
+  })
+
+  test('of Cohere are told what they are for, and read in both forms that its versions answer in', async () => {
+    serve('cohere', 'us.cohere.embed-v4:0')
+    serve('cohere-3', 'cohere.embed-english-v3')
+    const headers = { 'x-amzn-bedrock-input-token-count': '4' }
+    answers['/model/us.cohere.embed-v4:0/invoke'] = () =>
+      Response.json({ embeddings: { float: [[1], [2]] }, response_type: 'embeddings_by_type' }, { headers })
+    answers['/model/cohere.embed-english-v3/invoke'] = () => Response.json({ embeddings: [[3]] }, { headers })
+    const four = await openai.embeddings.create({ model: 'cohere', input: ['a', 'b'], dimensions: 512 })
+    expect(four).toMatchObject({ data: [{ embedding: [1] }, { embedding: [2] }], usage: { prompt_tokens: 4 } })
+    const asked = { model: 'cohere-3', input: 'a', input_type: 'search_query' }
+    expect(await openai.embeddings.create(asked)).toMatchObject({ data: [{ embedding: [3] }] })
+    expect(sent()).toEqual([
+      { texts: ['a', 'b'], input_type: 'search_document', embedding_types: ['float'], output_dimension: 512 },
+      { texts: ['a'], input_type: 'search_query', embedding_types: ['float'] },
+    ])
+  })
+
+  test('refuse what a model has no word for; an error says what the calls before it have cost', async () => {
+    serve('titan', 'amazon.titan-embed-text-v1')
+    const refusal = (more: object): Promise<unknown> =>
+      openai.embeddings.create({ model: 'titan', input: 'a', ...more }).catch((error: unknown) => error)
+    expect(await refusal({ dimensions: 2 })).toMatchObject({ status: 400, param: 'dimensions' })
+    expect(await refusal({ input_type: 'clustering' })).toMatchObject({ status: 400, param: 'input_type' })
+    expect(await refusal({ input: [] })).toMatchObject({ status: 422, param: 'input' })
+    expect(running.seen).toEqual([])
+    answers['/model/amazon.titan-embed-text-v1/invoke'] = () => {
+      if (sentBody(running).inputText === 'a') return Response.json({ embedding: [1], inputTextTokenCount: 7 })
+      const headers = { 'x-amzn-errortype': 'ThrottlingException:http://internal', 'retry-after': '3' }
+      return Response.json({ message: 'Slow down' }, { status: 429, headers })
+    }
+    expect(await refusal({ input: ['a', 'b'] })).toMatchObject({ status: 429, code: 'ThrottlingException' })
+    expect(running.lane.journal.outcomes().at(-1)).toMatchObject({
+      verdict: 'error',
+      event_cost_attribution: { input_tokens: 7, estimated: false },
+    })
   })
 })
 

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { createHash, createHmac } from 'node:crypto'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import fc from 'fast-check'
@@ -26,6 +26,7 @@ const call = (members: Partial<UpstreamCall> = {}): UpstreamCall => ({
   contentType: 'application/json',
   headers: { accept: 'text/event-stream', 'user-agent': 'test' },
   signal: new AbortController().signal,
+  answerLimit: 1_000_000,
   ...members,
 })
 
@@ -172,6 +173,22 @@ test('a stream is broken by any byte that is changed, after what came before it'
     }),
     { numRuns: 50 },
   )
+})
+
+test('a long message in small pieces is joined once, and one that says it is longer than any is refused at once', async () => {
+  const long = message('contentBlockDelta', { delta: { text: 'a'.repeat(2 ** 20) } })
+  const concat = spyOn(Buffer, 'concat')
+  const pieces = Array.from({ length: Math.ceil(long.length / 1024) }, (_, index) =>
+    long.subarray(index * 1024, (index + 1) * 1024),
+  )
+  const { text, broken } = await streamed(pieces)
+  const joined = concat.mock.calls.reduce((sum, [parts]) => sum + parts.reduce((all, { length }) => all + length, 0), 0)
+  concat.mockRestore()
+  expect([text.length > 2 ** 20, broken]).toEqual([true, false])
+  expect(joined).toBeLessThan(3 * long.length)
+  const tooLong = Buffer.alloc(4)
+  tooLong.writeUInt32BE(16 * 1024 * 1024 + 1)
+  expect(await streamed([tooLong, long])).toEqual({ text: '', broken: true })
 })
 
 test('a stream that ends within a message is broken', async () => {

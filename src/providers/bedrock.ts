@@ -1,6 +1,6 @@
 /**
- * Models of many makers at AWS Bedrock, asked by Converse (AWS Bedrock Runtime API). The upstream model is a model's id,
- * an inference profile's or the ARN of either.
+ * Models of many makers at AWS Bedrock, asked by Converse (AWS Bedrock Runtime API), for embeddings by InvokeModel. The
+ * upstream model is a model's id, an inference profile's or the ARN of either.
  *
  * - The API key is `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN` where the credentials are temporary, with
  *   which calls are signed (SigV4), or a Bedrock API key, which is sent as it is.
@@ -11,8 +11,12 @@
  * is loaded with the first call: most installations never make one.
  */
 import { parseObject } from '../dialects/json-value.ts'
+import { bedrockEmbeddings } from '../translation/bedrock-embeddings.ts'
+import { writeEmbeddings } from '../translation/embeddings.ts'
 import type { AwsCredentials } from './aws-signature.ts'
-import { type Address, addressBook, baseParts, operatorHeaders, post, withoutLength } from './post.ts'
+import { embed } from './embed.ts'
+import { errorBytes, heldBody } from './held-body.ts'
+import { type Address, addressBook, baseParts, operatorHeaders, post } from './post.ts'
 import type { Fetch, Provider, ProviderKind, UpstreamCall } from './provider.ts'
 
 const regionHeader = 'region'
@@ -57,14 +61,23 @@ function credentialsOf(apiKey: string | null): AwsCredentials | null {
 
 export const bedrock: ProviderKind = {
   kind: 'bedrock',
-  families: [],
+  families: ['embeddings'],
   language: 'converse',
   address(provider) {
     const region = regionOf(provider.baseUrl, provider.headers)
     return region === null ? null : baseOf(provider.baseUrl, region)
   },
+  check(family, body, model) {
+    if (family === 'embeddings') writeEmbeddings(body, bedrockEmbeddings(model))
+  },
   async send(provider, call, fetch) {
     const address = addressOf(provider)
+    if (call.family === 'embeddings') {
+      const url = `${address.base}/model/${encodeURIComponent(call.model)}/invoke`
+      return await embed(bedrockEmbeddings(call.model), call, async (body) =>
+        readable(await ask(url, address, { ...call, body }, fetch)),
+      )
+    }
     const action = call.stream ? 'converse-stream' : 'converse'
     const url = `${address.base}/model/${encodeURIComponent(call.model)}/${action}`
     return readable(await ask(url, address, call, fetch))
@@ -92,10 +105,11 @@ async function readable(answer: Response): Promise<Response> {
   return answer.ok || name === undefined ? answer : await namedError(answer, name)
 }
 
-/** An error's name stands in a header; what is no JSON object stays as it came. */
-async function namedError(answer: Response, name: string): Promise<Response> {
-  const text = await answer.text()
-  const body = parseObject(text)
-  const named = body === null ? text : JSON.stringify({ ...body, __type: name })
-  return new Response(named, { status: answer.status, headers: withoutLength(answer.headers) })
+/** An error's name stands in a header; what is no JSON object, or a very long one, stays as it came. */
+async function namedError(refusal: Response, name: string): Promise<Response> {
+  const { text, answer } = await heldBody(refusal, errorBytes)
+  const body = text === null ? null : parseObject(text)
+  if (body === null) return answer
+  const { status, headers } = answer
+  return new Response(JSON.stringify({ ...body, __type: name }), { status, headers })
 }

@@ -8,8 +8,9 @@
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import { withoutLength } from './post.ts'
 
-/** A message of AWS has at most 24 MB. */
-const maxMessageBytes = 24 * 1024 * 1024
+/** The most that the encoding has had in one message (aws-c-event-stream); those of answers are far smaller. */
+const maxMessageBytes = 16 * 1024 * 1024
+const lengthBytes = 4
 /** Prelude and its checksum, and that of the message. */
 const minMessageBytes = 16
 
@@ -46,35 +47,52 @@ export function asServerSentEvents(answer: Response): Response {
 
 /** Turns bytes that may be split anywhere into frames, each message whole. */
 class Frames {
-  #held: Uint8Array = new Uint8Array(0)
+  readonly #held: Uint8Array[] = []
+  #heldBytes = 0
+  /** How many bytes must be there before anything more can be read: pieces of a long message are joined once. */
+  #wanted = lengthBytes
   /** Why nothing more can be read; what came before it has been given. */
   failure: Error | null = null
 
   /** The frames that these bytes complete, as text. */
   push(piece: Uint8Array): string {
-    const bytes = this.#held.length === 0 ? piece : Buffer.concat([this.#held, piece])
+    this.#held.push(piece)
+    this.#heldBytes += piece.length
+    if (this.#heldBytes < this.#wanted) return ''
+    const bytes = this.#held.length === 1 ? piece : Buffer.concat(this.#held)
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     let text = ''
     let start = 0
     try {
-      while (bytes.length - start >= 4) {
-        const length = view.getUint32(start)
-        if (length < minMessageBytes || length > maxMessageBytes) throw new RangeError('No message has this length')
-        if (bytes.length - start < length) break
-        text += frameOf(bytes.subarray(start, start + length))
-        start += length
+      for (;;) {
+        const left = bytes.length - start
+        this.#wanted = left < lengthBytes ? lengthBytes : checkedLength(view.getUint32(start))
+        if (left < this.#wanted) break
+        text += frameOf(bytes.subarray(start, start + this.#wanted))
+        start += this.#wanted
       }
     } catch (thrown) {
       this.failure = thrown instanceof Error ? thrown : new Error(String(thrown))
     }
-    this.#held = bytes.slice(start)
+    this.#keep(bytes.slice(start))
     return text
   }
 
+  #keep(rest: Uint8Array): void {
+    this.#held.length = 0
+    if (rest.length > 0) this.#held.push(rest)
+    this.#heldBytes = rest.length
+  }
+
   end(): '' {
-    if (this.#held.length > 0) this.failure = new RangeError('The stream ended within a message')
+    if (this.#heldBytes > 0) this.failure = new RangeError('The stream ended within a message')
     return ''
   }
+}
+
+function checkedLength(length: number): number {
+  if (length >= minMessageBytes && length <= maxMessageBytes) return length
+  throw new RangeError('No message has this length')
 }
 
 /** Throws where a checksum is wrong. JSON has no line end outside of what it escapes, unless it is written in lines. */

@@ -4,12 +4,13 @@
  * clients, which add the version: one that is only an origin gets `/v1beta`, a trailing slash is ignored.
  */
 import { parseObject } from '../dialects/json-value.ts'
-import { envelope, Failure } from '../failure.ts'
-import { geminiRetryDelay, readGeminiError } from '../translation/gemini-answers.ts'
-import { readGeminiEmbeddings, writeGeminiEmbeddings } from '../translation/gemini-embeddings.ts'
-import { writeOpenAiError } from '../translation/openai-words.ts'
-import { type Address, addressBook, baseParts, operatorHeaders, post, withoutLength } from './post.ts'
-import type { Fetch, ProviderKind, UpstreamCall } from './provider.ts'
+import { writeEmbeddings } from '../translation/embeddings.ts'
+import { geminiRetryDelay } from '../translation/gemini-answers.ts'
+import { geminiEmbeddings } from '../translation/gemini-embeddings.ts'
+import { embed } from './embed.ts'
+import { errorBytes, heldBody } from './held-body.ts'
+import { addressBook, baseParts, operatorHeaders, post } from './post.ts'
+import type { ProviderKind } from './provider.ts'
 
 const defaultBase = 'https://generativelanguage.googleapis.com/v1beta'
 
@@ -23,13 +24,17 @@ export const gemini: ProviderKind = {
   families: ['embeddings'],
   language: 'gemini',
   address: (provider) => addressOf(provider).base,
-  check(family, body) {
-    if (family === 'embeddings') writeGeminiEmbeddings(body, '')
+  check(family, body, model) {
+    if (family === 'embeddings') writeEmbeddings(body, geminiEmbeddings(modelName(model)))
   },
   async send(provider, call, fetch) {
-    const address = addressOf(provider)
-    const { base, headers } = address
-    if (call.family === 'embeddings') return embed(address, call, fetch)
+    const { base, headers } = addressOf(provider)
+    if (call.family === 'embeddings') {
+      const url = `${base}/${modelPath(call.model)}:batchEmbedContents`
+      return await embed(geminiEmbeddings(modelName(call.model)), call, async (body) =>
+        withRetryAfter(await post(url, headers, { ...call, body }, fetch)),
+      )
+    }
     const method = call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
     return withRetryAfter(await post(`${base}/${modelPath(call.model)}:${method}`, headers, call, fetch))
   },
@@ -46,31 +51,11 @@ const modelName = (model: string): string => (model.includes('/') ? model : `mod
 
 const modelPath = (model: string): string => modelName(model).split('/').map(encodeURIComponent).join('/')
 
-async function embed({ base, headers }: Address, call: UpstreamCall, fetch: Fetch): Promise<Response> {
-  const asked = parseObject(new TextDecoder().decode(call.body)) ?? {}
-  const body = writeGeminiEmbeddings(asked, modelName(call.model))
-  const sent = { ...call, body: new TextEncoder().encode(JSON.stringify(body)) }
-  const url = `${base}/${modelPath(call.model)}:batchEmbedContents`
-  const answer = await withRetryAfter(await post(url, headers, sent, fetch))
-  const kept = withoutLength(answer.headers)
-  kept.set('content-type', 'application/json')
-  const said: unknown = parseObject(await answer.text())
-  try {
-    const json = answer.ok ? readGeminiEmbeddings(said, asked) : writeOpenAiError(readGeminiError(answer.status, said))
-    return new Response(JSON.stringify(json), { status: answer.status, headers: kept })
-  } catch (thrown) {
-    if (!(thrown instanceof Failure)) throw thrown
-    const { error } = envelope(thrown, '')
-    return Response.json({ error }, { status: thrown.status })
-  }
-}
-
 /** Gemini says when to try again in the body of an error (google.rpc.RetryInfo), not in a header. */
-async function withRetryAfter(answer: Response): Promise<Response> {
-  if ((answer.status !== 429 && answer.status !== 503) || answer.headers.has('retry-after')) return answer
-  const text = await answer.text()
-  const headers = withoutLength(answer.headers)
-  const delay = geminiRetryDelay(parseObject(text))
-  if (delay !== null) headers.set('retry-after', String(delay))
-  return new Response(text, { status: answer.status, headers })
+async function withRetryAfter(refusal: Response): Promise<Response> {
+  if ((refusal.status !== 429 && refusal.status !== 503) || refusal.headers.has('retry-after')) return refusal
+  const { text, answer } = await heldBody(refusal, errorBytes)
+  const delay = text === null ? null : geminiRetryDelay(parseObject(text))
+  if (delay !== null) answer.headers.set('retry-after', String(delay))
+  return answer
 }

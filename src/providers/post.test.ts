@@ -24,6 +24,7 @@ const call = (members: Partial<UpstreamCall> = {}): UpstreamCall => ({
   contentType: 'application/json',
   headers: {},
   signal: new AbortController().signal,
+  answerLimit: 1_000_000,
   ...members,
 })
 

@@ -40,6 +40,8 @@ export interface UpstreamCall {
   /** Headers of the caller that may be passed on, by the allow-list; names in lower case. */
   headers: Readonly<Record<string, string>>
   signal: AbortSignal
+  /** The most bytes of an answer that are held. */
+  answerLimit: number
 }
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>
@@ -52,8 +54,8 @@ export interface ProviderKind {
   language?: LanguageName
   /** Another of its families, for what `language` cannot say: of models whose record lists it, and of these providers. */
   further?: { language: Extract<LanguageName, Family>; of(provider: Provider): boolean }
-  /** Throws what it cannot be told of a family that it translates itself, the field named; absent where it does not. */
-  check?(family: Family, body: Readonly<Record<string, unknown>>): void
+  /** Throws what a model cannot be told of a family that it translates itself, the field named; absent where it does not. */
+  check?(family: Family, body: Readonly<Record<string, unknown>>, model: string): void
   /** The URL whose host is connected to; absent for a kind that answers within the process. */
   address?(provider: Provider): string | null
   /** Sends the call and gives the answer when its headers are there. Rejects on connection failure or abort. */

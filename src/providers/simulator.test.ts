@@ -21,6 +21,7 @@ function ask(model: string, body: Record<string, unknown>, stream = false): Prom
     contentType: 'application/json',
     headers: {},
     signal: new AbortController().signal,
+    answerLimit: 1_000_000,
   }
   return simulator.send(provider, call, () => Promise.reject(new Error('The simulator must not use the network')))
 }

@@ -129,7 +129,8 @@ export class ChatStreamWriter implements NeutralStreamWriter {
   }
 
   #delta(delta: JsonObject, reason: string | null = null): string {
-    return frame({ ...this.#common(), choices: [{ index: 0, delta, logprobs: null, finish_reason: reason }] })
+    const choices = [{ index: 0, delta, logprobs: null, finish_reason: reason }]
+    return frame({ ...this.#common(), choices, ...(this.#asked.includeUsage && noUsage) })
   }
 
   #common(): JsonObject {
@@ -144,6 +145,8 @@ export class ChatStreamWriter implements NeutralStreamWriter {
   }
 }
 
+/** Where usage was asked for every chunk but the last one says that it is not there (`stream_options.include_usage`). */
+const noUsage = { usage: null }
 const done = 'data: [DONE]\n\n'
 
 const frame = (data: JsonObject): string => `data: ${JSON.stringify(data)}\n\n`

@@ -46,7 +46,7 @@ test('an address is left out for a caller of messages, whole and streamed: its p
   }
   const message = { content: 'x', annotations: [url] }
   const answer = chat.provider.readAnswer({ choices: [{ message, finish_reason: 'stop' }] })
-  expect(messages.caller?.writeAnswer(answer, asked).content).toEqual([{ type: 'text', text: 'x', citations: null }])
+  expect(messages.caller?.writeAnswer(answer, asked).content).toEqual([{ type: 'text', text: 'x' }])
   const frame = JSON.stringify({ choices: [{ delta: message, finish_reason: 'stop' }] })
   const writer = messages.caller?.streamWriter(asked)
   const stream = chat.provider

@@ -45,6 +45,11 @@ const result = (callId: string, isError = false): NeutralPart => ({
 })
 
 describe('a request for Gemini', () => {
+  test('says nothing of a choice among tools where there are none', () => {
+    const toolChoice = { value: 'auto' as const, at: 'tool_choice' }
+    expect(provider.writeRequest(request({ toolChoice }))).not.toHaveProperty('toolConfig')
+  })
+
   test('has instructions, tools, output, sampling and thinking where the API has them', () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } }
     const written = provider.writeRequest(

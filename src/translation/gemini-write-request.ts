@@ -49,6 +49,7 @@ function toolConfigOf({ toolChoice, parallelTools, tools }: NeutralRequest): Jso
     throw unsupported(parallelTools.at, 'this provider cannot be kept to one call at a time')
   }
   const chosen = toolChoice?.value ?? 'auto'
+  if (tools.length === 0 && (chosen === 'auto' || chosen === 'none')) return {}
   const isStrict = chosen === 'auto' && tools.some(({ strict }) => strict === true)
   if (toolChoice === null && !isStrict) return {}
   const config =

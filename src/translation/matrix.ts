@@ -3,7 +3,8 @@
  * what is carried, left out and refused, and why; how callers say it and how providers are asked and answer; and what
  * becomes of each member of a caller's body.
  */
-import { embeddingMembers } from './gemini-embeddings.ts'
+import { bedrockEmbeddingMembers } from './bedrock-embeddings.ts'
+import { embeddingMembers } from './embeddings.ts'
 import { languages } from './index.ts'
 import {
   type Feature,
@@ -24,8 +25,10 @@ cannot say the request and the record lists both or the provider is OpenAI itsel
 
 Refused is 400 \`translation_unsupported\` with the caller's field as \`param\`; what is left out changes no answer.
 
-Of the other families embeddings are translated for gemini; elsewhere a family that a provider does not speak is 400
-\`model_family_unsupported\`, \`param\` \`model\`.
+Of the other families embeddings are translated for gemini, and at bedrock for Amazon Titan Text Embeddings and Cohere
+Embed; elsewhere a family that a provider does not speak is 400 \`model_family_unsupported\`, \`param\` \`model\`. So is
+audio of gemini: its models speak in raw samples by voices of their own, and write down what they hear only when prompted
+to, which is no transcription.
 
 A conversation may change its model: what a provider thought or signed goes out with a mark, comes back to that provider
 alone, and is left out for every other, also where the bytes are passed on otherwise.
@@ -45,6 +48,7 @@ export function renderLanguages(): string {
     table(known, ({ features: written }, feature) => writtenAs(written[feature])),
     ...members.map(([name, { members: table = {} }]) => memberSection(`Members of a ${name} request`, table)),
     memberSection('Members of an embeddings request to gemini', embeddingMembers),
+    memberSection('Members of an embeddings request to bedrock', bedrockEmbeddingMembers),
   ].join('\n')
 }
 

@@ -65,10 +65,11 @@ export function statedNumber(value: unknown, at: FieldPath): Stated<number> | nu
 export const statedBoolean = typed((value) => typeof value === 'boolean', 'true or false')
 export const statedObject = typed(isObject, 'an object')
 
-/** The most output tokens: none where it is negative, as some callers say that there is no limit. */
+/** The most output tokens. Some callers say by a negative number that there is no limit, which is no number to others. */
 export function statedLimit(value: unknown, at: FieldPath): Stated<number> | null {
   const limit = statedNumber(value, at)
-  return limit !== null && limit.value < 0 ? null : limit
+  if (limit !== null && limit.value < 0) throw unsupported(at, 'must not be negative: leave it out where there is none')
+  return limit
 }
 
 /** The members whose value was given, for objects whose members may be absent but not undefined. */

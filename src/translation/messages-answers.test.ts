@@ -139,6 +139,14 @@ test('a refusal keeps its words, and a failed answer raises an error', async () 
   expect(await failed.catch((error: unknown) => error)).toBeInstanceOf(Anthropic.APIError)
 })
 
+test('a stream that failed has no stop reason, only its error', () => {
+  const writer = caller.streamWriter(asked)
+  writer.event({ type: 'part', part: 0, kind: 'text' })
+  writer.event({ type: 'text', part: 0, text: 'Half of it' })
+  writer.event({ type: 'finish', finish: 'error', stopSequence: null })
+  expect(writer.event({ type: 'end' })).toMatch(/^event: error\ndata: .*"api_error".*\n\n$/)
+})
+
 test('errors keep their status, code and message', () => {
   const error = { status: 429, code: 'rate_limited', message: 'Slow down' }
   const body = caller.writeError(error)

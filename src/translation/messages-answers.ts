@@ -127,7 +127,7 @@ function blocksOfAnswer(part: NeutralPart, finish: FinishReason): JsonObject[] {
   switch (part.kind) {
     case 'text': {
       const citations = (part.citations ?? []).flatMap((citation) => writtenCitation(citation) ?? [])
-      return [{ type: 'text', text: part.text, citations: citations.length > 0 ? citations : null }]
+      return [{ type: 'text', text: part.text, ...(citations.length > 0 && { citations }) }]
     }
     case 'thought':
       return [thoughtBlock(part)]

@@ -12,6 +12,7 @@ import {
   objectAt,
   onlyMembers,
   statedBoolean,
+  statedLimit,
   statedNumber,
   statedObject,
   statedString,
@@ -182,7 +183,7 @@ function samplingOf(body: Readonly<JsonObject>): NeutralRequest['sampling'] {
   const stop = isGiven(body.stop_sequences) ? arrayAt(body.stop_sequences, 'stop_sequences') : []
   const value = stop.map((each, index) => stringAt(each, `stop_sequences.${index}`))
   return givenOf({
-    maxOutputTokens: statedNumber(body.max_tokens, 'max_tokens'),
+    maxOutputTokens: statedLimit(body.max_tokens, 'max_tokens'),
     temperature: statedNumber(body.temperature, 'temperature'),
     topP: statedNumber(body.top_p, 'top_p'),
     topK: statedNumber(body.top_k, 'top_k'),

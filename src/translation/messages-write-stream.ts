@@ -197,14 +197,18 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     }
   }
 
-  /** What was never ended ends with the answer. */
+  /** What was never ended ends with the answer; one that failed ends with its error alone, as Anthropic's own do. */
   #end(): void {
+    const { finish, stopSequence } = this.#finish ?? { finish: 'error', stopSequence: null }
+    if (finish === 'error') {
+      this.#write('error', writeMessagesError(failed))
+      return
+    }
     for (const [number, part] of this.#parts) {
       if (!part.ended) this.#take({ type: 'part_end', part: number })
     }
     this.#closeBlock()
     this.#start({ id: null, model: null })
-    const { finish, stopSequence } = this.#finish ?? { finish: 'error', stopSequence: null }
     for (const { abandoned, arguments: given } of this.#parts.values()) {
       if (!abandoned && inputOf(given) === null) refuseUnlessCut(finish)
     }
@@ -216,8 +220,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
       },
       usage: usageOf(this.#usage),
     })
-    if (finish !== 'error') this.#write('message_stop', {})
-    else this.#write('error', writeMessagesError(failed))
+    this.#write('message_stop', {})
   }
 }
 
@@ -234,7 +237,7 @@ const newPart = (begin: PartBegin): Part => ({
 function beginOfBlock(begin: PartBegin): JsonObject {
   if (begin.kind === 'tool_call') return { type: 'tool_use', id: begin.id, name: begin.name, input: {} }
   if (begin.kind === 'thought') return { type: 'thinking', thinking: '', signature: '' }
-  return { type: 'text', text: '', citations: null }
+  return { type: 'text', text: '' }
 }
 
 function textDelta({ kind }: PartBegin, text: string): JsonObject {

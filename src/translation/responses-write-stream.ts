@@ -70,7 +70,8 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
   event(event: NeutralEvent): string {
     if (event.type === 'start') return this.#start(event.model)
     if (event.type === 'part') return this.#start(null) + this.#begin(event)
-    if (event.type === 'error') return this.#start(null) + this.#fail(event.error)
+    // One before anything has begun begins nothing: whoever relays it may still ask another provider.
+    if (event.type === 'error') return this.#fail(event.error)
     if (event.type === 'usage') this.#usage = event.usage
     if (event.type === 'finish') this.#finish = event.finish
     if (event.type === 'end') return this.#start(null) + this.#end()

@@ -24,6 +24,20 @@ test('thinking switched off is no effort where none was asked for, and a caller 
   expect(thinkingOf('claude-opus-4-7')).toEqual({ type: 'adaptive', display: 'summarized' })
 })
 
+test('a negative limit of the output is refused by its own name, in every caller language', () => {
+  const turns = [{ role: 'user', content: 'a' }]
+  const asked: [Language, string, object][] = [
+    [chat, 'max_tokens', { messages: turns }],
+    [chat, 'max_completion_tokens', { messages: turns, max_tokens: 5 }],
+    [responses, 'max_output_tokens', { input: 'a' }],
+    [messages, 'max_tokens', { messages: turns }],
+  ]
+  for (const [{ caller }, param, body] of asked) {
+    const read = () => caller?.readRequest({ model: 'm', ...body, [param]: -1 })
+    expect(read).toThrow(expect.objectContaining({ code: 'translation_unsupported', param }))
+  }
+})
+
 test('a penalty of 0 is none at Bedrock, as at Anthropic', () => {
   const penalties = { frequency_penalty: 0, presence_penalty: 0 }
   const request = chat.caller?.readRequest({ model: 'm', messages: [{ role: 'user', content: 'a' }], ...penalties })

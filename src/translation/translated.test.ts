@@ -57,7 +57,7 @@ const translation: Translation = {
 
 type Piece = string | Uint8Array | 'break'
 
-function answering(pieces: readonly Piece[], init: ResponseInit = {}): Response {
+async function answering(pieces: readonly Piece[], init: ResponseInit = {}): Promise<Response> {
   const waiting = [...pieces]
   const body = new ReadableStream<Uint8Array>(
     {
@@ -70,12 +70,15 @@ function answering(pieces: readonly Piece[], init: ResponseInit = {}): Response 
     },
     { highWaterMark: 0 },
   )
-  return translated(new Response(body, { headers: { 'content-type': 'text/event-stream' }, ...init }), translation)
+  return await translated(
+    new Response(body, { headers: { 'content-type': 'text/event-stream' }, ...init }),
+    translation,
+  )
 }
 
 /** What came until the end, and what it ended with. */
-async function read(response: Response): Promise<{ text: string; thrown: unknown }> {
-  const reader = (response.body ?? new Blob([]).stream()).getReader()
+async function read(answer: Response | Promise<Response>): Promise<{ text: string; thrown: unknown }> {
+  const reader = ((await answer).body ?? new Blob([]).stream()).getReader()
   let text = ''
   for (;;) {
     try {
@@ -89,6 +92,8 @@ async function read(response: Response): Promise<{ text: string; thrown: unknown
 }
 
 const json = { headers: { 'content-type': 'application/json' } }
+/** As providers send answers that they know the length of. */
+const declared = { headers: { 'content-type': 'application/json', 'content-length': '20' } }
 
 test('every split of the bytes gives the same answer', async () => {
   const stream = Buffer.from('data: é\r\n\r\ndata: b\n\ndata: c\r\rdata: !\n\n')
@@ -122,7 +127,8 @@ test('a frame goes out before the next one is asked for', async () => {
     { highWaterMark: 0 },
   )
   const upstream = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
-  const reader = translated(upstream, translation).body?.getReader()
+  const answer = await translated(upstream, translation)
+  const reader = answer.body?.getReader()
   await reader?.read()
   expect(asked).toBe(1)
   await reader?.read()
@@ -159,37 +165,41 @@ test('a frame that says nothing keeps the line open once the answer has begun, a
 })
 
 test('a whole answer comes in one piece, in the caller’s language, with its status and when to try again', async () => {
-  const answer = answering(['{"lett', 'ers":"ab"}'], {
+  const answer = await answering(['{"lett', 'ers":"ab"}'], {
     status: 201,
     headers: { 'content-type': 'application/json', 'retry-after': '3', 'openai-version': 'x', 'content-length': '16' },
   })
   expect([answer.status, Object.fromEntries(answer.headers)]).toEqual([
     201,
-    { 'content-type': 'application/json', 'retry-after': '3' },
+    { 'content-type': 'application/json', 'content-length': '13', 'retry-after': '3' },
   ])
   expect(await answer.json()).toEqual({ said: 'ab' })
 })
 
 test('an error is said in the caller’s language, whatever it came as', async () => {
-  expect(await answering(['{"e":1}'], { ...json, status: 429 }).json()).toEqual({
-    error: { status: 429, message: '{"e":1}' },
-  })
-  const plain = answering(['Bad gateway'], { headers: { 'content-type': 'text/event-stream' }, status: 502 })
+  for (const init of [json, declared]) {
+    const error = await answering(['{"e":1}'], { ...init, status: 429 })
+    expect([error.status, await error.json()]).toEqual([429, { error: { status: 429, message: '{"e":1}' } }])
+  }
+  const plain = await answering(['Bad gateway'], { headers: { 'content-type': 'text/event-stream' }, status: 502 })
   expect([plain.status, await plain.json()]).toEqual([502, { error: { status: 502, message: '"Bad gateway"' } }])
 })
 
 test('an error under a status of success is said as one', async () => {
-  expect(await answering(['{"error":"x"}'], json).json()).toEqual({
+  expect(await (await answering(['{"error":"x"}'], json)).json()).toEqual({
     error: { status: 200, message: '{"error":"x"}' },
   })
 })
 
 test('a whole answer that is none, or breaks off, is not passed on', async () => {
-  for (const body of ['{"other":1}', 'not JSON', '']) {
-    expect(await read(answering([body], json))).toEqual({ text: '', thrown: expect.any(UnreadableAnswer) })
+  for (const init of [json, declared]) {
+    for (const body of ['{"other":1}', 'not JSON', '']) {
+      expect(await read(answering([body], init))).toEqual({ text: '', thrown: expect.any(UnreadableAnswer) })
+    }
+    const { thrown } = await read(answering(['{"letters":', 'break'], init))
+    expect(thrown).toBeInstanceOf(Error)
+    expect(thrown).not.toBeInstanceOf(UnreadableAnswer)
   }
-  const { thrown } = await read(answering(['{"letters":', 'break'], json))
-  expect(thrown).not.toBeInstanceOf(UnreadableAnswer)
 })
 
 test('an answer that grows past the limit goes on as it comes', async () => {
@@ -197,9 +207,9 @@ test('an answer that grows past the limit goes on as it comes', async () => {
   expect((await read(answering(pieces, json))).text).toBe(pieces.join(''))
 })
 
-test('a redirect and what has no body come back as they are', () => {
+test('a redirect and what has no body come back as they are', async () => {
   for (const status of [204, 302]) {
     const upstream = new Response(null, { status })
-    expect(translated(upstream, translation)).toBe(upstream)
+    expect(await translated(upstream, translation)).toBe(upstream)
   }
 })

@@ -5,7 +5,8 @@
  * - A stream is read when it is asked for, frame by frame as the bytes complete them, and written out at once; one that
  *   breaks off or ends without its end does so here too, since whoever relays it has to see that.
  * - A whole answer or an error is read to its end, and is then one piece. What grows past the limit goes on as it comes,
- *   for whoever bounds it to refuse.
+ *   for whoever bounds it to refuse. One that says it is short is read before it is given on: streams around it would
+ *   cost ten times what its translation does.
  * - Of the headers only those that say when to try again are left: the others are of another language.
  *
  * What cannot be read as what the provider's language says breaks the body with `UnreadableAnswer`.
@@ -44,7 +45,7 @@ const encoder = new TextEncoder()
 const keepOpen = ':\n\n'
 
 /** Statuses that are no answer, redirects and those without a body among them, come back as they are. */
-export function translated(upstream: Response, translation: Translation): Response {
+export function translated(upstream: Response, translation: Translation): Response | Promise<Response> {
   const { status } = upstream
   if (status < 200 || status === 204 || status === 205 || (status >= 300 && status < 400)) return upstream
   const type = (upstream.headers.get('content-type') ?? '').toLowerCase()
@@ -56,8 +57,34 @@ export function translated(upstream: Response, translation: Translation): Respon
     const value = upstream.headers.get(name)
     if (value !== null) headers[name] = value
   }
+  if (!isStream && isShort(upstream, translation)) return inOnePiece(upstream, translation, headers)
   const source = isStream ? new TranslatedStream(upstream, translation) : new TranslatedWhole(upstream, translation)
   return new Response(new ReadableStream(source, { highWaterMark: 0 }), { status, headers })
+}
+
+const shortBytes = 256 * 1024
+
+function isShort({ headers }: Response, { limit }: Translation): boolean {
+  const declared = headers.get('content-length')
+  return declared !== null && !headers.has('content-encoding') && Number(declared) <= Math.min(limit, shortBytes)
+}
+
+async function inOnePiece(
+  upstream: Response,
+  translation: Translation,
+  headers: Record<string, string>,
+): Promise<Response> {
+  const { status } = upstream
+  try {
+    const text = await upstream.text()
+    translation.heard()
+    const body = encoder.encode(JSON.stringify(translatedBody(status, text, translation)))
+    return new Response(body, { status, headers: { ...headers, 'content-length': String(body.length) } })
+  } catch (thrown) {
+    // It is for whoever reads the body to see that it broke off, or is none.
+    const broken = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(thrown) })
+    return new Response(broken, { status, headers })
+  }
 }
 
 interface Outlet {

@@ -96,11 +96,12 @@ test('requests', async () => {
   }
 })
 
-function answered(input: Input, target: Language, response: Response): Promise<string> {
+async function answered(input: Input, target: Language, response: Response): Promise<string> {
   const { caller } = target
   if (caller === null) throw new TypeError('No application speaks it')
   const { provider } = input.language
-  return translated(response, { from: provider, to: caller, asked, limit: 1_000_000, heard() {} }).text()
+  const answer = await translated(response, { from: provider, to: caller, asked, limit: 1_000_000, heard() {} })
+  return await answer.text()
 }
 
 const callersBeside = (name: string) => others(name).filter(({ language }) => language.caller !== null)
