@@ -14,6 +14,7 @@
  * text: what SSE carries here are whole messages.
  */
 import type { Failure, Verdictan } from '../failure.ts'
+import { parseExactly } from '../lib/exact-json.ts'
 import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import type { Dialect, RequestFacts, TextSlot } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
@@ -128,7 +129,7 @@ function memberSlots(holder: JsonObject, member: string | null, role: string): T
       const kind = name === 'name' || name === 'role' || name === 'action' ? 'name' : 'content'
       return [{ member: place, kind, role, text: value, replace: (text) => put(holder, name, text) }]
     }
-    if (typeof value !== 'object' || value === null) return []
+    if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return []
     if (shaped.has(name) && (Array.isArray(value) || typeof Reflect.get(value, 'type') === 'string')) {
       const kind = name !== 'messages' && role === 'tool' ? 'tool_result' : 'content'
       return [
@@ -165,7 +166,7 @@ function put(holder: JsonObject, name: string, value: unknown): void {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExactly(text)
   } catch {
     // What a policy made of it is no JSON any more: a text that is refused is better than the object as it was.
     return text

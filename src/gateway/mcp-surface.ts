@@ -17,7 +17,7 @@
  */
 import { answering, errorStatus, mcp as mcpDialect } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
-import type { RpcId } from '../lib/json-rpc.ts'
+import { isRpcId, type RpcId } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import { isJson, protocolVersions } from '../mcp/protocol.ts'
 import type { RpcRequest } from '../mcp/surface/json-rpc.ts'
@@ -297,5 +297,5 @@ function watch(exchange: Exchange, gateway: Gateway): void {
 
 function progressTokenOf({ params: { _meta: meta } }: RpcRequest): RpcId | null {
   const token = isJson(meta) ? meta.progressToken : null
-  return typeof token === 'string' || typeof token === 'number' ? token : null
+  return isRpcId(token) ? token : null
 }

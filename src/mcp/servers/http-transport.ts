@@ -11,6 +11,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
+import { parseExactly } from '../../lib/exact-json.ts'
 import { SseSplitter } from '../../lib/sse.ts'
 import type { Fetch } from '../../providers/provider.ts'
 import type { Json } from '../connection.ts'
@@ -237,7 +238,7 @@ function sessionIdOf(answer: Response): string | null {
 function errorOf(text: string): McpError | null {
   if (isTooDeep(text)) return null
   try {
-    const body: unknown = JSON.parse(text)
+    const body: unknown = parseExactly(text)
     const error = isJson(body) ? body.error : null
     if (!isJson(error) || typeof error.code !== 'number' || typeof error.message !== 'string') return null
     return new McpError(error.code, error.message, error.data)

@@ -8,7 +8,7 @@
  * stream that the caller opened by GET. Ids of requests to the caller, and the tokens of their progress, are the
  * session's own, because two servers may choose the same. Policies see what passes, by `SessionGovernor`.
  */
-import { type RpcId, rpcCodes } from '../../lib/json-rpc.ts'
+import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json-rpc.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { askable, passableOf } from '../protocol.ts'
@@ -73,7 +73,8 @@ export class McpSession {
   readonly token: SessionOptions['token']
   readonly protocolVersion: string
   readonly #options: SessionOptions
-  readonly #running = new Map<RpcId, RunningCall>()
+  /** By the key of their id. */
+  readonly #running = new Map<string, RunningCall>()
   readonly #streams: SessionStreams
   readonly #connections = new Map<string, Opened>()
   readonly #asked = new CallerRequests()
@@ -96,16 +97,17 @@ export class McpSession {
 
   /** Begins a request. Throws an McpError where its id is in use, or too many run. */
   begin(id: RpcId, progressToken: RpcId | null, form: AnswerForm): RunningCall {
-    if (this.#running.has(id)) throw new McpError(rpcCodes.invalidRequest, 'A request with this id is still running')
+    const key = rpcKey(id)
+    if (this.#running.has(key)) throw new McpError(rpcCodes.invalidRequest, 'A request with this id is still running')
     if (this.#running.size >= mostRunning)
       throw new McpError(rpcCodes.internalError, 'Too many requests of this session run')
     const call = new RunningCall({ id, progressToken, form, openStream: () => this.#streams.open() })
-    this.#running.set(id, call)
+    this.#running.set(key, call)
     return call
   }
 
   end(call: RunningCall): void {
-    this.#running.delete(call.id)
+    this.#running.delete(rpcKey(call.id))
     call.stream?.end()
     this.#streams.forgetOld()
   }
@@ -277,7 +279,7 @@ export class McpSession {
   #receiveNotification(method: string, params: Json): void {
     if (method === 'notifications/cancelled') {
       const { requestId } = params
-      if (typeof requestId === 'string' || typeof requestId === 'number') this.#running.get(requestId)?.cancel()
+      if (isRpcId(requestId)) this.#running.get(rpcKey(requestId))?.cancel()
     } else if (method === 'notifications/progress') {
       const asked = this.#asked.progressOf(params)
       if (asked !== null) this.#pass(asked.serverId, method, asked.params)
