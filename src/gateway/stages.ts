@@ -4,6 +4,7 @@
  * A stage that waits for nothing returns nothing, so that the common path is not cut into turns of the event loop.
  */
 import { admitToken } from './admit-token.ts'
+import { askWhetherDepleted } from './ask-whether-depleted.ts'
 import { authenticate } from './authenticate.ts'
 import { considerRequest } from './consider-request.ts'
 import { dispatch } from './dispatch.ts'
@@ -45,7 +46,7 @@ export const inferenceStages: readonly Stage[] = [
 export const frameStages: readonly Stage[] = [authenticate, readFrame, ...inferenceStages.slice(1)]
 
 /** Model discovery calls no provider; who may see what is decided by the same stages. */
-export const discoveryStages: readonly Stage[] = [authenticate, admitToken, answerModels]
+export const discoveryStages: readonly Stage[] = [authenticate, admitToken, askWhetherDepleted, answerModels]
 
 /** A request to an MCP server: the same stages, without those that are about models. */
 export const mcpCallStages: readonly Stage[] = [
@@ -63,4 +64,10 @@ export const mcpCallStages: readonly Stage[] = [
 ]
 
 /** What the MCP surface answers without any server doing anything. */
-export const mcpDiscoveryStages: readonly Stage[] = [authenticate, admitToken, readDiscovery, answerDiscovery]
+export const mcpDiscoveryStages: readonly Stage[] = [
+  authenticate,
+  admitToken,
+  askWhetherDepleted,
+  readDiscovery,
+  answerDiscovery,
+]
