@@ -14,6 +14,7 @@ import { McpError } from '../mcp/mcp-error.ts'
 import type { McpSession, SessionGovernor } from '../mcp/surface/session.ts'
 import { admitToken } from './admit-token.ts'
 import { answered, verdictOf } from './answered.ts'
+import { lookAtToken } from './authenticate.ts'
 import { considerRequest } from './consider-request.ts'
 import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
 import { beginExchange, cut, type Exchange, type Gateway, type Outcome } from './exchange.ts'
@@ -48,6 +49,8 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
     }
   },
 
+  mayTell: (session) => mayGoOn(session, gateway),
+
   async tell(session, told) {
     const exchange = begin(gateway, session, told)
     try {
@@ -60,6 +63,17 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
     }
   },
 })
+
+/** Whether a session's token may still be used: it may have expired or been revoked since it was last shown. */
+export function mayGoOn({ token }: McpSession, gateway: Gateway): boolean {
+  try {
+    lookAtToken({ tokenHash: token.hash, token: null, family: 'mcp' }, gateway)
+    return true
+  } catch (thrown) {
+    // An outage is no revocation: who comes back is looked at then.
+    return asFailure(thrown).status >= 500
+  }
+}
 
 /** An exchange of what a server sends: its token is looked at again, because a session is long. */
 function begin(gateway: Gateway, session: McpSession, { server, method, params }: Passing): Exchange {

@@ -33,6 +33,8 @@ export interface SessionGovernor {
   ): Promise<Json>
   /** A notification as policies left it; null where they refuse it. */
   tell(session: McpSession, told: { server: McpServerRecord; method: string; params: Json }): Promise<Json | null>
+  /** Whether the session's token may still be used at this instant: nothing leaves to one that may not. */
+  mayTell(session: McpSession): boolean
 }
 
 export interface SessionOptions {
@@ -176,7 +178,7 @@ export class McpSession {
       if (present.get(record.id) !== record.version) this.disconnect(record)
     }
     for (const { seen } of this.#connections.values()) seen.forget()
-    for (const method of listChanges) this.#streams.standing.send(notificationText(method, undefined))
+    for (const method of listChanges) this.#announce(method)
   }
 
   /** Lets go of a connection that is of no more use: the next request opens another. */
@@ -248,8 +250,14 @@ export class McpSession {
     )
   }
 
+  /** Says that a list has changed. */
+  #announce(method: string): void {
+    if (this.#options.governor.mayTell(this)) this.#streams.standing.send(notificationText(method, undefined))
+  }
+
   /** Says something with the answer to what the server works on; where that is nothing, by itself. */
   #sendFor(server: McpServerRecord, text: string): void {
+    if (!this.#options.governor.mayTell(this)) return
     const calls = [...this.#running.values()].filter(({ serverId }) => serverId === server.id)
     if (calls.at(-1)?.send(text) !== true) this.#streams.standing.send(text)
   }
@@ -257,7 +265,7 @@ export class McpSession {
   #hear(server: McpServerRecord, method: string, params: Json): void {
     if (listChanges.has(method)) {
       this.#connections.get(server.id)?.seen.forget()
-      this.#streams.standing.send(notificationText(method, undefined))
+      this.#announce(method)
     } else if (method === 'notifications/resources/updated') {
       if (typeof params.uri !== 'string') return
       const told = { ...params, uri: publishedUri(server.name, params.uri) }
