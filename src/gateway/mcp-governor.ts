@@ -16,10 +16,10 @@ import { admitToken } from './admit-token.ts'
 import { answered, verdictOf } from './answered.ts'
 import { lookAtToken } from './authenticate.ts'
 import { considerRequest } from './consider-request.ts'
-import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
 import { beginExchange, cut, type Exchange, type Gateway, type Outcome } from './exchange.ts'
 import { fitChain } from './fit-chain.ts'
 import { allowServer, showParameters, untilCut } from './mcp-call.ts'
+import { boundSaid, considerSaid } from './mcp-texts.ts'
 import { logUnrecorded, settle, settleUnwatched } from './record.ts'
 
 interface Passing {
@@ -123,7 +123,7 @@ async function leaving(exchange: Exchange, gateway: Gateway, params: Json): Prom
   allowServer(exchange, gateway)
   showParameters(exchange, params)
   fitChain(exchange, gateway)
-  if (isAnswerConsidered(exchange)) await considerAnswer(exchange, gateway, { status: 200, body: params })
+  await considerSaid(exchange, gateway, params)
   return params
 }
 
@@ -132,6 +132,7 @@ async function arriving(exchange: Exchange, gateway: Gateway, answer: Json): Pro
   admitToken(exchange, gateway)
   exchange.parsed = { method: exchange.mcp?.method, params: answer, tools: [] }
   exchange.policyContext = null
+  boundSaid(exchange, gateway)
   await considerRequest(exchange, gateway)
 }
 

@@ -14,6 +14,7 @@ import { limitRate } from './limit-rate.ts'
 import { matchSession } from './match-session.ts'
 import { allowServer, callServer, keepCalled, readCall } from './mcp-call.ts'
 import { answerDiscovery, readDiscovery } from './mcp-discovery.ts'
+import { boundTexts } from './mcp-texts.ts'
 import { answerModels } from './models.ts'
 import { openRecord } from './open-record.ts'
 import { readRequest } from './read-request.ts'
@@ -56,6 +57,7 @@ export const mcpCallStages: readonly Stage[] = [
   allowServer,
   fitChain,
   limitRate,
+  boundTexts,
   considerRequest,
   keepCalled,
   reserveUsage,
