@@ -48,15 +48,16 @@ interface Asked {
  * The language of the answer to one request: errors carry its id. What a model should read so that it can go on is a
  * result: that a call waits for a person, and that a server has no such tool, as the official library's servers say it.
  */
-export const answering = (asked: Asked): Dialect => ({
-  ...mcp,
-  errorBody: (failure, requestId) =>
-    failure.code === 'mcp.unknown_tool'
-      ? { jsonrpc: '2.0', id: asked.id, result: failedResult(failure.message) }
-      : rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked)),
-  escalation: (_facts, verdictan) =>
-    asked.method === 'tools/call' ? { jsonrpc: '2.0', id: asked.id, result: waitingResult(asked, verdictan) } : null,
-})
+export const answering = (asked: Asked): Dialect =>
+  // Made for each request, and twice: what all have in common is not copied.
+  Object.assign<Dialect, Pick<Dialect, 'errorBody' | 'escalation'>>(Object.create(mcp), {
+    errorBody: (failure, requestId) =>
+      failure.code === 'mcp.unknown_tool'
+        ? { jsonrpc: '2.0', id: asked.id, result: failedResult(failure.message) }
+        : rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked)),
+    escalation: (_facts, verdictan) =>
+      asked.method === 'tools/call' ? { jsonrpc: '2.0', id: asked.id, result: waitingResult(asked, verdictan) } : null,
+  })
 
 const waitingMessage = ({ code, message }: Failure, { sent }: Asked): string =>
   code === 'policy.escalated' && sent ? heldText : message

@@ -64,10 +64,11 @@ export class CommandTransport implements Transport {
     this.#child.on('close', () => this.#logComplaints())
   }
 
-  request(message: Json, id: number): void {
+  request(message: Json, id: number): () => void {
     this.#write(message).catch((error: unknown) =>
       this.#receiver.lost(id, error instanceof Error ? error : unwritable()),
     )
+    return nothingToEnd
   }
 
   tell(message: Json): Promise<void> {
@@ -180,5 +181,7 @@ export class CommandTransport implements Transport {
     }
   }
 }
+
+const nothingToEnd = (): void => undefined
 
 const unwritable = (): Failure => new Failure('mcp.server_unreachable', { message: 'The command takes no more input' })

@@ -320,6 +320,23 @@ test('what is shown of a new server is what was seen of it first, and the rest i
   expect(servers.approved(only(servers.list()), 'tool', [a, b])).toEqual([])
 })
 
+test('an answer that is larger than the limit once it is unpacked is not unpacked', async () => {
+  const { connection } = await connect({ settings: { mcp_result_bytes: 100_000 } })
+  fake.behaviour = () =>
+    new Response(Bun.gzipSync(Buffer.alloc(200_000)), {
+      headers: { 'content-encoding': 'gzip', 'content-type': 'application/json' },
+    })
+  await expect(call(connection)).rejects.toEqual(failing('mcp.result_too_large'))
+})
+
+test('answers are no flood, however many are asked for', async () => {
+  const { connection } = await connect()
+  for (let asked = 0; asked < 4000; asked += 100) {
+    await Promise.all(Array.from({ length: 100 }, () => call(connection)))
+  }
+  expect(await call(connection)).toEqual({ echoed: {} })
+})
+
 test('a thousand tools are told of well within their first use', async () => {
   const { servers, source } = await connect()
   const tools = Array.from({ length: 1000 }, (_, index) => tool(`tool-${index}`))

@@ -5,7 +5,7 @@
  * - an answer settles the request of its id; one that nobody asked for, or that is given twice, is counted and let fall;
  * - progress goes to the request of its token and gives it its time anew, up to the total;
  * - a request reaches the caller only where the caller declared the capability for it, a limited number at once;
- * - other notifications reach the caller. A server that says more than `Flood` takes is cut off.
+ * - other notifications reach the caller. A server that says more than `Flood` takes is cut off; what it was asked for does not count.
  *
  * Ids and progress tokens are the peer's own. A request that the caller gives up, or whose time is over, is cancelled.
  */
@@ -81,7 +81,6 @@ export class Peer implements Receiver {
     const { promise, resolve, reject } = Promise.withResolvers<Json>()
     const began = this.#options.clock.monotonic()
     this.#pending.set(id, { resolve, reject, onProgress, silentSince: began })
-    const ended = new AbortController()
     const giveUp = (reason: unknown) => {
       if (!this.#pending.delete(id)) return
       reject(reason)
@@ -91,14 +90,14 @@ export class Peer implements Receiver {
     signal.addEventListener('abort', leave, { once: true })
     const stopClock = this.#watch(id, began, giveUp)
     const sent = onProgress === undefined ? withoutToken(params) : withToken(params, id)
-    this.#transport.request({ jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }, id, ended.signal)
+    const endWait = this.#transport.request({ jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }, id)
     try {
       return await promise
     } finally {
       stopClock()
       signal.removeEventListener('abort', leave)
       // A stream that goes on behind the answer has nothing more to say.
-      ended.abort()
+      endWait()
     }
   }
 
@@ -185,6 +184,7 @@ export class Peer implements Receiver {
       return
     }
     this.#pending.delete(id)
+    this.#flood.giveBack()
     if (isJson(result)) pending.resolve(result)
     else if (isJson(error) && typeof error.code === 'number' && typeof error.message === 'string') {
       pending.reject(new McpError(error.code, error.message, error.data))
