@@ -1,44 +1,59 @@
 /**
- * `apply -f FILE`: makes an installation hold what a file says. Each policy is known by its name: one that is missing is
+ * `apply -f FILE`: makes an installation hold what a file says. Each record is known by its name: one that is missing is
  * made, one that differs is changed, and what the file leaves out of it stays. Nothing else is touched, unless `--prune`
- * says that policies which the file does not name are to go.
+ * says that records which a list of the file does not name are to go.
  */
 import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
 import type { Api } from './api.ts'
+import type { ApplyKind, Changes, Present } from './apply-kind.ts'
+import { mcpServers } from './apply-mcp-servers.ts'
+import { policies } from './apply-policies.ts'
 import { command, type Leaf } from './command.ts'
 import { connect, pageSchema, recordFlags } from './record.ts'
 import { readStructuredFile } from './settings.ts'
 import { printable } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-const wantedSchema = z.looseObject({ name: z.string().min(1), kind: z.string().min(1) })
-type Wanted = z.infer<typeof wantedSchema>
+interface Step {
+  readonly action: 'create' | 'update' | 'delete' | 'unchanged'
+  readonly name: string
+  readonly id?: string
+  readonly version?: number
+  readonly changes?: Changes
+}
 
-const fileSchema = z.strictObject({ policies: z.array(wantedSchema) })
+/** A record's step as it is shown, and what is sent for it. */
+interface Planned {
+  readonly step: Step
+  readonly one: string
+  readonly path: string
+  body(): Record<string, unknown>
+}
 
-const presentSchema = z.looseObject({ id: z.string(), name: z.string(), kind: z.string(), version: z.number() })
-type Present = z.infer<typeof presentSchema>
+type Plan = (file: Record<string, unknown>, options: PlanOptions) => Promise<Planned[]>
 
-export type Step =
-  | { action: 'create'; name: string; body: Wanted }
-  | {
-      action: 'update'
-      name: string
-      id: string
-      version: number
-      changes: Record<string, { from: unknown; to: unknown }>
-    }
-  | { action: 'delete'; name: string; id: string }
-  | { action: 'unchanged'; name: string }
+interface PlanOptions {
+  readonly path: string
+  readonly api: Api
+  readonly prune: boolean
+  readonly secrets: boolean
+  readonly terminal: Terminal
+}
+
+const plans: Readonly<Record<string, Plan>> = {
+  [policies.member]: planOf(policies),
+  [mcpServers.member]: planOf(mcpServers),
+}
 
 export const applyCommand = (terminal: Terminal): Leaf =>
   command({
-    about: 'Make policies be what a file says: YAML, TOML or JSON with a list named policies',
+    about: `Make records be what a file says: YAML, TOML or JSON with lists named ${Object.keys(plans).join(', ')}`,
     args: {
       file: { type: 'string', alias: 'f', required: true, description: 'The file', valueHint: 'FILE' },
       'dry-run': { type: 'boolean', description: 'Only show what would change' },
-      prune: { type: 'boolean', description: 'Delete policies that the file does not name' },
+      secrets: { type: 'boolean', description: 'Send secrets too where nothing else differs: theirs are not compared' },
+      prune: { type: 'boolean', description: 'Delete what a list of the file does not name' },
       yes: { type: 'boolean', description: 'With --prune: really delete them' },
       ...recordFlags,
     },
@@ -47,97 +62,127 @@ export const applyCommand = (terminal: Terminal): Leaf =>
       if (flags.prune && !flags.yes && !dryRun) {
         throw new Failure('usage', { message: 'Deleting cannot be undone: repeat with --yes, or look with --dry-run' })
       }
-      const wanted = readWanted(flags.file)
-      const api = connect(flags, terminal)
-      const steps = planOf(wanted, await readPresent(api), flags.prune === true)
-      for (const step of steps) {
-        if (!dryRun) await take(api, step)
-        if (!flags.json) await terminal.write(`${lineOf(step)}\n`)
+      const [path, api] = [flags.file, connect(flags, terminal)]
+      const options = { path, api, terminal, prune: flags.prune === true, secrets: flags.secrets === true }
+      const planned = await planFile(readFile(path), options)
+      // A secret that is missing is found before anything is changed.
+      const bodies = dryRun ? [] : planned.map(({ body }) => body())
+      for (const [index, each] of planned.entries()) {
+        if (!dryRun) await take(api, each, bodies[index])
+        if (!flags.json) await terminal.write(`${lineOf(each)}\n`)
       }
+      const steps = planned.map(({ step, one }) => ({ record: one, ...step }))
       if (flags.json) await terminal.write(`${JSON.stringify({ applied: !dryRun, steps })}\n`)
       else if (dryRun) terminal.note('Nothing was changed')
     },
   })
 
-function readWanted(path: string): readonly Wanted[] {
-  const parsed = fileSchema.safeParse(readStructuredFile(path))
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw new Failure('usage', { message: `${path}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'not valid'}` })
-  }
-  const names = parsed.data.policies.map(({ name }) => name)
-  const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) throw new Failure('usage', { message: `${path} names the policy "${twice}" twice` })
-  return parsed.data.policies
+function readFile(path: string): Record<string, unknown> {
+  const file = checked(z.record(z.string(), z.unknown()), readStructuredFile(path), path)
+  const [unknown] = Object.keys(file).filter((name) => plans[name] === undefined)
+  if (unknown !== undefined) throw new Failure('usage', { message: `${path}: ${unknown}: nothing has this name` })
+  if (Object.keys(file).length > 0) return file
+  throw new Failure('usage', { message: `${path} has no list: ${Object.keys(plans).join(', ')}` })
 }
 
-async function readPresent(api: Api): Promise<Present[]> {
+/** All of a file is read and compared before anything is done. */
+async function planFile(file: Record<string, unknown>, options: PlanOptions): Promise<Planned[]> {
+  const planned: Planned[] = []
+  for (const [member, plan] of Object.entries(plans)) {
+    if (file[member] !== undefined) planned.push(...(await plan(file, options)))
+  }
+  return planned
+}
+
+/** What has to be done of one kind, in the order of the file, deletions last. */
+function planOf<Wanted extends { name: string }>(kind: ApplyKind<Wanted>): Plan {
+  return async (file, { path, api, prune, secrets, terminal }) => {
+    const wanted = checked(z.array(kind.entry), file[kind.member], `${path}: ${kind.member}`)
+    requireOnce(wanted, kind, path)
+    const present = await readPresent(api, kind)
+    const planned = wanted.map((entry): Planned => {
+      const { name } = entry
+      const known = present.find((record) => record.name === name)
+      const of = { one: kind.one, path: kind.path }
+      if (known === undefined) {
+        return { ...of, step: { action: 'create', name }, body: () => kind.bodyOf(entry, null, terminal) }
+      }
+      const { id, version } = known
+      const changes = kind.changesOf(entry, known)
+      const resent = secrets && kind.secretsOf !== undefined
+      if (Object.keys(changes).length === 0 && !resent) return nothingToDo(of, name)
+      return {
+        ...of,
+        step: { action: 'update', name, id, version, changes },
+        body: () => ({
+          ...kind.bodyOf(entry, changes, terminal),
+          ...(resent ? kind.secretsOf?.(entry, terminal) : {}),
+        }),
+      }
+    })
+    const named = new Set(wanted.map(({ name }) => name))
+    const gone = prune ? present.filter(({ name }) => !named.has(name)) : []
+    return [...planned, ...gone.map((record) => deletion(record, kind))]
+  }
+}
+
+const nothing = () => ({})
+const nothingToDo = (of: { one: string; path: string }, name: string): Planned => ({
+  ...of,
+  step: { action: 'unchanged', name },
+  body: nothing,
+})
+const deletion = ({ id, name }: Present, { one, path }: { one: string; path: string }): Planned => ({
+  one,
+  path,
+  step: { action: 'delete', name, id },
+  body: nothing,
+})
+
+function requireOnce(wanted: readonly { name: string }[], { one }: { one: string }, path: string): void {
+  const names = wanted.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new Failure('usage', { message: `${path} names the ${one} "${twice}" twice` })
+}
+
+function checked<Value>(schema: z.ZodType<Value>, value: unknown, where: string): Value {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new Failure('usage', { message: `${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'not valid'}` })
+}
+
+const presentSchema = z.looseObject({ id: z.string(), name: z.string(), version: z.number() })
+
+async function readPresent(api: Api, { path, member }: { path: string; member: string }): Promise<Present[]> {
   const found: Present[] = []
   let cursor: string | undefined
   do {
-    const page = await api.json({ path: '/v1/policies', query: { cursor } }, pageSchema)
-    found.push(...z.array(presentSchema).parse(page.policies))
+    const page = await api.json({ path, query: { cursor } }, pageSchema)
+    found.push(...z.array(presentSchema).parse(page[member]))
     cursor = page.next_cursor ?? undefined
   } while (cursor !== undefined)
   return found
 }
 
-/** What has to be done, in the order of the file, deletions last. Throws `usage` where a policy is of another kind. */
-export function planOf(wanted: readonly Wanted[], present: readonly Present[], prune: boolean): Step[] {
-  const steps = wanted.map((body): Step => {
-    const { name } = body
-    const known = present.find((policy) => policy.name === name)
-    if (known === undefined) return { action: 'create', name, body }
-    if (known.kind !== body.kind) {
-      throw new Failure('usage', { message: `The policy "${name}" is of kind ${known.kind}: delete it first` })
-    }
-    const changes = differencesOf(body, known)
-    if (Object.keys(changes).length === 0) return { action: 'unchanged', name }
-    return { action: 'update', name, id: known.id, version: known.version, changes }
-  })
-  const named = new Set(wanted.map(({ name }) => name))
-  const gone = present.filter(({ name }) => !named.has(name))
-  return prune ? [...steps, ...gone.map(({ id, name }): Step => ({ action: 'delete', name, id }))] : steps
-}
-
-function differencesOf(wanted: Wanted, present: Present): Record<string, { from: unknown; to: unknown }> {
-  const changes: Record<string, { from: unknown; to: unknown }> = {}
-  for (const [field, to] of Object.entries(wanted)) {
-    const from = present[field]
-    if (!(field === 'config' ? isWithin(to, from) : Bun.deepEquals(to, from))) changes[field] = { from, to }
-  }
-  return changes
-}
-
-/** Whether a config says nothing else than the present one, which holds the defaults too. */
-const isWithin = (wanted: unknown, present: unknown): boolean =>
-  isObject(wanted) && isObject(present)
-    ? Object.entries(wanted).every(([name, value]) => Bun.deepEquals(value, present[name]))
-    : Bun.deepEquals(wanted, present)
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-async function take(api: Api, step: Step): Promise<void> {
-  if (step.action === 'create') {
-    await api.json({ method: 'POST', path: '/v1/policies', body: step.body }, presentSchema)
-  } else if (step.action === 'update') {
-    const body = Object.fromEntries(Object.entries(step.changes).map(([field, { to }]) => [field, to]))
-    const headers = { 'if-match': `"${step.version}"` }
-    await api.json({ method: 'PATCH', path: `/v1/policies/${step.id}`, body, headers }, presentSchema)
-  } else if (step.action === 'delete') {
-    await api.json({ method: 'DELETE', path: `/v1/policies/${step.id}` }, presentSchema)
+async function take(api: Api, { step: { action, id, version }, path }: Planned, body: unknown): Promise<void> {
+  if (action === 'unchanged') return
+  if (action === 'create') {
+    await api.json({ method: 'POST', path, body }, presentSchema)
+  } else if (action === 'update') {
+    const headers = { 'if-match': `"${version}"` }
+    await api.json({ method: 'PATCH', path: `${path}/${id}`, body, headers }, presentSchema)
+  } else {
+    await api.json({ method: 'DELETE', path: `${path}/${id}` }, presentSchema)
   }
 }
 
 const signs = { create: '+', update: '~', delete: '-', unchanged: '=' } as const
 
-function lineOf(step: Step): string {
-  const line = `${signs[step.action]} policy ${printable(step.name)}`
-  if (step.action !== 'update') return line
-  const changes = Object.entries(step.changes).map(
+function lineOf({ step: { action, name, changes = {} }, one }: Planned): string {
+  const lines = Object.entries(changes).map(
     ([field, { from, to }]) =>
       `    ${field}: ${printable(JSON.stringify(from ?? null))} -> ${printable(JSON.stringify(to))}`,
   )
-  return [line, ...changes].join('\n')
+  return [`${signs[action]} ${one} ${printable(name)}`, ...lines].join('\n')
 }

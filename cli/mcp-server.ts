@@ -57,7 +57,7 @@ const settingFlags = {
   'total-timeout': { type: 'string', description: 'How long a call may take in all', valueHint: 'SECONDS' },
   approval: {
     type: 'string',
-    description: 'Whether what it offers at first is approved, or nothing before a person does',
+    description: 'Whether what it offers in its first 10 seconds is approved, or nothing before a person does',
     valueHint: 'first_use|required',
   },
   enabled: { type: 'boolean', description: 'It is used; --no-enabled: it is not' },

@@ -186,6 +186,9 @@ export const settingsSchema = z.strictObject({
   mcp_result_bytes: whole(1024, 1024 * mebibyte)
     .default(10 * mebibyte)
     .describe('The largest message of an MCP server that is taken'),
+  mcp_inspected_texts: whole(1, 1_000_000)
+    .default(10_000)
+    .describe('The most texts of one MCP message that policies look at; one with more is refused where they do'),
   mcp_origins: z
     .string()
     .refine(

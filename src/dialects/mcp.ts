@@ -14,6 +14,7 @@
  * text: what SSE carries here are whole messages.
  */
 import type { Failure, Verdictan } from '../failure.ts'
+import { parseExactly } from '../lib/exact-json.ts'
 import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import type { Dialect, RequestFacts, TextSlot } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
@@ -47,15 +48,16 @@ interface Asked {
  * The language of the answer to one request: errors carry its id. What a model should read so that it can go on is a
  * result: that a call waits for a person, and that a server has no such tool, as the official library's servers say it.
  */
-export const answering = (asked: Asked): Dialect => ({
-  ...mcp,
-  errorBody: (failure, requestId) =>
-    failure.code === 'mcp.unknown_tool'
-      ? { jsonrpc: '2.0', id: asked.id, result: failedResult(failure.message) }
-      : rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked)),
-  escalation: (_facts, verdictan) =>
-    asked.method === 'tools/call' ? { jsonrpc: '2.0', id: asked.id, result: waitingResult(asked, verdictan) } : null,
-})
+export const answering = (asked: Asked): Dialect =>
+  // Made for each request, and twice: what all have in common is not copied.
+  Object.assign<Dialect, Pick<Dialect, 'errorBody' | 'escalation'>>(Object.create(mcp), {
+    errorBody: (failure, requestId) =>
+      failure.code === 'mcp.unknown_tool'
+        ? { jsonrpc: '2.0', id: asked.id, result: failedResult(failure.message) }
+        : rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked)),
+    escalation: (_facts, verdictan) =>
+      asked.method === 'tools/call' ? { jsonrpc: '2.0', id: asked.id, result: waitingResult(asked, verdictan) } : null,
+  })
 
 const waitingMessage = ({ code, message }: Failure, { sent }: Asked): string =>
   code === 'policy.escalated' && sent ? heldText : message
@@ -128,7 +130,7 @@ function memberSlots(holder: JsonObject, member: string | null, role: string): T
       const kind = name === 'name' || name === 'role' || name === 'action' ? 'name' : 'content'
       return [{ member: place, kind, role, text: value, replace: (text) => put(holder, name, text) }]
     }
-    if (typeof value !== 'object' || value === null) return []
+    if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return []
     if (shaped.has(name) && (Array.isArray(value) || typeof Reflect.get(value, 'type') === 'string')) {
       const kind = name !== 'messages' && role === 'tool' ? 'tool_result' : 'content'
       return [
@@ -165,7 +167,7 @@ function put(holder: JsonObject, name: string, value: unknown): void {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExactly(text)
   } catch {
     // What a policy made of it is no JSON any more: a text that is refused is better than the object as it was.
     return text

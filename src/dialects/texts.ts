@@ -5,6 +5,7 @@
  * all, are texts: a model writes them. A label that says something else is read as a name is.
  */
 
+import { isNumber, parseExactly } from '../lib/exact-json.ts'
 import type { TextKind, TextSlot } from './dialect.ts'
 import { isObject, type JsonObject } from './json-value.ts'
 import { isEncodedUrl, isLabel, saysNothing } from './vocabulary.ts'
@@ -90,7 +91,7 @@ export function textsIn(value: JsonObject, options: SearchOptions = {}): FoundTe
 function walkObject(holder: JsonObject, around: Around, found: FoundText[], except = nothing): void {
   if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
   for (const [key, value] of Object.entries(holder)) {
-    if (value === null || typeof value === 'number' || typeof value === 'boolean') continue
+    if (value === null || typeof value === 'boolean' || isNumber(value)) continue
     if (except.has(key) || isNoText(key, value, holder, around.key)) continue
     const inside: Around = {
       place: around.place === '' ? key : `${around.place}/${key}`,
@@ -123,7 +124,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[]): void 
       }
       if (!isEncodedUrl(value)) found.push({ ...inside, text: value, put })
     } else if (Array.isArray(value)) walkArray(value, inside, found)
-    else if (isObject(value)) walkObject(value, inside, found)
+    else if (isObject(value) && !JSON.isRawJSON(value)) walkObject(value, inside, found)
   }
 }
 
@@ -161,7 +162,7 @@ const argumentsText = (holder: JsonObject, key: string, value: unknown, { place 
 
 function parsedOr(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExactly(text)
   } catch {
     // What a policy made of the arguments is no JSON any more: better a text that is refused than the arguments as they were.
     return text

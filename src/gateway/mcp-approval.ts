@@ -45,7 +45,9 @@ async function seenOf(
   const session = given(given(mcp).session)
   const list = given(listKinds.values().find((each) => each.kind === kind) ?? null)
   if (capabilities[list.capability] === undefined) return { approved: new Set(), held: new Set() }
-  // Other calls wait for the same names: that this one is given up ends nothing for them.
-  const { signal } = new AbortController()
-  return await session.seen(server).names(kind, () => seenNames({ list, session, servers, signal }, server))
+  return await session.seen(server).names(kind, () => {
+    // Other calls wait for the same names: that this one is given up ends nothing for them.
+    const { signal } = new AbortController()
+    return seenNames({ list, session, servers, signal }, server)
+  })
 }

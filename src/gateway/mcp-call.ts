@@ -15,10 +15,10 @@ import { errorText, resultText } from '../mcp/surface/json-rpc.ts'
 import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../mcp/surface/names.ts'
 import { accessPoliciesOf } from '../usage/rate-demands.ts'
 import { answered } from './answered.ts'
-import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { requireApproved, type WantedOffer } from './mcp-approval.ts'
 import type { McpRequest } from './mcp-request.ts'
+import { considerSaid } from './mcp-texts.ts'
 import { settle } from './record.ts'
 
 /** How a method names what it asks for, and how the server is told. */
@@ -141,25 +141,12 @@ export async function callServer(exchange: Exchange, gateway: Gateway): Promise<
     exchange.body = null
   }
   mcp.toolFailed = mcp.method === 'tools/call' && result.isError === true
-  if (isAnswerConsidered(exchange)) {
-    refuseScattered(exchange, result)
-    await considerAnswer(exchange, gateway, { status: 200, body: result })
-  }
+  await considerSaid(exchange, gateway, result)
   publishUris(given(mcp.server).name, result)
   const text = resultText(id, result)
   mcp.resultBytes = Buffer.byteLength(text)
   await settle(exchange, gateway, answered(exchange, 200))
   exchange.answer = jsonAnswer(exchange, text)
-}
-
-/** Texts of one result that policies look at; each takes its turn, and together they would hold up everybody else's. */
-const mostTexts = 10_000
-
-function refuseScattered({ dialect }: Exchange, result: Json): void {
-  if (dialect.answerText(result).length <= mostTexts) return
-  throw new Failure('mcp.server_error', {
-    message: `The result has more than ${mostTexts} texts for policies to look at`,
-  })
 }
 
 async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): Promise<Json> {
@@ -200,7 +187,7 @@ export function untilCut<Value>(exchange: Exchange, pending: Promise<Value>): Pr
 /** A server's own error passes with its code, as policies leave its words. */
 async function passError(exchange: Exchange, gateway: Gateway, id: RpcId, error: McpError): Promise<void> {
   const body: Json = { message: error.message, ...(error.data === undefined ? {} : { data: error.data }) }
-  if (isAnswerConsidered(exchange)) await considerAnswer(exchange, gateway, { status: 200, body })
+  await considerSaid(exchange, gateway, body)
   const text = errorText(id, new McpError(error.code, textOf(body.message) ?? '', body.data))
   given(exchange.mcp).resultBytes = Buffer.byteLength(text)
   await settle(exchange, gateway, { verdict: 'error', reason: 'mcp.server_error', status: 200 })

@@ -365,6 +365,23 @@ test('a revocation ends the sessions of its token and what runs for them', async
   expect(gateway.lane.journal.outcomes().map(({ reason_code }) => reason_code)).toContain('token.revoked')
 })
 
+test('nothing leaves to a token that is revoked, though its session has not ended yet', async () => {
+  const { gateway, files } = await start()
+  const caller = await gateway.caller()
+  const standing = await caller.get()
+  gateway.servers.changed()
+  const hash = hashSecret(gateway.secret)
+  files.handlers['tools/call'] = ({ notify }) => {
+    gateway.lane.denials.add(hash)
+    notify('notifications/tools/list_changed', {})
+    return { content: [] }
+  }
+  await caller.call('files__read')
+  gateway.servers.changed()
+  gateway.gateway.cutTokens([hash])
+  expect((await standing.text()).split('tools/list_changed')).toHaveLength(2)
+})
+
 test('a call that cannot be recorded is not made', async () => {
   const { gateway, files } = await start()
   const caller = await gateway.caller()

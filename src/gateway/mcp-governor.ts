@@ -14,11 +14,12 @@ import { McpError } from '../mcp/mcp-error.ts'
 import type { McpSession, SessionGovernor } from '../mcp/surface/session.ts'
 import { admitToken } from './admit-token.ts'
 import { answered, verdictOf } from './answered.ts'
+import { lookAtToken } from './authenticate.ts'
 import { considerRequest } from './consider-request.ts'
-import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
 import { beginExchange, cut, type Exchange, type Gateway, type Outcome } from './exchange.ts'
 import { fitChain } from './fit-chain.ts'
 import { allowServer, showParameters, untilCut } from './mcp-call.ts'
+import { boundSaid, considerSaid } from './mcp-texts.ts'
 import { logUnrecorded, settle, settleUnwatched } from './record.ts'
 
 interface Passing {
@@ -48,6 +49,8 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
     }
   },
 
+  mayTell: (session) => mayGoOn(session, gateway),
+
   async tell(session, told) {
     const exchange = begin(gateway, session, told)
     try {
@@ -60,6 +63,17 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
     }
   },
 })
+
+/** Whether a session's token may still be used: it may have expired or been revoked since it was last shown. */
+export function mayGoOn({ token }: McpSession, gateway: Gateway): boolean {
+  try {
+    lookAtToken({ tokenHash: token.hash, token: null, family: 'mcp' }, gateway)
+    return true
+  } catch (thrown) {
+    // An outage is no revocation: who comes back is looked at then.
+    return asFailure(thrown).status >= 500
+  }
+}
 
 /** An exchange of what a server sends: its token is looked at again, because a session is long. */
 function begin(gateway: Gateway, session: McpSession, { server, method, params }: Passing): Exchange {
@@ -109,7 +123,7 @@ async function leaving(exchange: Exchange, gateway: Gateway, params: Json): Prom
   allowServer(exchange, gateway)
   showParameters(exchange, params)
   fitChain(exchange, gateway)
-  if (isAnswerConsidered(exchange)) await considerAnswer(exchange, gateway, { status: 200, body: params })
+  await considerSaid(exchange, gateway, params)
   return params
 }
 
@@ -118,6 +132,7 @@ async function arriving(exchange: Exchange, gateway: Gateway, answer: Json): Pro
   admitToken(exchange, gateway)
   exchange.parsed = { method: exchange.mcp?.method, params: answer, tools: [] }
   exchange.policyContext = null
+  boundSaid(exchange, gateway)
   await considerRequest(exchange, gateway)
 }
 

@@ -17,20 +17,21 @@
  */
 import { answering, errorStatus, mcp as mcpDialect } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
-import type { RpcId } from '../lib/json-rpc.ts'
+import { isRpcId, type RpcId } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import { isJson, protocolVersions } from '../mcp/protocol.ts'
 import type { RpcRequest } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm, RunningCall } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
 import { admitToken } from './admit-token.ts'
-import { authenticate, lookAtToken } from './authenticate.ts'
+import { authenticate } from './authenticate.ts'
 import { callerLeft } from './caller.ts'
 import { beginExchange, type Connection, cut, type Exchange, type Gateway, given } from './exchange.ts'
 import { govern } from './govern.ts'
 import { isRouted } from './mcp-call.ts'
 import { isDiscovery } from './mcp-discovery.ts'
 import { answerElsewhere } from './mcp-elsewhere.ts'
+import { mayGoOn } from './mcp-governor.ts'
 import {
   accepts,
   answerForm,
@@ -148,17 +149,6 @@ function enter(gateway: Gateway, arrival: Arrival): string | Promise<Response> {
       asked.id = id
       return refuse(exchange, gateway, thrown)
     })
-  }
-}
-
-/** Whether a session's token may still be used: it may have expired since it was last shown. */
-function mayGoOn({ token }: McpSession, gateway: Gateway): boolean {
-  try {
-    lookAtToken({ tokenHash: token.hash, token: null, family: 'mcp' }, gateway)
-    return true
-  } catch (thrown) {
-    // An outage is no revocation: who comes back is looked at then.
-    return asFailure(thrown).status >= 500
   }
 }
 
@@ -297,5 +287,5 @@ function watch(exchange: Exchange, gateway: Gateway): void {
 
 function progressTokenOf({ params: { _meta: meta } }: RpcRequest): RpcId | null {
   const token = isJson(meta) ? meta.progressToken : null
-  return typeof token === 'string' || typeof token === 'number' ? token : null
+  return isRpcId(token) ? token : null
 }

@@ -1,20 +1,31 @@
 /**
  * A disposable token whose limit is used up is refused where it is shown (contract section 6, order of checks), as far
- * as the lane already knows it; what it has yet to ask for is asked when the request reserves.
+ * as the lane already knows it; what it has yet to ask for is asked when the request reserves, or
+ * where it reserves nothing, by a reservation that is given back (`ask-whether-depleted.ts`).
  */
-import { UsageRefused } from '../usage/allowance.ts'
+import { asFailure, type Failure } from '../failure.ts'
+import { type AccountName, UsageRefused } from '../usage/allowance.ts'
 import { moneyAccount, requestsAccount, usageFailure } from '../usage/demands.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { resourceName } from './resource-name.ts'
 
-export function refuseDepleted(exchange: Exchange, { lane }: Gateway): void {
-  const token = given(exchange.token)
-  if (token.keyClass !== 'disposable') return
-  for (const { id, maxBudget, maxRequests } of token.accounts) {
-    const limits = [maxRequests === null ? null : requestsAccount(id), maxBudget === null ? null : moneyAccount(id)]
-    const spent = limits.find((account) => account !== null && lane.allowances.exhausted(account))
-    if (typeof spent !== 'string') continue
-    const refused = new UsageRefused(spent, 'exhausted')
-    throw usageFailure(refused, token.keyClass, resourceName(token.id, lane.standing))
-  }
+export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {
+  const spent = depletable(exchange).find((account) => gateway.lane.allowances.exhausted(account))
+  if (spent !== undefined) throw depletionFailure(new UsageRefused(spent, 'exhausted'), exchange, gateway)
+}
+
+/** The limits that a disposable token ends with. */
+export function depletable({ token }: Exchange): AccountName[] {
+  const { keyClass, accounts } = given(token)
+  if (keyClass !== 'disposable') return []
+  return accounts.flatMap(({ id, maxBudget, maxRequests }) => [
+    ...(maxRequests === null ? [] : [requestsAccount(id)]),
+    ...(maxBudget === null ? [] : [moneyAccount(id)]),
+  ])
+}
+
+export function depletionFailure(thrown: unknown, { token }: Exchange, { lane }: Gateway): Failure {
+  if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
+  const { id, keyClass } = given(token)
+  return usageFailure(thrown, keyClass, resourceName(id, lane.standing))
 }

@@ -97,7 +97,8 @@ function moneyDemands(
   paths: readonly BoundedPath[],
 ): Demand[] {
   const [first] = paths
-  if (first === undefined) return []
+  // A call of a tool goes to no model.
+  if (first === undefined) return accounts.map(({ account }) => ({ account, want: 1, min: 1 }))
   const want = Math.max(1, ...paths.map(({ bound }) => boundedCost(bound, bound.most)))
   const least = limitMembers(exchange).length === 0 ? first.bound.most : first.bound.least
   const min = Math.max(1, boundedCost(first.bound, least))

@@ -4,6 +4,7 @@
  * A stage that waits for nothing returns nothing, so that the common path is not cut into turns of the event loop.
  */
 import { admitToken } from './admit-token.ts'
+import { askWhetherDepleted } from './ask-whether-depleted.ts'
 import { authenticate } from './authenticate.ts'
 import { considerRequest } from './consider-request.ts'
 import { dispatch } from './dispatch.ts'
@@ -13,6 +14,7 @@ import { limitRate } from './limit-rate.ts'
 import { matchSession } from './match-session.ts'
 import { allowServer, callServer, keepCalled, readCall } from './mcp-call.ts'
 import { answerDiscovery, readDiscovery } from './mcp-discovery.ts'
+import { boundTexts } from './mcp-texts.ts'
 import { answerModels } from './models.ts'
 import { openRecord } from './open-record.ts'
 import { readRequest } from './read-request.ts'
@@ -45,7 +47,7 @@ export const inferenceStages: readonly Stage[] = [
 export const frameStages: readonly Stage[] = [authenticate, readFrame, ...inferenceStages.slice(1)]
 
 /** Model discovery calls no provider; who may see what is decided by the same stages. */
-export const discoveryStages: readonly Stage[] = [authenticate, admitToken, answerModels]
+export const discoveryStages: readonly Stage[] = [authenticate, admitToken, askWhetherDepleted, answerModels]
 
 /** A request to an MCP server: the same stages, without those that are about models. */
 export const mcpCallStages: readonly Stage[] = [
@@ -55,6 +57,7 @@ export const mcpCallStages: readonly Stage[] = [
   allowServer,
   fitChain,
   limitRate,
+  boundTexts,
   considerRequest,
   keepCalled,
   reserveUsage,
@@ -63,4 +66,10 @@ export const mcpCallStages: readonly Stage[] = [
 ]
 
 /** What the MCP surface answers without any server doing anything. */
-export const mcpDiscoveryStages: readonly Stage[] = [authenticate, admitToken, readDiscovery, answerDiscovery]
+export const mcpDiscoveryStages: readonly Stage[] = [
+  authenticate,
+  admitToken,
+  askWhetherDepleted,
+  readDiscovery,
+  answerDiscovery,
+]

@@ -1,3 +1,5 @@
+import { type ExactNumber, isNumber } from './exact-json.ts'
+
 /** JSON-RPC 2.0, section 5.1. From -32000 on the codes are a server's own. */
 export const rpcCodes = {
   parseError: -32_700,
@@ -9,4 +11,9 @@ export const rpcCodes = {
 } as const
 
 /** As MCP allows it: never null. */
-export type RpcId = string | number
+export type RpcId = string | number | ExactNumber
+
+export const isRpcId = (value: unknown): value is RpcId => typeof value === 'string' || isNumber(value)
+
+/** What two equal ids have in common, and no others. */
+export const rpcKey = (id: RpcId): string => JSON.stringify(id)

@@ -18,4 +18,4 @@ export const passableOf = (capabilities: Json): Json =>
   Object.fromEntries(Object.entries(capabilities).filter(([name]) => passable.has(name)))
 
 export const isJson = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)

@@ -8,17 +8,14 @@
  */
 import type { PolicyStage, RequestFacts, TextSlot } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
-import { passWhole } from '../inspection/channel.ts'
-import type { Finding, Stop } from '../inspection/rule.ts'
 import type { ActivePolicy, PolicyResult } from './chain.ts'
 import type { PolicyContext } from './context.ts'
-import type { Change, Decision, PolicyTools, Subject, TextPolicy } from './kinds/kind.ts'
+import { findInTexts } from './find-in-texts.ts'
+import type { Change, Decision, PolicyTools, Subject } from './kinds/kind.ts'
 import { type Placeholders, ruleOf } from './redaction.ts'
 import { endsChain, stronger } from './verdict.ts'
 
 export const brokenReason = 'policy.broken'
-/** How many findings of one policy an event names. */
-export const mostTargets = 20
 
 /** What a stage works on. `texts` are read again after each change; a change of a slot shows in the body. */
 export interface StageSubject {
@@ -154,7 +151,7 @@ class StageWalk {
     if (compiled instanceof Error) throw compiled
     return compiled.form === 'whole'
       ? compiled.consider(this.#shown, this.#run.tools)
-      : findings(policy, compiled, this.#slots(), this.#run.subject.placeholders)
+      : findInTexts(compiled, ruleOf(policy, compiled, this.#run.subject.placeholders), this.#slots(), this.#run.now)
   }
 
   #slots(): readonly TextSlot[] {
@@ -206,33 +203,6 @@ class StageWalk {
     context.request.textsChanged()
     context.response?.textsChanged()
   }
-}
-
-/** What a text policy says of whole texts; null where it finds nothing. */
-function findings(
-  policy: ActivePolicy,
-  compiled: TextPolicy,
-  slots: readonly TextSlot[],
-  placeholders: Placeholders | null,
-): Decision | null {
-  const rule = ruleOf(policy, compiled, placeholders)
-  const found: Finding[] = []
-  const changes: Change[] = []
-  let stop: Stop | null = null
-  for (const slot of slots) {
-    if (slot.text === '') continue
-    const { kind, role, text, member: place } = slot
-    const passed = passWhole([rule], { kind, role, place, text }, found)
-    stop = passed.stop
-    if (stop !== null) break
-    if (passed.text !== text) changes.push({ slot, text: passed.text })
-  }
-  if (found.length === 0) return null
-  const targets = [...new Set(found.map(({ place, entry, label }) => `${place}: ${label} (${entry})`))].slice(
-    0,
-    mostTargets,
-  )
-  return { verdict: stop?.verdict ?? compiled.action, reasonCode: compiled.reasonCode, targets, changes }
 }
 
 /** A stage's findings as the outcome's event shows them. */

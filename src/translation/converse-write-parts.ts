@@ -3,9 +3,9 @@
  * CachePointBlock, ImageFormat, DocumentFormat, AudioFormat).
  */
 import type { JsonObject } from '../dialects/json-value.ts'
+import { parseExactObject } from '../lib/exact-json.ts'
 import { plainCallId } from './call-id.ts'
 import { converseLocation } from './citation-locations.ts'
-import { parseExactObject } from './exact-json.ts'
 import type {
   NeutralCitation,
   NeutralMedia,

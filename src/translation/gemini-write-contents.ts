@@ -8,7 +8,7 @@
  * it, the documented text that skips the check takes its place. Thoughts that Gemini has not signed are left out.
  */
 import type { JsonObject } from '../dialects/json-value.ts'
-import { parseExactObject } from './exact-json.ts'
+import { parseExactObject } from '../lib/exact-json.ts'
 import type {
   NeutralMedia,
   NeutralPart,

@@ -3,7 +3,7 @@
  * refused by its name. A member that is null was left out.
  */
 import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
-import { settingOf } from './exact-json.ts'
+import { settingOf } from '../lib/exact-json.ts'
 import type { MemberTable } from './language.ts'
 import type { FieldPath, Stated } from './neutral.ts'
 import { malformed, unsupported } from './refusals.ts'

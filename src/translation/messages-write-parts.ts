@@ -7,8 +7,8 @@
  * citations point at text that stands there itself.
  */
 import type { JsonObject } from '../dialects/json-value.ts'
+import { parseExactObject } from '../lib/exact-json.ts'
 import { plainCallId } from './call-id.ts'
-import { parseExactObject } from './exact-json.ts'
 import type {
   NeutralCitation,
   NeutralMedia,

@@ -1,7 +1,7 @@
 /** What is said where something cannot be translated: to the caller, whose own field is named, or of the provider's answer. */
 import type { JsonObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
-import { parseExactObject } from './exact-json.ts'
+import { parseExactObject } from '../lib/exact-json.ts'
 import type { FieldPath, NeutralError } from './neutral.ts'
 
 /** 400: the target, or any other language, has no place for what stands here. */

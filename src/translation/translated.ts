@@ -12,8 +12,8 @@
  * What cannot be read as what the provider's language says breaks the body with `UnreadableAnswer`.
  */
 import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
+import { parseExactly } from '../lib/exact-json.ts'
 import { type SseFrame, SseSplitter } from '../lib/sse.ts'
-import { parseExactly } from './exact-json.ts'
 import type {
   AnswerStart,
   CallerLanguage,

@@ -3,12 +3,13 @@
  * Transports, stdio). It sees PATH and what its record says of the environment, nothing else of the gateway. Of its
  * standard error only the length is logged: programs write there what they were called with, which may be a caller's
  * secret or prompt, and nothing can tell that from other words. It ends with the session: its input is closed, then it
- * and all that it has started are told to end, then killed.
+ * and all that it has started are told to end, then killed; should this process be killed, they are at once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Json } from '../connection.ts'
+import { endTogether } from './end-together.ts'
 import type { Receiver, Transport } from './transport.ts'
 
 const endMilliseconds = 300
@@ -39,6 +40,7 @@ export class CommandTransport implements Transport {
   #over = false
   #gone = false
   #closing: Promise<void> | null = null
+  #letGo: () => void = () => undefined
 
   constructor(options: CommandTransportOptions, receiver: Receiver) {
     this.#options = options
@@ -51,6 +53,7 @@ export class CommandTransport implements Transport {
       // A group of its own, so that what it starts ends with it.
       detached: true,
     })
+    this.#bind()
     this.#child.stdout?.on('data', (chunk: Buffer) => this.#take(chunk))
     this.#child.stderr?.on('data', (chunk: Buffer) => {
       this.#complained += chunk.length
@@ -61,10 +64,11 @@ export class CommandTransport implements Transport {
     this.#child.on('close', () => this.#logComplaints())
   }
 
-  request(message: Json, id: number): void {
+  request(message: Json, id: number): () => void {
     this.#write(message).catch((error: unknown) =>
       this.#receiver.lost(id, error instanceof Error ? error : unwritable()),
     )
+    return nothingToEnd
   }
 
   tell(message: Json): Promise<void> {
@@ -91,6 +95,7 @@ export class CommandTransport implements Transport {
     clearTimeout(toKill)
     // What it started and left behind.
     this.#signal('SIGKILL')
+    this.#letGo()
   }
 
   async #write(message: Json): Promise<void> {
@@ -154,6 +159,18 @@ export class CommandTransport implements Transport {
     log.info({ mcp_server: server, bytes: this.#complained }, 'An MCP server wrote to its standard error')
   }
 
+  /** Has it end with this process. */
+  #bind(): void {
+    const { pid } = this.#child
+    if (pid === undefined) return
+    try {
+      this.#letGo = endTogether(pid)
+    } catch (error) {
+      const { log, server } = this.#options
+      log.warn({ mcp_server: server, error: String(error) }, 'A local command may outlive a gateway that is killed')
+    }
+  }
+
   #signal(signal: NodeJS.Signals): void {
     const { pid } = this.#child
     if (pid === undefined) return
@@ -164,5 +181,7 @@ export class CommandTransport implements Transport {
     }
   }
 }
+
+const nothingToEnd = (): void => undefined
 
 const unwritable = (): Failure => new Failure('mcp.server_unreachable', { message: 'The command takes no more input' })

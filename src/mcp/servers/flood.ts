@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 const burst = 2000
 const aSecond = 500
 
-/** How much one server may say to one session: a burst, and then so many messages a second. */
+/** How much one server may say to one session that it was not asked for: a burst, and then so many messages a second. */
 export class Flood {
   readonly #clock: Clock
   #left = burst
@@ -22,5 +22,10 @@ export class Flood {
     if (this.#left < 1) return false
     this.#left -= 1
     return true
+  }
+
+  /** The message was an answer: as many come as requests are sent. */
+  giveBack(): void {
+    this.#left += 1
   }
 }

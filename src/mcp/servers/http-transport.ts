@@ -11,6 +11,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
+import { parseExactly } from '../../lib/exact-json.ts'
 import { SseSplitter } from '../../lib/sse.ts'
 import type { Fetch } from '../../providers/provider.ts'
 import type { Json } from '../connection.ts'
@@ -45,6 +46,13 @@ export interface HttpTransportOptions {
   random(): number
 }
 
+/** For the answer to one request. */
+interface Wait {
+  readonly controller: AbortController
+  /** All of it was read. */
+  over: boolean
+}
+
 /** How far a stream was read. */
 interface Reading {
   lastEventId: string | null
@@ -64,11 +72,19 @@ export class HttpTransport implements Transport {
     this.#receiver = receiver
   }
 
-  request(message: Json, id: number, signal: AbortSignal): void {
-    this.#exchange(message, id, signal).then(
-      () => this.#receiver.lost(id, new Failure('mcp.server_error', { message: 'The MCP server gave no answer' })),
+  request(message: Json, id: number): () => void {
+    const wait: Wait = { controller: new AbortController(), over: false }
+    this.#exchange(message, id, wait).then(
+      () => {
+        if (!this.#receiver.waits(id)) return
+        this.#receiver.lost(id, new Failure('mcp.server_error', { message: 'The MCP server gave no answer' }))
+      },
       (error: unknown) => this.#receiver.lost(id, asReason(error)),
     )
+    return () => {
+      // To abort what is over costs as much as the rest of a request here.
+      if (!wait.over) wait.controller.abort()
+    }
   }
 
   async tell(message: Json): Promise<void> {
@@ -106,11 +122,13 @@ export class HttpTransport implements Transport {
     )
   }
 
-  async #exchange(message: Json, id: number, signal: AbortSignal): Promise<void> {
+  async #exchange(message: Json, id: number, wait: Wait): Promise<void> {
+    const { signal } = wait.controller
     const answer = await this.#send('POST', JSON.stringify(message), signal)
     this.#sessionId ??= sessionIdOf(answer)
     if (!isStream(answer)) {
       const text = await boundedText(answer, this.#options.limit)
+      wait.over = true
       if (text !== '') this.#receiver.message(text)
       return
     }
@@ -237,7 +255,7 @@ function sessionIdOf(answer: Response): string | null {
 function errorOf(text: string): McpError | null {
   if (isTooDeep(text)) return null
   try {
-    const body: unknown = JSON.parse(text)
+    const body: unknown = parseExactly(text)
     const error = isJson(body) ? body.error : null
     if (!isJson(error) || typeof error.code !== 'number' || typeof error.message !== 'string') return null
     return new McpError(error.code, error.message, error.data)

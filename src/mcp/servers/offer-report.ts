@@ -8,10 +8,10 @@ export const reportBytes = 512 * 1024
 
 /**
  * What a server offers when it is first listed counts as there from the first, in pages and on several gateways; for this
- * long, names that were not seen before are approved where the server's record says `first_use`. As long as a server of a
- * thousand tools takes to be reported, and no longer: what comes later is held for a person.
+ * long, names that were not seen before are approved where the server's record says `first_use`: as long as a server of a
+ * thousand tools takes to be reported, once in vain, and no longer. What comes later is held for a person.
  */
-export const firstUseMilliseconds = 20_000
+export const firstUseMilliseconds = 10_000
 
 export const offerReportSchema = z.strictObject({
   server_id: z.uuid(),

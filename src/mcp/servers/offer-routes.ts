@@ -8,6 +8,7 @@ import { type AnyRoute, route } from '../../api/route.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
+import { parseExactObject } from '../../lib/exact-json.ts'
 import { type CatalogCall, idParams, missing } from '../../providers/catalog-change.ts'
 import { mcpOffers } from '../../store/ledger.ts'
 import { fromRow } from '../../store/rows.ts'
@@ -110,7 +111,7 @@ async function approveOffer(
   )
   if (found === undefined) throw missing('definition of this MCP server')
   const row = fromRow(mcpOffers, found)
-  const misfit = misfitOf(kind, JSON.parse(row.definition))
+  const misfit = misfitOf(kind, parseExactObject(row.definition))
   if (misfit !== null)
     throw new Failure('invalid_parameter', { param: 'digest', message: `It cannot be approved: ${misfit}` })
   const before = (await approvedDigests(deps.state, serverId)).get(offerId(serverId, kind, name)) ?? null
@@ -137,7 +138,7 @@ async function approveOffer(
 function shown(row: Omit<OfferRow, 'id'>, approved: ReadonlyMap<string, string>): z.infer<typeof offerSchema> {
   const kind = kindSchema.parse(row.kind)
   const approvedDigest = approved.get(offerId(row.serverId, kind, row.name)) ?? null
-  const definition = JSON.parse(row.definition)
+  const definition = parseExactObject(row.definition) ?? {}
   return {
     kind,
     name: row.name,

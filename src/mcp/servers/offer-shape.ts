@@ -8,6 +8,7 @@
  * - Names with characters that cannot be seen, or that turn the direction of writing, are refused beside: such a tool can
  *   look like another one to who approves it.
  */
+import { isNumber } from '../../lib/exact-json.ts'
 import type { OfferKind } from '../connection.ts'
 import { isJson } from '../protocol.ts'
 
@@ -25,7 +26,7 @@ const when =
 
 const text = when((value) => typeof value === 'string', 'must be a string')
 const flag = when((value) => typeof value === 'boolean', 'must be true or false')
-const number = when((value) => typeof value === 'number', 'must be a number')
+const number = when(isNumber, 'must be a number')
 const object = when(isJson, 'must be an object')
 const oneOf = (...words: string[]): Check =>
   when((value) => typeof value === 'string' && words.includes(value), `must be one of ${words.join(', ')}`)

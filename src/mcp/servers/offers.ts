@@ -27,6 +27,8 @@ const mostQueued = 2000
 const mostFirstSeen = 5000
 const lingerMilliseconds = 50
 const restMilliseconds = 1000
+/** While something is first used: all of it is to be told within that time. */
+const firstRestMilliseconds = 100
 const retryMilliseconds = 5000
 
 export interface OffersOptions {
@@ -59,6 +61,8 @@ export class Offers {
   readonly #queue = new Map<string, OfferReport>()
   #queued = 0
   #timer: Timer | null = null
+  /** When the last first use that was begun here ends; monotonic milliseconds. */
+  #firstUsedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: OffersOptions) {
     this.#options = options
@@ -111,6 +115,7 @@ export class Offers {
     const lasts = Math.min(left, firstUseMilliseconds)
     const firstUse = { ends: clock.monotonic() + lasts, digests: new Map<string, string>() }
     this.#firstUses.set(key, firstUse)
+    this.#firstUsedUntil = firstUse.ends
     return firstUse
   }
 
@@ -148,7 +153,7 @@ export class Offers {
   }
 
   async #flush(): Promise<void> {
-    let rest = restMilliseconds
+    let rest = this.#options.clock.monotonic() < this.#firstUsedUntil ? firstRestMilliseconds : restMilliseconds
     for (const [key, { server_id, kind, definitions }] of this.#queue) {
       const some = batchOf(definitions)
       try {

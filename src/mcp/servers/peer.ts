@@ -5,13 +5,14 @@
  * - an answer settles the request of its id; one that nobody asked for, or that is given twice, is counted and let fall;
  * - progress goes to the request of its token and gives it its time anew, up to the total;
  * - a request reaches the caller only where the caller declared the capability for it, a limited number at once;
- * - other notifications reach the caller. A server that says more than `Flood` takes is cut off.
+ * - other notifications reach the caller. A server that says more than `Flood` takes is cut off; what it was asked for does not count.
  *
  * Ids and progress tokens are the peer's own. A request that the caller gives up, or whose time is over, is cancelled.
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { rpcCodes } from '../../lib/json-rpc.ts'
+import { parseExactly } from '../../lib/exact-json.ts'
+import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json-rpc.ts'
 import type { Json, McpCaller } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { askable, isJson } from '../protocol.ts'
@@ -51,7 +52,8 @@ export class Peer implements Receiver {
   readonly #options: PeerOptions
   readonly #transport: Transport
   readonly #pending = new Map<number, Pending>()
-  readonly #asked = new Map<string | number, AbortController>()
+  /** By the key of the server's id. */
+  readonly #asked = new Map<string, AbortController>()
   readonly #flood: Flood
   #count = 0
   #over: Failure | null = null
@@ -79,7 +81,6 @@ export class Peer implements Receiver {
     const { promise, resolve, reject } = Promise.withResolvers<Json>()
     const began = this.#options.clock.monotonic()
     this.#pending.set(id, { resolve, reject, onProgress, silentSince: began })
-    const ended = new AbortController()
     const giveUp = (reason: unknown) => {
       if (!this.#pending.delete(id)) return
       reject(reason)
@@ -89,14 +90,14 @@ export class Peer implements Receiver {
     signal.addEventListener('abort', leave, { once: true })
     const stopClock = this.#watch(id, began, giveUp)
     const sent = onProgress === undefined ? withoutToken(params) : withToken(params, id)
-    this.#transport.request({ jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }, id, ended.signal)
+    const endWait = this.#transport.request({ jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }, id)
     try {
       return await promise
     } finally {
       stopClock()
       signal.removeEventListener('abort', leave)
       // A stream that goes on behind the answer has nothing more to say.
-      ended.abort()
+      endWait()
     }
   }
 
@@ -118,7 +119,7 @@ export class Peer implements Receiver {
       return
     }
     if (isTooDeep(text)) this.#refuse(answeredBy(text))
-    else this.#read(JSON.parse(text))
+    else this.#read(parseExactly(text))
   }
 
   #read(message: unknown): void {
@@ -183,6 +184,7 @@ export class Peer implements Receiver {
       return
     }
     this.#pending.delete(id)
+    this.#flood.giveBack()
     if (isJson(result)) pending.resolve(result)
     else if (isJson(error) && typeof error.code === 'number' && typeof error.message === 'string') {
       pending.reject(new McpError(error.code, error.message, error.data))
@@ -191,7 +193,7 @@ export class Peer implements Receiver {
 
   #hear(method: string, { id, params }: Json): void {
     const given = isJson(params) ? params : undefined
-    if (typeof id === 'string' || typeof id === 'number') void this.#serve(id, method, given)
+    if (isRpcId(id)) void this.#serve(id, method, given)
     else if (method === 'notifications/progress') this.#progress(given ?? {})
     else if (method === 'notifications/cancelled') this.#cancelled(given?.requestId)
     else this.#options.caller.notify(method, given)
@@ -205,29 +207,29 @@ export class Peer implements Receiver {
   }
 
   #cancelled(id: unknown): void {
-    if (typeof id === 'string' || typeof id === 'number') this.#asked.get(id)?.abort()
+    if (isRpcId(id)) this.#asked.get(rpcKey(id))?.abort()
   }
 
   /** Answers what the server asks: by the caller, where that can. */
-  async #serve(id: string | number, method: string, params: Json | undefined): Promise<void> {
-    const answer = await this.#answerTo(id, method, params)
+  async #serve(id: RpcId, method: string, params: Json | undefined): Promise<void> {
+    const answer = await this.#answerTo(rpcKey(id), method, params)
     if (this.#over !== null) return
     // A server that does not take the answer goes without.
     await this.#transport.tell({ jsonrpc: '2.0', id, ...answer }).catch(() => undefined)
   }
 
-  async #answerTo(id: string | number, method: string, params: Json | undefined): Promise<Json> {
+  async #answerTo(key: string, method: string, params: Json | undefined): Promise<Json> {
     if (method === 'ping') return { result: {} }
     const { caller } = this.#options
     const capability = askable.get(method)
     if (capability === undefined || caller.capabilities[capability] === undefined) {
       return { error: { code: rpcCodes.methodNotFound, message: 'Method not found' } }
     }
-    if (this.#asked.size >= mostAsked || this.#asked.has(id)) {
+    if (this.#asked.size >= mostAsked || this.#asked.has(key)) {
       return { error: { code: rpcCodes.internalError, message: 'Too many requests at once' } }
     }
     const ended = new AbortController()
-    this.#asked.set(id, ended)
+    this.#asked.set(key, ended)
     // A request that waits for the caller is not held against the server.
     const waiting = setInterval(() => this.#giveTime(), this.#options.idleMilliseconds / 2)
     const deadline = setTimeout(() => ended.abort(new Failure('mcp.server_timeout')), this.#options.totalMilliseconds)
@@ -242,7 +244,7 @@ export class Peer implements Receiver {
     } finally {
       clearInterval(waiting)
       clearTimeout(deadline)
-      this.#asked.delete(id)
+      this.#asked.delete(key)
     }
   }
 

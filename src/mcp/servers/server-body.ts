@@ -57,7 +57,9 @@ export const mcpTimeoutsSchema = z
 
 const approval = z
   .enum(['first_use', 'required'])
-  .describe('first_use: what it offers when it is first listed is approved; required: nothing is before a person does')
+  .describe(
+    'first_use: what it offers in the first 10 seconds after it was first listed is approved, so too what it adds within them; required: nothing is before a person does',
+  )
 
 export const createMcpServerBody = z.strictObject({
   name: serverName,

@@ -13,6 +13,7 @@
  */
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import { Failure } from '../../failure.ts'
+import { parseExactly } from '../../lib/exact-json.ts'
 import type { Log } from '../../lib/log.ts'
 import type { CatalogDependencies } from '../../providers/catalog-change.ts'
 import type { Principal } from '../../tokens/principal.ts'
@@ -67,7 +68,7 @@ function readDefinition(kind: OfferReport['kind'], text: string): Definition {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExactly(text)
   } catch {
     // What is no JSON is no definition either.
     return null

@@ -15,8 +15,8 @@ export interface Receiver {
 }
 
 export interface Transport {
-  /** Sends a request; what becomes of it is told to the receiver. `signal` ends the wait for its answer. */
-  request(message: Json, id: number, signal: AbortSignal): void
+  /** Sends a request; what becomes of it is told to the receiver. Gives what ends the wait for its answer. */
+  request(message: Json, id: number): () => void
   /** Sends what has no answer. Rejects with a Failure. */
   tell(message: Json): Promise<void>
   /** The server has answered `initialize` and the connection serves from now on. */

@@ -2,6 +2,7 @@
  * The requests of servers that wait for their caller's answer. Their ids, and the tokens of their progress, are the
  * session's own, because two servers may choose the same.
  */
+import { isNumber } from '../../lib/exact-json.ts'
 import { type RpcId, rpcCodes } from '../../lib/json-rpc.ts'
 import type { Json } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
@@ -83,8 +84,8 @@ export class CallerRequests {
    */
   progressOf({ progressToken: id, progress, total }: Json): { serverId: string; params: Json } | null {
     const waiting = typeof id === 'string' ? this.#waiting.get(id) : undefined
-    if (waiting?.progressToken === undefined || typeof progress !== 'number') return null
-    const figures = typeof total === 'number' ? { progress, total } : { progress }
+    if (waiting?.progressToken === undefined || !isNumber(progress)) return null
+    const figures = isNumber(total) ? { progress, total } : { progress }
     return { serverId: waiting.serverId, params: { ...figures, progressToken: waiting.progressToken } }
   }
 

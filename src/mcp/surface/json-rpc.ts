@@ -17,8 +17,13 @@ export type Message =
   | { readonly kind: 'result'; readonly id: RpcId; readonly result: Json }
   | { readonly kind: 'error'; readonly id: RpcId; readonly error: McpError }
 
-const isId = (value: unknown): value is RpcId =>
-  (typeof value === 'string' && value.length <= 1024) || Number.isSafeInteger(value)
+const longestId = 1024
+const wholeNumber = new RegExp(`^-?\\d{1,${longestId}}$`)
+
+function isId(value: unknown): value is RpcId {
+  if (typeof value === 'string') return value.length <= longestId
+  return JSON.isRawJSON(value) ? wholeNumber.test(value.rawJSON) : Number.isInteger(value)
+}
 
 /** Reads one parsed message. Throws an McpError; a batch, which neither version of the protocol allows, is one. */
 export function readMessage(body: unknown): Message {

@@ -39,7 +39,7 @@ function sessionWith(
     onChange: () => () => undefined,
     strays: 0,
   }
-  const governor = { ask: () => Promise.reject(new Error('unasked')), tell: async () => null }
+  const governor = { ask: () => Promise.reject(new Error('unasked')), tell: async () => null, mayTell: () => true }
   const token = { id: 't', hash: 'h' }
   const session = new McpSession({
     ...{ id: 'i', label: 'l', token, servers, governor },

@@ -17,7 +17,11 @@ function sessionWith(connect: (caller: McpCaller) => Promise<McpConnection>, cap
   }
   return new McpSession({
     ...{ id: 'i', label: 'l', token: { id: 't', hash: 'h' }, protocolVersion: '2025-11-25', capabilities, servers },
-    governor: { ask: (_, { params }, deliver) => deliver(params), tell: async (_, { params }) => params },
+    governor: {
+      ask: (_, { params }, deliver) => deliver(params),
+      tell: async (_, { params }) => params,
+      mayTell: () => true,
+    },
     letFall: () => undefined,
   })
 }

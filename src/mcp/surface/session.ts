@@ -8,7 +8,7 @@
  * stream that the caller opened by GET. Ids of requests to the caller, and the tokens of their progress, are the
  * session's own, because two servers may choose the same. Policies see what passes, by `SessionGovernor`.
  */
-import { type RpcId, rpcCodes } from '../../lib/json-rpc.ts'
+import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json-rpc.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { askable, passableOf } from '../protocol.ts'
@@ -33,6 +33,8 @@ export interface SessionGovernor {
   ): Promise<Json>
   /** A notification as policies left it; null where they refuse it. */
   tell(session: McpSession, told: { server: McpServerRecord; method: string; params: Json }): Promise<Json | null>
+  /** Whether the session's token may still be used at this instant: nothing leaves to one that may not. */
+  mayTell(session: McpSession): boolean
 }
 
 export interface SessionOptions {
@@ -73,7 +75,8 @@ export class McpSession {
   readonly token: SessionOptions['token']
   readonly protocolVersion: string
   readonly #options: SessionOptions
-  readonly #running = new Map<RpcId, RunningCall>()
+  /** By the key of their id. */
+  readonly #running = new Map<string, RunningCall>()
   readonly #streams: SessionStreams
   readonly #connections = new Map<string, Opened>()
   readonly #asked = new CallerRequests()
@@ -96,16 +99,17 @@ export class McpSession {
 
   /** Begins a request. Throws an McpError where its id is in use, or too many run. */
   begin(id: RpcId, progressToken: RpcId | null, form: AnswerForm): RunningCall {
-    if (this.#running.has(id)) throw new McpError(rpcCodes.invalidRequest, 'A request with this id is still running')
+    const key = rpcKey(id)
+    if (this.#running.has(key)) throw new McpError(rpcCodes.invalidRequest, 'A request with this id is still running')
     if (this.#running.size >= mostRunning)
       throw new McpError(rpcCodes.internalError, 'Too many requests of this session run')
     const call = new RunningCall({ id, progressToken, form, openStream: () => this.#streams.open() })
-    this.#running.set(id, call)
+    this.#running.set(key, call)
     return call
   }
 
   end(call: RunningCall): void {
-    this.#running.delete(call.id)
+    this.#running.delete(rpcKey(call.id))
     call.stream?.end()
     this.#streams.forgetOld()
   }
@@ -174,7 +178,7 @@ export class McpSession {
       if (present.get(record.id) !== record.version) this.disconnect(record)
     }
     for (const { seen } of this.#connections.values()) seen.forget()
-    for (const method of listChanges) this.#streams.standing.send(notificationText(method, undefined))
+    for (const method of listChanges) this.#announce(method)
   }
 
   /** Lets go of a connection that is of no more use: the next request opens another. */
@@ -246,8 +250,14 @@ export class McpSession {
     )
   }
 
+  /** Says that a list has changed. */
+  #announce(method: string): void {
+    if (this.#options.governor.mayTell(this)) this.#streams.standing.send(notificationText(method, undefined))
+  }
+
   /** Says something with the answer to what the server works on; where that is nothing, by itself. */
   #sendFor(server: McpServerRecord, text: string): void {
+    if (!this.#options.governor.mayTell(this)) return
     const calls = [...this.#running.values()].filter(({ serverId }) => serverId === server.id)
     if (calls.at(-1)?.send(text) !== true) this.#streams.standing.send(text)
   }
@@ -255,7 +265,7 @@ export class McpSession {
   #hear(server: McpServerRecord, method: string, params: Json): void {
     if (listChanges.has(method)) {
       this.#connections.get(server.id)?.seen.forget()
-      this.#streams.standing.send(notificationText(method, undefined))
+      this.#announce(method)
     } else if (method === 'notifications/resources/updated') {
       if (typeof params.uri !== 'string') return
       const told = { ...params, uri: publishedUri(server.name, params.uri) }
@@ -277,7 +287,7 @@ export class McpSession {
   #receiveNotification(method: string, params: Json): void {
     if (method === 'notifications/cancelled') {
       const { requestId } = params
-      if (typeof requestId === 'string' || typeof requestId === 'number') this.#running.get(requestId)?.cancel()
+      if (isRpcId(requestId)) this.#running.get(rpcKey(requestId))?.cancel()
     } else if (method === 'notifications/progress') {
       const asked = this.#asked.progressOf(params)
       if (asked !== null) this.#pass(asked.serverId, method, asked.params)

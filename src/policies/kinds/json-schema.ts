@@ -2,6 +2,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
+import { withDoubles } from '../../lib/exact-json.ts'
 import { type Decision, everyStage, policyKind } from './kind.ts'
 
 const maxSchemaCharacters = 100_000
@@ -31,7 +32,7 @@ export const jsonSchema = policyKind({
         if (context.response !== null && context.response.status >= 400n) return null
         const values =
           appliesTo === 'body'
-            ? [{ name: 'body', valid: validate(body) }]
+            ? [{ name: 'body', valid: validate(withDoubles(body)) }]
             : texts
                 .filter(({ kind, role }) =>
                   appliesTo === 'text' ? kind === 'content' && role !== null : kind === appliesTo,

@@ -87,7 +87,8 @@ export const catalogKinds: readonly RecordKind[] = [
     write: 'catalog:write',
     nameOf: called,
     deleting: 'Its secrets and what was approved of it are forgotten.',
-    about: 'Whose tools, prompts and resources callers reach. What it offers later on is held until it is approved.',
+    about:
+      'Whose tools, prompts and resources callers reach. What it offers more than 10 seconds after it was first listed is held until it is approved.',
     command: 'gatehouse mcp-server create --name search --url https://mcp.example.com/mcp --header-env X-Key=KEY',
     columns: [
       name,

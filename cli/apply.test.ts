@@ -1,0 +1,113 @@
+import { afterAll, afterEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { applyCommand } from './apply.ts'
+import { dispatch } from './command.ts'
+import { recordingControlPlane } from './test-control-plane.ts'
+import { recordingTerminal } from './test-terminal.ts'
+
+const present = (name: string, fields: object) => ({
+  ...{ id: `id-${name}`, name, version: 3, url: null, header_names: [], oauth: null, command: null },
+  ...{ environment_names: [], timeouts: null, approval: 'first_use', enabled: true, ...fields },
+})
+const oauth = { token_url: 'https://l.example.com/t', client_id: 'gate' }
+const there = [
+  present('same', { url: 'https://same.example.com/mcp', header_names: ['X-Key'], oauth }),
+  present('moved', { url: 'https://old.example.com/mcp', header_names: ['X-Key'] }),
+  present('gone', { command: { program: 'npx', args: [] } }),
+]
+const control = recordingControlPlane(({ method, path }) =>
+  method !== 'GET'
+    ? present('done', {})
+    : path === '/v1/policies'
+      ? { policies: [], next_cursor: null }
+      : { mcp_servers: there, next_cursor: null },
+)
+const folder = mkdtempSync(join(tmpdir(), 'apply-'))
+afterEach(() => control.requests.splice(0))
+afterAll(async () => {
+  rmSync(folder, { recursive: true })
+  await control.stop()
+})
+
+const secrets = { KEY: 'header-secret', SECRET: 'client-secret', ENVIRONMENT: 'environment-secret' }
+const yaml = `
+policies: []
+mcp_servers:
+  - name: same
+    url: https://same.example.com/mcp
+    header_env: { X-Key: KEY }
+    oauth: { token_url: "https://l.example.com/t", client_id: gate, client_secret_env: SECRET }
+  - name: moved
+    url: https://new.example.com/mcp
+    header_env: { X-Key: KEY }
+    approval: required
+  - name: local
+    command: { program: npx, args: [server] }
+    environment_env: { API_KEY: ENVIRONMENT }
+`
+
+async function apply(text: string, ...flags: string[]) {
+  const path = join(folder, 'file.yaml')
+  writeFileSync(path, text)
+  const terminal = recordingTerminal({ environment: { ...control.environment, ...secrets } })
+  const commands = { apply: async () => applyCommand(terminal) }
+  await dispatch({ about: '', commands }, ['apply', '-f', path, ...flags], terminal)
+  return terminal.written() + terminal.noted()
+}
+const sent = () =>
+  control.requests
+    .filter(({ method }) => method !== 'GET')
+    .map(({ method, target, body }) => [`${method} ${target.replace('/v1/catalog/mcp-servers', '')}`, body])
+
+test('MCP servers become what a file says, their secrets taken from variables and shown nowhere', async () => {
+  const shown = await apply(yaml, '--dry-run')
+  expect(shown).toBe(
+    '= MCP server same\n~ MCP server moved\n' +
+      '    url: "https://old.example.com/mcp" -> "https://new.example.com/mcp"\n' +
+      '    approval: "first_use" -> "required"\n+ MCP server local\nNothing was changed\n',
+  )
+  expect(sent()).toEqual([])
+  const said = (await apply(yaml)) + (await apply(yaml, '--json'))
+  expect(said).not.toMatch(/-secret/)
+  expect(sent().slice(0, 2)).toEqual([
+    [
+      'PATCH /id-moved',
+      { url: 'https://new.example.com/mcp', approval: 'required', headers: { 'X-Key': 'header-secret' } },
+    ],
+    [
+      'POST ',
+      {
+        name: 'local',
+        command: { program: 'npx', args: ['server'] },
+        environment: { API_KEY: 'environment-secret' },
+      },
+    ],
+  ])
+})
+
+test('secrets that nothing else makes differ are sent where that is asked for', async () => {
+  await apply(yaml.slice(0, yaml.indexOf('  - name: moved')), '--secrets')
+  const client = { ...oauth, client_secret: 'client-secret' }
+  expect(sent()).toEqual([['PATCH /id-same', { headers: { 'X-Key': 'header-secret' }, oauth: client }]])
+})
+
+test('what a list does not name is deleted by --prune alone, and nothing of a list that is not there', async () => {
+  await apply('mcp_servers: []', '--prune', '--yes')
+  expect(sent().map(([request]) => request)).toEqual(['DELETE /id-same', 'DELETE /id-moved', 'DELETE /id-gone'])
+  control.requests.splice(0)
+  await apply('policies: []', '--prune', '--yes')
+  expect(sent()).toEqual([])
+})
+
+test('a file that says what nobody knows, a secret itself, or a name twice, changes nothing', async () => {
+  const server = (more: string) => `mcp_servers:\n  - { name: a, url: "https://a.example.com/mcp"${more} }\n`
+  await expect(apply('servers: []')).rejects.toThrow('servers: nothing has this name')
+  await expect(apply('{}')).rejects.toThrow('has no list')
+  await expect(apply(server(', headers: { X-Key: secret }'))).rejects.toThrow('headers')
+  await expect(apply(server('') + server('').slice(13))).rejects.toThrow('twice')
+  expect(sent()).toEqual([])
+  await expect(apply(`${server('')}  - { name: b, header_env: { X-Key: NONE } }\n`)).rejects.toThrow('NONE')
+  expect(sent()).toEqual([])
+})

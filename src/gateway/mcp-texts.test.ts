@@ -1,0 +1,33 @@
+import { afterEach, expect, test } from 'bun:test'
+import { compilePolicySet } from '../policies/chain.ts'
+import { testPolicy } from './test-lane.ts'
+import { openCaller, startMcpGateway, testMcpServer } from './test-mcp.ts'
+
+let stop: () => Promise<void> = async () => undefined
+afterEach(() => stop())
+
+test('a message of more texts than policies look at is refused, either way, and passes where none looks', async () => {
+  const block = (text: string) => ({ type: 'text', text })
+  const server = testMcpServer('files', {
+    'tools/list': () => ({ tools: [{ name: 'read', inputSchema: { type: 'object' } }] }),
+    'tools/call': ({ params }) => {
+      const { count } = params.arguments as { count: number }
+      return { content: Array.from({ length: count }, (_, index) => block(`text ${index}`)) }
+    },
+  })
+  const gateway = await startMcpGateway([server], { mcp_inspected_texts: 20 })
+  stop = () => gateway.stop()
+  const caller = await openCaller(gateway)
+  const more = Object.fromEntries(Array.from({ length: 25 }, (_, index) => [`more${index}`, 'words']))
+  const call = (count: number, members: object = {}) =>
+    caller.ask('tools/call', { name: 'files__read', arguments: { count }, ...members })
+  expect(await call(25, more)).toMatchObject({ result: { content: { length: 25 } } })
+  const stages = ['pre_request', 'pre_response'] as const
+  const config = { types: ['email'], action: 'redact' }
+  gateway.lane.policies = compilePolicySet([testPolicy({ id: 'pii', kind: 'pii', config, stages: [...stages] })])
+  expect(await call(20)).toMatchObject({ result: { content: { length: 20 } } })
+  expect(await call(21)).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
+  const asked = server.asked.length
+  expect(await call(1, more)).toMatchObject({ error: { data: { code: 'request_too_large' } } })
+  expect(server.asked).toHaveLength(asked)
+})

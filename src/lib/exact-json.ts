@@ -1,0 +1,177 @@
+/**
+ * JSON whose numbers come out as they went in. What is read and written again, or is JSON text in one language and an
+ * object in another, goes through a value; a number that a double cannot hold (an id above 2^53, `-0`, `1e400`) would be
+ * another one behind it. Such a number is kept as its own text (`JSON.rawJSON`), which `JSON.stringify` writes again; all
+ * others are numbers.
+ *
+ * A text that may hold one is checked by `JSON.parse` and then read here: its reviver, which is shown the same, takes half
+ * a minute for ten megabytes of short numbers.
+ */
+
+/** A number that no double holds, as it was written. */
+export interface ExactNumber {
+  readonly rawJSON: string
+}
+
+declare global {
+  interface JSON {
+    rawJSON(text: string): ExactNumber
+    isRawJSON(value: unknown): value is ExactNumber
+  }
+}
+
+/** Finds each number that may need it, and some that do not: others are read in the usual, faster way. */
+const mayBeInexact = /[:[,\s](?:-?[\d.]{16}|-0|-?[\d.]+[eE][+-]?\d{3})/
+
+export const holdsInexact = (text: string): boolean => mayBeInexact.test(text)
+
+/** Throws where it is no JSON. */
+export function parseExactly(text: string): unknown {
+  const value: unknown = JSON.parse(text)
+  return holdsInexact(text) ? new Reading(text).value() : value
+}
+
+/** The object that a text holds; null where it is no JSON, or no object. */
+export function parseExactObject(text: string): Record<string, unknown> | null {
+  try {
+    const value = parseExactly(text)
+    return isObject(value) ? value : null
+  } catch {
+    // What it means that there is none is for whoever asked to say.
+    return null
+  }
+}
+
+export const isNumber = (value: unknown): value is number | ExactNumber =>
+  typeof value === 'number' || JSON.isRawJSON(value)
+
+/** A value with every number as the double next to it, for whoever calculates with numbers. */
+export const withDoubles = (value: unknown): unknown => (holdsExact(value) ? JSON.parse(JSON.stringify(value)) : value)
+
+/** A number of a setting, where digits past a double's say nothing more; null where it would be another number. */
+export function settingOf(value: unknown): number | null {
+  if (!JSON.isRawJSON(value)) return typeof value === 'number' ? value : null
+  const near = Number(value.rawJSON)
+  return Number.isFinite(near) && (near === 0 || !Number.isInteger(near)) ? near : null
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
+
+function holdsExact(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return JSON.isRawJSON(value) || Object.values(value).some(holdsExact)
+}
+
+const blank = 0x20
+const quote = 0x22
+const comma = 0x2c
+const openBracket = 0x5b
+const closeBracket = 0x5d
+const openBrace = 0x7b
+const closeBrace = 0x7d
+
+/** White space, a comma, a closing bracket, or the end of the text. */
+const isEnd = (code: number): boolean =>
+  code <= blank || code === comma || code === closeBracket || code === closeBrace || Number.isNaN(code)
+
+/** Reads a text that is known to be JSON. */
+class Reading {
+  readonly #text: string
+  #at = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  value(): unknown {
+    const first = this.#next()
+    if (first === quote) return this.#string()
+    if (first === openBrace) return this.#object()
+    return first === openBracket ? this.#array() : this.#literal()
+  }
+
+  #object(): Record<string, unknown> {
+    const object: Record<string, unknown> = {}
+    this.#at += 1
+    while (this.#next() !== closeBrace) {
+      const name = this.#string()
+      this.#next()
+      this.#at += 1
+      const value = this.value()
+      // Assigned, this name would be the object's prototype.
+      if (name === '__proto__') Object.defineProperty(object, name, { value, ...ownMember })
+      else object[name] = value
+      if (this.#next() === comma) this.#at += 1
+    }
+    this.#at += 1
+    return object
+  }
+
+  #array(): unknown[] {
+    const array: unknown[] = []
+    this.#at += 1
+    while (this.#next() !== closeBracket) {
+      array.push(this.value())
+      if (this.#next() === comma) this.#at += 1
+    }
+    this.#at += 1
+    return array
+  }
+
+  #string(): string {
+    const start = this.#at
+    let end = start
+    let slashes: number
+    do {
+      end = this.#text.indexOf('"', end + 1)
+      slashes = 0
+      while (this.#text[end - 1 - slashes] === '\\') slashes += 1
+    } while (slashes % 2 === 1)
+    this.#at = end + 1
+    const inner = this.#text.slice(start + 1, end)
+    return inner.includes('\\') ? JSON.parse(this.#text.slice(start, this.#at)) : inner
+  }
+
+  #literal(): unknown {
+    const start = this.#at
+    while (!isEnd(this.#text.charCodeAt(this.#at))) this.#at += 1
+    const source = this.#text.slice(start, this.#at)
+    if (source === 'true') return true
+    if (source === 'null') return null
+    return source === 'false' ? false : numberOf(source)
+  }
+
+  /** The next character that is no white space. */
+  #next(): number {
+    let code = this.#text.charCodeAt(this.#at)
+    while (code <= blank) {
+      this.#at += 1
+      code = this.#text.charCodeAt(this.#at)
+    }
+    return code
+  }
+}
+
+const ownMember = { writable: true, enumerable: true, configurable: true } as const
+const whole = /^-?[1-9]\d*$/
+const mayBeShort = /^-0|e/i
+
+function numberOf(source: string): number | ExactNumber {
+  const value = Number(source)
+  if (source.length < 16 && !mayBeShort.test(source)) return value
+  // Below 10^21 a whole number is written without an exponent.
+  const sameText = whole.test(source) && Math.abs(value) < 1e21
+  const isExact = sameText ? String(value) === source : decimalOf(source) === decimalOf(JSON.stringify(value))
+  return isExact ? value : JSON.rawJSON(source)
+}
+
+/** One text for each number: `1.50`, `15e-1` and `1.5` are alike. */
+function decimalOf(text: string): string {
+  const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
+  const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
+  const digits = (whole + fraction).replace(/^0+/, '')
+  const significant = digits.replace(/0+$/, '')
+  const scale = significant === '' ? 0 : Number(exponent) - fraction.length + digits.length - significant.length
+  return `${mantissa.startsWith('-') ? '-' : ''}${significant}e${scale}`
+}

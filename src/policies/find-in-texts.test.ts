@@ -1,0 +1,57 @@
+import { expect, test } from 'bun:test'
+import type { TextSlot } from '../dialects/dialect.ts'
+import { compilePolicySet } from './chain.ts'
+import { findInTexts } from './find-in-texts.ts'
+import { ruleOf } from './redaction.ts'
+import type { StoredPolicy } from './stored-policy.ts'
+
+const stored: StoredPolicy = {
+  ...{ id: 'p', kind: 'term-filter', stages: ['pre_request'], config: { terms: ['swordfish'], action: 'redact' } },
+  ...{ when: null, targets: {}, position: 1, mode: 'enforce', whenBroken: 'deny', enabled: true, version: 1 },
+}
+
+function find(texts: readonly string[], action = 'redact') {
+  const subject = { organizationId: 'o', gatewayId: 'g', tokenId: 't', teamId: null, policyIds: [], model: '' }
+  const set = compilePolicySet([{ ...stored, config: { terms: ['swordfish'], action } }])
+  const [policy] = set.chainFor({ ...subject, family: 'chat' }).at('pre_request')
+  const compiled = policy?.compiled
+  if (policy === undefined || compiled === undefined || compiled instanceof Error || compiled.form !== 'text') {
+    throw new Error('The policy reads no text')
+  }
+  const slots = texts.map(
+    (text): TextSlot => ({ member: 'm', kind: 'content', role: 'user', text, replace: () => undefined }),
+  )
+  let now = 0
+  const found = findInTexts(compiled, ruleOf(policy, compiled, null), slots, () => (now += 3))
+  return { found, slots }
+}
+
+const changed = (decision: Awaited<ReturnType<typeof find>['found']>) =>
+  decision?.changes?.map((change) => ('slot' in change ? change.text : null))
+
+test('long texts are found in as short ones are, wherever a piece ends, and others have their turn meanwhile', async () => {
+  const word = 'swordfish '
+  const long = word.repeat(30_000)
+  const { found } = find([long, 'nothing', word])
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns += 1
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  expect(found).toBeInstanceOf(Promise)
+  const decision = await found
+  isOver = true
+  expect(turns).toBeGreaterThan(5)
+  expect(changed(decision)).toEqual([long.replaceAll('swordfish', '[TERM]'), '[TERM] '])
+  expect(decision).toMatchObject({ verdict: 'redact', targets: ['m: TERM (terms[0])'] })
+})
+
+test('short texts are read at once, and what stops the chain stops the reading', async () => {
+  const { found } = find(['a swordfish'])
+  expect(changed(await found)).toEqual(['a [TERM]'])
+  expect(found).not.toBeInstanceOf(Promise)
+  const blocked = await find(['x'.repeat(200_000), 'swordfish', 'swordfish'], 'block').found
+  expect(blocked).toMatchObject({ verdict: 'block', changes: [] })
+})
