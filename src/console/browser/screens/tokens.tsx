@@ -22,7 +22,6 @@ export function Tokens() {
   const found = useLoaded(JSON.stringify(query), (signal) =>
     api('GET /v1/tokens', { query: { ...query, limit: 50 }, signal }),
   )
-  const alerts = useLoaded('alerts', (signal) => api('GET /v1/tokens/alerts', { query: {}, signal }))
   const teams = useTeams()
   return (
     <>
@@ -34,7 +33,7 @@ export function Tokens() {
           </a>
         )}
       </Head>
-      <Alerts alerts={alerts.value?.alerts ?? []} />
+      <Alerts />
       <Filters
         filters={[
           { name: 'name', label: 'Name' },
@@ -124,7 +123,11 @@ const conditionWords: Readonly<Record<Alert['condition'], string>> = {
   emergency_revoked: 'was revoked in an emergency',
 }
 
-export function Alerts({ alerts }: { alerts: readonly Alert[] }) {
+/** The tokens that somebody must look at. */
+export function Alerts() {
+  const found = useLoaded('alerts', (signal) => api('GET /v1/tokens/alerts', { query: {}, signal }))
+  const alerts = found.value?.alerts ?? []
+  if (found.refusal !== null) return <Fault refusal={found.refusal} retry={found.reload} />
   if (alerts.length === 0) return null
   return (
     <section class="note warn stack close" aria-label="Alerts">
