@@ -66,7 +66,11 @@ const makeRecords = (): Promise<unknown> =>
     }),
     make('/v1/catalog/mcp-servers', { name: 'finder', url: 'https://mcp.example.com/mcp', approval: 'required' }),
     make('/v1/budgets', { name: 'the company', max_budget: 500, window: 'month', scope: { kind: 'organization' } }),
-    make('/v1/consumer-groups', { name: 'batch', requests_per_minute: 600, members: { teams: [], users: [], tokens: [] } }),
+    make('/v1/consumer-groups', {
+      name: 'batch',
+      requests_per_minute: 600,
+      members: { teams: [], users: [], tokens: [] },
+    }),
     make('/v1/access-policies', { name: 'small', models: ['gpt-4o-mini*'], requests_per_minute: 30 }),
   ])
 

@@ -73,10 +73,10 @@ test('where its records are on their way, a screen has its name and holds their 
 /** What stands where nothing is, by screen; absent: it is about one record, which is there or is not. */
 const nothing: Readonly<Record<string, string>> = {
   '/': 'No request in this time',
-  '/traffic': 'No request fits these filters',
-  '/tokens': 'No token fits these filters',
-  '/escalations': 'Nothing here',
-  '/policies': 'No policy is for this',
+  '/traffic': 'No request in this time',
+  '/tokens': 'No token yet',
+  '/escalations': 'Nothing waits',
+  '/policies': 'No policy yet',
   '/spend': 'Nothing was spent in this time',
   '/catalog': 'No providers yet',
   '/catalog?kind=models': 'No models yet',

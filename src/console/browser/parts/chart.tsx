@@ -1,5 +1,5 @@
 /**
- * A chart over time: lines, or areas that stand on each other. uPlot draws on a canvas, which nobody can read who does
+ * A chart over time: lines, or for what is counted by span of time bars that stand on each other. uPlot draws on a canvas, which nobody can read who does
  * not see it: a legend in words with the sums stands below, and each series can be reached as a link from there.
  */
 import { useEffect, useRef } from 'preact/hooks'
@@ -44,9 +44,11 @@ export function Chart({ label, times, series, stacked = false, format, height = 
   useEffect(() => {
     const element = place.current
     if (element === null || times.length === 0) return
+    // What is drawn later stands before the rest: the first of those that stand on each other is the lowest.
+    const drawn = stacked ? series.toReversed() : series
     const plot = new uPlot(
-      optionsOf({ series, stacked, format, height, width: element.clientWidth }),
-      dataOf(times, series, stacked),
+      optionsOf({ series: drawn, stacked, format, height, width: element.clientWidth }),
+      dataOf(times, drawn, stacked),
       element,
     )
     const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
@@ -101,7 +103,10 @@ function optionsOf({
     padding: [8, 20, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-    scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
+    scales: {
+      x: { time: true, ...(stacked ? { range: wholeSpans } : {}) },
+      y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] },
+    },
     axes: [
       axis,
       {
@@ -115,20 +120,24 @@ function optionsOf({
       {},
       ...series.map(({ name, colour }) => {
         const stroke = resolved(colour)
-        return {
-          label: name,
-          stroke,
-          width: 1.5,
-          // A value with none beside it makes no line, so that it needs a point to be seen.
-          points: { size: 4, fill: stroke, show: !stacked },
-          ...(stacked ? { fill: stroke.replace('rgb(', 'rgba(').replace(')', ', 0.35)') } : {}),
-        }
+        if (stacked) return { label: name, fill: stroke, width: 0, points: { show: false }, ...bars }
+        // A value with none beside it makes no line, so that it needs a point to be seen.
+        return { label: name, stroke, width: 1.5, points: { size: 4, fill: stroke } }
       }),
     ],
   }
 }
 
-/** Stacked areas are drawn from the highest to the lowest, so that each shows its own part only. */
+/** Each bar fills most of its span and stands at the start of it, which its time is. */
+const bars = uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.8, 32], align: 1 }) }
+
+/** From the first span to the end of the last. */
+const wholeSpans: uPlot.Scale.Range = ({ data: [times = []] }, from, to) => [
+  from,
+  to + ((times[1] ?? 0) - (times[0] ?? 0)),
+]
+
+/** Stacked bars are drawn from the highest to the lowest, so that each shows its own part only. */
 function dataOf(times: readonly number[], series: readonly ChartSeries[], stacked: boolean): uPlot.AlignedData {
   const values = series.map((one) => [...one.values])
   if (stacked) {

@@ -87,7 +87,7 @@ export function Escalations() {
             { title: 'Status', cell: (one) => <State escalation={one} />, nowrap: true },
             { title: 'Waits since', cell: ({ queued_at }) => <Time at={queued_at} />, nowrap: true },
           ]}
-          empty={<NothingWaits />}
+          empty={<NothingWaits title={status === 'queued' ? 'Nothing waits' : 'Nothing here'} />}
         />
         {chosen !== undefined && (
           <section class="card stack pane" aria-label="The request">
@@ -264,8 +264,8 @@ function Decide({ escalation, decision, close, done }: DecideProps) {
   )
 }
 
-const NothingWaits = () => (
-  <Empty title="Nothing here">
+const NothingWaits = ({ title }: { title: string }) => (
+  <Empty title={title}>
     <p>
       A request appears here when a policy of the kind escalate, or with the action escalate, stops it. For example:
     </p>

@@ -14,6 +14,7 @@ import { visible } from '../parts/said.tsx'
 import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
+import { Tabs } from '../parts/tabs.tsx'
 import { say } from '../parts/toast.tsx'
 import { may } from '../session.ts'
 import { type RecordKind, Records, text } from './records.tsx'
@@ -90,13 +91,7 @@ export function People() {
   return (
     <>
       <Head title="People" />
-      <nav class="tabs" aria-label="People and teams">
-        {tabs.map(([name, title]) => (
-          <a key={name} href={href('/people', { kind: name })} aria-current={name === kind ? 'page' : undefined}>
-            {title}
-          </a>
-        ))}
-      </nav>
+      <Tabs label="People and teams" path="/people" name="kind" tabs={tabs} shown={kind} />
       {kind === 'members' ? <Members /> : <Records key={kind} kind={kind === 'teams' ? teams : users} />}
     </>
   )

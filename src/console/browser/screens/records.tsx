@@ -92,7 +92,7 @@ export function Records({ kind }: { kind: RecordKind }) {
         linkOf={({ id }) => href(address.value.path, { ...Object.fromEntries(address.value.query), open: id })}
         columns={columnsOf(kind, found.reload)}
         empty={
-          <Empty title={`No ${kind.title.toLowerCase()} yet`}>
+          <Empty title={`No ${withinSentence(kind.title)} yet`}>
             <p>Add one here, or on the command line:</p>
             <Command text={kind.command} />
           </Empty>
@@ -103,6 +103,9 @@ export function Records({ kind }: { kind: RecordKind }) {
     </section>
   )
 }
+
+/** A title within a sentence: an abbreviation at its beginning stays one. */
+const withinSentence = (title: string): string => title.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase())
 
 function columnsOf({ columns, action }: RecordKind, again: () => void): readonly Column<Listed>[] {
   if (action === undefined) return columns
