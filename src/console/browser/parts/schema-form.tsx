@@ -34,12 +34,13 @@ interface ObjectProps extends Shared {
   without?: readonly string[]
 }
 
-/** The fields of an object; required ones first. */
+/** The fields of an object: its name, then what else is required, then the rest. */
 export function SchemaFields({ schema, value, set, path = '', without = [], ...shared }: ObjectProps) {
   const required = new Set(schema.required)
+  const rank = (name: string) => (/^(client_)?name$/.test(name) ? 0 : required.has(name) ? 1 : 2)
   const members = Object.entries(schema.properties ?? {})
     .filter(([name, { const: fixed }]) => fixed === undefined && !without.includes(name))
-    .toSorted(([left], [right]) => Number(required.has(right)) - Number(required.has(left)))
+    .toSorted(([left], [right]) => rank(left) - rank(right))
   return (
     <>
       {members.map(([name, part]) => (

@@ -3,7 +3,7 @@
  * a record is, which columns it shows and what may be chosen in its form is said by a `RecordKind`.
  */
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Permission } from '../../../tokens/permissions.ts'
 import { address, href, queryValue, setQuery } from '../address.ts'
 import { bodySchema, type JsonSchema } from '../api/description.ts'
@@ -194,6 +194,9 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
       ? {}
       : Object.fromEntries(names.filter((name) => record[name] != null).map((name) => [name, record[name]]))
   const [value, setValue] = useState<JsonObject>(before)
+  const form = useRef<HTMLFormElement>(null)
+  // The dialog was there before its form, and holds the focus.
+  useEffect(() => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
   const { run, busy, refusal } = useAction(
     () =>
       record === null
@@ -207,6 +210,7 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
   return (
     <form
       class="form"
+      ref={form}
       onSubmit={(event) => {
         event.preventDefault()
         run()
