@@ -3,7 +3,7 @@
  * not see it: a legend in words with the sums stands below, and each series can be reached as a link from there.
  */
 import { useEffect, useRef } from 'preact/hooks'
-import uPlot from 'uplot'
+import type uPlot from 'uplot'
 import { isDark } from '../preferences.ts'
 import { said } from './said.tsx'
 
@@ -15,6 +15,20 @@ export interface ChartSeries {
   /** What the legend says beside the name. */
   sum?: string
   to?: string
+}
+
+let library: Promise<typeof uPlot> | null = null
+
+/** The library that draws, in a file of its own: no screen waits for it before its words and numbers can be used. */
+export function chartLibrary(): Promise<typeof uPlot> {
+  library ??= import('uplot').then(
+    ({ default: found }) => found,
+    (error: unknown) => {
+      library = null
+      throw error
+    },
+  )
+  return library
 }
 
 interface ChartProps {
@@ -46,16 +60,24 @@ export function Chart({ label, times, series, stacked = false, format, height = 
     if (element === null || times.length === 0) return
     // What is drawn later stands before the rest: the first of those that stand on each other is the lowest.
     const drawn = stacked ? series.toReversed() : series
-    const plot = new uPlot(
-      optionsOf({ series: drawn, stacked, format, height, width: element.clientWidth }),
-      dataOf(times, drawn, stacked),
-      element,
-    )
-    const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
-    watch.observe(element)
+    let clear = () => {}
+    let over = false
+    const draw = (Plot: typeof uPlot) => {
+      if (over) return
+      const options = optionsOf(Plot, { series: drawn, stacked, format, height, width: element.clientWidth })
+      const plot = new Plot(options, dataOf(times, drawn, stacked), element)
+      const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
+      watch.observe(element)
+      clear = () => {
+        watch.disconnect()
+        plot.destroy()
+      }
+    }
+    // Where it does not come, the legend has the sums; the next answer asks for it again.
+    chartLibrary().then(draw, () => undefined)
     return () => {
-      watch.disconnect()
-      plot.destroy()
+      over = true
+      clear()
     }
   }, [times, series, stacked, height, dark])
   return (
@@ -83,13 +105,18 @@ const resolved = (variable: string): string => {
   return color
 }
 
-function optionsOf({
-  series,
-  stacked,
-  format,
-  height,
-  width,
-}: Pick<ChartProps, 'series' | 'format'> & { stacked: boolean; height: number; width: number }): uPlot.Options {
+function optionsOf(
+  Plot: typeof uPlot,
+  {
+    series,
+    stacked,
+    format,
+    height,
+    width,
+  }: Pick<ChartProps, 'series' | 'format'> & { stacked: boolean; height: number; width: number },
+): uPlot.Options {
+  // Each bar fills most of its span and stands at the start of it, which its time is.
+  const bars = Plot.paths.bars === undefined ? {} : { paths: Plot.paths.bars({ size: [0.8, 32], align: 1 }) }
   const [ink, line] = [resolved('--ink-3'), resolved('--line')]
   const axis = {
     stroke: ink,
@@ -127,9 +154,6 @@ function optionsOf({
     ],
   }
 }
-
-/** Each bar fills most of its span and stands at the start of it, which its time is. */
-const bars = uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.8, 32], align: 1 }) }
 
 /** From the first span to the end of the last. */
 const wholeSpans: uPlot.Scale.Range = ({ data: [times = []] }, from, to) => [
