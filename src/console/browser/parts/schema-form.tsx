@@ -93,6 +93,15 @@ function SchemaField(props: FieldProps) {
   const label = required ? words(name) : `${words(name)} (optional)`
   const hint = hintOf(schema)
   const common = { label: schema.type === 'boolean' ? words(name) : label, hint, fault: faultAt(refusal, path) }
+  const select = (options: readonly (readonly [value: string, label: string])[]) => (
+    <SelectField
+      {...common}
+      value={textOf(value)}
+      set={(text) => set(text || undefined)}
+      options={options}
+      required={required}
+    />
+  )
   const chosen = choices?.[name]
   if (chosen !== undefined && props.several?.includes(name)) {
     const words = textOf(value).split(' ').filter(Boolean)
@@ -100,16 +109,7 @@ function SchemaField(props: FieldProps) {
   }
   if (chosen !== undefined && schema.type === 'string') {
     const named = chosen.map(([value, label]) => [value, label] as const)
-    const options = [['', required ? 'Choose…' : 'None'] as const, ...named]
-    return (
-      <SelectField
-        {...common}
-        value={textOf(value)}
-        set={(text) => set(text || undefined)}
-        options={options}
-        required={required}
-      />
-    )
+    return select([['', required ? 'Choose…' : 'None'], ...named])
   }
   if (schema.type === 'array') return <ArrayField {...props} schema={schema} common={common} />
   if (schema.type === 'object') return <ObjectField {...props} schema={schema} common={common} />
@@ -117,16 +117,7 @@ function SchemaField(props: FieldProps) {
     const first = required
       ? 'Choose…'
       : `Default${schema.default === undefined ? '' : `: ${words(String(schema.default))}`}`
-    const options = [['', first] as const, ...schema.enum.map((one) => [String(one), words(String(one))] as const)]
-    return (
-      <SelectField
-        {...common}
-        value={textOf(value)}
-        set={(text) => set(text || undefined)}
-        options={options}
-        required={required}
-      />
-    )
+    return select([['', first], ...schema.enum.map((one) => [String(one), words(String(one))] as const)])
   }
   if (schema.type === 'boolean') {
     return <CheckField {...common} value={value === undefined ? schema.default === true : value === true} set={set} />
