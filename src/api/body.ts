@@ -33,7 +33,7 @@ export function requireContentType(request: Request, expected: string): void {
 }
 
 /** The JSON object in these bytes; no bytes at all stand for an empty one. Throws `invalid_json`, `json_too_deep`. */
-export function parseJsonObject(bytes: Uint8Array): unknown {
+export function parseJsonObject(bytes: Uint8Array): object {
   if (bytes.byteLength === 0) return {}
   let value: unknown
   try {

@@ -1,6 +1,6 @@
 /**
- * Bundles the browser app: `browser/main.tsx`, its style and its icon into three files whose names hold a hash of their
- * content. Runs where the sources are: in the build of the executable, which embeds the result, and in tests that start
+ * Bundles the browser app: `browser/main.tsx`, what it imports later on, its style and its icon into files whose names
+ * hold a hash of their content. Runs where the sources are: in the build of the executable, which embeds the result, and in tests that start
  * a control plane from source.
  */
 import { join } from 'node:path'
@@ -30,6 +30,7 @@ export async function bundleConsole(): Promise<ConsoleAsset[]> {
     target: 'browser',
     format: 'esm',
     minify: true,
+    splitting: true,
     naming: '[name]-[hash].[ext]',
     define: { 'process.env.NODE_ENV': '"production"' },
   })

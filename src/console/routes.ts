@@ -130,12 +130,12 @@ const packed = (type: string, text: string): Packed => {
 }
 
 function serve(assets: readonly ConsoleAsset[], path: string): Served {
-  const named = (extension: string): string => {
-    const found = assets.find(({ name }) => name.endsWith(extension))
-    if (found === undefined) throw new Error(`The console's bundle has no ${extension} file`)
+  const named = (part: string, extension: string): string => {
+    const found = assets.find(({ name }) => name.startsWith(part) && name.endsWith(extension))
+    if (found === undefined) throw new Error(`The console's bundle has no ${part}${extension} file`)
     return `${path}/assets/${found.name}`
   }
-  const [icon, style, script] = [named('.svg'), named('.css'), named('.js')]
+  const [icon, style, script] = [named('icon-', '.svg'), named('main-', '.css'), named('main-', '.js')]
   const writePage = (installation: ConsoleInstallation): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>Gatehouse</title>

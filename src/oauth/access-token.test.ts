@@ -14,14 +14,6 @@ beforeAll(async () => {
 })
 afterAll(() => oauth.remove())
 
-const eventsOf = async (type: string): Promise<Record<string, unknown>[]> => {
-  const rows = await oauth.store.ledger.read<{ body: string }>(
-    'select body from events where event_type = ? order by position',
-    [type],
-  )
-  return rows.map(({ body }) => JSON.parse(body))
-}
-
 const change = (who: TestPerson, body: Record<string, unknown>) =>
   oauth.call('PATCH', `/v1/users/${who.id}`, { token: oauth.adminToken, body })
 const disable = (who: TestPerson) => change(who, { status: 'disabled' })
@@ -39,7 +31,7 @@ describe('an access token', () => {
     expect(write.headers.get('www-authenticate')).toBe(
       `Bearer error="insufficient_scope", scope="tokens:write", resource_metadata="${testOrigin}/.well-known/oauth-protected-resource"`,
     )
-    expect((await eventsOf('auth.refused')).at(-1)).toMatchObject({
+    expect((await oauth.eventsOf('auth.refused')).at(-1)).toMatchObject({
       event_attribution: { user_id: owner.id, oauth_client_id: clientId },
     })
     const session = await oauth.call('GET', '/v1/auth/session', { token: access_token })

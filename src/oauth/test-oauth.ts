@@ -102,11 +102,20 @@ export async function temporaryOAuth(settings: Partial<Settings> = {}) {
   const works = async (accessToken: string): Promise<boolean> =>
     (await call('GET', '/v1/tokens', { token: accessToken })).status === 200
 
+  /** What was recorded of a type, in order. */
+  async function eventsOf(type: string): Promise<Record<string, unknown>[]> {
+    const rows = await plane.store.ledger.read<{ body: string }>(
+      'select body from events where event_type = ? order by position',
+      [type],
+    )
+    return rows.map(({ body }) => JSON.parse(body))
+  }
+
   const settle = (): Promise<void> => settleOAuth(server)
 
   return {
     ...{ ...plane, server, register, person, query, agreement, approve },
-    ...{ token, codeRequest, tokens, refresh, works, settle },
+    ...{ token, codeRequest, tokens, refresh, works, eventsOf, settle },
   }
 }
 

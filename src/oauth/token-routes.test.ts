@@ -22,14 +22,6 @@ beforeAll(async () => {
 })
 afterAll(() => oauth.remove())
 
-const eventsOf = async (type: string): Promise<Record<string, unknown>[]> => {
-  const rows = await oauth.store.ledger.read<{ body: string }>(
-    'select body from events where event_type = ? order by position',
-    [type],
-  )
-  return rows.map(({ body }) => JSON.parse(body))
-}
-
 describe('a code', () => {
   test('gives an access and a refresh token, which no cache may keep', async () => {
     const code = await oauth.approve(clientId, ada)
@@ -60,7 +52,7 @@ describe('a code', () => {
     expect(await oauth.works(given.access_token)).toBe(false)
     expect(oauth.announced.at(-1)?.deny).toHaveLength(1)
     expect((await oauth.refresh(clientId, given.refresh_token)).json.error).toBe('invalid_grant')
-    expect((await eventsOf('oauth.replay_detected')).at(-1)).toMatchObject({
+    expect((await oauth.eventsOf('oauth.replay_detected')).at(-1)).toMatchObject({
       verdict: 'deny',
       event_attribution: { user_id: ada.id, oauth_client_id: clientId },
       details: { cause: 'code_replay', access_tokens: 1 },
@@ -140,7 +132,9 @@ describe('a refresh token', () => {
     expect(await oauth.works(first.access_token)).toBe(false)
     expect(await oauth.works(second.access_token)).toBe(false)
     expect((await oauth.refresh(clientId, second.refresh_token)).json.error).toBe('invalid_grant')
-    expect((await eventsOf('oauth.replay_detected')).at(-1)).toMatchObject({ details: { cause: 'refresh_replay' } })
+    expect((await oauth.eventsOf('oauth.replay_detected')).at(-1)).toMatchObject({
+      details: { cause: 'refresh_replay' },
+    })
   })
 
   test('that several use at once leaves nobody with a token that works', async () => {

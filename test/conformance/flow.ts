@@ -1,6 +1,6 @@
 /** The flow of an application written by hand, byte for byte, for what no library would send. */
 import { createHash, randomBytes } from 'node:crypto'
-import { parseOrKeep } from '../client.ts'
+import { type Installed, parseOrKeep } from '../client.ts'
 import type { Gatehouse } from '../harness.ts'
 import { decide, type Person, redirectUri } from './people.ts'
 
@@ -20,7 +20,7 @@ export const challengeOf = (verifier: string): string => createHash('sha256').up
 
 /** An authorization request as the application builds it; null leaves a parameter out. */
 export function authorizationUrl(
-  gatehouse: Gatehouse,
+  gatehouse: Installed,
   clientId: string,
   verifier: string,
   fields: Readonly<Record<string, string | null>> = {},
@@ -41,7 +41,7 @@ export function authorizationUrl(
 }
 
 export async function post(
-  gatehouse: Gatehouse,
+  gatehouse: Installed,
   path: string,
   form: Readonly<Record<string, string>>,
 ): Promise<Answered> {
@@ -60,7 +60,7 @@ export const codeRequest = (clientId: string, code: string, verifier: string): R
 })
 
 export const refresh = (
-  gatehouse: Gatehouse,
+  gatehouse: Installed,
   clientId: string,
   refreshToken: string,
   fields: Readonly<Record<string, string>> = {},
@@ -74,7 +74,7 @@ export const refresh = (
 
 /** A code that the person approved, with the verifier that belongs to it. */
 export async function approvedCode(
-  gatehouse: Gatehouse,
+  gatehouse: Installed,
   clientId: string,
   who: Person,
   fields: Readonly<Record<string, string | null>> = {},
@@ -87,7 +87,7 @@ export async function approvedCode(
 }
 
 export async function tokensFor(
-  gatehouse: Gatehouse,
+  gatehouse: Installed,
   clientId: string,
   who: Person,
   fields: Readonly<Record<string, string | null>> = {},

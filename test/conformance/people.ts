@@ -1,7 +1,6 @@
 /** People in browsers, and applications, for the conformance tests: all of it over HTTP. */
 import { z } from 'zod'
-import { api, expectAnswer, parseOrKeep } from '../client.ts'
-import type { Gatehouse } from '../harness.ts'
+import { api, expectAnswer, type Installed, parseOrKeep } from '../client.ts'
 
 const signedIn = z.object({ user: z.looseObject({ id: z.uuid() }), csrf_token: z.string() })
 const identified = z.looseObject({ id: z.uuid() })
@@ -19,7 +18,7 @@ export interface Person {
 const password = 'a long enough secret 1'
 
 /** Adds a person and signs them in to a browser. */
-export async function person(gatehouse: Gatehouse, name: string, role = 'member'): Promise<Person> {
+export async function person(gatehouse: Installed, name: string, role = 'member'): Promise<Person> {
   const email = `${name}@example.com`
   const { id } = expectAnswer(
     await api(gatehouse, '/v1/users', { body: { email, name, role, password } }),
@@ -38,7 +37,7 @@ export async function person(gatehouse: Gatehouse, name: string, role = 'member'
 
 export const redirectUri = 'https://app.example.com/callback'
 
-export async function register(gatehouse: Gatehouse, fields: Readonly<Record<string, unknown>> = {}): Promise<string> {
+export async function register(gatehouse: Installed, fields: Readonly<Record<string, unknown>> = {}): Promise<string> {
   const body = {
     client_name: 'A notebook',
     redirect_uris: [redirectUri],
@@ -49,7 +48,7 @@ export async function register(gatehouse: Gatehouse, fields: Readonly<Record<str
 }
 
 /** What the consent page's own requests carry. */
-export const fromConsentPage = (gatehouse: Gatehouse, { cookie, csrf }: Person): Record<string, string> => ({
+export const fromConsentPage = (gatehouse: Installed, { cookie, csrf }: Person): Record<string, string> => ({
   'content-type': 'application/json',
   cookie,
   origin: gatehouse.baseUrl,
@@ -68,7 +67,7 @@ export function queryOf(address: URL): Record<string, string | string[]> {
 }
 
 /** Does what the consent page does when the person presses a button; gives where the browser goes. */
-export async function decide(gatehouse: Gatehouse, who: Person, address: URL, approve = true): Promise<URL> {
+export async function decide(gatehouse: Installed, who: Person, address: URL, approve = true): Promise<URL> {
   const asked = queryOf(address)
   const ask = async (path: 'preview' | 'decision', sent: object) => {
     const answer = await fetch(`${gatehouse.baseUrl}/v1/oauth/authorize/${path}`, {

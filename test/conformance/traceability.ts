@@ -23,6 +23,7 @@ const redirects = 'src/oauth/redirect-uri.test.ts'
 const gateway = 'src/gateway/delegated.test.ts'
 const state = 'src/fleet/delegated-row.test.ts'
 const attacks = 'test/conformance/attacks.test.ts'
+const crafted = 'test/conformance/crafted.test.ts'
 const libraries = 'test/conformance/libraries.test.ts'
 
 const row = (rule: string, source: string, file: string, test: string): Traced => ({ rule, source, file, test })
@@ -358,4 +359,53 @@ export const traceability: readonly Traced[] = [
     'says so in the form of RFC 6749, and costs nobody an approval',
   ),
   row('no secret is kept or logged', 'contract §3', attacks, 'no secret of the flow is in any file or in the log'),
+
+  row(
+    'endpoint: POST alone',
+    'RFC 6749 §3.2',
+    crafted,
+    'answers to POST alone, tells no other origin anything, and takes no file form',
+  ),
+  row(
+    'endpoint: a member named once',
+    'RFC 6749 §3.2, RFC 8259 §4',
+    crafted,
+    'takes no parameter twice, in a form or in JSON, nor half in the body and half in the address',
+  ),
+  row(
+    'endpoint: a secret is what it was made for',
+    'RFC 9700 §4.8',
+    crafted,
+    'takes no secret for another, and none with anything behind it',
+  ),
+  row(
+    'decision: CSRF',
+    'RFC 6749 §10.12, RFC 9700 §2.1',
+    crafted,
+    'is no simple request of another page: without JSON and its token it is refused',
+  ),
+  row(
+    'decision: state goes back as one parameter',
+    'RFC 6749 §4.1.2',
+    crafted,
+    'brings back any state whole or none of it, and never into a header or another parameter',
+  ),
+  row(
+    'client: no dynamic registration',
+    'contract §5',
+    crafted,
+    'nobody registers an application, or learns of a token, who is not let in',
+  ),
+  row(
+    'access: reads only, whoever its person is',
+    'contract §5',
+    crafted,
+    'an access token of an owner with every scope changes nothing',
+  ),
+  row(
+    'metadata: issuer of the settings',
+    'RFC 8414 §2',
+    crafted,
+    'who a request says it is sent to changes neither the issuer nor an address of the metadata',
+  ),
 ]

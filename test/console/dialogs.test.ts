@@ -57,9 +57,13 @@ async function lookIntoDialogs(path: string) {
 
 test('those that make a record of each kind', async () => {
   await using dialogs = await lookIntoDialogs('/catalog')
-  for (const kind of ['providers', 'models', 'gateways', 'budgets', 'consumer-groups', 'access-policies']) {
-    await dialogs.within(`/catalog?kind=${kind}&open=new`)
-    await dialogs.look(`new-${kind}`)
+  const { page } = dialogs
+  const catalog = ['providers', 'models', 'mcp-servers', 'gateways', 'budgets', 'consumer-groups', 'access-policies']
+  const paths = [...catalog.map((kind) => `/catalog?kind=${kind}`), '/people?kind=people', '/people?kind=teams']
+  for (const path of [...paths, '/applications?']) {
+    await dialogs.within(`${path}&open=new`)
+    await dialogs.look(`new-${path.replace(/[^a-z]+/g, '-')}`)
+    expect([path, await page.evaluate('document.activeElement.closest("dialog form") !== null')]).toEqual([path, true])
     await dialogs.leave()
   }
 })
@@ -74,10 +78,41 @@ test('those that change and delete a record, and deactivate an application', asy
   await dialogs.within('/applications')
   await dialogs.press('Deactivate')
   await dialogs.look('deactivate')
+  const words = 'document.querySelector("dialog p")'
+  expect(await dialogs.page.evaluate(`${words}.scrollWidth - ${words}.clientWidth`)).toBe(0)
   await dialogs.leave()
   await dialogs.within('/people?kind=members')
   await dialogs.press('Remove')
   await dialogs.look('remove')
+  await dialogs.leave()
+})
+
+test('what an MCP server offers beside what was approved of it, and why something cannot be', async () => {
+  const { id } = await make('/v1/catalog/mcp-servers', { name: 'asked-about', url: 'https://mcp.example.com/mcp' })
+  const offer = (name: string, digest: string, fields: object) => ({
+    ...{ kind: 'tool', name, digest, status: 'held', approved_digest: 'former', misfit: null },
+    ...{ definition: { name, description: `as of ${digest}` }, gateway_id: null },
+    ...{ first_seen_at: '2026-01-01T00:00:00Z', ...fields },
+  })
+  const offers = [
+    offer('search', 'first', {}),
+    offer('search', 'former', { status: 'approved' }),
+    offer('search', 'latest', {}),
+    offer('broken', 'odd', { approved_digest: null, misfit: 'description is no text' }),
+  ]
+  await using dialogs = await lookIntoDialogs('/catalog?kind=mcp-servers')
+  const { page } = dialogs
+  await page.route(`**/v1/catalog/mcp-servers/${id}/offers?*`, (route) =>
+    route.fulfill({ json: { offers, next_cursor: null } }),
+  )
+  await dialogs.press('Held offers')
+  await page.getByText('as of latest').waitFor()
+  await page.getByText('It cannot be approved: description is no text').waitFor()
+  expect(await page.getByRole('button', { name: 'Approve what is offered' }).count()).toBe(1)
+  await dialogs.look('offers')
+  // What is pressed in a dialog is not pressed in the row that it was opened from.
+  await page.getByText('as of latest').click()
+  expect(new URL(page.url()).searchParams.has('open')).toBe(false)
   await dialogs.leave()
 })
 

@@ -1,8 +1,7 @@
 /** Every screen in both themes and at the width of a telephone: what axe finds, what does not fit, what keys reach. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { chat, createToken } from '../client.ts'
-import { eventsOfRequest } from '../recorded.ts'
+import { createToken } from '../client.ts'
 import {
   allThere,
   endConsole,
@@ -14,54 +13,14 @@ import {
   seriousInBothThemes,
   sharedConsole,
 } from './console.ts'
+import { fileName, makeScreens, type Screens } from './every-screen.ts'
 
 setDefaultTimeout(120_000)
 
-/** Paths by the heading that says the screen is there. */
-let screens: [path: string, heading: string][] = []
+let screens: Screens = []
 
 beforeAll(async () => {
-  const { gatehouse } = await sharedConsole()
-  const token = await createToken(gatehouse, { name: 'looked at', max_budget: 5, max_requests: 100 })
-  const policy = await make('/v1/policies', {
-    name: 'looked at',
-    kind: 'pii',
-    stages: ['pre_request'],
-    config: { action: 'redact' },
-  })
-  for (const model of ['simulator/echo', 'simulator/lorem', 'no/such-model']) {
-    await (
-      await chat(gatehouse, {
-        token: token.token_value,
-        model,
-        text: 'to ann@example.com',
-        requestId: model.replace('/', '-'),
-      })
-    ).text()
-  }
-  const [outcome] = await eventsOfRequest(gatehouse, 'no-such-model')
-  screens = [
-    ['/', 'Overview'],
-    ['/traffic', 'Traffic'],
-    [`/traffic/${outcome?.exchange_id}`, 'no/such-model'],
-    ['/tokens', 'Tokens'],
-    ['/tokens/new', 'New token'],
-    [`/tokens/${token.id}`, 'looked at'],
-    ['/escalations', 'Escalations'],
-    ['/policies', 'Policies'],
-    ['/policies/new', 'New policy'],
-    ['/policies/new?kind=pattern-filter', 'New policy'],
-    [`/policies/${policy.id}`, 'looked at'],
-    ['/spend', 'Spend'],
-    ['/catalog', 'Catalog'],
-    ['/catalog?kind=budgets', 'Catalog'],
-    ['/applications', 'Applications'],
-    ['/people?kind=members', 'People'],
-    ['/people', 'People'],
-    ['/settings', 'Settings'],
-    ['/search?q=looked', 'Search: looked'],
-    ['/nowhere', 'There is no such page'],
-  ]
+  screens = await makeScreens()
 }, 240_000)
 afterAll(endConsole)
 
@@ -70,12 +29,6 @@ async function look({ page, within }: OpenPage, path: string, heading: string): 
   await page.locator('h1', { hasText: heading }).waitFor()
   await allThere(page)
 }
-
-const fileName = (path: string): string =>
-  path
-    .replace(/[0-9a-f-]{36}/, 'one')
-    .replace(/[^a-z]+/g, '-')
-    .replace(/^-|-$/g, '') || 'overview'
 
 test('axe finds nothing serious on any screen in either theme', async () => {
   await using opened = await openConsole({ width: 1600 })

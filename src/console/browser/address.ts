@@ -85,6 +85,9 @@ export function setQuery(
 /** One member of the query, or null. */
 export const queryValue = (name: string): string | null => address.value.query.get(name)
 
+/** Whether the query has any of these members. */
+export const anyOf = (names: readonly string[]): boolean => names.some((name) => queryValue(name) !== null)
+
 export const path = computed(() => address.value.path)
 
 /** Makes links within the console change the address without a new page; others stay links. */

@@ -98,12 +98,14 @@ function Inside() {
         ) : (
           <>
             <h1>{screen.title}</h1>
-            <Empty title="You may not see this">
-              <p>
-                It needs the permission <code>{screen.permission}</code>, which your role lacks. Somebody with the role
-                of owner or admin can change that.
-              </p>
-            </Empty>
+            <div class="card">
+              <Empty title="You may not see this">
+                <p>
+                  It needs the permission <code>{screen.permission}</code>, which your role lacks. Somebody with the
+                  role of owner or admin can change that.
+                </p>
+              </Empty>
+            </div>
           </>
         )}
       </div>

@@ -1,9 +1,9 @@
 /**
- * A chart over time: lines, or areas that stand on each other. uPlot draws on a canvas, which nobody can read who does
+ * A chart over time: lines, or for what is counted by span of time bars that stand on each other. uPlot draws on a canvas, which nobody can read who does
  * not see it: a legend in words with the sums stands below, and each series can be reached as a link from there.
  */
 import { useEffect, useRef } from 'preact/hooks'
-import uPlot from 'uplot'
+import type uPlot from 'uplot'
 import { isDark } from '../preferences.ts'
 import { said } from './said.tsx'
 
@@ -15,6 +15,20 @@ export interface ChartSeries {
   /** What the legend says beside the name. */
   sum?: string
   to?: string
+}
+
+let library: Promise<typeof uPlot> | null = null
+
+/** The library that draws, in a file of its own: no screen waits for it before its words and numbers can be used. */
+export function chartLibrary(): Promise<typeof uPlot> {
+  library ??= import('uplot').then(
+    ({ default: found }) => found,
+    (error: unknown) => {
+      library = null
+      throw error
+    },
+  )
+  return library
 }
 
 interface ChartProps {
@@ -44,16 +58,26 @@ export function Chart({ label, times, series, stacked = false, format, height = 
   useEffect(() => {
     const element = place.current
     if (element === null || times.length === 0) return
-    const plot = new uPlot(
-      optionsOf({ series, stacked, format, height, width: element.clientWidth }),
-      dataOf(times, series, stacked),
-      element,
-    )
-    const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
-    watch.observe(element)
+    // What is drawn later stands before the rest: the first of those that stand on each other is the lowest.
+    const drawn = stacked ? series.toReversed() : series
+    let clear = () => {}
+    let over = false
+    const draw = (Plot: typeof uPlot) => {
+      if (over) return
+      const options = optionsOf(Plot, { series: drawn, stacked, format, height, width: element.clientWidth })
+      const plot = new Plot(options, dataOf(times, drawn, stacked), element)
+      const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
+      watch.observe(element)
+      clear = () => {
+        watch.disconnect()
+        plot.destroy()
+      }
+    }
+    // Where it does not come, the legend has the sums; the next answer asks for it again.
+    chartLibrary().then(draw, () => undefined)
     return () => {
-      watch.disconnect()
-      plot.destroy()
+      over = true
+      clear()
     }
   }, [times, series, stacked, height, dark])
   return (
@@ -81,13 +105,18 @@ const resolved = (variable: string): string => {
   return color
 }
 
-function optionsOf({
-  series,
-  stacked,
-  format,
-  height,
-  width,
-}: Pick<ChartProps, 'series' | 'format'> & { stacked: boolean; height: number; width: number }): uPlot.Options {
+function optionsOf(
+  Plot: typeof uPlot,
+  {
+    series,
+    stacked,
+    format,
+    height,
+    width,
+  }: Pick<ChartProps, 'series' | 'format'> & { stacked: boolean; height: number; width: number },
+): uPlot.Options {
+  // Each bar fills most of its span and stands at the start of it, which its time is.
+  const bars = Plot.paths.bars === undefined ? {} : { paths: Plot.paths.bars({ size: [0.8, 32], align: 1 }) }
   const [ink, line] = [resolved('--ink-3'), resolved('--line')]
   const axis = {
     stroke: ink,
@@ -101,7 +130,10 @@ function optionsOf({
     padding: [8, 20, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-    scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
+    scales: {
+      x: { time: true, ...(stacked ? { range: wholeSpans } : {}) },
+      y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] },
+    },
     axes: [
       axis,
       {
@@ -115,20 +147,21 @@ function optionsOf({
       {},
       ...series.map(({ name, colour }) => {
         const stroke = resolved(colour)
-        return {
-          label: name,
-          stroke,
-          width: 1.5,
-          // A value with none beside it makes no line, so that it needs a point to be seen.
-          points: { size: 4, fill: stroke, show: !stacked },
-          ...(stacked ? { fill: stroke.replace('rgb(', 'rgba(').replace(')', ', 0.35)') } : {}),
-        }
+        if (stacked) return { label: name, fill: stroke, width: 0, points: { show: false }, ...bars }
+        // A value with none beside it makes no line, so that it needs a point to be seen.
+        return { label: name, stroke, width: 1.5, points: { size: 4, fill: stroke } }
       }),
     ],
   }
 }
 
-/** Stacked areas are drawn from the highest to the lowest, so that each shows its own part only. */
+/** From the first span to the end of the last. */
+const wholeSpans: uPlot.Scale.Range = ({ data: [times = []] }, from, to) => [
+  from,
+  to + ((times[1] ?? 0) - (times[0] ?? 0)),
+]
+
+/** Stacked bars are drawn from the highest to the lowest, so that each shows its own part only. */
 function dataOf(times: readonly number[], series: readonly ChartSeries[], stacked: boolean): uPlot.AlignedData {
   const values = series.map((one) => [...one.values])
   if (stacked) {

@@ -32,7 +32,12 @@ export function Dialog({ title, broad = false, stays = false, close, children }:
 /** Opens a dialog over everything. One that stays is opened again where a browser insists on the second Escape. */
 export function useModal(stays: boolean, close: () => void) {
   const element = useRef<HTMLDialogElement>(null)
-  useEffect(() => element.current?.showModal(), [])
+  useEffect(() => {
+    const before = document.activeElement
+    element.current?.showModal()
+    // The browser gives the focus back where it closes a dialog, not where one is taken away after its work.
+    return () => queueMicrotask(() => before instanceof HTMLElement && before.focus())
+  }, [])
   return {
     element,
     onCancel: (event: Event) => {

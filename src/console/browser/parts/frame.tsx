@@ -36,6 +36,7 @@ export const Brand = () => (
 
 export function Frame({ children }: { children: ComponentChildren }) {
   const search = useRef<HTMLInputElement>(null)
+  const menu = useRef<HTMLButtonElement>(null)
   const here = path.value
   useEffect(() => {
     menuOpen.value = false
@@ -52,6 +53,16 @@ export function Frame({ children }: { children: ComponentChildren }) {
         ),
       }),
       [],
+    ),
+  )
+  const closeMenu = () => {
+    menuOpen.value = false
+    menu.current?.focus()
+  }
+  useKeys(
+    useMemo(
+      (): Keys => (menuOpen.value ? { Escape: { does: 'Close the menu', run: closeMenu } } : {}),
+      [menuOpen.value],
     ),
   )
   return (
@@ -72,6 +83,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <button
           type="button"
           class="plain icon menu"
+          ref={menu}
           aria-label="Menu"
           aria-expanded={menuOpen.value}
           onClick={() => (menuOpen.value = !menuOpen.value)}

@@ -34,12 +34,13 @@ interface ObjectProps extends Shared {
   without?: readonly string[]
 }
 
-/** The fields of an object; required ones first. */
+/** The fields of an object: its name, then what else is required, then the rest. */
 export function SchemaFields({ schema, value, set, path = '', without = [], ...shared }: ObjectProps) {
   const required = new Set(schema.required)
+  const rank = (name: string) => (/^(client_)?name$/.test(name) ? 0 : required.has(name) ? 1 : 2)
   const members = Object.entries(schema.properties ?? {})
     .filter(([name, { const: fixed }]) => fixed === undefined && !without.includes(name))
-    .toSorted(([left], [right]) => Number(required.has(right)) - Number(required.has(left)))
+    .toSorted(([left], [right]) => rank(left) - rank(right))
   return (
     <>
       {members.map(([name, part]) => (
@@ -92,6 +93,15 @@ function SchemaField(props: FieldProps) {
   const label = required ? words(name) : `${words(name)} (optional)`
   const hint = hintOf(schema)
   const common = { label: schema.type === 'boolean' ? words(name) : label, hint, fault: faultAt(refusal, path) }
+  const select = (options: readonly (readonly [value: string, label: string])[]) => (
+    <SelectField
+      {...common}
+      value={textOf(value)}
+      set={(text) => set(text || undefined)}
+      options={options}
+      required={required}
+    />
+  )
   const chosen = choices?.[name]
   if (chosen !== undefined && props.several?.includes(name)) {
     const words = textOf(value).split(' ').filter(Boolean)
@@ -99,16 +109,7 @@ function SchemaField(props: FieldProps) {
   }
   if (chosen !== undefined && schema.type === 'string') {
     const named = chosen.map(([value, label]) => [value, label] as const)
-    const options = [['', required ? 'Choose…' : 'None'] as const, ...named]
-    return (
-      <SelectField
-        {...common}
-        value={textOf(value)}
-        set={(text) => set(text || undefined)}
-        options={options}
-        required={required}
-      />
-    )
+    return select([['', required ? 'Choose…' : 'None'], ...named])
   }
   if (schema.type === 'array') return <ArrayField {...props} schema={schema} common={common} />
   if (schema.type === 'object') return <ObjectField {...props} schema={schema} common={common} />
@@ -116,16 +117,7 @@ function SchemaField(props: FieldProps) {
     const first = required
       ? 'Choose…'
       : `Default${schema.default === undefined ? '' : `: ${words(String(schema.default))}`}`
-    const options = [['', first] as const, ...schema.enum.map((one) => [String(one), words(String(one))] as const)]
-    return (
-      <SelectField
-        {...common}
-        value={textOf(value)}
-        set={(text) => set(text || undefined)}
-        options={options}
-        required={required}
-      />
-    )
+    return select([['', first], ...schema.enum.map((one) => [String(one), words(String(one))] as const)])
   }
   if (schema.type === 'boolean') {
     return <CheckField {...common} value={value === undefined ? schema.default === true : value === true} set={set} />

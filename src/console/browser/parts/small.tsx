@@ -49,7 +49,7 @@ export function UsedBar({ used, limit, text }: { used: number; limit: number; te
   const share = limit === 0 ? 1 : Math.min(1, used / limit)
   const state = share >= 1 ? 'full' : share >= 0.8 ? 'near' : ''
   return (
-    <div>
+    <div class="used">
       <progress class={`bar ${state}`} value={share} max={1} aria-label={text} title={`${percent(share)} used`} />
       <span class="small quiet number">{text}</span>
     </div>

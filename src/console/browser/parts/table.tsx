@@ -79,7 +79,7 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf, mutedWhen, sel
 /** A click anywhere in a row opens it, unless it was on something of its own, or text was being selected. */
 function openRow(event: MouseEvent, to: string): void {
   const target = event.target instanceof Element ? event.target : null
-  if (target?.closest('a, button, input, select') != null || String(getSelection()) !== '') return
+  if (target?.closest('a, button, input, select, dialog') != null || String(getSelection()) !== '') return
   go(to)
 }
 

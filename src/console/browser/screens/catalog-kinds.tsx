@@ -1,5 +1,5 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
-import { money, number } from '../formats.ts'
+import { money, number, words } from '../formats.ts'
 import { type Choices, isObject } from '../parts/schema-form.tsx'
 import { Id, Time, UsedBar } from '../parts/small.tsx'
 import type { Column } from '../parts/table.tsx'
@@ -47,7 +47,7 @@ export const catalogKinds: readonly RecordKind[] = [
       'gatehouse provider create --name spare --kind openai --base-url https://llm.example.com/v1 --api-key-env KEY',
     columns: [
       name,
-      { title: 'Kind', cell: (record) => text(record, 'kind') },
+      { title: 'Kind', cell: (record) => words(text(record, 'kind')) },
       { title: 'Address', cell: (record) => text(record, 'base_url'), from: 'wide' },
       { title: 'Credential', cell: ({ has_api_key }) => (has_api_key === true ? 'Kept, sealed' : 'None') },
       {
@@ -132,8 +132,8 @@ export const catalogKinds: readonly RecordKind[] = [
     command: "gatehouse budget create --name 'the company' --max-budget 500 --window month",
     columns: [
       name,
-      { title: 'Of', cell: ({ scope }) => (isObject(scope) ? String(scope.kind) : '–') },
-      { title: 'Window', cell: (record) => text(record, 'window'), from: 'wide' },
+      { title: 'Of', cell: ({ scope }) => (isObject(scope) ? words(String(scope.kind)) : '–') },
+      { title: 'Window', cell: (record) => words(text(record, 'window')), from: 'wide' },
       { title: 'Used', cell: (record) => <BudgetUse record={record} /> },
     ],
   },

@@ -1,7 +1,10 @@
-import { href, queryValue } from '../address.ts'
+import { queryValue } from '../address.ts'
 import { Head } from '../parts/frame.tsx'
+import { Tabs } from '../parts/tabs.tsx'
 import { catalogKinds } from './catalog-kinds.tsx'
 import { Records } from './records.tsx'
+
+const tabs = catalogKinds.map(({ name, title }) => [name, title] as const)
 
 /** Who answers, what can be asked for, and what bounds it. */
 export function Catalog() {
@@ -10,13 +13,7 @@ export function Catalog() {
   return (
     <>
       <Head title="Catalog" />
-      <nav class="tabs" aria-label="Kinds of records">
-        {catalogKinds.map(({ name, title }) => (
-          <a key={name} href={href('/catalog', { kind: name })} aria-current={name === kind.name ? 'page' : undefined}>
-            {title}
-          </a>
-        ))}
-      </nav>
+      <Tabs label="Kinds of records" path="/catalog" name="kind" tabs={tabs} shown={kind.name} />
       <Records key={kind.name} kind={kind} />
     </>
   )

@@ -31,15 +31,18 @@ export function Escalations() {
     if (next !== undefined) setQuery({ id: next.id }, { replace: true, keepPage: true })
   }
   const open = chosen !== undefined && isOpen(chosen) && may('escalations:resolve')
-  const act = async (what: 'claim' | 'unclaim') => {
-    if (chosen === undefined) return
-    const params = { id: chosen.id }
-    await (what === 'claim'
-      ? api('POST /v1/escalations/{id}/claim', { params })
-      : api('POST /v1/escalations/{id}/unclaim', { params }))
-    say(what === 'claim' ? 'It is yours now' : 'It is back in the queue')
-    found.reload()
-  }
+  const taking = chosen?.status !== 'claimed'
+  const take = useAction(
+    async () => {
+      if (chosen === undefined) return
+      const route = taking ? 'POST /v1/escalations/{id}/claim' : 'POST /v1/escalations/{id}/unclaim'
+      await api(route, { params: { id: chosen.id } })
+    },
+    () => {
+      say(taking ? 'It is yours now' : 'It is back in the queue')
+      found.reload()
+    },
+  )
   useKeys(
     useMemo(
       (): Keys => ({
@@ -47,7 +50,7 @@ export function Escalations() {
         k: { does: 'Previous', run: () => move(-1) },
         a: { does: 'Allow', run: () => open && setDeciding('allow') },
         b: { does: 'Block', run: () => open && setDeciding('block') },
-        c: { does: 'Claim', run: () => open && void act('claim') },
+        c: { does: 'Claim, or put back', run: () => open && take.run() },
       }),
       [chosen, open, list],
     ),
@@ -84,7 +87,7 @@ export function Escalations() {
             { title: 'Status', cell: (one) => <State escalation={one} />, nowrap: true },
             { title: 'Waits since', cell: ({ queued_at }) => <Time at={queued_at} />, nowrap: true },
           ]}
-          empty={<NothingWaits />}
+          empty={<NothingWaits title={status === 'queued' ? 'Nothing waits' : 'Nothing here'} />}
         />
         {chosen !== undefined && (
           <section class="card stack pane" aria-label="The request">
@@ -97,11 +100,12 @@ export function Escalations() {
                 <button type="button" class="danger" onClick={() => setDeciding('block')}>
                   Block
                 </button>
-                <button type="button" onClick={() => void act(chosen.status === 'claimed' ? 'unclaim' : 'claim')}>
-                  {chosen.status === 'claimed' ? 'Put back' : 'Claim'}
+                <button type="button" disabled={take.busy} onClick={take.run}>
+                  {taking ? 'Claim' : 'Put back'}
                 </button>
               </div>
             )}
+            {take.refusal !== null && <Fault refusal={take.refusal} />}
           </section>
         )}
       </div>
@@ -260,8 +264,8 @@ function Decide({ escalation, decision, close, done }: DecideProps) {
   )
 }
 
-const NothingWaits = () => (
-  <Empty title="Nothing here">
+const NothingWaits = ({ title }: { title: string }) => (
+  <Empty title={title}>
     <p>
       A request appears here when a policy of the kind escalate, or with the action escalate, stops it. For example:
     </p>

@@ -42,9 +42,11 @@ export function Exchange({ id }: { id: string }) {
       <Show of={found} rows={8}>
         {(events) =>
           events.length === 0 ? (
-            <Empty title="There is no such exchange">
-              <p>It may be older than what is kept, or belong to a team that is not yours.</p>
-            </Empty>
+            <div class="card">
+              <Empty title="There is no such exchange">
+                <p>It may be older than what is kept, or belong to a team that is not yours.</p>
+              </Empty>
+            </div>
           ) : (
             <Story events={events} outcome={outcome} />
           )

@@ -77,7 +77,7 @@ interface ComparedProps {
 }
 
 function Compared({ server, offer, approved, done }: ComparedProps) {
-  const { kind, name, digest } = offer
+  const { kind, name, digest, misfit } = offer
   const { run, busy, refusal } = useAction(
     () => request('POST', `${path(server)}/approve`, { body: { kind, name, digest } }),
     () => {
@@ -94,8 +94,9 @@ function Compared({ server, offer, approved, done }: ComparedProps) {
         <Definition title="Approved" of={approved} none="Nothing of this name was approved." />
         <Definition title="Offered" of={offer} />
       </div>
+      {misfit !== null && <p class="note warn">It cannot be approved: {misfit}</p>}
       {refusal !== null && <Fault refusal={refusal} />}
-      {may('catalog:write') && (
+      {misfit === null && may('catalog:write') && (
         <div class="row end">
           <button type="button" class="primary" disabled={busy} onClick={run}>
             Approve what is offered
@@ -108,7 +109,7 @@ function Compared({ server, offer, approved, done }: ComparedProps) {
 
 function Definition({ title, of, none = '' }: { title: string; of: Offer | undefined; none?: string }) {
   return (
-    <div>
+    <div class="stack close">
       <h4>{title}</h4>
       {of === undefined ? <p class="quiet">{none}</p> : <pre>{visible(JSON.stringify(of.definition, null, 2))}</pre>}
     </div>

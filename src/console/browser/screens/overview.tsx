@@ -1,12 +1,12 @@
 /** What a person on call looks at first; each number leads to the events behind it. */
 import { href } from '../address.ts'
 import { request } from '../api/request.ts'
-import { api, type Series, type SeriesPoint, type Verdict } from '../api/routes.ts'
+import type { Series, SeriesPoint, Verdict } from '../api/routes.ts'
 import { milliseconds, money, number, shortNumber, words } from '../formats.ts'
 import { type ChartSeries, seriesColours } from '../parts/chart.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { Show, useLoaded } from '../parts/loaded.tsx'
+import { type Loaded, Show, useLoaded } from '../parts/loaded.tsx'
 import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Id, Time } from '../parts/small.tsx'
 import { Empty, Table } from '../parts/table.tsx'
@@ -22,8 +22,8 @@ export function Overview() {
   return (
     <>
       <Head title="Overview" />
-      <Figures all={all.value} byVerdict={byVerdict.value} />
-      <NeedsSomebody />
+      <Figures all={all} byVerdict={byVerdict} />
+      {may('tokens:read') && <Alerts />}
       <div class="charts">
         <ChartPanel title="Requests" of={byVerdict} draw={drawVerdicts} format={shortNumber} stacked empty={nothing} />
         <ChartPanel title="Time to answer" of={all} draw={drawTimes} format={milliseconds} empty={nothing} />
@@ -42,25 +42,29 @@ export function Overview() {
 
 const nothing = 'No request in this time. They appear here as they end.'
 
+/** A figure of what was read; a dash where it did not come, which is said below. */
+const figureOf = ({ value, refusal }: Loaded<Series>, read: (series: Series) => string): string =>
+  value !== undefined ? read(value) : refusal === null ? '…' : '–'
+
 const total = (series: Series | undefined) => series?.totals[0]
 
-function Figures({ all, byVerdict }: { all: Series | undefined; byVerdict: Series | undefined }) {
-  const sums = total(all)
+function Figures({ all, byVerdict }: { all: Loaded<Series>; byVerdict: Loaded<Series> }) {
+  const sums = total(all.value)
   const ended = (verdict: Verdict) =>
-    byVerdict && number(byVerdict.totals.find(({ key }) => key === verdict)?.requests ?? 0)
+    figureOf(byVerdict, ({ totals }) => number(totals.find(({ key }) => key === verdict)?.requests ?? 0))
   const figures = [
-    ['Requests', all && number(sums?.requests ?? 0), '/traffic', {}],
+    ['Requests', figureOf(all, () => number(sums?.requests ?? 0)), '/traffic', {}],
     ['Denied', ended('deny'), '/traffic', { verdict: 'deny' }],
     ['Blocked', ended('block'), '/traffic', { verdict: 'block' }],
-    ['Spent', all && money(sums?.cost ?? 0), '/spend', {}],
-    ['95 of 100 answer within', all && milliseconds(sums?.latency_ms?.p95), '/traffic', {}],
+    ['Spent', figureOf(all, () => money(sums?.cost ?? 0)), '/spend', {}],
+    ['95 of 100 answer within', figureOf(all, () => milliseconds(sums?.latency_ms?.p95)), '/traffic', {}],
   ] as const
   return (
     <div class="cards figures">
       {figures.map(([name, value, to, query]) => (
         <a key={name} class="card figure-link" href={href(to, query)}>
           <span class="quiet">{name}</span>
-          <span class="figure">{value ?? '…'}</span>
+          <span class="figure">{value}</span>
         </a>
       ))}
     </div>
@@ -165,13 +169,6 @@ function Reasons({ series: { totals } }: { series: Series }) {
       empty={<p class="quiet">Nothing was refused or changed in this time.</p>}
     />
   )
-}
-
-function NeedsSomebody() {
-  const alerts = useLoaded('alerts', (signal) =>
-    may('tokens:read') ? api('GET /v1/tokens/alerts', { query: {}, signal }) : Promise.resolve(null),
-  )
-  return <Alerts alerts={alerts.value?.alerts ?? []} />
 }
 
 /** How a lane stands, in a word, and how bad that is. */

@@ -2,18 +2,19 @@
 import { useState } from 'preact/hooks'
 import { href, queryValue } from '../address.ts'
 import { request } from '../api/request.ts'
-import { api } from '../api/routes.ts'
+import { api, type Team } from '../api/routes.ts'
 import { words } from '../formats.ts'
 import { Confirm, useAction } from '../parts/dialog.tsx'
 import { SelectField } from '../parts/field.tsx'
 import { Filters } from '../parts/filters.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { Fault, useLoaded } from '../parts/loaded.tsx'
+import { Fault, Show, useLoaded } from '../parts/loaded.tsx'
 import { visible } from '../parts/said.tsx'
 import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
+import { Tabs } from '../parts/tabs.tsx'
 import { say } from '../parts/toast.tsx'
 import { may } from '../session.ts'
 import { type RecordKind, Records, text } from './records.tsx'
@@ -90,23 +91,36 @@ export function People() {
   return (
     <>
       <Head title="People" />
-      <nav class="tabs" aria-label="People and teams">
-        {tabs.map(([name, title]) => (
-          <a key={name} href={href('/people', { kind: name })} aria-current={name === kind ? 'page' : undefined}>
-            {title}
-          </a>
-        ))}
-      </nav>
+      <Tabs label="People and teams" path="/people" name="kind" tabs={tabs} shown={kind} />
       {kind === 'members' ? <Members /> : <Records key={kind} kind={kind === 'teams' ? teams : users} />}
     </>
   )
 }
 
 function Members() {
-  const known = useTeams()
-  const team = queryValue('team') ?? known?.[0]?.id ?? null
-  const found = useLoaded(`members ${team ?? ''}`, async (signal) => {
-    if (team === null) return []
+  const found = useLoaded('teams', (signal) => api('GET /v1/teams', { query: { limit: 100 }, signal }))
+  return (
+    <Show of={found} rows={8}>
+      {({ teams: known }) => {
+        const team = queryValue('team') ?? known[0]?.id
+        return team === undefined ? <NoTeam /> : <MembersOf team={team} known={known} />
+      }}
+    </Show>
+  )
+}
+
+const NoTeam = () => (
+  <div class="card flush">
+    <Empty title="There is no team yet">
+      <p>
+        Make <a href={href('/people', { kind: 'teams' })}>a team</a> first; then people can join it.
+      </p>
+    </Empty>
+  </div>
+)
+
+function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
+  const found = useLoaded(`members ${team}`, async (signal) => {
     const page = await request<JsonObject>('GET', `/v1/teams/${team}/members`, { query: { limit: 100 }, signal })
     return Array.isArray(page.members) ? page.members.filter(isObject) : []
   })
@@ -116,8 +130,8 @@ function Members() {
       <Filters
         filters={[
           {
-            ...{ name: 'team', label: 'Team', usual: known?.[0]?.id ?? '' },
-            options: (known ?? []).map(({ id, name }) => [id, visible(name)] as const),
+            ...{ name: 'team', label: 'Team', usual: known[0]?.id ?? '' },
+            options: known.map(({ id, name }) => [id, visible(name)] as const),
           },
         ]}
       />
@@ -162,7 +176,7 @@ function Members() {
           <p>Tokens that are bound to both this person and this team are revoked.</p>
         </Confirm>
       )}
-      {team !== null && may('members:write') && <AddMember team={team} added={found.reload} />}
+      {may('members:write') && <AddMember team={team} added={found.reload} />}
     </section>
   )
 }

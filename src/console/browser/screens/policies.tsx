@@ -1,6 +1,6 @@
 /** The chain of policies in its order; a row is moved by dragging its handle, or by the arrow keys on it. */
 import { useState } from 'preact/hooks'
-import { href, queryValue } from '../address.ts'
+import { anyOf, href, queryValue } from '../address.ts'
 import type { Refusal } from '../api/request.ts'
 import { api, type PolicyRecord } from '../api/routes.ts'
 import { words } from '../formats.ts'
@@ -227,7 +227,7 @@ export function PolicyState({ policy: { enabled, mode } }: { policy: Pick<Policy
 }
 
 const NoPolicies = () => (
-  <Empty title="No policy is for this">
+  <Empty title={anyOf(['family', 'team']) ? 'No policy is for this' : 'No policy yet'}>
     <p>Without a policy nothing looks into requests and answers. Make one here, or from a file:</p>
     <Command text="gatehouse policy apply -f policies.yaml" />
   </Empty>

@@ -3,7 +3,7 @@
  * a record is, which columns it shows and what may be chosen in its form is said by a `RecordKind`.
  */
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Permission } from '../../../tokens/permissions.ts'
 import { address, href, queryValue, setQuery } from '../address.ts'
 import { bodySchema, type JsonSchema } from '../api/description.ts'
@@ -92,7 +92,7 @@ export function Records({ kind }: { kind: RecordKind }) {
         linkOf={({ id }) => href(address.value.path, { ...Object.fromEntries(address.value.query), open: id })}
         columns={columnsOf(kind, found.reload)}
         empty={
-          <Empty title={`No ${kind.title.toLowerCase()} yet`}>
+          <Empty title={`No ${withinSentence(kind.title)} yet`}>
             <p>Add one here, or on the command line:</p>
             <Command text={kind.command} />
           </Empty>
@@ -103,6 +103,9 @@ export function Records({ kind }: { kind: RecordKind }) {
     </section>
   )
 }
+
+/** A title within a sentence: an abbreviation at its beginning stays one. */
+const withinSentence = (title: string): string => title.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase())
 
 function columnsOf({ columns, action }: RecordKind, again: () => void): readonly Column<Listed>[] {
   if (action === undefined) return columns
@@ -191,6 +194,9 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
       ? {}
       : Object.fromEntries(names.filter((name) => record[name] != null).map((name) => [name, record[name]]))
   const [value, setValue] = useState<JsonObject>(before)
+  const form = useRef<HTMLFormElement>(null)
+  // The dialog was there before its form, and holds the focus.
+  useEffect(() => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
   const { run, busy, refusal } = useAction(
     () =>
       record === null
@@ -204,6 +210,7 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
   return (
     <form
       class="form"
+      ref={form}
       onSubmit={(event) => {
         event.preventDefault()
         run()

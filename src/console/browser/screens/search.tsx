@@ -1,6 +1,7 @@
 /** What was typed or pasted into the search: an id leads to its record, words to screens, tokens and policies. */
 import { useEffect } from 'preact/hooks'
 import { go, href, queryValue } from '../address.ts'
+import { Refusal } from '../api/request.ts'
 import { api, type PolicyRecord } from '../api/routes.ts'
 import { Head } from '../parts/frame.tsx'
 import { Show, useLoaded } from '../parts/loaded.tsx'
@@ -18,11 +19,17 @@ const isId = (words: string): boolean => /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[
 const since = '30d'
 const most = 20
 
-/** The first hit of each place that may be asked; a place that refuses has none. */
+/** The hits of each place; one that may not be asked, or knows nothing of it, has none. Throws where all others fail. */
 async function hitsOf(asked: readonly Promise<Hit[]>[]): Promise<Hit[]> {
   const answers = await Promise.allSettled(asked)
-  return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  const hits = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  const failed = answers.find((answer) => answer.status === 'rejected' && !saysNothing(answer.reason))
+  if (hits.length === 0 && failed?.status === 'rejected') throw failed.reason
+  return hits
 }
+
+const saysNothing = (reason: unknown): boolean =>
+  reason instanceof Refusal && (reason.status === 403 || reason.status === 404)
 
 function byId(id: string, signal: AbortSignal): Promise<Hit[]> {
   const params = { id }

@@ -1,9 +1,9 @@
 /** Charts of what was asked, from sums that the control plane keeps (`/v1/events/series`). */
 
 import type { ComponentChildren } from 'preact'
-import { useMemo } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import { api, type Series, type SeriesBy, type SeriesPoint } from '../api/routes.ts'
-import { Chart, type ChartSeries } from '../parts/chart.tsx'
+import { Chart, type ChartSeries, chartLibrary } from '../parts/chart.tsx'
 import { type Loaded, Show, useLoaded } from '../parts/loaded.tsx'
 import { timeRange } from '../time-range.ts'
 
@@ -12,6 +12,8 @@ const liveMilliseconds = 15_000
 /** The sums of the time range, by one dimension or all together. */
 export function useSeries(by: SeriesBy | null, filters: Readonly<Record<string, string>> = {}): Loaded<Series> {
   const { since, until } = timeRange()
+  // Comes beside the sums that it is to draw.
+  useEffect(() => void chartLibrary().catch(() => undefined), [])
   const query = { since, until, by, ...filters }
   return useLoaded(JSON.stringify(query), (signal) => api('GET /v1/events/series', { query, signal }), {
     everyMs: until === null ? liveMilliseconds : 0,

@@ -7,6 +7,7 @@ import { money, number, shortId } from '../formats.ts'
 import { Head } from '../parts/frame.tsx'
 import { useLoaded } from '../parts/loaded.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
+import { Tabs } from '../parts/tabs.tsx'
 import { may } from '../session.ts'
 import { spendOf } from './overview.tsx'
 import { ChartPanel, useSeries } from './series.tsx'
@@ -30,22 +31,18 @@ export function Spend() {
   return (
     <>
       <Head title="Spend" />
-      <nav class="tabs" aria-label="Spend by">
-        {dimensions.map(([name, title]) => (
-          <a key={name} href={href('/spend', { by: name })} aria-current={name === by ? 'page' : undefined}>
-            {title}
-          </a>
-        ))}
-      </nav>
-      <ChartPanel
-        key={by}
-        title={`Spend by ${by}`}
-        of={found}
-        draw={draw}
-        format={money}
-        stacked
-        empty="Nothing was spent in this time."
-      />
+      <Tabs label="Spend by" path="/spend" name="by" tabs={dimensions} shown={by} />
+      {found.value?.totals.length !== 0 && (
+        <ChartPanel
+          key={by}
+          title={`Spend by ${by}`}
+          of={found}
+          draw={draw}
+          format={money}
+          stacked
+          empty="Nothing was spent in this time."
+        />
+      )}
       <TableCard
         label={`Spend by ${by}`}
         rows={

@@ -1,4 +1,4 @@
-import { href, queryValue } from '../address.ts'
+import { anyOf, href, queryValue } from '../address.ts'
 import { type Alert, api, type TokenRecord } from '../api/routes.ts'
 import { money, number, words } from '../formats.ts'
 import { Filters } from '../parts/filters.tsx'
@@ -12,17 +12,15 @@ import { teamName, useTeams } from './team-names.ts'
 import { TokenStatus } from './token-status.tsx'
 
 const statuses = ['active', 'revoked', 'expired', 'rotated', 'budget_exhausted', 'request_exhausted']
+const filterNames = ['name', 'status', 'purpose', 'key_class', 'team_id']
 const staleMilliseconds = 30 * 86_400_000
 
 /** Every token, with what needs somebody's eye. */
 export function Tokens() {
-  const query = Object.fromEntries(
-    ['name', 'status', 'purpose', 'key_class', 'team_id', 'cursor'].map((name) => [name, queryValue(name)]),
-  )
+  const query = Object.fromEntries([...filterNames, 'cursor'].map((name) => [name, queryValue(name)]))
   const found = useLoaded(JSON.stringify(query), (signal) =>
     api('GET /v1/tokens', { query: { ...query, limit: 50 }, signal }),
   )
-  const alerts = useLoaded('alerts', (signal) => api('GET /v1/tokens/alerts', { query: {}, signal }))
   const teams = useTeams()
   return (
     <>
@@ -34,7 +32,7 @@ export function Tokens() {
           </a>
         )}
       </Head>
-      <Alerts alerts={alerts.value?.alerts ?? []} />
+      <Alerts />
       <Filters
         filters={[
           { name: 'name', label: 'Name' },
@@ -68,7 +66,7 @@ export function Tokens() {
           { title: 'Last used', cell: (token) => <LastUsed token={token} />, nowrap: true },
         ]}
         empty={
-          <Empty title="No token fits these filters">
+          <Empty title={anyOf(filterNames) ? 'No token fits these filters' : 'No token yet'}>
             <p>A token lets an application use the gateway. Make one here, or on the command line:</p>
             <Command text="gatehouse token create --name shop --purpose general --expires-in 90d" />
           </Empty>
@@ -124,7 +122,11 @@ const conditionWords: Readonly<Record<Alert['condition'], string>> = {
   emergency_revoked: 'was revoked in an emergency',
 }
 
-export function Alerts({ alerts }: { alerts: readonly Alert[] }) {
+/** The tokens that somebody must look at. */
+export function Alerts() {
+  const found = useLoaded('alerts', (signal) => api('GET /v1/tokens/alerts', { query: {}, signal }))
+  const alerts = found.value?.alerts ?? []
+  if (found.refusal !== null) return <Fault refusal={found.refusal} retry={found.reload} />
   if (alerts.length === 0) return null
   return (
     <section class="note warn stack close" aria-label="Alerts">

@@ -1,6 +1,6 @@
 /** Exchanges as they come, or any events; filters and page stand in the address. */
 import { useState } from 'preact/hooks'
-import { href, queryValue, setQuery } from '../address.ts'
+import { anyOf, href, queryValue, setQuery } from '../address.ts'
 import { api, type Event } from '../api/routes.ts'
 import { clockTime, dateAndTime, milliseconds, money, number, words } from '../formats.ts'
 import { installation } from '../installation.ts'
@@ -154,7 +154,7 @@ const eventColumns = (seconds: number): Column<Event>[] => [
 ]
 
 const NoTraffic = () => (
-  <Empty title="No request fits these filters in this time">
+  <Empty title={anyOf(filterNames) ? 'No request fits these filters in this time' : 'No request in this time'}>
     <p>Requests appear here as they end. Send one:</p>
     <Command
       text={`curl ${installation.gateway_url}/v1/chat/completions -H "Authorization: Bearer $TOKEN" \\

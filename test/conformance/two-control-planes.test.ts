@@ -1,0 +1,56 @@
+/** Codes and refresh tokens that come to two control planes of one installation at once: what works once works once. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { type FleetUnderTest, startFleet } from '../fleet/fleet.ts'
+import { approvedCode, post, refresh, type Tokens, tokensFor, tokensOf } from './flow.ts'
+import { type Person, person, register } from './people.ts'
+
+setDefaultTimeout(60_000)
+
+let fleet: FleetUnderTest
+let ada: Person
+let clientId: string
+
+beforeAll(async () => {
+  fleet = await startFleet({ gateways: 0 })
+  ada = await person(fleet.planes[0], 'ada')
+  clientId = await register(fleet.planes[0])
+}, 240_000)
+afterAll(() => fleet?.[Symbol.asyncDispose]())
+
+/** As many at once, dealt out to both control planes; what those that were answered with tokens got. */
+async function atOnce(send: (plane: FleetUnderTest['planes'][number]) => ReturnType<typeof post>): Promise<Tokens[]> {
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, (_, index) => send(fleet.planes[index % 2 === 0 ? 0 : 1])),
+  )
+  for (const { status, body } of answers)
+    if (status !== 200) expect([status, body.error]).toEqual([400, 'invalid_grant'])
+  return answers.filter(({ status }) => status === 200).map(tokensOf)
+}
+
+async function expectDead(tokens: readonly Tokens[]): Promise<void> {
+  for (const { access_token, refresh_token } of tokens) {
+    for (const plane of fleet.planes) {
+      const headers = { authorization: `Bearer ${access_token}` }
+      expect((await fetch(`${plane.baseUrl}/v1/tokens`, { headers })).status).toBe(401)
+      expect((await refresh(plane, clientId, refresh_token)).body.error).toBe('invalid_grant')
+    }
+  }
+}
+
+test('a code that is redeemed at both at once gives tokens once at most, and then nobody has any', async () => {
+  for (let round = 0; round < 2; round += 1) {
+    const { request } = await approvedCode(fleet.planes[0], clientId, ada)
+    const given = await atOnce((plane) => post(plane, '/v1/oauth/token', request))
+    expect(given.length).toBeLessThanOrEqual(1)
+    await expectDead(given)
+  }
+})
+
+test('a refresh token that is used at both at once gives tokens once at most, and ends its family at both', async () => {
+  for (let round = 0; round < 2; round += 1) {
+    const first = await tokensFor(fleet.planes[1], clientId, ada)
+    const given = await atOnce((plane) => refresh(plane, clientId, first.refresh_token))
+    expect(given.length).toBeLessThanOrEqual(1)
+    await expectDead([first, ...given])
+  }
+})

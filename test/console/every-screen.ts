@@ -1,0 +1,100 @@
+/** Every screen of the console with records on it, for tests that look at them all. */
+import { chat, createToken } from '../client.ts'
+import { eventually } from '../eventually.ts'
+import { eventsOfRequest } from '../recorded.ts'
+import { make, sharedConsole } from './console.ts'
+
+/** Paths by the heading that says the screen is there. */
+export type Screens = readonly (readonly [path: string, heading: string])[]
+
+/** Makes a record of each kind, names that are long among them, and gives where they are shown. */
+export async function makeScreens(): Promise<Screens> {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'looked at', max_budget: 5, max_requests: 100 })
+  const policy = await make('/v1/policies', {
+    name: 'looked at',
+    kind: 'pii',
+    stages: ['pre_request'],
+    config: { action: 'redact' },
+  })
+  await makeRecords()
+  for (const model of ['simulator/echo', 'simulator/lorem', 'no/such-model', 'm'.repeat(200)]) {
+    const requestId = model.slice(0, 40).replace('/', '-')
+    const text = 'to ann@example.com'
+    await (await chat(gatehouse, { token: token.token_value, model, text, requestId })).text()
+  }
+  const [outcome] = await eventsOfRequest(gatehouse, 'no-such-model')
+  await makeEscalation(token.token_value)
+  return [
+    ['/', 'Overview'],
+    ['/traffic', 'Traffic'],
+    [`/traffic/${outcome?.exchange_id}`, 'no/such-model'],
+    ['/tokens', 'Tokens'],
+    ['/tokens/new', 'New token'],
+    [`/tokens/${token.id}`, 'looked at'],
+    ['/escalations', 'Escalations'],
+    ['/policies', 'Policies'],
+    ['/policies/new', 'New policy'],
+    ['/policies/new?kind=pattern-filter', 'New policy'],
+    [`/policies/${policy.id}`, 'looked at'],
+    ['/spend', 'Spend'],
+    ['/catalog', 'Catalog'],
+    ['/catalog?kind=models', 'Catalog'],
+    ['/catalog?kind=mcp-servers', 'Catalog'],
+    ['/catalog?kind=gateways', 'Catalog'],
+    ['/catalog?kind=budgets', 'Catalog'],
+    ['/catalog?kind=consumer-groups', 'Catalog'],
+    ['/catalog?kind=access-policies', 'Catalog'],
+    ['/applications', 'Applications'],
+    ['/people', 'People'],
+    ['/people?kind=teams', 'People'],
+    ['/people?kind=members', 'People'],
+    ['/settings', 'Settings'],
+    ['/search?q=looked', 'Search: looked'],
+    ['/nowhere', 'There is no such page'],
+  ]
+}
+
+const makeRecords = (): Promise<unknown> =>
+  Promise.all([
+    make('/v1/teams', { name: 'Checkout and payments' }),
+    make('/v1/users', { email: `${'long'.repeat(12)}@example.com`, name: 'Lena Longname', role: 'auditor' }),
+    make('/v1/catalog/providers', {
+      name: 'cloud',
+      kind: 'bedrock',
+      base_url: 'https://bedrock-runtime.eu-central-1.amazonaws.com',
+    }),
+    make('/v1/catalog/mcp-servers', { name: 'finder', url: 'https://mcp.example.com/mcp', approval: 'required' }),
+    make('/v1/budgets', { name: 'the company', max_budget: 500, window: 'month', scope: { kind: 'organization' } }),
+    make('/v1/consumer-groups', {
+      name: 'batch',
+      requests_per_minute: 600,
+      members: { teams: [], users: [], tokens: [] },
+    }),
+    make('/v1/access-policies', { name: 'small', models: ['gpt-4o-mini*'], requests_per_minute: 30 }),
+  ])
+
+/** A request that waits for a person; the gateway has the policy as soon as it has heard of it. */
+async function makeEscalation(token: string): Promise<void> {
+  const { gatehouse } = await sharedConsole()
+  await make('/v1/policies', {
+    name: 'asks for a person',
+    kind: 'escalate',
+    stages: ['pre_request'],
+    when: 'request.text.contains("open the vault")',
+    config: { reason_code: 'vault.opened' },
+  })
+  await eventually(async () => {
+    const answer = await chat(gatehouse, { token, model: 'simulator/echo', text: 'open the vault', requestId: 'vault' })
+    await answer.text()
+    if (answer.headers.get('x-service-verdict') !== 'ESCALATE') throw new Error('The policy is not there yet')
+  })
+  await eventsOfRequest(gatehouse, 'vault')
+}
+
+/** A path as the name of a picture. */
+export const fileName = (path: string): string =>
+  path
+    .replace(/[0-9a-f-]{36}/, 'one')
+    .replace(/[^a-z]+/g, '-')
+    .replace(/^-|-$/g, '') || 'overview'

@@ -1,0 +1,157 @@
+/** The console without a pointer: everything that can be done is reached by Tab, seen when it is, and left as it was. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { z } from 'zod'
+import { until } from '../eventually.ts'
+import { allThere, endConsole, openConsole } from './console.ts'
+import { makeScreens, type Screens } from './every-screen.ts'
+
+setDefaultTimeout(120_000)
+
+let screens: Screens = []
+
+beforeAll(async () => {
+  screens = await makeScreens()
+}, 240_000)
+afterAll(endConsole)
+
+const steps = z.object({ reached: z.array(z.string()), unseen: z.array(z.string()), wanted: z.array(z.string()) })
+
+/** Notes in the page what gets the focus, and which of it is not marked. */
+const listen = `(() => {
+  const nameOf = (element) => element.tagName + ' ' + (element.getAttribute('aria-label') ?? element.id) + ' ' +
+    (element.textContent ?? '').slice(0, 40)
+  const noted = (window.noted = { reached: [], unseen: [], nameOf })
+  document.addEventListener('focusin', ({ target }) => {
+    const { outlineStyle, outlineWidth } = getComputedStyle(target)
+    const box = target.getBoundingClientRect()
+    noted.reached.push(nameOf(target))
+    if (outlineStyle === 'none' || outlineWidth === '0px') noted.unseen.push(nameOf(target))
+    if (box.bottom < 0 || box.top > innerHeight || box.right < 0 || box.left > innerWidth) noted.unseen.push(nameOf(target))
+  })
+})()`
+
+/** What can be pressed or filled in. Of radio buttons of one name the keyboard reaches one, and arrows the others. */
+const wanted = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary')]
+  .filter((one) => one.checkVisibility() && !one.disabled && one.type !== 'radio' && one.closest('[inert]') === null)`
+
+async function tabThrough(page: Page): Promise<z.infer<typeof steps>> {
+  await page.evaluate('noted.reached = []; noted.unseen = []; document.activeElement.blur()')
+  const count = z.number().parse(await page.evaluate(`${wanted}.length`))
+  // Tables that scroll take the focus as well, and a field for an instant takes it for each of its parts.
+  for (let step = 0; step < count + 20; step += 1) await page.keyboard.press('Tab')
+  return steps.parse(
+    await page.evaluate(`({ reached: noted.reached, unseen: noted.unseen, wanted: ${wanted}.map(noted.nameOf) })`),
+  )
+}
+
+test('Tab reaches all that can be pressed or filled in on every screen, and shows where it is', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/nowhere')
+  await page.locator('h1').waitFor()
+  await page.evaluate(listen)
+  for (const [path, heading] of screens) {
+    await opened.within(path)
+    await page.locator('h1', { hasText: heading }).waitFor()
+    await allThere(page)
+    const { reached, unseen, wanted } = await tabThrough(page)
+    expect([path, wanted.filter((one) => !reached.includes(one)), unseen]).toEqual([path, [], []])
+  }
+})
+
+const focused = (page: Page): Promise<unknown> => page.evaluate('document.activeElement?.textContent?.trim()')
+
+/** Moves the focus to what has this name, by Tab alone. */
+async function tabTo(page: Page, role: 'button' | 'link', name: string): Promise<void> {
+  const wanted = page.getByRole(role, { name, exact: true }).first()
+  await wanted.waitFor()
+  for (let step = 0; step < 80; step += 1) {
+    if ((await wanted.and(page.locator(':focus')).count()) > 0) return
+    await page.keyboard.press('Tab')
+  }
+  throw new Error(`Tab does not reach ${name}`)
+}
+
+/** By screen, what opens a dialog there. */
+const dialogs: readonly (readonly [screen: string, opens: readonly string[]])[] = [
+  ['looked at', ['Clone', 'Rotate', 'Revoke', 'Emergency revoke']],
+  ['Escalations', ['Allow', 'Block']],
+  ['Settings', ['Keyboard']],
+]
+
+test('Enter opens a dialog, Tab stays in it, Escape closes it, and the focus is where it was', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/nowhere')
+  await page.locator('h1').waitFor()
+  for (const [heading, names] of dialogs) {
+    await opened.within(screens.find(([, one]) => one === heading && one !== '')?.[0] ?? heading)
+    await allThere(page)
+    for (const name of names) {
+      await tabTo(page, 'button', name)
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').waitFor()
+      for (let step = 0; step < 12; step += 1) {
+        await page.keyboard.press('Tab')
+        // Between its last part and its first the browser's own bar has its turn.
+        const outside = await page.evaluate(
+          'document.activeElement !== document.body && document.activeElement.closest("dialog") === null',
+        )
+        expect([name, outside]).toEqual([name, false])
+      }
+      await page.keyboard.press('Escape')
+      await page.locator('dialog').waitFor({ state: 'detached' })
+      expect(await focused(page)).toBe(name)
+    }
+  }
+})
+
+test('a record is opened, changed and deleted by the keyboard alone, and the focus comes back to the list', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/catalog?kind=budgets')
+  await tabTo(page, 'button', 'Add budget')
+  await page.keyboard.press('Enter')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').waitFor()
+  await page.keyboard.type('by keys')
+  await page.keyboard.press('Tab')
+  await page.keyboard.type('7')
+  await page.keyboard.press('Tab')
+  await page.keyboard.type('Day')
+  await page.keyboard.press('Tab')
+  await page.keyboard.type('Organization')
+  await tabTo(page, 'button', 'Add')
+  await page.keyboard.press('Enter')
+  await page.locator('dialog').waitFor({ state: 'detached' })
+  await page.getByRole('link', { name: 'by keys' }).waitFor()
+  expect(await focused(page)).toBe('Add budget')
+  await tabTo(page, 'link', 'by keys')
+  await page.keyboard.press('Enter')
+  await dialog.getByLabel('Name').waitFor()
+  await tabTo(page, 'button', 'Delete')
+  await page.keyboard.press('Enter')
+  await dialog.getByLabel('to confirm').waitFor()
+  await until('the field has the focus', () => page.evaluate('document.activeElement.tagName === "INPUT"'))
+  await page.keyboard.type('by keys')
+  await page.keyboard.press('Enter')
+  await page.locator('dialog').waitFor({ state: 'detached' })
+  await page.getByRole('link', { name: 'by keys' }).waitFor({ state: 'detached' })
+})
+
+test('at the width of a telephone Enter opens the menu, Escape closes it, and the focus is on its button', async () => {
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  await opened.to('/settings')
+  await tabTo(page, 'button', 'Menu')
+  await page.keyboard.press('Enter')
+  await page.getByRole('link', { name: 'Spend' }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('link', { name: 'Spend' }).waitFor({ state: 'hidden' })
+  expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('Menu')
+  await page.keyboard.press('Enter')
+  await tabTo(page, 'link', 'Spend')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Spend', exact: true }).waitFor()
+})

@@ -1,0 +1,169 @@
+/** What every screen shows while its records are on their way, where there are none, and where they do not come. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page, Route } from 'playwright-core'
+import { z } from 'zod'
+import { until } from '../eventually.ts'
+import { allThere, endConsole, type OpenPage, openConsole, picture, pictured } from './console.ts'
+import { fileName, makeScreens, type Screens } from './every-screen.ts'
+
+setDefaultTimeout(180_000)
+
+let screens: Screens = []
+
+beforeAll(async () => {
+  screens = (await makeScreens()).filter(([path]) => path !== '/nowhere')
+}, 240_000)
+afterAll(endConsole)
+
+/** What the screens ask for; who is signed in, and the description that forms are made from, come as always. */
+const asked = /\/v1\/(?!auth\/session$|openapi)/
+
+/** Those that ask for nothing before somebody fills them in. */
+const asksNothing = new Set(['/tokens/new'])
+
+/** Goes to each screen as it is then; in pictures at both widths and in both themes. */
+async function throughScreens(opened: OpenPage, state: string, look: (path: string) => Promise<void>) {
+  const { page } = opened
+  page.setDefaultTimeout(5000)
+  for (const width of pictured ? [390, 1600] : [1280]) {
+    await page.setViewportSize({ width, height: 900 })
+    for (const [path] of screens) {
+      if (asksNothing.has(path)) continue
+      await opened.within(path)
+      await look(path).catch((cause: unknown) => {
+        throw new Error(`At ${path}`, { cause })
+      })
+      for (const colorScheme of pictured ? (['light', 'dark'] as const) : []) {
+        await page.emulateMedia({ colorScheme })
+        await picture(page, `${fileName(path)}-${state}-${width}-${colorScheme}`)
+      }
+    }
+  }
+}
+
+const shown = (page: Page, what: string): Promise<number> => page.locator(what).count()
+
+/** An answer without its records. What is about one record stays as it is. */
+async function emptied(route: Route): Promise<void> {
+  const response = await route.fetch()
+  const body = z.record(z.string(), z.unknown()).parse(await response.json())
+  const isPage = 'next_cursor' in body || 'series' in body || Object.keys(body).length === 1
+  const members = Object.entries(body).map(([name, value]) => [name, Array.isArray(value) ? [] : value])
+  await route.fulfill({ response, json: isPage ? { ...Object.fromEntries(members), next_cursor: null } : body })
+}
+
+const refusedAs = (status: number, code: string) => (route: Route) =>
+  route.fulfill({
+    status,
+    json: { error: { message: 'As the test has it', type: code, param: null, code }, request_id: 'a-request' },
+  })
+
+test('where its records are on their way, a screen has its name and holds their place', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/nowhere')
+  await page.locator('h1').waitFor()
+  await page.route(asked, () => new Promise<void>(() => undefined))
+  await throughScreens(opened, 'loading', async (path) => {
+    await page.getByRole('status', { name: 'Loading' }).first().waitFor()
+    expect([path, await shown(page, 'h1'), await shown(page, '[role=alert], .empty')]).toEqual([path, 1, 0])
+  })
+})
+
+/** What stands where nothing is, by screen; absent: it is about one record, which is there or is not. */
+const nothing: Readonly<Record<string, string>> = {
+  '/': 'No request in this time',
+  '/traffic': 'No request in this time',
+  '/tokens': 'No token yet',
+  '/escalations': 'Nothing waits',
+  '/policies': 'No policy yet',
+  '/spend': 'Nothing was spent in this time',
+  '/catalog': 'No providers yet',
+  '/catalog?kind=models': 'No models yet',
+  '/catalog?kind=mcp-servers': 'No MCP servers yet',
+  '/catalog?kind=gateways': 'No gateways yet',
+  '/catalog?kind=budgets': 'No budgets yet',
+  '/catalog?kind=consumer-groups': 'No consumer groups yet',
+  '/catalog?kind=access-policies': 'No access policies yet',
+  '/applications': 'No applications yet',
+  '/people': 'No people yet',
+  '/people?kind=teams': 'No teams yet',
+  '/people?kind=members': 'There is no team yet',
+  '/settings': 'No session',
+  '/search?q=looked': 'Nothing found',
+}
+
+test('where there are none, a screen says what will appear there', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/nowhere')
+  await page.locator('h1').waitFor()
+  await page.route(asked, emptied)
+  await throughScreens(opened, 'empty', async (path) => {
+    await allThere(page)
+    const words = nothing[path] ?? (path.startsWith('/traffic/') ? 'There is no such exchange' : null)
+    if (words !== null) await page.getByText(words).first().waitFor()
+    expect([path, await shown(page, '[role=alert], tbody tr')]).toEqual([path, 0])
+  })
+})
+
+test('where they do not come, a screen says so instead of that there are none, and tries again', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/nowhere')
+  await page.locator('h1').waitFor()
+  const fails = refusedAs(503, 'dependency_unavailable')
+  await throughScreens(opened, 'error', async (path) => {
+    await page.route(asked, fails)
+    await opened.within('/nowhere')
+    await opened.within(path)
+    await page.getByRole('alert').first().waitFor()
+    await allThere(page)
+    expect([path, await shown(page, '.empty')]).toEqual([path, 0])
+    await page.getByText('As the test has it').first().waitFor()
+    if (pictured) return
+    await page.unroute(asked, fails)
+    await until('it is there again', async () => {
+      const again = page.getByRole('button', { name: 'Try again' })
+      if ((await again.count()) > 0) await again.first().click()
+      return (await shown(page, '[role=alert], .skeleton')) === 0
+    })
+  })
+})
+
+test('where the API refuses them, a screen says that it may not be seen, and does not try again', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/nowhere')
+  await page.locator('h1').waitFor()
+  await page.route(asked, refusedAs(403, 'permission_denied'))
+  await throughScreens(opened, 'refused', async (path) => {
+    // It searches wherever one may, and says nothing of the rest.
+    if (path.startsWith('/search')) return
+    await page.getByRole('alert').first().waitFor()
+    await allThere(page)
+    await page.getByText('You may not see or do this').first().waitFor()
+    expect([path, await shown(page, '.empty'), await page.getByRole('button', { name: 'Try again' }).count()]).toEqual([
+      path,
+      0,
+      0,
+    ])
+  })
+})
+
+test('to whoever may see nothing, a screen names the permission that it needs', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await page.route(/\/v1\/auth\/session$/, async (route) => {
+    const response = await route.fetch()
+    await route.fulfill({ response, json: { ...z.looseObject({}).parse(await response.json()), permissions: [] } })
+  })
+  await opened.to('/nowhere')
+  await page.locator('h1').waitFor()
+  await throughScreens(opened, 'denied', async (path) => {
+    await allThere(page)
+    const open = path === '/settings' || path.startsWith('/search')
+    expect([path, await page.getByText('You may not see this').count()]).toEqual([path, open ? 0 : 1])
+    if (!open) expect(await page.locator('main code').textContent()).toMatch(/^[a-z-]+:(read|write)$/)
+  })
+})
