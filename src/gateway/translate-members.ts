@@ -14,7 +14,7 @@
 import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { textFormatOf } from '../dialects/responses.ts'
 import { Failure } from '../failure.ts'
-import { parseExactObject } from '../translation/exact-json.ts'
+import { parseExactObject } from '../lib/exact-json.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { memberJson } from './member-json.ts'
 import { hasCacheMarkers, languageOf } from './translate-request.ts'
