@@ -27,7 +27,14 @@ export function readChatAnswer(body: unknown): NeutralAnswer {
   }
 }
 
+/** No provider was asked in the form before there were tools: a call in it would be left out unsaid. */
+export function refuseRetiredCall({ function_call: call }: JsonObject): void {
+  if (isObject(call) && (call.name || call.arguments))
+    throw unusable("The provider's answer calls no tool it was given")
+}
+
 function partsOf(message: JsonObject): NeutralPart[] {
+  refuseRetiredCall(message)
   const at = ''
   const parts: NeutralPart[] = readThoughts(message, at, ownOpaque)
   const text = contentText(message.content)

@@ -7,7 +7,7 @@ import { readUsage } from '../dialects/chat-answer.ts'
 import { type Call, ChatCalls } from '../dialects/chat-calls.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { annotationsIn } from './chat-annotations.ts'
-import { finishOf } from './chat-answers.ts'
+import { finishOf, refuseRetiredCall } from './chat-answers.ts'
 import { callSignatureIn } from './chat-thoughts.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { NeutralEvent, NeutralPart } from './neutral.ts'
@@ -70,6 +70,7 @@ export class ChatStreamReader implements NeutralStreamReader {
 
   #choice({ delta, finish_reason: reason }: JsonObject): void {
     if (isObject(delta)) {
+      refuseRetiredCall(delta)
       this.#thoughts(delta)
       this.#words('text', textOf(delta.content))
       this.#words('refusal', textOf(delta.refusal))

@@ -23,6 +23,17 @@ test('an answer that failed in the model is none, for every caller', () => {
   }
 })
 
+test('a call in the form before there were tools is no answer, whole or streamed', () => {
+  const said = (call: object | null) => ({ content: 'a', function_call: call })
+  const read = (call: object | null) => chat.provider.readAnswer({ choices: [{ message: said(call) }] })
+  const stream = (call: object | null) =>
+    chat.provider.streamReader().frame(null, JSON.stringify({ choices: [{ delta: said(call) }] }))
+  for (const way of [read, stream]) {
+    expect(() => way({ name: 'f', arguments: '{}' })).toThrow('calls no tool')
+    for (const none of [null, {}]) expect(() => way(none)).not.toThrow()
+  }
+})
+
 test('an answer that holds calls ends with them, also where its provider says that it just stopped', () => {
   const call = { id: 'c', index: 0, function: { name: 'f', arguments: '{}' } }
   const whole: [Language, unknown][] = [
