@@ -6,8 +6,8 @@
  *
  * Sources: Anthropic, Models overview (platform.claude.com/docs/en/models; late 2026, and the releases of 4.6 to 4.8 for
  * those); Google, Gemini API models (ai.google.dev/gemini-api/docs/models), of which Vertex takes one token less than
- * 65 536; OpenAI, the page of each model (platform.openai.com/docs/models). Of retired models (Claude 3 and 3.5, Gemini
- * 1.5, GPT-3.5 and GPT-4, o1-preview) no list was at hand any more: theirs are the lowest that were ever told of them.
+ * 65 536; OpenAI, what others say of its models' pages, which were not at hand. Of retired models (Claude 3 and 3.5,
+ * Gemini 1.5, GPT-3.5 and GPT-4, o1-preview) no list was at hand either: theirs are the lowest ever told of them.
  */
 
 const otherwise = 16_384
