@@ -286,3 +286,11 @@ test('chunks that say that nothing has finished yet end no text', () => {
     expect(frame && openNext(chat.reader(start), frame)?.ends).toHaveLength(ends)
   }
 })
+
+test('a frame whose text a policy changed keeps the numbers that a double cannot hold', () => {
+  const data = (text: string) => `{"choices":[{"index":0,"delta":{"content":"${text}"}}],"seed":12345678901234567890}`
+  const [frame] = framesOf(Buffer.from(`data: ${data('secret')}\n\n`))
+  const opened = frame === undefined ? null : openNext(chat.reader(start), frame)
+  for (const piece of opened?.pieces ?? []) piece.replace('[SECRET]')
+  expect(Buffer.from(opened?.bytes() ?? []).toString()).toBe(`data: ${data('[SECRET]')}\n\n`)
+})

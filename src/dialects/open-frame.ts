@@ -3,6 +3,7 @@
  * changed these are the bytes that came, unless they say a member twice; otherwise only the `data` line is written anew.
  */
 import { isRepetitive } from '../lib/json-members.ts'
+import { withNumbersOf } from '../lib/numbers-kept.ts'
 import { type SseFrame, withData } from '../lib/sse.ts'
 import type { FrameText, StreamPiece, TextKind } from './dialect.ts'
 import type { JsonObject } from './json-value.ts'
@@ -56,7 +57,7 @@ export class OpenFrame implements FrameText {
     // Members that are given twice would be read by others as they were not read here.
     const { data } = this.#frame
     const rewritten = this.#changed || (data !== null && isRepetitive(data, this.#data))
-    return rewritten ? withData(this.#frame.bytes, JSON.stringify(this.#data)) : this.#frame.bytes
+    return rewritten ? withData(this.#frame.bytes, withNumbersOf(data ?? '', this.#data)) : this.#frame.bytes
   }
 }
 

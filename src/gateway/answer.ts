@@ -5,7 +5,7 @@
  */
 import { isObject, parseObject } from '../dialects/json-value.ts'
 import { isRepetitive } from '../lib/json-members.ts'
-import { withNumbersOf } from '../translation/numbers-kept.ts'
+import { withNumbersOf } from '../lib/numbers-kept.ts'
 import { UnreadableAnswer } from '../translation/translated.ts'
 import { answered } from './answered.ts'
 import { readBounded } from './bounded.ts'

@@ -1,5 +1,5 @@
 /** A request's member that is written anew, its numbers as the caller spelled them. */
-import { withNumbersOf } from '../translation/numbers-kept.ts'
+import { withNumbersOf } from '../lib/numbers-kept.ts'
 import type { Exchange } from './exchange.ts'
 
 /** `value` is what the member of the body was made into, and is not undefined. */

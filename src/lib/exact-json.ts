@@ -55,7 +55,7 @@ export function settingOf(value: unknown): number | null {
   return Number.isFinite(near) && (near === 0 || !Number.isInteger(near)) ? near : null
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
 
 function holdsExact(value: unknown): boolean {

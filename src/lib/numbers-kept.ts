@@ -8,8 +8,7 @@
  *
  * It costs something only where a body is changed and holds such a number.
  */
-import { isObject } from '../dialects/json-value.ts'
-import { holdsInexact, parseExactly } from '../lib/exact-json.ts'
+import { holdsInexact, isObject, parseExactly } from './exact-json.ts'
 
 /** JSON of `changed`, which was parsed from `text` and changed since. */
 export const withNumbersOf = (text: string, changed: unknown): string =>
