@@ -145,6 +145,27 @@ function memberSlots(holder: JsonObject, member: string | null, role: string): T
   })
 }
 
+/** Of what a text stands in: its block, its labels. */
+const mostAroundText = 8
+
+/**
+ * Whether a message, or the parameters of one, has so many parts that it must have more texts than `most`; found without
+ * reading any, because to make slots of a million is what there is to avoid.
+ */
+export function isScattered(holder: JsonObject, most: number): boolean {
+  let left = most * mostAroundText
+  const visit = (value: unknown): void => {
+    left -= 1
+    if (left < 0 || typeof value !== 'object' || value === null) return
+    for (const inner of Array.isArray(value) ? value : Object.values(value)) {
+      visit(inner)
+      if (left < 0) return
+    }
+  }
+  for (const [name, value] of Object.entries(holder)) if (shaped.has(name)) visit(value)
+  return left < 0
+}
+
 const textualMedia = /^\s*(?:text\/|application\/(?:[^;]*\+)?(?:json|xml|javascript|yaml)\b)/i
 
 /** What base64 spells that says it is text; other media are not looked at. */

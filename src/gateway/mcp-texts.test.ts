@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from 'bun:test'
+import { isScattered } from '../dialects/mcp.ts'
 import { compilePolicySet } from '../policies/chain.ts'
 import { testPolicy } from './test-lane.ts'
 import { openCaller, startMcpGateway, testMcpServer } from './test-mcp.ts'
@@ -27,7 +28,26 @@ test('a message of more texts than policies look at is refused, either way, and 
   gateway.lane.policies = compilePolicySet([testPolicy({ id: 'pii', kind: 'pii', config, stages: [...stages] })])
   expect(await call(20)).toMatchObject({ result: { content: { length: 20 } } })
   expect(await call(21)).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
+  expect(await call(100_000)).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
   const asked = server.asked.length
   expect(await call(1, more)).toMatchObject({ error: { data: { code: 'request_too_large' } } })
   expect(server.asked).toHaveLength(asked)
+})
+
+test('what is scattered is found out from a few of its parts, and nothing is counted that is one text', () => {
+  let read = 0
+  const parts = new Proxy(
+    Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'x' })),
+    {
+      get(target, name, receiver) {
+        read += 1
+        return Reflect.get(target, name, receiver)
+      },
+    },
+  )
+  expect(isScattered({ content: parts }, 10)).toBe(true)
+  expect(read).toBeLessThan(200)
+  expect(isScattered({ content: [{ type: 'text', text: 'x' }], structuredContent: { many: [...parts] } }, 1)).toBe(
+    false,
+  )
 })

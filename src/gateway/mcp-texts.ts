@@ -2,6 +2,8 @@
  * How many texts policies look at in one MCP message, either way (setting `mcp_inspected_texts`). Each costs a turn of its
  * own however short it is, and nothing else bounds their number: a long text is bounded by its message's size.
  */
+import { isObject } from '../dialects/json-value.ts'
+import { isScattered } from '../dialects/mcp.ts'
 import { Failure } from '../failure.ts'
 import type { Json } from '../mcp/connection.ts'
 import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
@@ -18,17 +20,21 @@ export function boundTexts(exchange: Exchange, gateway: Gateway): void {
 /** What a caller says, which `exchange.parsed` holds. Throws `request_too_large`. */
 export function boundSaid({ chain, dialect, parsed }: Exchange, gateway: Gateway): void {
   if (parsed === null || given(chain).at('pre_request').length === 0) return
-  if (isScattered(dialect.requestText(parsed), gateway)) throw new Failure('request_too_large', { message: tooMany })
+  const params = isObject(parsed.params) ? parsed.params : {}
+  if (hasTooMany(params, () => dialect.requestText(parsed), gateway))
+    throw new Failure('request_too_large', { message: tooMany })
 }
 
 /** What a server says, under the policies of answers, which change it in place. Throws `mcp.server_error`. */
 export async function considerSaid(exchange: Exchange, gateway: Gateway, body: Json): Promise<void> {
   if (!isAnswerConsidered(exchange)) return
-  if (isScattered(exchange.dialect.answerText(body), gateway))
+  if (hasTooMany(body, () => exchange.dialect.answerText(body), gateway))
     throw new Failure('mcp.server_error', { message: tooMany })
   await considerAnswer(exchange, gateway, { status: 200, body })
 }
 
 const tooMany = 'The message has more texts than policies look at'
-const isScattered = (texts: readonly unknown[], { settings }: Gateway): boolean =>
-  texts.length > settings.mcp_inspected_texts
+const hasTooMany = (said: Json, texts: () => readonly unknown[], { settings }: Gateway): boolean => {
+  const most = settings.mcp_inspected_texts
+  return isScattered(said, most) || texts().length > most
+}

@@ -13,7 +13,7 @@ import type { Change, Decision, TextPolicy } from './kinds/kind.ts'
 export const mostTargets = 20
 /** UTF-16 units that are read without a turn. */
 const longUnits = 128 * 1024
-const pieceUnits = 16 * 1024
+const pieceUnits = 4 * 1024
 const turnMilliseconds = 5
 
 interface Found {
