@@ -151,6 +151,22 @@ test('where the API refuses them, a screen says that it may not be seen, and doe
   })
 })
 
+test('what was pressed and is refused is said where it was pressed', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/nowhere')
+  await page.locator('h1').waitFor()
+  await page.route(/\/(claim|logout)$/, refusedAs(409, 'conflict'))
+  for (const [path, name] of [
+    ['/escalations', 'Claim'],
+    ['/settings', 'Sign out'],
+  ] as const) {
+    await opened.within(path)
+    await page.getByRole('button', { name, exact: true }).click()
+    expect(await page.getByRole('alert').textContent()).toContain('As the test has it')
+  }
+})
+
 test('to whoever may see nothing, a screen names the permission that it needs', async () => {
   await using opened = await openConsole()
   const { page } = opened

@@ -69,6 +69,8 @@ const abbreviations: Readonly<Record<string, string>> = {
   urls: 'URLs',
   uris: 'URIs',
   api: 'API',
+  mcp: 'MCP',
+  oauth: 'OAuth',
 }
 
 /** `gateway_runtime` as people write it: `Gateway runtime`. */

@@ -18,6 +18,7 @@ export function DecisionPage<Asked>({ title, question, children }: PageProps<Ask
   useEffect(() => {
     document.title = `${title} · Gatehouse`
   }, [title])
+  const leaving = useAction(signOut, () => undefined)
   return (
     <Alone>
       <Brand />
@@ -28,10 +29,11 @@ export function DecisionPage<Asked>({ title, question, children }: PageProps<Ask
       </div>
       <p class="row between small">
         <span class="quiet wrap">Signed in as {caller.value?.user?.email}</span>
-        <button type="button" class="plain" onClick={() => void signOut()}>
+        <button type="button" class="plain" disabled={leaving.busy} onClick={leaving.run}>
           Not you?
         </button>
       </p>
+      {leaving.refusal !== null && <Fault refusal={leaving.refusal} />}
     </Alone>
   )
 }

@@ -17,16 +17,18 @@ import { signOut } from './sign-out.ts'
 
 export function Settings() {
   const user = caller.value?.user
+  const leaving = useAction(signOut, () => undefined)
   return (
     <>
       <Head title="Settings">
         <button type="button" onClick={showKeys}>
           Keyboard
         </button>
-        <button type="button" onClick={() => void signOut()}>
+        <button type="button" disabled={leaving.busy} onClick={leaving.run}>
           Sign out
         </button>
       </Head>
+      {leaving.refusal !== null && <Fault refusal={leaving.refusal} />}
       <div class="cards">
         <section class="card stack">
           <h2>You</h2>
