@@ -8,8 +8,8 @@
  */
 import type { PolicyStage, RequestFacts, TextSlot } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
-import { passWhole } from '../inspection/channel.ts'
-import type { Finding, Stop } from '../inspection/rule.ts'
+import { followWhole, mayFind } from '../inspection/channel.ts'
+import type { Finding, InspectionRule, Stop } from '../inspection/rule.ts'
 import type { ActivePolicy, PolicyResult } from './chain.ts'
 import type { PolicyContext } from './context.ts'
 import type { Change, Decision, PolicyTools, Subject, TextPolicy } from './kinds/kind.ts'
@@ -215,14 +215,15 @@ function findings(
   slots: readonly TextSlot[],
   placeholders: Placeholders | null,
 ): Decision | null {
-  const rule = ruleOf(policy, compiled, placeholders)
+  let rule: InspectionRule | null = null
   const found: Finding[] = []
   const changes: Change[] = []
   let stop: Stop | null = null
   for (const slot of slots) {
-    if (slot.text === '') continue
+    if (slot.text === '' || !mayFind(compiled, slot)) continue
+    rule ??= ruleOf(policy, compiled, placeholders)
     const { kind, role, text, member: place } = slot
-    const passed = passWhole([rule], { kind, role, place, text }, found)
+    const passed = followWhole([rule], { kind, role, place, text }, found)
     stop = passed.stop
     if (stop !== null) break
     if (passed.text !== text) changes.push({ slot, text: passed.text })
