@@ -42,9 +42,9 @@ test('a whole text in which a detector finds something is one in which it may', 
         expect(detector.mayMatch(text)).toBe(true)
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 150 },
   )
-  expect(found).toBeGreaterThan(100)
+  expect(found).toBeGreaterThan(30)
 })
 
 test('the same holds for any pattern', () => {
