@@ -126,7 +126,7 @@ const field = fc.constantFrom(
   'model.id',
 )
 const text = fc.oneof(literal, field)
-const size = fc.constantFrom('size(request.messages)', 'request.tools.size()', 'size(token.roles)', '1', '2', '-1')
+const size = fc.constantFrom('size(request.messages)', 'request.tools.size()', 'size(token.roles)', '0', '1', '2')
 const { plain } = fc.letrec<{ plain: string; leaf: string }>((tie) => ({
   plain: fc.oneof(
     { maxDepth: 3 },
