@@ -117,6 +117,13 @@ test('an ordinary text is followed by nobody', () => {
   expect(detect('[a-z ]{3,9}').mayMatch(everyday)).toBe(true)
 })
 
+test('what would take many steps for each character of a text is left to those who bound them', () => {
+  const classes = Array.from({ length: 12 }, (_, index) => `[a-${'pqrstuvwxyz'[index % 11]}]`).join('')
+  const sources = Array.from({ length: 50 }, (_, index) => ({ label: 'L', pattern: `[${index % 10}a-z]${classes}` }))
+  const detector = patternDetector(sources, { streaming: false, paramOf: String })
+  expect(detector.mayMatch('!')).toBe(true)
+})
+
 test('a text in which a start may be live for too long is followed, though it holds nothing', () => {
   const hidden = `secret@${'\u200b'.repeat(1100)}`
   for (const detector of [personalDataDetector(['email']), detect('secret@x{3}', true)]) {

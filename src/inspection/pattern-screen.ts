@@ -1,10 +1,11 @@
 /**
  * Tells by one native regular expression which whole texts no pattern of a detector can match: most texts, at a
- * thousandth of what reading them costs. Worked out from the patterns; it says "perhaps" where it is not sure.
+ * twentieth of what reading them costs. Worked out from the patterns; it says "perhaps" where it is not sure.
  *
  * 1. In every match of a pattern stand, side by side, characters of some sets: windows (`sk-`, two digits). Of all the
  *    windows of a pattern those are asked for that ordinary text has most seldom.
- * 2. An alternation of windows takes a step of bounded length for each character: nothing in it repeats.
+ * 2. An alternation of windows takes a bounded number of steps for each character, since nothing in it repeats. Where
+ *    that number would be large, all texts are read.
  * 3. A text is read as patterns read it, folded, with one key for all characters beyond ASCII.
  *
  * It does not find matches, and it is not for texts that come in pieces.
@@ -33,16 +34,31 @@ const mostWindows = 24
 const longestWindow = 12
 /** How many copies that a repetition need not have are told apart. */
 const mostOptional = 4
+/** How many steps there may be for one character of a text, were it made for it. */
+const mostSteps = 512
 /** What stands for all characters beyond ASCII. */
 const wide = '\x80'
 
 const empty: Known = { exact: [[]], seldom: null }
 
-/** Says of a whole text whether any of the patterns may match in it, or may be begun for longer than can be held. */
+/**
+ * Says of a whole text whether any of the patterns may match in it, or may be begun for longer than can be held. Worked
+ * out for the first text.
+ */
 export function patternScreen(patterns: readonly PatternNode[]): (text: string) => boolean {
-  const windows = patterns.map((pattern) => seldomOf(knownOf(pattern)))
-  if (windows.includes(null)) return () => true
-  const expression = new RegExp(sourceOf(windows.flatMap((each) => each ?? [])))
+  let screen: ((text: string) => boolean) | null = null
+  return (text) => {
+    screen ??= screenOf(patterns)
+    return screen(text)
+  }
+}
+
+function screenOf(patterns: readonly PatternNode[]): (text: string) => boolean {
+  const each = patterns.map((pattern) => seldomOf(knownOf(pattern)))
+  const windows = each.flatMap((some) => some ?? [])
+  const steps = windows.reduce((sum, { length }) => sum + length, 0)
+  if (each.includes(null) || steps > mostSteps) return () => true
+  const expression = new RegExp(sourceOf(windows))
   // A start goes on for at most twice its longest match, for pairs, and for what is ignorable within.
   const ignorableUnits = maxLiveUnits - 2 * (1 + Math.max(...patterns.map(longest)))
   const isBounded = Number.isFinite(ignorableUnits)
