@@ -90,7 +90,8 @@ export function textsIn(value: JsonObject, options: SearchOptions = {}): FoundTe
 
 function walkObject(holder: JsonObject, around: Around, found: FoundText[], except = nothing): void {
   if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
-  for (const [key, value] of Object.entries(holder)) {
+  for (const key in holder) {
+    const value = holder[key]
     if (value === null || typeof value === 'boolean' || isNumber(value)) continue
     if (except.has(key) || isNoText(key, value, holder, around.key)) continue
     const inside: Around = {
@@ -110,19 +111,18 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], exce
 
 function walkArray(values: unknown[], around: Around, found: FoundText[]): void {
   if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
-  for (const [position, value] of values.entries()) {
+  const { key, kind, joinParts } = around
+  for (let position = 0; position < values.length; position++) {
+    const value = values[position]
     const step = stepOf(value, position, around)
-    const inside: Around = {
-      ...around,
-      place: around.place + step,
-      alone: around.alone || step.startsWith('#'),
-      depth: around.depth + 1,
-    }
+    const place = around.place + step
+    const alone = around.alone || step.startsWith('#')
+    const inside: Around = { place, key, kind, alone, joinParts, depth: around.depth + 1 }
     if (typeof value === 'string') {
       const put = (text: string) => {
         values[position] = text
       }
-      if (!isEncodedUrl(value)) found.push({ ...inside, text: value, put })
+      if (!isEncodedUrl(value)) found.push({ place, kind, alone, text: value, put })
     } else if (Array.isArray(value)) walkArray(value, inside, found)
     else if (isObject(value) && !JSON.isRawJSON(value)) walkObject(value, inside, found)
   }
@@ -202,6 +202,7 @@ const schemaText =
 /** What callers say about their tools and formats is said to the model too. */
 export function descriptionSlots(body: JsonObject, member: string): TextSlot[] {
   const value = body[member]
+  if (value === undefined) return []
   const holders = Array.isArray(value) ? value.filter(isObject) : isObject(value) ? [value] : []
   const described = holders.flatMap((holder) => textsIn(holder))
   return slotsOf(
@@ -218,15 +219,16 @@ const choosing: ReadonlySet<string> = new Set([
 ])
 
 /** The texts of every member that nobody reads otherwise: stop sequences, metadata, and what nobody has heard of. */
-export const restSlots = (body: JsonObject, read: readonly string[]): TextSlot[] =>
-  Object.keys(body)
-    .filter((member) => !choosing.has(member) && !read.includes(member))
-    .flatMap((member) => {
-      const value = body[member]
-      if (typeof value === 'string') return memberSlot(body, member, null)
-      const holder = { [member]: value }
-      return slotsOf(textsIn(holder), { member, role: null })
-    })
+export function restSlots(body: JsonObject, read: readonly string[]): TextSlot[] {
+  const slots: TextSlot[] = []
+  for (const member in body) {
+    if (choosing.has(member) || read.includes(member)) continue
+    const value = body[member]
+    if (typeof value === 'string') slots.push(...memberSlot(body, member, null))
+    else slots.push(...slotsOf(textsIn({ [member]: value }), { member, role: null }))
+  }
+  return slots
+}
 
 /** Characters of all texts in a value, without making anything of them: what estimates are made from. */
 export function textLength(value: unknown, key = '', depth = 0): number {

@@ -59,15 +59,16 @@ function readsText({ enforced, compiled, kind, condition, when }: ActivePolicy, 
 }
 
 function subjectOf(exchange: Exchange, gateway: Gateway): StageSubject {
-  const { dialect, parsed } = exchange
+  const { parsed } = exchange
+  const context = requestContext(exchange, gateway)
   exchange.placeholders ??= new Placeholders(parsed)
   return {
     stage: 'pre_request',
-    context: requestContext(exchange, gateway),
+    context,
     facts: given(exchange.facts),
     body: parsed,
     requestBody: parsed,
-    texts: () => (parsed === null ? [] : dialect.requestText(parsed)),
+    texts: () => context.request.slots(),
     placeholders: exchange.placeholders,
   }
 }

@@ -34,9 +34,10 @@ export async function considerAnswer(
 ): Promise<Record<string, unknown> | null> {
   const { dialect } = exchange
   const chain = given(exchange.chain)
-  const texts = () => dialect.answerText(body)
   let changed = false
-  const response = new ResponseView({ status, texts, toolCalls: () => calledTools(body) })
+  const toolCalls = () => calledTools(body)
+  const response = new ResponseView({ status, texts: () => dialect.answerText(body), toolCalls })
+  const texts = () => response.slots()
   const context = { ...requestContext(exchange, gateway), response }
   for (const stage of ['post_request', 'pre_response'] as const) {
     let policies = chain.at(stage)

@@ -55,13 +55,31 @@ export class Channel implements Passage {
   }
 }
 
-/** Passes a whole text; gives what goes out and why it stopped, null where it did not. */
-export function passWhole(
-  rules: readonly InspectionRule[],
-  text: ChannelText & { text: string },
-  findings: Finding[],
-): { text: string; stop: Stop | null } {
-  const channel = new Channel(rules, text, findings)
-  const out = channel.push(text.text)
+export interface WholeText extends ChannelText {
+  readonly text: string
+}
+
+/** Whether a rule may find something in a whole text. Arguments with an escape say something else than their letters. */
+export const mayFind = (
+  { matcher, reads }: Pick<InspectionRule, 'matcher' | 'reads'>,
+  text: Omit<WholeText, 'place'>,
+): boolean =>
+  (reads === undefined || reads(text)) &&
+  ((text.kind === 'tool_arguments' && text.text.includes('\\')) || matcher.mayMatch(text.text))
+
+/** What goes out of a whole text, and why it stopped, null where it did not. */
+export interface PassedWhole {
+  readonly text: string
+  readonly stop: Stop | null
+}
+
+/** Passes a whole text, which most often no rule has to follow. */
+export const passWhole = (rules: readonly InspectionRule[], whole: WholeText, findings: Finding[]): PassedWhole =>
+  rules.some((rule) => mayFind(rule, whole)) ? followWhole(rules, whole, findings) : { text: whole.text, stop: null }
+
+/** Passes a whole text in which something may be found. */
+export function followWhole(rules: readonly InspectionRule[], whole: WholeText, findings: Finding[]): PassedWhole {
+  const channel = new Channel(rules, whole, findings)
+  const out = channel.push(whole.text)
   return { text: out + channel.end(), stop: channel.stop }
 }

@@ -5,6 +5,7 @@ import type { Work } from './work.ts'
 
 export const combinedDetector = (detectors: readonly Detector[]): Detector => ({
   bounded: detectors.every(({ bounded }) => bounded),
+  mayMatch: (text) => detectors.some((detector) => detector.mayMatch(text)),
   scanner: (text, work) => new CombinedScanner(detectors, text, work),
 })
 

@@ -35,6 +35,8 @@ export interface Detector {
   scanner(text: HeldText, work?: Work): Scanner
   /** Whether a match has a bounded length, without which it cannot be looked for in a stream. */
   readonly bounded: boolean
+  /** False of a whole text in which nothing can be found, nor be held for too long; it is read for no more than that. */
+  mayMatch(text: string): boolean
 }
 
 /** The most code points of a bounded pattern or a term. */

@@ -28,6 +28,8 @@ export interface TextFollower {
 
 /** Finds stretches of text. Stateless: one is shared by all texts. */
 export interface TextMatcher {
+  /** False of a whole text in which there is no match: it is asked before a text is followed. */
+  mayMatch(text: string): boolean
   /** All matches of a whole text, by their start, none overlapping another. */
   matches(text: string): readonly Found[]
   /** `work` is what it may make of all texts that it is given for. */
@@ -36,7 +38,8 @@ export interface TextMatcher {
 
 /** The matcher of a detector. */
 export const matcherOf = (detector: Detector): TextMatcher => ({
-  matches: (text) => new Follower(detector).push(text, true).matches,
+  mayMatch: detector.mayMatch,
+  matches: (text) => (detector.mayMatch(text) ? new Follower(detector).push(text, true).matches : nothing),
   follow: (work) => new Follower(detector, work),
 })
 

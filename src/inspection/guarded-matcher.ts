@@ -5,6 +5,7 @@ export const brokenEntry = 'broken'
 
 /** `broken` is told once for each text that fails, and says whether the rest of it may pass. */
 export const guardedMatcher = (matcher: TextMatcher, broken: (error: unknown) => boolean): TextMatcher => ({
+  mayMatch: (text) => matcher.mayMatch(text),
   matches: (text) => matcher.matches(text),
   follow: (work) => new GuardedFollower(matcher.follow(work), broken),
 })

@@ -84,11 +84,19 @@ export function injectionMatcher(threshold: number): InjectionMatcher {
       signals: names,
     }
   }
+  const mayMatch = (text: string): boolean => {
+    let most = 0
+    for (const index of candidates(text)) most += injectionSignals[index]?.weight ?? 0
+    if (repeatedWords(text).length > 0) most += repeatedWeight
+    if (hiddenWriting(text).length > 0) most += invisibleWeight
+    return most >= threshold - 1e-9
+  }
   const matches = (text: string, work?: Work): readonly Found[] => {
     const found = places(text, work)
     return report(found).score < threshold - 1e-9 ? [] : disjoint(found)
   }
   return {
+    mayMatch,
     matches,
     report: (text) => report(places(text)),
     follow: (work) => new WholeFollower((text) => matches(text, work)),
@@ -127,22 +135,51 @@ function disjoint(found: readonly Found[]): Found[] {
 
 function repeatedWords(text: string): Found[] {
   const found: Found[] = []
-  let run = { word: '', count: 0, start: 0, end: 0 }
+  let [count, runStart, wordStart, wordEnd] = [0, 0, 0, 0]
   const tell = () => {
-    if (run.count >= repeats) found.push({ start: run.start, end: run.end, label, entry: 'repeated_word' })
+    if (count >= repeats) found.push({ start: runStart, end: wordEnd, label, entry: 'repeated_word' })
   }
-  for (const { 0: word, index } of text.matchAll(/\S+/g)) {
-    if (word === run.word) run = { ...run, count: run.count + 1, end: index + word.length }
+  for (let start = wordFrom(text, 0); start < text.length; start = wordFrom(text, wordEnd)) {
+    const end = endOfWord(text, start)
+    if (end - start === wordEnd - wordStart && isSame(text, wordStart, start, end)) count++
     else {
       tell()
-      run = { word, count: 1, start: index, end: index + word.length }
+      count = 1
+      runStart = start
     }
+    wordStart = start
+    wordEnd = end
   }
   tell()
   return found
 }
 
+/** Where the next word begins; the text's length where there is none. */
+function wordFrom(text: string, from: number): number {
+  let at = from
+  while (at < text.length && isSpace(text.charCodeAt(at))) at++
+  return at
+}
+
+function endOfWord(text: string, from: number): number {
+  let at = from
+  while (at < text.length && !isSpace(text.charCodeAt(at))) at++
+  return at
+}
+
+const isSpace = (unit: number): boolean =>
+  unit < 0x80 ? unit === 0x20 || (unit >= 0x09 && unit <= 0x0d) : /\s/.test(String.fromCharCode(unit))
+
+/** Whether the word from `start` to `end` is the one that begins at `other`. */
+function isSame(text: string, other: number, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (text.charCodeAt(at) !== text.charCodeAt(other + at - start)) return false
+  return true
+}
+
+const beyondAscii = /[^\0-\x7f]/
+
 function hiddenWriting(text: string): Found[] {
+  if (!beyondAscii.test(text)) return []
   const places: number[] = []
   for (let index = 0; index < text.length; index++) {
     const codePoint = text.codePointAt(index) ?? 0

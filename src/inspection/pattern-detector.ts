@@ -13,6 +13,7 @@ import { type Detector, type Match, maxLiveUnits, maxMatchLength, type Scanner }
 import { foldForPattern } from './fold.ts'
 import type { HeldText } from './held-text.ts'
 import { type CompiledPattern, compileProgram, type Program } from './pattern-program.ts'
+import { patternScreen } from './pattern-screen.ts'
 import { StartTable } from './pattern-starts.ts'
 import { type PatternState, PatternStates } from './pattern-states.ts'
 import { readPattern } from './pattern-syntax.ts'
@@ -72,6 +73,7 @@ export function patternDetector(
   const shared = { program, startTable, states: new PatternStates(program, startTable, stepsKept) }
   return {
     bounded: program.bounded,
+    mayMatch: patternScreen(patterns.map(({ node }) => node)),
     scanner: (text, work) => new PatternScanner(shared, text, work ?? new Work()),
   }
 }

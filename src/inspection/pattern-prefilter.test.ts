@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { contains } from './character-set.ts'
 import { matcherOf } from './follower.ts'
 import { injectionMatcher } from './injection-matcher.ts'
 import { injectionSignals } from './injection-signals.ts'
 import { patternDetector } from './pattern-detector.ts'
 import { patternPrefilter } from './pattern-prefilter.ts'
 import { type PatternNode, readPattern } from './pattern-syntax.ts'
+import { characters, disguises, textOf } from './test-pattern-texts.ts'
 
 const read = (pattern: string): PatternNode => readPattern(pattern, 'config', true)
 const detect = (patterns: readonly string[]) => {
@@ -19,43 +19,7 @@ const candidates = patternPrefilter(injectionSignals.map(({ patterns }) => patte
 const matching = (text: string): number[] =>
   signals.flatMap((matcher, index) => (matcher.matches(text).length > 0 ? [index] : []))
 
-const characters = 'abcdefghijklmnopqrstuvwxyz0123456789 \n\t.\'"“[]()<>|/#=+$_-’ıİſKéß忽略지नигK🔓'
-
-/** A text that a pattern reads, but for what its assertions ask; `choose` gives a number below its argument. */
-function textOf(node: PatternNode, choose: (count: number) => number): string {
-  switch (node.type) {
-    case 'assertion':
-      return ''
-    case 'sequence':
-      return node.parts.map((part) => textOf(part, choose)).join('')
-    case 'choice': {
-      const option = node.options[choose(node.options.length)]
-      return option === undefined ? '' : textOf(option, choose)
-    }
-    case 'repeat': {
-      const count = node.least + choose(Math.min(node.most - node.least, 3) + 1)
-      return Array.from({ length: count }, () => textOf(node.node, choose)).join('')
-    }
-    case 'set': {
-      const ends = node.set.ranges.map((codePoint) => String.fromCodePoint(codePoint))
-      const fitting = [
-        ...ends,
-        ...[...characters].filter((character) => contains(node.set, character.codePointAt(0) ?? 0)),
-      ]
-      return fitting[choose(fitting.length)] ?? ''
-    }
-  }
-}
-
 const nodes = injectionSignals.flatMap(({ patterns }) => patterns.map(read))
-const disguises: readonly ((text: string) => string)[] = [
-  (text) => text,
-  (text) => text.toUpperCase(),
-  (text) => text.replace(/[!-~]/g, (character) => String.fromCodePoint(character.charCodeAt(0) + 0xfee0)),
-  (text) => text.replaceAll('e', 'e\u200b'),
-  (text) => text.replaceAll('fi', '\ufb01').replaceAll('i', '\u0131'),
-  (text) => [...text].join('\u00ad'),
-]
 const attempt = fc
   .record({
     node: fc.constantFrom(...nodes),

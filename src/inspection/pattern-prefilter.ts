@@ -18,15 +18,23 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
   const checks = needs.map((patterns) => patterns.map((need) => compileNeed(need, factorIndex)))
   const automaton = buildAutomaton(factors.map((factor) => [...factor].map((key) => key.codePointAt(0) ?? 0)))
   const symbols = Int32Array.from({ length: 0x80 }, (_, code) => automaton.symbolOf(keyOf(code)))
-  const { table, width } = automaton
+  const { table, width, endings } = automaton
   const all = groups.map((_, index) => index)
-  /** For each factor the round in which it was last seen: a round is one text. */
+  /** The groups that ask for each factor, and those that ask for none. */
+  const asking = factors.map((factor) => all.filter((index) => needs[index]?.flatMap(factorsOf).includes(factor)))
+  const always = all.filter((index) => needs[index]?.includes(null))
+  /** For each factor, and each group, the round in which it was last seen: a round is one text. */
   const seen = new Float64Array(factors.length)
+  const asked = new Float64Array(groups.length)
   let round = 0
 
   const mark = (ending: number): void => {
     for (let state = ending; state !== 0; state = automaton.ending(automaton.shorter(state))) {
-      for (const factor of automaton.termsAt(state)) seen[factor] = round
+      for (const factor of automaton.termsAt(state)) {
+        if (seen[factor] === round) continue
+        seen[factor] = round
+        for (const index of asking[factor] ?? []) asked[index] = round
+      }
     }
   }
   /** False where the text has too many ignorable characters. */
@@ -38,7 +46,7 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
       if (unit >= 0x20 && unit < 0x7f) {
         const symbol = symbols[unit] ?? 0
         state = table === null ? automaton.step(state, symbol) : (table[state * width + symbol] ?? 0)
-        const ending = automaton.ending(state)
+        const ending = endings[state] ?? 0
         if (ending !== 0) mark(ending)
         continue
       }
@@ -56,7 +64,8 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
   const holds = (check: Check): boolean => check(seen, round)
   return (text) => {
     round++
-    return read(text) ? all.filter((index) => checks[index]?.some(holds)) : all
+    for (const index of always) asked[index] = round
+    return read(text) ? all.filter((index) => asked[index] === round && checks[index]?.some(holds)) : all
   }
 }
 

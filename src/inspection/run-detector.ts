@@ -22,6 +22,7 @@ export function runDetector({ opening, over, closing }: Run): Detector {
   const openings = patternDetector([opening], { streaming: true, paramOf: () => 'config' })
   return {
     bounded: true,
+    mayMatch: openings.mayMatch,
     scanner: (text, work) =>
       new RunScanner(openings.scanner(text, work), text, { opening, over, ...(closing && { closing }) }),
   }

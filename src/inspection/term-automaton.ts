@@ -23,6 +23,8 @@ export interface Automaton {
   /** For each state its next one by symbol, `width` to a state; null where that would be too large. */
   readonly table: Int32Array | null
   readonly width: number
+  /** What `ending` says, by state. */
+  readonly endings: Int32Array
   readonly maxDepth: number
 }
 
@@ -63,6 +65,7 @@ export function buildAutomaton(keys: readonly (readonly number[])[]): Automaton 
     termsAt: (state) => terms.get(state) ?? noTerms,
     maxDepth: links.maxDepth,
     table: links.table,
+    endings: links.ending,
     width: symbols.size + 1,
   }
 }

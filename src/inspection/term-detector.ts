@@ -54,7 +54,36 @@ export function termDetector(terms: readonly string[], label: string, options: T
       bounded: options.wordBoundaries ? edges(term) : [false, false],
     })),
   }
-  return { bounded: true, scanner: (text) => new TermScanner(list, text) }
+  return {
+    bounded: true,
+    mayMatch: (text) => mayHoldTerm(list, text),
+    scanner: (text) => new TermScanner(list, text),
+  }
+}
+
+/** Whether the key of a term stands in the text, or so much that is skipped that a term may be held for too long. */
+function mayHoldTerm({ asciiSymbols, automaton, folding: rules }: TermList, text: string): boolean {
+  const { table, width, endings } = automaton
+  const isShort = text.length <= maxLiveUnits
+  let state = 0
+  for (let position = 0; position < text.length; position++) {
+    const unit = text.charCodeAt(position)
+    const symbol = unit < 128 ? (asciiSymbols[unit] ?? 0) : -1
+    if (symbol >= 0) {
+      state = table === null ? automaton.step(state, symbol) : (table[state * width + symbol] ?? 0)
+      if (endings[state] !== 0) return true
+      continue
+    }
+    const codePoint = text.codePointAt(position) ?? unit
+    if (codePoint > 0xffff) position++
+    const key = rules.key(codePoint)
+    if (key.length === 0 && !isShort) return true
+    for (const folded of key) {
+      state = automaton.step(state, automaton.symbolOf(folded))
+      if (endings[state] !== 0) return true
+    }
+  }
+  return false
 }
 
 function keyOf(term: string, rules: Folding, index: number): number[] {

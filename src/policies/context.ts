@@ -35,6 +35,7 @@ export class RequestView {
   readonly stream: boolean
   readonly session_id: string
   readonly #parts: RequestParts
+  #slots: readonly TextSlot[] | null = null
   #text: string | null = null
   #messages: MessageView[] | null = null
   #tools: string[] | null = null
@@ -48,15 +49,21 @@ export class RequestView {
     this.session_id = parts.sessionId ?? ''
   }
 
+  /** The request's texts as they stand, found once until one is changed; no word of the condition language. */
+  slots(): readonly TextSlot[] {
+    this.#slots ??= this.#parts.texts()
+    return this.#slots
+  }
+
   /** All texts of the request, a line break between them. */
   get text(): string {
-    this.#text ??= joined(this.#parts.texts())
+    this.#text ??= joined(this.slots())
     return this.#text
   }
 
   /** One entry for each text, with whose words it is; empty where the dialect does not say. */
   get messages(): MessageView[] {
-    this.#messages ??= said(this.#parts.texts()).map(({ role, text }) => new MessageView(role ?? '', text))
+    this.#messages ??= said(this.slots()).map(({ role, text }) => new MessageView(role ?? '', text))
     return this.#messages
   }
 
@@ -74,6 +81,7 @@ export class RequestView {
 
   /** To be called after a policy changed a text. */
   textsChanged(): void {
+    this.#slots = null
     this.#text = null
     this.#messages = null
     this.#tools = null
@@ -90,6 +98,7 @@ export class ResponseView {
   /** Whole numbers are big ones in the condition language. */
   readonly status: bigint
   readonly #parts: ResponseParts
+  #slots: readonly TextSlot[] | null = null
   #text: string | null = null
 
   constructor(parts: ResponseParts) {
@@ -97,8 +106,14 @@ export class ResponseView {
     this.status = BigInt(parts.status)
   }
 
+  /** The answer's texts as they stand, as the request's `slots`. */
+  slots(): readonly TextSlot[] {
+    this.#slots ??= this.#parts.texts()
+    return this.#slots
+  }
+
   get text(): string {
-    this.#text ??= joined(this.#parts.texts())
+    this.#text ??= joined(this.slots())
     return this.#text
   }
 
@@ -108,6 +123,7 @@ export class ResponseView {
   }
 
   textsChanged(): void {
+    this.#slots = null
     this.#text = null
   }
 }

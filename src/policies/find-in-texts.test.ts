@@ -22,7 +22,12 @@ function find(texts: readonly string[], action = 'redact') {
     (text): TextSlot => ({ member: 'm', kind: 'content', role: 'user', text, replace: () => undefined }),
   )
   let now = 0
-  const found = findInTexts(compiled, ruleOf(policy, compiled, null), slots, () => (now += 3))
+  const found = findInTexts(
+    compiled,
+    () => ruleOf(policy, compiled, null),
+    slots,
+    () => (now += 3),
+  )
   return { found, slots }
 }
 

@@ -4,7 +4,7 @@
  * (`../inspection/channel.ts`).
  */
 import type { TextSlot } from '../dialects/dialect.ts'
-import { Channel, passWhole } from '../inspection/channel.ts'
+import { Channel, followWhole, mayFind, type PassedWhole } from '../inspection/channel.ts'
 import type { Finding, InspectionRule, Stop } from '../inspection/rule.ts'
 import { turn } from '../lib/turn.ts'
 import type { Change, Decision, TextPolicy } from './kinds/kind.ts'
@@ -22,32 +22,42 @@ interface Found {
   stop: Stop | null
 }
 
+interface Reading {
+  readonly compiled: TextPolicy
+  /** Made for the first text that may hold something, which few do. */
+  readonly ruleOf: () => InspectionRule
+  readonly slots: readonly TextSlot[]
+  readonly found: Found
+}
+
 /** What the policy says; null where it finds nothing. `now` is milliseconds that only grow. */
 export function findInTexts(
   compiled: TextPolicy,
-  rule: InspectionRule,
+  ruleOf: () => InspectionRule,
   slots: readonly TextSlot[],
   now: () => number,
 ): Decision | null | Promise<Decision | null> {
-  const found: Found = { findings: [], changes: [], stop: null }
-  if (slots.reduce((sum, { text }) => sum + text.length, slots.length) > longUnits) {
-    return readInTurns(rule, slots, found, now).then(() => decisionOf(compiled, found))
+  let rule: InspectionRule | null = null
+  const once = () => {
+    rule ??= ruleOf()
+    return rule
   }
+  const reading: Reading = { compiled, ruleOf: once, slots, found: { findings: [], changes: [], stop: null } }
+  if (slots.reduce((sum, { text }) => sum + text.length, slots.length) > longUnits) return readInTurns(reading, now)
   for (const slot of slots) {
-    if (slot.text === '') continue
-    const { kind, role, text, member: place } = slot
-    const passed = passWhole([rule], { kind, role, place, text }, found.findings)
-    if (isEnd(found, slot, passed)) break
+    if (mayHold(compiled, slot) && isEnd(reading.found, slot, readAtOnce(reading, slot))) break
   }
-  return decisionOf(compiled, found)
+  return decisionOf(reading)
 }
 
-async function readInTurns(
-  rule: InspectionRule,
-  slots: readonly TextSlot[],
-  found: Found,
-  now: () => number,
-): Promise<void> {
+const mayHold = (compiled: TextPolicy, slot: TextSlot): boolean => slot.text !== '' && mayFind(compiled, slot)
+
+function readAtOnce({ ruleOf, found }: Reading, { kind, role, text, member: place }: TextSlot): PassedWhole {
+  return followWhole([ruleOf()], { kind, role, place, text }, found.findings)
+}
+
+async function readInTurns(reading: Reading, now: () => number): Promise<Decision | null> {
+  const { compiled, ruleOf, slots, found } = reading
   let since = now()
   const giveWay = async () => {
     if (now() - since < turnMilliseconds) return
@@ -55,27 +65,32 @@ async function readInTurns(
     since = now()
   }
   for (const slot of slots) {
+    await giveWay()
+    if (!mayHold(compiled, slot)) continue
     const { kind, role, text, member: place } = slot
-    const channel = new Channel([rule], { kind, role, place }, found.findings)
+    const channel = new Channel([ruleOf()], { kind, role, place }, found.findings)
     let out = ''
     for (let at = 0; at < text.length && channel.stop === null; at += pieceUnits) {
       await giveWay()
       out += channel.push(text.slice(at, at + pieceUnits))
     }
     out += channel.end()
-    if (isEnd(found, slot, { text: out, stop: channel.stop })) return
+    if (isEnd(found, slot, { text: out, stop: channel.stop })) break
   }
+  return decisionOf(reading)
 }
 
 /** Takes in what came of one text; true where no other is to be read. */
-function isEnd(found: Found, slot: TextSlot, { text, stop }: { text: string; stop: Stop | null }): boolean {
+function isEnd(found: Found, slot: TextSlot, { text, stop }: PassedWhole): boolean {
   found.stop = stop
   if (stop === null && text !== slot.text) found.changes.push({ slot, text })
   return stop !== null
 }
 
-function decisionOf({ action, reasonCode }: TextPolicy, { findings, changes, stop }: Found): Decision | null {
+function decisionOf({ compiled, found }: Reading): Decision | null {
+  const { findings, changes, stop } = found
   if (findings.length === 0) return null
+  const { action, reasonCode } = compiled
   const targets = [...new Set(findings.map(({ place, entry, label }) => `${place}: ${label} (${entry})`))]
   return { verdict: stop?.verdict ?? action, reasonCode, targets: targets.slice(0, mostTargets), changes }
 }

@@ -1,6 +1,6 @@
 /**
  * Conditions of the plain sort, which most are, as functions of ours: comparisons of fields with texts, lists and their
- * combination. They cost a tenth of what interpreting them does, and say the same; a hundred policies of which none
+ * combination, and of how long a list is. They cost a tenth of what interpreting them does, and say the same; a hundred policies of which none
  * applies should not be felt. Only what cannot fail is taken: everything else is the interpreter's.
  */
 import type { PolicyContext } from './context.ts'
@@ -37,6 +37,22 @@ const lists: Readonly<Record<string, Read<readonly string[]>>> = {
   'token.roles': ({ token }) => token.roles,
 }
 
+/** Of texts the condition language counts code points, which is the interpreter's business. */
+const sizes: Readonly<Record<string, Read<number>>> = {
+  'request.messages': ({ request }) => request.messages.length,
+  'request.tools': ({ request }) => request.tools.length,
+  'token.roles': ({ token }) => token.roles.length,
+}
+
+const comparisons: Readonly<Record<string, (one: number, other: number) => boolean>> = {
+  '<': (one, other) => one < other,
+  '<=': (one, other) => one <= other,
+  '>': (one, other) => one > other,
+  '>=': (one, other) => one >= other,
+  '==': (one, other) => one === other,
+  '!=': (one, other) => one !== other,
+}
+
 const calls: Readonly<Record<string, (text: string, part: string) => boolean>> = {
   startsWith: (text, part) => text.startsWith(part),
   endsWith: (text, part) => text.endsWith(part),
@@ -54,9 +70,14 @@ export function plainCondition(node: unknown): Read<boolean> | null {
     case '!_':
       return negated(plainCondition(one))
     case '==':
-      return compared(textOf(one), textOf(other))
+      return compared(textOf(one), textOf(other)) ?? measured(node.op, one, other)
     case '!=':
-      return negated(compared(textOf(one), textOf(other)))
+      return negated(compared(textOf(one), textOf(other))) ?? measured(node.op, one, other)
+    case '<':
+    case '<=':
+    case '>':
+    case '>=':
+      return measured(node.op, one, other)
     case 'in':
       return among(textOf(one), listOf(other))
     case 'rcall':
@@ -78,6 +99,13 @@ const negated = (one: Read<boolean> | null): Read<boolean> | null => (one === nu
 const compared = (one: Read<string> | null, other: Read<string> | null): Read<boolean> | null =>
   one === null || other === null ? null : (context) => one(context) === other(context)
 
+function measured(op: string, one: unknown, other: unknown): Read<boolean> | null {
+  const [left, right] = [numberOf(one), numberOf(other)]
+  const compare = comparisons[op]
+  if (left === null || right === null || compare === undefined) return null
+  return (context) => compare(left(context), right(context))
+}
+
 const among = (text: Read<string> | null, list: Read<readonly string[]> | null): Read<boolean> | null =>
   text === null || list === null ? null : (context) => list(context).includes(text(context))
 
@@ -97,6 +125,24 @@ function textOf(node: unknown): Read<string> | null {
   const name = nameOf(node)
   return name !== null && Object.hasOwn(fields, name) ? (fields[name] ?? null) : null
 }
+
+/** A whole number, or how long a list is, in either spelling. */
+function numberOf(node: unknown): Read<number> | null {
+  if (!isNode(node)) return null
+  const { op, args } = node
+  if (op === 'value') {
+    const number = typeof args === 'bigint' ? Number(args) : Number.NaN
+    return Number.isSafeInteger(number) ? () => number : null
+  }
+  const [name, receiver, given] = partsOf(node)
+  if (name !== 'size') return null
+  const [first, ...more] = Array.isArray(receiver) ? receiver : []
+  const list = op === 'call' && more.length === 0 ? first : op === 'rcall' && isEmpty(given) ? receiver : null
+  const field = isNode(list) ? nameOf(list) : null
+  return field !== null && Object.hasOwn(sizes, field) ? (sizes[field] ?? null) : null
+}
+
+const isEmpty = (given: unknown): boolean => Array.isArray(given) && given.length === 0
 
 function listOf(node: unknown): Read<readonly string[]> | null {
   if (!isNode(node)) return null

@@ -151,7 +151,12 @@ class StageWalk {
     if (compiled instanceof Error) throw compiled
     return compiled.form === 'whole'
       ? compiled.consider(this.#shown, this.#run.tools)
-      : findInTexts(compiled, ruleOf(policy, compiled, this.#run.subject.placeholders), this.#slots(), this.#run.now)
+      : findInTexts(
+          compiled,
+          () => ruleOf(policy, compiled, this.#run.subject.placeholders),
+          this.#slots(),
+          this.#run.now,
+        )
   }
 
   #slots(): readonly TextSlot[] {

@@ -126,6 +126,7 @@ const field = fc.constantFrom(
   'model.id',
 )
 const text = fc.oneof(literal, field)
+const size = fc.constantFrom('size(request.messages)', 'request.tools.size()', 'size(token.roles)', '0', '1', '2')
 const { plain } = fc.letrec<{ plain: string; leaf: string }>((tie) => ({
   plain: fc.oneof(
     { maxDepth: 3 },
@@ -138,6 +139,7 @@ const { plain } = fc.letrec<{ plain: string; leaf: string }>((tie) => ({
   leaf: fc.oneof(
     fc.constant('request.stream'),
     fc.tuple(text, fc.constantFrom('==', '!='), text).map((parts) => parts.join(' ')),
+    fc.tuple(size, fc.constantFrom('<', '<=', '>', '>=', '==', '!='), size).map((parts) => parts.join(' ')),
     fc.tuple(text, fc.array(literal, { minLength: 1, maxLength: 3 })).map(([one, list]) => `${one} in [${list}]`),
     fc.tuple(text, fc.constantFrom('token.roles', 'request.tools')).map((parts) => parts.join(' in ')),
     fc

@@ -10,8 +10,8 @@
  * What fails while it is evaluated (`request.headers["x"]` where there is no such header: test with `"x" in
  * request.headers` first) makes its policy broken, as CEL has it; `when_broken` decides.
  */
-import { type ASTNode, Environment } from '@marcbachmann/cel-js'
-import { RE2JS } from 're2js'
+import type { ASTNode, Environment } from '@marcbachmann/cel-js'
+import type { RE2JS } from 're2js'
 import type { PolicyStage } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import { MessageView, ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
@@ -27,7 +27,7 @@ const linearMatches = 'matchesLinear'
 const patterns = new Map<string, RE2JS>()
 const patternsKept = 1000
 
-/** Made with the first condition: most starts have none. */
+/** Made, and the libraries loaded, with the first condition: most starts have none. */
 function once<Value>(make: () => Value): () => Value {
   let made: Value | null = null
   return () => {
@@ -36,8 +36,11 @@ function once<Value>(make: () => Value): () => Value {
   }
 }
 
+const celLibrary = (): typeof import('@marcbachmann/cel-js') => require('@marcbachmann/cel-js')
+const patternLibrary = (): typeof import('re2js') => require('re2js')
+
 const requestOnly = once(() =>
-  new Environment({ limits })
+  new (celLibrary().Environment)({ limits })
     .registerType('Message', { ctor: MessageView, fields: { role: 'string', text: 'string' } })
     .registerType('Request', {
       ctor: RequestView,
@@ -218,7 +221,7 @@ function compiledPattern(pattern: string): RE2JS {
   const known = patterns.get(pattern)
   if (known !== undefined) return known
   if (patterns.size >= patternsKept) patterns.clear()
-  const compiled = RE2JS.compile(pattern)
+  const compiled = patternLibrary().RE2JS.compile(pattern)
   patterns.set(pattern, compiled)
   return compiled
 }

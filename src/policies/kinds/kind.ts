@@ -35,6 +35,8 @@ export interface Match {
 
 /** Finds stretches of text. Stateless: one is shared by all requests. */
 export interface TextMatcher {
+  /** False of a whole text in which there is no match; asked before a whole text is followed, so it must cost little. */
+  mayMatch(text: string): boolean
   /** All matches of a whole text, by their start, none overlapping another. */
   matches(text: string): readonly Match[]
   /** Follows one text that comes in pieces; what it finds in all is what `matches` finds in the whole, for any split. */

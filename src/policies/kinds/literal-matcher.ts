@@ -44,5 +44,6 @@ export function literalMatcher(texts: readonly string[]): TextMatcher {
       },
     }
   }
-  return { follow, matches: (text) => follow().push(text, true).matches }
+  const mayMatch = (text: string) => texts.some((wanted) => text.includes(wanted))
+  return { mayMatch, follow, matches: (text) => follow().push(text, true).matches }
 }
