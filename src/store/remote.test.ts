@@ -76,6 +76,27 @@ test('of many writes at once one is on its way, and reads do not wait for them',
   expect(arrived.writes).toBe(20)
 })
 
+test('a write that is patient lets others go first', async () => {
+  const arrived: string[] = []
+  const held = Promise.withResolvers<void>()
+  await withServer(
+    async (request) => {
+      arrived.push(/delete from (\w+)/.exec(await request.text())?.[1] ?? '')
+      await held.promise
+      return new Response(null, { status: 500 })
+    },
+    async (url) => {
+      const database = await openRemoteDatabase({ url, token: 'secret', name: 'ledger' })
+      const write = (table: string, urgency?: 'patient') =>
+        failureOf(database.write([{ sql: `delete from ${table}`, args: [] }], urgency))
+      const writes = [write('first'), write('patient_one', 'patient'), write('other')]
+      held.resolve()
+      await Promise.all(writes)
+    },
+  )
+  expect(arrived).toEqual(['first', 'other', 'patient_one'])
+})
+
 test('behind a write that was given up the next waits until the server has ended it', async () => {
   let arrived = 0
   const held = Promise.withResolvers<void>()

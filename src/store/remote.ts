@@ -16,7 +16,7 @@
  * sqld has foreign keys on and WAL; it commits with `synchronous = normal`, which its host's crash may cost the last
  * moments of.
  */
-import type { Client, InStatement } from '@libsql/client'
+import type { Client, InStatement, TransactionMode } from '@libsql/client'
 import { Failure } from '../failure.ts'
 import { type Database, lastRows, rowsOf, type Statement } from './open.ts'
 import { places } from './places.ts'
@@ -60,8 +60,8 @@ export async function openRemoteDatabase({
   const guarded = guard({ reader, writer, name, callMilliseconds })
   return {
     client: guarded,
-    async write(statements) {
-      await guarded.batch(statements.map(inStatement), 'write')
+    async write(statements, urgency) {
+      await guarded.write(statements.map(inStatement), urgency === 'patient')
     },
     async writeAndRead<Shape>(statements: readonly Statement[]) {
       return lastRows(await guarded.batch(statements.map(inStatement), 'write')) as Shape[]
@@ -95,23 +95,24 @@ const inStatement = ({ sql, args }: Statement): InStatement => ({ sql, args })
 type Guarded = { reader: Client; writer: Client } & Required<Pick<RemoteOptions, 'name' | 'callMilliseconds'>>
 
 /** The client's calls, each with its end and its repetitions. */
-function guard({ reader, writer, name, callMilliseconds }: Guarded): Database['client'] {
+function guard({ reader, writer, name, callMilliseconds }: Guarded) {
   const inPlace = places(1)
   const read = <Result>(run: () => Promise<Result>) =>
     within(() => persist(run, true), callMilliseconds, `The ${name} database cannot be used at the moment`)
-  const write = <Result>(run: () => Promise<Result>) =>
+  const write = <Result>(run: () => Promise<Result>, patient = false) =>
     within(
-      (wanted) => persist(() => inPlace(run, wanted), false),
+      (wanted) => persist(() => inPlace(run, wanted, patient), false),
       callMilliseconds,
       `The ${name} database takes no writes at the moment`,
     )
   return {
+    write: (statements: InStatement[], patient: boolean) => write(() => writer.batch(statements, 'write'), patient),
     execute: (statement: InStatement) =>
       isRead(typeof statement === 'string' ? statement : statement.sql)
         ? read(() => reader.execute(statement))
         : write(() => writer.execute(statement)),
-    batch: (statements, mode) => write(() => writer.batch(statements, mode)),
-    executeMultiple: (sql) => write(() => writer.executeMultiple(sql)),
+    batch: (statements: InStatement[], mode?: TransactionMode) => write(() => writer.batch(statements, mode)),
+    executeMultiple: (sql: string) => write(() => writer.executeMultiple(sql)),
   }
 }
 
