@@ -76,6 +76,25 @@ test('of many writes at once one is on its way, and reads do not wait for them',
   expect(arrived.writes).toBe(20)
 })
 
+test('reads that nobody waits for any more are not sent', async () => {
+  let arrived = 0
+  const held = Promise.withResolvers<void>()
+  await withServer(
+    async () => {
+      arrived += 1
+      await held.promise
+      return new Response(null, { status: 500 })
+    },
+    async (url) => {
+      const database = await openRemoteDatabase({ url, token: 'secret', name: 'ledger', callMilliseconds: 100 })
+      await Promise.all(Array.from({ length: 200 }, () => failureOf(database.read('select 1'))))
+      held.resolve()
+      await failureOf(database.read('select 1'))
+    },
+  )
+  expect(arrived).toBeLessThan(60)
+})
+
 test('a write that is patient lets others go first', async () => {
   const arrived: string[] = []
   const held = Promise.withResolvers<void>()

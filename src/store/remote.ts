@@ -36,8 +36,11 @@ const attempts = 4
 const firstPauseMilliseconds = 20
 /** How long a write that its caller has given up is waited for before the next is sent. */
 const endOfWriteMilliseconds = 15_000
-/** Reads on their way at once; further ones wait within their own time. */
-const readsAtOnce = 128
+/**
+ * Reads on their way at once; further ones wait here within their own time, and are not sent once nobody waits for them.
+ * sqld takes 128 requests from all control planes together, and writes would wait behind more reads than that.
+ */
+const readsAtOnce = 32
 
 /** Opens it; does not connect. Throws `invalid_parameter` for an address in the clear that is not of this host. */
 export async function openRemoteDatabase({
@@ -96,9 +99,13 @@ type Guarded = { reader: Client; writer: Client } & Required<Pick<RemoteOptions,
 
 /** The client's calls, each with its end and its repetitions. */
 function guard({ reader, writer, name, callMilliseconds }: Guarded) {
-  const inPlace = places(1)
+  const [inPlace, reading] = [places(1), places(readsAtOnce)]
   const read = <Result>(run: () => Promise<Result>) =>
-    within(() => persist(run, true), callMilliseconds, `The ${name} database cannot be used at the moment`)
+    within(
+      (wanted) => persist(() => reading(run, wanted), true),
+      callMilliseconds,
+      `The ${name} database cannot be used at the moment`,
+    )
   const write = <Result>(run: () => Promise<Result>, patient = false) =>
     within(
       (wanted) => persist(() => inPlace(run, wanted, patient), false),
