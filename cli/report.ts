@@ -38,6 +38,7 @@ const advice: Readonly<Record<string, string>> = {
   api_unreachable: 'Check that it runs, and that --api-url or SERVICE_API_URL names it',
   dependency_unavailable: 'Wait a moment and retry',
   address_in_use: 'Stop the other process or choose another address; port 0 picks a free one',
+  data_damaged: 'doctor --data DIR names what is wrong there, and what to do',
   data_unwritable: 'Choose another directory with --data, or give this user the right to write there',
   already_running: 'Stop it first, or choose another directory with --data',
 } satisfies Partial<Record<FailureCode, string>>

@@ -3,8 +3,8 @@ import { jsonResponse } from './answer.ts'
 
 /** What a process says of itself to those who run it: alive, able to answer, counted (contract section 2). */
 export interface Health {
-  /** `reason` says in words what is missing. */
-  ready(): { ok: boolean; reason?: string }
+  /** `reason` says in words what is missing, or what is wrong though it can answer. */
+  ready(): { ok: boolean; reason?: string | undefined }
   /** Prometheus text. */
   metrics(): Promise<string>
 }

@@ -35,7 +35,7 @@ export interface MountOptions {
   baseUrl: string
   gatewayUrl: string
   gatewayRoutes: readonly GatewayRouteDescription[]
-  ready(): { ok: boolean; reason?: string }
+  ready(): { ok: boolean; reason?: string | undefined }
   metrics(): Promise<string>
   /** Told of a change that its caller lacks the permission for, or asks for more than the permission gives. Where this fails, the caller is refused all the same. */
   refused?(refusal: Refusal): Promise<void>

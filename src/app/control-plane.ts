@@ -254,7 +254,10 @@ function serve(
     baseUrl: addresses.base,
     gatewayUrl: addresses.gateway,
     gatewayRoutes: gatewayRouteDescriptions,
-    ready: () => (draining ? { ok: false, reason: 'The control plane is shutting down' } : { ok: true }),
+    ready: () =>
+      draining
+        ? { ok: false, reason: 'The control plane is shutting down' }
+        : { ok: true, reason: lanes.trouble() ?? undefined },
     metrics: () => metrics.text(),
     refused: ({ principal, requestId, route, permission }) =>
       recordAccessRefusal(shared, { principal, requestId }, { route, permission }),

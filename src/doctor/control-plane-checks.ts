@@ -9,6 +9,10 @@ const mostSkewMs = 5000
 const healthSchema = z.object({ version: z.string() })
 const readinessSchema = z.object({ reason: z.string().nullish() })
 
+/** False of what answers and is something else. */
+export const isControlPlane = ({ health }: Pick<ControlPlaneFacts, 'health'>): boolean =>
+  health.kind === 'silent' || (health.status === 200 && healthSchema.safeParse(health.body).success)
+
 export const controlPlaneChecks: Checks<ControlPlaneFacts> = {
   reachable({ url, health }) {
     if (health.kind === 'silent') {
@@ -17,7 +21,7 @@ export const controlPlaneChecks: Checks<ControlPlaneFacts> = {
         'Check that it runs, that SERVICE_API_URL names it, and that the network lets this host through',
       )
     }
-    if (health.status !== 200 || !healthSchema.safeParse(health.body).success) {
+    if (!isControlPlane({ health })) {
       return fail(
         `What answers at ${url} is no control plane: status ${health.status}`,
         'Check that SERVICE_API_URL names it, and what stands between',
@@ -33,15 +37,20 @@ export const controlPlaneChecks: Checks<ControlPlaneFacts> = {
     return warn(`It is of version ${other}, this is ${version}`, 'Upgrade control planes first, then gateways')
   },
 
-  ready({ readiness }) {
-    if (readiness.kind === 'silent') return null
-    if (readiness.status === 200) return ok('It is ready')
-    const reason = readinessSchema.safeParse(readiness.body).data?.reason ?? `status ${readiness.status}`
+  ready({ health, readiness }) {
+    if (readiness.kind === 'silent' || !isControlPlane({ health })) return null
+    const said = readinessSchema.safeParse(readiness.body).data?.reason ?? null
+    if (readiness.status === 200) {
+      return said === null
+        ? ok('It is ready')
+        : warn(`It is ready, but: ${said}`, 'Look at that database and its server')
+    }
+    const reason = said ?? `status ${readiness.status}`
     return fail(`It is not ready: ${reason}`, 'Look at its log; where it waits for its databases, look at those')
   },
 
   clock({ health }) {
-    if (health.kind === 'silent' || health.aheadMs === null) return null
+    if (health.kind === 'silent' || health.aheadMs === null || !isControlPlane({ health })) return null
     const seconds = Math.abs(Math.round(health.aheadMs / 1000))
     if (Math.abs(health.aheadMs) <= mostSkewMs) return ok("This host's clock and its agree")
     const which = health.aheadMs > 0 ? 'behind' : 'ahead of'

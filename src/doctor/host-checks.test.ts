@@ -1,6 +1,8 @@
 /** Each finding of a gateway's host once, by facts: what is said, and how bad it is. */
 import { expect, test } from 'bun:test'
 import { settingsSchema } from '../config.ts'
+import { version } from '../version.ts'
+import { controlPlaneChecks } from './control-plane-checks.ts'
 import type { ControlPlaneFacts } from './control-plane-facts.ts'
 import { examine } from './finding.ts'
 import type { GatewayDirectoryFacts } from './gateway-directory.ts'
@@ -29,7 +31,7 @@ const lane: GatewayDirectoryFacts = {
   maxStalenessSeconds: 300,
   freshAt: now - 5000,
   outbox: { kind: 'written', bytes: 8 * mebibyte },
-  replica: { kind: 'sound', folder: 2, state: { kind: 'read', version: 7 } },
+  replica: { kind: 'sound', folder: 2, state: { kind: 'read', version: 7, readsFrom: '0.2.0' } },
 }
 
 const sound: HostFacts = {
@@ -143,7 +145,8 @@ test('a copy of the state that is missing, damaged or unreadable is named', () =
 })
 
 test('a state beside its control plane that cannot be read fails', () => {
-  expect(said('state', { ...sound, state: { kind: 'read', version: 4 } })).toBe('ok The state is at version 4')
+  const read = { kind: 'read', version: 4, readsFrom: '0.2.0' } as const
+  expect(said('state', { ...sound, state: read })).toBe('ok The state is at version 4')
   expect(said('state', { ...sound, state: { kind: 'unreadable', reason: 'it has no head' } })).toBe(
     'fail state.db cannot be read: it has no head',
   )
@@ -161,6 +164,30 @@ test('it is said how old the last news are, and until when it serves', () => {
   expect(at(now - 301_000, { ...stopped, controlPlane: away })).toContain('fail ')
   expect(at(null)).toBe('')
   expect(at(null, { ...stopped, controlPlane: away })).toBe('fail There were never news of the primary')
+})
+
+test('a state that only a later version can read asks for an upgrade', () => {
+  const state = { kind: 'read', version: 4, readsFrom: '99.0.0' } as const
+  const tooNew = `fail The state is for version 99.0.0 or later, and this is ${version}`
+  expect(said('state', { ...sound, state })).toBe(tooNew)
+  expect(said('replica', withLane({ replica: { kind: 'sound', folder: 2, state } }))).toBe(tooNew)
+})
+
+test('news that are young, and still too old for a gateway that may serve by them for less, fail', () => {
+  const facts = withLane({ freshAt: now - 9000, maxStalenessSeconds: 6 })
+  const running = { ...facts, gateway: { url: '', readiness: says({ ok: false, staleness_seconds: 9 }), unshipped: 0 } }
+  expect(said('freshness', running)).toContain('too old to serve by')
+})
+
+test('of what is no control plane nothing else is said', () => {
+  const health = says({ hello: 'world' }, 404)
+  const other: ControlPlaneFacts = {
+    ...controlPlane,
+    health,
+    caller: { kind: 'refused', status: 404, code: 'no code' },
+  }
+  expect(said('token', { ...sound, controlPlane: other })).toBe('')
+  expect(examine(controlPlaneChecks, other).map(({ check }) => check)).toEqual(['reachable'])
 })
 
 test('what a running gateway says of its news counts more than what it has kept', () => {

@@ -2,6 +2,8 @@
 import { z } from 'zod'
 import { staleAfterMs } from '../fleet/wire.ts'
 import { timestamp } from '../lib/clock.ts'
+import { version } from '../version.ts'
+import { isControlPlane } from './control-plane-checks.ts'
 import { type Checks, fail, ok, warn } from './finding.ts'
 import type { HostFacts } from './host-facts.ts'
 
@@ -117,12 +119,14 @@ export const hostChecks = {
     if (replica.kind === 'damaged')
       return level(`Copy ${replica.folder} of the state is damaged: ${replica.fault}`, anew)
     const { state } = replica
+    if (state.kind === 'read' && isTooNew(state)) return tooNew(state)
     if (state.kind === 'read') return ok(`Copy ${replica.folder} of the state is sound, at version ${state.version}`)
     return level(`Copy ${replica.folder} of the state cannot be read: ${state.reason}`, anew)
   },
 
   state({ state }) {
     if (state === null) return null
+    if (state.kind === 'read' && isTooNew(state)) return tooNew(state)
     if (state.kind === 'read') return ok(`The state is at version ${state.version}`)
     return fail(
       `state.db cannot be read: ${state.reason}`,
@@ -143,8 +147,10 @@ export const hostChecks = {
     }
     const until = freshAt + staleAfterMs(lane.maxStalenessSeconds ?? settings.max_staleness_seconds)
     const last = `The last news of the primary are of ${timestamp(freshAt)}`
-    if (now - freshAt < oldNewsMs) return ok(`${last}: it serves until ${timestamp(until)} without others`)
     if (!runs(facts) && reachable) return ok(`${last}; a start gets new ones`)
+    if (until > now && now - freshAt < oldNewsMs) {
+      return ok(`${last}: it serves until ${timestamp(until)} without others`)
+    }
     if (until > now) {
       return warn(`${last}: it serves until ${timestamp(until)}, then refuses`, 'Make the control plane reachable')
     }
@@ -221,7 +227,7 @@ export const hostChecks = {
   },
 
   token({ controlPlane, role }) {
-    if (controlPlane === null || role === 'everything') return null
+    if (controlPlane === null || role === 'everything' || !isControlPlane(controlPlane)) return null
     const { caller } = controlPlane
     const name = 'Set SERVICE_API_TOKEN to a runtime token in force: token create --purpose gateway-runtime'
     if (caller.kind === 'none') {
@@ -236,6 +242,10 @@ export const hostChecks = {
     return fail("The token is good, but none of a gateway's: it has no permission runtime:connect", name)
   },
 } satisfies Checks<HostFacts>
+
+const isTooNew = ({ readsFrom }: { readsFrom: string }): boolean => Bun.semver.order(readsFrom, version) > 0
+const tooNew = ({ readsFrom }: { readsFrom: string }) =>
+  fail(`The state is for version ${readsFrom} or later, and this is ${version}`, 'Upgrade Gatehouse on this host')
 
 const octal = (mode: number): string => `0${mode.toString(8)}`
 const mebibytes = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(1)} MiB`

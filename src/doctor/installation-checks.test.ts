@@ -83,7 +83,9 @@ test('a control plane may be away, another server, of another version, unready, 
     'warn It is of version 0.1.9, this is 0.2.0',
   )
   expect(saidOfPlane('ready', { readiness: says({ reason: 'It waits' }, 503) })).toBe('fail It is not ready: It waits')
-  const clock = (aheadMs: number | null) => saidOfPlane('clock', { health: says({}, 200, aheadMs) })
+  const troubled = { readiness: says({ reason: 'The ledger database has taken no write for 12 s' }) }
+  expect(saidOfPlane('ready', troubled)).toContain('warn It is ready, but: The ledger database')
+  const clock = (aheadMs: number | null) => saidOfPlane('clock', { health: says({ version: '0.2.0' }, 200, aheadMs) })
   expect(clock(600_000)).toBe("warn This host's clock is 600 s behind its")
   expect(clock(-600_000)).toBe("warn This host's clock is 600 s ahead of its")
   expect(clock(1000)).toContain('ok ')

@@ -60,6 +60,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
       const head = await changed
       options.announce(head, change.deny ?? [], change.cut ?? [], change.unhurried)
+      change.announced?.(head)
       await append([withConfiguration(change.event, head)], {
         pendingId: change.event.event_id,
         before: [...atVersion(change.ledger, head.version), keepSeen(head)],

@@ -117,12 +117,14 @@ async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
 async function writeSlice(ledger: Database, batch: Batch, head: ChainHead, fresh: readonly Chained[]): Promise<void> {
   const { chain, receivedAt } = batch
   const events = fresh.map(({ event }) => event)
-  await ledger.write([
+  const statements = [
     ...appendStatements({ chain, head, events: fresh, receivedAt }),
     ...rollupStatements(events, receivedAt),
     ...arrivalStatements(events, receivedAt),
     ...batch.settle(events),
-  ])
+  ]
+  // A lane keeps what is not acknowledged and has more to send at any time: grants and revocations go first.
+  await ledger.write(statements, 'patient')
   batch.onSettled(events)
   reportQuarantined(batch, fresh)
 }

@@ -147,7 +147,9 @@ async function reach<Result>(call: () => Promise<Result>): Promise<Result> {
   if (result instanceof Response && !result.ok) {
     const text = await result.text().catch(() => '')
     const code = /"code"\s*:\s*"([^"]+)"/.exec(text)?.[1] ?? ''
-    const message = `The control plane answered ${result.status} ${code}`
+    const words = /"message"\s*:\s*"([^"\\]{1,300})"/.exec(text)?.[1] ?? ''
+    const said = [code, words].filter((part) => part !== '').join(': ')
+    const message = `The control plane answered ${result.status}${said === '' ? '' : ` ${said}`}`
     throw new Failure(isCode(code) ? code : 'dependency_unavailable', { message })
   }
   return result

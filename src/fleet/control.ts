@@ -37,6 +37,7 @@ import { SeenState } from './seen-state.ts'
 import { slotsRoute } from './slots-route.ts'
 import { StateHead } from './state-head.ts'
 import { streamRoute } from './stream-route.ts'
+import { troubleOf } from './trouble.ts'
 import { createUsage, type UsageControl } from './usage.ts'
 import { type Head, staleAfterMs } from './wire.ts'
 
@@ -75,6 +76,8 @@ export interface FleetControl {
   usage: UsageControl
   /** The gateway that calls, as far as that is known without asking the databases again (known-sessions.ts). */
   authenticate(request: Request): Promise<Principal | null>
+  /** Which database makes gateways go stale, in words; null where none does. */
+  trouble(): string | null
   /** Finds out whether the state was restored, and mends that; to be done before anybody is let in. */
   prepare(): Promise<void>
   /** Meets the other control planes, and looks at the state every second from now on. */
@@ -111,6 +114,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     ],
     usage,
     authenticate: (request) => sessions.principal(request),
+    trouble: () => troubleOf({ stateAgeMs: stateHead.ageMs, unwrittenMs: registry.behindMs }),
     prepare: () => watch.look(),
     async start() {
       if (shared) await peers.start()

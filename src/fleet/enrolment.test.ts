@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { newId } from '../lib/ids.ts'
 import { controlClient } from './control-client.ts'
 import { isWithin, parseRange } from './enrolment.ts'
-import { TemporaryFleet } from './temporary-fleet.ts'
+import { TemporaryFleet, until } from './temporary-fleet.ts'
 
 let fleet: TemporaryFleet
 
@@ -42,6 +42,8 @@ test('a gateway has no more instances at once than it may, and the same one may 
 test('an instance from an address that its gateway may not have is refused', async () => {
   await bound(null, ['10.0.0.0/8'])
   expect(await start(newId())).toContain('403 access_denied')
+  const lane = await fleet.lane('refused')
+  await until(() => lane.ready().reason?.includes('403 access_denied: ') ?? false)
   await bound(null, ['10.0.0.0/8', '127.0.0.0/8'])
   expect(await start(newId())).toBe('started')
 })

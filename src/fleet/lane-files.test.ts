@@ -30,6 +30,12 @@ test('an instance that was killed while it ended does not begin again as the one
   expect(existsSync(join(directory, 'agreed'))).toBe(false)
 })
 
+test('an identity that is damaged is named, and no other is made in its place', () => {
+  open()
+  writeFileSync(join(directory, 'instance.json'), '{"')
+  expect(open).toThrow(expect.objectContaining({ code: 'data_damaged', message: expect.stringContaining(directory) }))
+})
+
 test('an instance is the same one after a restart', () => {
   expect(open().instanceId).toBe(open().instanceId)
 })

@@ -5,6 +5,7 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { Failure } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import { deriveKey, seal, unseal } from '../lib/seal.ts'
 import type { EndedInstance } from './outbox-carried.ts'
@@ -39,10 +40,19 @@ export class LaneFiles {
   /** Null where there is none, also where a former process had written down that it ends and was killed right then. */
   #readInstance(): z.infer<typeof instanceSchema> | null {
     if (!existsSync(this.#path('instance.json'))) return null
-    const instance = instanceSchema.parse(JSON.parse(readFileSync(this.#path('instance.json'), 'utf8')))
+    const instance = this.#parseInstance()
     if (!this.ended().some(({ instance_id }) => instance_id === instance.instance_id)) return instance
     this.#removeOwn()
     return null
+  }
+
+  #parseInstance(): z.infer<typeof instanceSchema> {
+    const path = this.#path('instance.json')
+    try {
+      return instanceSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
+    } catch (cause) {
+      throw new Failure('data_damaged', { message: `${path} is damaged`, cause })
+    }
   }
 
   get instanceId(): string {

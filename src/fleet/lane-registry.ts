@@ -154,7 +154,12 @@ export class LaneRegistry {
    * may serve.
    */
   get isWritten(): boolean {
-    return !this.#shared || this.#behindSince === null || this.#clock.monotonic() - this.#behindSince < mostLagMs
+    return !this.#shared || this.behindMs < mostLagMs
+  }
+
+  /** Milliseconds since the first beat that is not written yet; 0 where all are. */
+  get behindMs(): number {
+    return this.#behindSince === null ? 0 : this.#clock.monotonic() - this.#behindSince
   }
 
   /** Adopts a lane whose stream another control plane gave it, or this one before a restart. */

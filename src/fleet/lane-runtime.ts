@@ -241,7 +241,7 @@ class RunningLane implements StartedLane {
     const failure = this.#session.tokenRefused ? new Failure('runtime_token_refused') : this.#obstacle()
     const age = this.#freshness.age()
     const staleness = Number.isFinite(age) ? { staleness_seconds: Math.round(age / 100) / 10 } : {}
-    if (failure !== null) return { ok: false, reason: failure.message, ...staleness }
+    if (failure !== null) return { ok: false, reason: (this.#session.refusal ?? failure).message, ...staleness }
     if (age < warnAfterMs) return { ok: true, ...staleness }
     const left = Math.max(0, Math.round((this.#staleAfterMs - age) / 1000))
     const warning = `There has been no fresh news of the primary; without it, requests are refused in ${left} s`
@@ -378,11 +378,11 @@ class RunningLane implements StartedLane {
   async #readNews(): Promise<void> {
     try {
       const head = await this.view.refresh()
+      this.#loadFailure = null
       this.journal.applied(head)
       this.#replica?.opened()
     } catch (error) {
-      this.#loadFailure = asFailure(error)
-      this.#options.log.warn({ reason: this.#loadFailure.message }, 'The state cannot be read yet')
+      this.#notRead(asFailure(error), 'warn')
     }
   }
 
@@ -472,11 +472,16 @@ class RunningLane implements StartedLane {
       this.#loadFailure = null
       if (this.view.head !== null) this.journal.applied(this.view.head)
     } catch (error) {
-      this.#loadFailure = asFailure(error)
       // A replica's first copy is being made: `/readyz` says how far that is.
-      const level = this.#replica?.obstacle ? 'debug' : 'warn'
-      this.#options.log[level]({ reason: this.#loadFailure.message }, 'The state cannot be read yet')
+      this.#notRead(asFailure(error), this.#replica?.obstacle ? 'debug' : 'warn')
     }
+  }
+
+  /** It is tried several times a second: what is the same as before is in the log already. */
+  #notRead(failure: Failure, level: 'debug' | 'warn'): void {
+    const known = this.#loadFailure?.message === failure.message
+    this.#loadFailure = failure
+    if (!known) this.#options.log[level]({ reason: failure.message }, 'The state cannot be read yet')
   }
 
   #denied(hashes: readonly string[]): void {

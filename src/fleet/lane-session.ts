@@ -189,6 +189,11 @@ export class LaneSession {
     return this.#session.tokenRefused
   }
 
+  /** Why the control plane let this gateway not in when it was last asked. */
+  get refusal(): Failure | null {
+    return this.#session.refusal
+  }
+
   get #stopped(): boolean {
     return this.#stopping.signal.aborted
   }
@@ -203,7 +208,10 @@ export class LaneSession {
       } catch (error) {
         const failure = asFailure(error)
         this.#unauthorized(failure)
-        if (!this.#stopped) this.#options.log.warn({ code: failure.code }, 'The control plane is out of reach')
+        if (!this.#stopped) {
+          const { code, message: reason } = failure
+          this.#options.log.warn({ code, reason }, 'The control plane is out of reach, or lets this gateway not in')
+        }
       }
       this.connected = false
       if (!this.#stopped) await Bun.sleep(backoff(attempt, this.#options.random))

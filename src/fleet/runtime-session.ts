@@ -22,6 +22,7 @@ export class RuntimeSession {
   #renewAt = 0
   #bootstrapping: Promise<void> | null = null
   #tokenRefused = false
+  #refusal: Failure | null = null
 
   constructor(options: RuntimeSessionOptions) {
     this.#options = options
@@ -35,6 +36,11 @@ export class RuntimeSession {
   /** Whether the control plane refused the runtime token when it was last shown. */
   get tokenRefused(): boolean {
     return this.#tokenRefused
+  }
+
+  /** Why the control plane let this gateway not in when it was last asked; null where it did, or gave no answer. */
+  get refusal(): Failure | null {
+    return this.#refusal
   }
 
   /** Whether it should be renewed, though it still serves. */
@@ -74,10 +80,13 @@ export class RuntimeSession {
     const reply = await client
       .bootstrap(runtimeToken, { instance_id: instanceId, version, lanes: 1 })
       .catch((error: unknown) => {
-        if (asFailure(error).status === 401) this.#tokenIsRefused()
+        const failure = asFailure(error)
+        if (failure.status === 401) this.#tokenIsRefused()
+        this.#refusal = failure.status === 403 ? failure : null
         throw error
       })
     this.#tokenRefused = false
+    this.#refusal = null
     if (!(await this.#options.onBootstrap(reply))) throw new Failure('conflict')
     const lifetime = Date.parse(reply.session.expires_at) - Date.parse(reply.now)
     this.#token = reply.session.token

@@ -61,6 +61,11 @@ export class StateHead {
     this.#announcedAt = this.#clock.monotonic()
   }
 
+  /** Milliseconds since it was last read from the primary. */
+  get ageMs(): number {
+    return this.#clock.monotonic() - this.#readAt
+  }
+
   /** The head, and whether it was read within the last second; throws `dependency_unavailable` where none is known. */
   async recent(): Promise<{ head: Head; fresh: boolean }> {
     if (this.#head !== null && this.#clock.monotonic() - this.#readAt < freshMs)

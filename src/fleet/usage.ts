@@ -8,7 +8,7 @@ import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-
 import { lacksChanges } from '../usage/restored-ledger.ts'
 import { settlementStatements } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
-import { accountsChangedAt, offerChangedAt, sqlLimits } from '../usage/sql-limits.ts'
+import { changedAt, sqlLimits } from '../usage/sql-limits.ts'
 import { UsageNews } from '../usage/usage-news.ts'
 import type { FleetOptions } from './control.ts'
 import type { LaneRegistry } from './lane-registry.ts'
@@ -59,12 +59,15 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
     },
   })
   const look = async (version: number): Promise<void> => {
-    const { limits, narrowed } = await accountsChangedAt(state, version)
-    // A token that was just made is no news to any lane: what nobody was ever granted of needs no recall.
-    const granted = new Set((await cells.cells(limits)).map(({ account }) => account))
-    authority.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
-    await news.used([...new Set([...limits, ...narrowed])])
-    if (await offerChangedAt(state, version)) await news.offerChanged()
+    const { limits, narrowed, offer } = await changedAt(state, version)
+    if (limits.length > 0) {
+      // A token that was just made is no news to any lane: what nobody was ever granted of needs no recall.
+      const granted = new Set((await cells.cells(limits)).map(({ account }) => account))
+      authority.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
+    }
+    const used = [...new Set([...limits, ...narrowed])]
+    if (used.length > 0) await news.used(used)
+    if (offer) await news.offerChanged()
   }
   const compaction = new Compaction(ledger, clock)
   let lookedForRestored = false

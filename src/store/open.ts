@@ -24,8 +24,11 @@ export type Row = Record<string, unknown>
 
 export interface Database {
   client: Pick<Client, 'execute' | 'executeMultiple' | 'batch'>
-  /** Runs statements in one write transaction, in order; any failure undoes all and rejects with libSQL's error. */
-  write(statements: readonly Statement[]): Promise<void>
+  /**
+   * Runs statements in one write transaction, in order; any failure undoes all and rejects with libSQL's error. What is
+   * `patient` lets other writes go first where they have to wait for one another.
+   */
+  write(statements: readonly Statement[], urgency?: 'patient'): Promise<void>
   /** The same, and gives the rows of the last statement: what a write has made costs no round trip of its own. */
   writeAndRead<Shape = Row>(statements: readonly Statement[]): Promise<Shape[]>
   /** Rows of one read, as plain objects keyed by column name; `Shape` is what the caller knows of its own query. */

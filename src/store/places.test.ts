@@ -26,6 +26,25 @@ test('so many run at once, the others in order of arrival, and what is wanted no
   expect(await Promise.all(all)).toEqual([0, 1, 2, 'TimeoutError', 4])
 })
 
+test('who is patient goes after the others that wait, and before a fourth of them', async () => {
+  const inPlace = places(1)
+  const begun: string[] = []
+  const run = (name: string, patient: boolean) =>
+    inPlace(
+      async () => {
+        begun.push(name)
+      },
+      () => true,
+      patient,
+    )
+  await Promise.all([
+    run('first', false),
+    ...['p1', 'p2'].map((name) => run(name, true)),
+    ...['a', 'b', 'c', 'd'].map((name) => run(name, false)),
+  ])
+  expect(begun).toEqual(['first', 'a', 'b', 'c', 'p1', 'd', 'p2'])
+})
+
 test('work that fails leaves its place to the next', async () => {
   const inPlace = places(1)
   const failing = inPlace(

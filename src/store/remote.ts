@@ -6,14 +6,17 @@
  *     that was not answered has done is not known; whoever wrote finds out (events/change.ts).
  *   - Tried again, within that time: what never reached the server, what it says it was too busy to begin, and reads.
  *   - The database's own word, a broken constraint or a fault in a statement, is passed on as it is.
- *   - A few writes at once, the others in order behind them: the server has one writer, more of them at its door commit
- *     no faster, and from some sixteen on its queue may stop for five seconds, or, with hundreds, for good (tried).
+ *   - One write at once, the others in order behind it: the server has one writer, and more of them at its door commit
+ *     no faster. Each that waits there holds a snapshot, for whose end the server's checkpoint waits while they wait for
+ *     it: with three from all control planes together, sqld 0.24.32 stopped for five seconds, or for good (tried; reads
+ *     go on, only its restart helps). So the next is sent once this one has ended: of one that was given up the server
+ *     may still be at work.
  *   - In the clear only to this host: elsewhere the credential and all that is read would cross a network readable.
  *
  * sqld has foreign keys on and WAL; it commits with `synchronous = normal`, which its host's crash may cost the last
  * moments of.
  */
-import type { Client, InStatement } from '@libsql/client'
+import type { Client, InStatement, TransactionMode } from '@libsql/client'
 import { Failure } from '../failure.ts'
 import { type Database, lastRows, rowsOf, type Statement } from './open.ts'
 import { places } from './places.ts'
@@ -25,31 +28,43 @@ export interface RemoteOptions {
   token: string | undefined
   /** What messages call it: state, ledger. */
   name: string
+  /** How long a caller waits at most. */
+  callMilliseconds?: number
 }
 
-const callMilliseconds = 5000
 const attempts = 4
 const firstPauseMilliseconds = 20
-/** Calls on their way at once; further ones wait within their own time. */
-const concurrency = 128
-/** Writes among them. */
-const writesAtOnce = 4
+/** How long a write that its caller has given up is waited for before the next is sent. */
+const endOfWriteMilliseconds = 15_000
+/**
+ * Reads on their way at once; further ones wait here within their own time, and are not sent once nobody waits for them.
+ * sqld takes 128 requests from all control planes together, and writes would wait behind more reads than that.
+ */
+const readsAtOnce = 32
 
 /** Opens it; does not connect. Throws `invalid_parameter` for an address in the clear that is not of this host. */
-export async function openRemoteDatabase({ url, token, name }: RemoteOptions): Promise<Database> {
+export async function openRemoteDatabase({
+  url,
+  token,
+  name,
+  callMilliseconds = 5000,
+}: RemoteOptions): Promise<Database> {
   const address = remoteAddress(url, name)
   const { createClient } = await import('@libsql/client/http')
-  const client = createClient({
-    url: address,
-    ...(token === undefined ? {} : { authToken: token }),
-    concurrency,
-    fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(callMilliseconds) }),
-  })
-  const guarded = guard(client, name)
+  const open = (concurrency: number, milliseconds: number): Client =>
+    createClient({
+      url: address,
+      ...(token === undefined ? {} : { authToken: token }),
+      concurrency,
+      fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(milliseconds) }),
+    })
+  const reader = open(readsAtOnce, callMilliseconds)
+  const writer = open(1, endOfWriteMilliseconds)
+  const guarded = guard({ reader, writer, name, callMilliseconds })
   return {
     client: guarded,
-    async write(statements) {
-      await guarded.batch(statements.map(inStatement), 'write')
+    async write(statements, urgency) {
+      await guarded.write(statements.map(inStatement), urgency === 'patient')
     },
     async writeAndRead<Shape>(statements: readonly Statement[]) {
       return lastRows(await guarded.batch(statements.map(inStatement), 'write')) as Shape[]
@@ -57,7 +72,10 @@ export async function openRemoteDatabase({ url, token, name }: RemoteOptions): P
     async read<Shape>(sql: string, args: Statement['args'] = []) {
       return rowsOf(await guarded.execute({ sql, args })) as Shape[]
     },
-    close: () => client.close(),
+    close() {
+      reader.close()
+      writer.close()
+    },
   }
 }
 
@@ -77,19 +95,31 @@ export function remoteAddress(url: string, name: string): string {
 
 const inStatement = ({ sql, args }: Statement): InStatement => ({ sql, args })
 
+type Guarded = { reader: Client; writer: Client } & Required<Pick<RemoteOptions, 'name' | 'callMilliseconds'>>
+
 /** The client's calls, each with its end and its repetitions. */
-function guard(client: Client, name: string): Database['client'] {
-  const inPlace = places(writesAtOnce)
-  const read = <Result>(run: () => Promise<Result>) => within(() => persist(run, true), name)
-  const write = <Result>(run: () => Promise<Result>) =>
-    within((wanted) => persist(() => inPlace(run, wanted), false), name)
+function guard({ reader, writer, name, callMilliseconds }: Guarded) {
+  const [inPlace, reading] = [places(1), places(readsAtOnce)]
+  const read = <Result>(run: () => Promise<Result>) =>
+    within(
+      (wanted) => persist(() => reading(run, wanted), true),
+      callMilliseconds,
+      `The ${name} database cannot be used at the moment`,
+    )
+  const write = <Result>(run: () => Promise<Result>, patient = false) =>
+    within(
+      (wanted) => persist(() => inPlace(run, wanted, patient), false),
+      callMilliseconds,
+      `The ${name} database takes no writes at the moment`,
+    )
   return {
-    execute(statement: InStatement) {
-      const run = () => client.execute(statement)
-      return isRead(typeof statement === 'string' ? statement : statement.sql) ? read(run) : write(run)
-    },
-    batch: (statements, mode) => write(() => client.batch(statements, mode)),
-    executeMultiple: (sql) => write(() => client.executeMultiple(sql)),
+    write: (statements: InStatement[], patient: boolean) => write(() => writer.batch(statements, 'write'), patient),
+    execute: (statement: InStatement) =>
+      isRead(typeof statement === 'string' ? statement : statement.sql)
+        ? read(() => reader.execute(statement))
+        : write(() => writer.execute(statement)),
+    batch: (statements: InStatement[], mode?: TransactionMode) => write(() => writer.batch(statements, mode)),
+    executeMultiple: (sql: string) => write(() => writer.executeMultiple(sql)),
   }
 }
 
@@ -110,18 +140,21 @@ async function persist<Result>(run: () => Promise<Result>, repeatable: boolean):
 }
 
 /** Gives up in time, after which nothing is `wanted`, and tells what the database said from that it could not be asked. */
-async function within<Result>(work: (wanted: () => boolean) => Promise<Result>, name: string): Promise<Result> {
+async function within<Result>(
+  work: (wanted: () => boolean) => Promise<Result>,
+  milliseconds: number,
+  message: string,
+): Promise<Result> {
   const late = Promise.withResolvers<never>()
   let isLate = false
   const timer = setTimeout(() => {
     isLate = true
     late.reject(new DOMException('No answer in time', 'TimeoutError'))
-  }, callMilliseconds)
+  }, milliseconds)
   try {
     return await Promise.race([work(() => !isLate), late.promise])
   } catch (error) {
     if (isOwnWord(error)) throw error
-    const message = `The ${name} database cannot be used at the moment`
     throw new Failure('dependency_unavailable', { message, cause: error, retryAfter: 1 })
   } finally {
     clearTimeout(timer)

@@ -28,6 +28,32 @@ const accounts = async (id: string) => {
   return JSON.parse(row?.account_ids ?? 'null')
 }
 
+test('gateways are waited for while the ledger is still written', async () => {
+  const order: string[] = []
+  const { recorder, fleet } = made.deps
+  const watched: TemporaryInstallation['deps'] = {
+    ...made.deps,
+    fleet: {
+      ...fleet,
+      propagation(version) {
+        order.push('waited for')
+        return fleet.propagation(version)
+      },
+    },
+    recorder: {
+      ...recorder,
+      async change(change) {
+        const changed = await recorder.change(change)
+        order.push('written')
+        return changed
+      },
+    },
+  }
+  const { id } = await create()
+  await temporaryApi({ ...made, deps: watched })('DELETE', `/v1/tokens/${id}`)
+  expect(order).toEqual(['waited for', 'written'])
+})
+
 test('a revoked token is refused at once, gateways are told its hash, and revoking again changes nothing', async () => {
   const { id, token_value } = await create({ roles: ['auditor'] })
   const first = await call('DELETE', `/v1/tokens/${id}`)

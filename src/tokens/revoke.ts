@@ -6,12 +6,19 @@ import { Failure } from '../failure.ts'
 import type { Propagation } from '../fleet/wire.ts'
 import { newStateVersion } from '../store/rows.ts'
 import { type Actor, type TokenDependencies, tokenEvent } from './minting.ts'
-import { findToken, type Revocation, requireStateRow, type StoredToken } from './stored-token.ts'
+import {
+  findStateRow,
+  findToken,
+  type Revocation,
+  requireStateRow,
+  type StateRow,
+  type StoredToken,
+} from './stored-token.ts'
 import { requireToken } from './visibility.ts'
 
 export interface Revoked {
   token: StoredToken
-  /** Waits for the gateways and says who has it; nothing waits, or can fail, before it is asked. */
+  /** Waits for the gateways and says who has it; nothing fails before it is asked. */
   propagation: () => Promise<Propagation>
 }
 
@@ -26,12 +33,12 @@ export async function revokeToken(
   id: string,
   headers = new Headers(),
 ): Promise<Revoked> {
-  const token = await requireToken(deps.ledger, actor.principal, id)
+  const [token, row] = await readBoth(deps, actor, id)
   if (token.revokedAt !== null) return { token, propagation: () => deps.fleet.propagation(token.version) }
   requireVersion(headers, token.version)
   const revocation = { by: actor.principal.name, emergency: false, explanation: null }
   try {
-    return await recordRevocation(deps, actor, token, { revocation, asRead: headers.has('if-match') })
+    return await recordRevocation(deps, actor, token, { row, revocation, asRead: headers.has('if-match') })
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== 'conflict') throw error
     // Somebody else revoked it meanwhile; the state knows, even if that one has not finished writing to the ledger.
@@ -53,14 +60,18 @@ export async function emergencyRevokeToken(
   id: string,
   { explanation, cutRunning }: { explanation: string; cutRunning: boolean },
 ): Promise<Revoked & { eventId: string }> {
-  const token = await requireToken(deps.ledger, actor.principal, id)
+  const [token, row] = await readBoth(deps, actor, id)
   if (token.revocation?.emergency === true) {
     throw new Failure('token_not_active', { message: 'The token has already been revoked in an emergency' })
   }
   const revocation = { by: actor.principal.name, emergency: true, explanation }
   const replaced = await replacedInGrace(deps, token)
-  return recordRevocation(deps, actor, token, { revocation, cutRunning, replaced })
+  return recordRevocation(deps, actor, token, { row, revocation, cutRunning, replaced })
 }
+
+/** A token as both databases have it, read at once; without a row in the state it is for `recordRevocation` to refuse. */
+const readBoth = (deps: TokenDependencies, { principal }: Actor, id: string): Promise<[StoredToken, StateRow | null]> =>
+  Promise.all([requireToken(deps.ledger, principal, id), findStateRow(deps.state, id)])
 
 /** The tokens that this one replaced, one after the other, which may still be used. */
 async function replacedInGrace(deps: TokenDependencies, { rotatedFrom }: StoredToken): Promise<StoredToken[]> {
@@ -71,6 +82,7 @@ async function replacedInGrace(deps: TokenDependencies, { rotatedFrom }: StoredT
 }
 
 interface RevocationPlan {
+  row: StateRow | null
   revocation: Revocation
   cutRunning?: boolean
   /** Only where nobody has changed the token since it was read. */
@@ -82,16 +94,16 @@ async function recordRevocation(
   deps: TokenDependencies,
   actor: Actor,
   token: StoredToken,
-  { revocation, cutRunning = false, asRead = false, replaced = [] }: RevocationPlan,
+  { row, revocation, cutRunning = false, asRead = false, replaced = [] }: RevocationPlan,
 ) {
-  const only = await requireStateRow(deps.state, token.id)
+  if (row === null) throw new Failure('conflict')
   const revokedAt = token.revokedAt ?? deps.clock.now()
   const { emergency, explanation } = revocation
   const said = explanation === null ? {} : { explanation, revoke_active_sessions: cutRunning }
   const ended = [token, ...replaced]
   const also = replaced.length === 0 ? {} : { also_revoked: replaced.map(({ id }) => id) }
   const hashes = [
-    only.hash,
+    row.hash,
     ...(await Promise.all(replaced.map(({ id }) => requireStateRow(deps.state, id)))).map(({ hash }) => hash),
   ]
   const event = tokenEvent(
@@ -99,11 +111,13 @@ async function recordRevocation(
       type: emergency ? 'token.emergency_revoked' : 'token.revoked',
       actor,
       tokenId: token.id,
-      eventTeamId: only.eventTeamId,
+      eventTeamId: row.eventTeamId,
       details: { token_id: token.id, name: token.name, ...said, ...also },
     },
     deps,
   )
+  // Gateways have it before the ledger: their acknowledgements are waited for meanwhile.
+  let propagation: Promise<Propagation> | null = null
   const { head } = await deps.recorder.change({
     event,
     guard:
@@ -121,10 +135,15 @@ async function recordRevocation(
     deny: hashes,
     cut: cutRunning ? hashes : [],
     unhurried: true,
+    announced({ version }) {
+      propagation = deps.fleet.propagation(version)
+      // Whoever asks for it is told.
+      propagation.catch(() => undefined)
+    },
   })
   return {
     token: { ...token, revokedAt, revocation, version: head.version },
-    propagation: () => deps.fleet.propagation(head.version),
+    propagation: () => propagation ?? deps.fleet.propagation(head.version),
     eventId: event.event_id,
   }
 }

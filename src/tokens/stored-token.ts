@@ -81,8 +81,14 @@ export async function findToken(ledger: Database, id: string): Promise<StoredTok
 
 /** What the state says of a token. Throws `conflict` where it does not know it. */
 export async function requireStateRow(state: Database, id: string): Promise<StateRow> {
+  const row = await findStateRow(state, id)
+  if (row === null) throw new Failure('conflict')
+  return row
+}
+
+export async function findStateRow(state: Database, id: string): Promise<StateRow | null> {
   const [row] = await state.read('select * from tokens where id = ?', [id])
-  if (row === undefined) throw new Failure('conflict')
+  if (row === undefined) return null
   const { hash, eventTeamId, accountIds, revokedAt, version } = fromRow(stateTokens, row)
   return { hash, eventTeamId, accountIds: JSON.parse(accountIds) as string[], revokedAt, version }
 }

@@ -74,33 +74,33 @@ function sqlOpenLimits(state: Database, clock: Pick<Clock, 'now'>): AccountLimit
   }
 }
 
-/** Whether the change of this version was about what tokens may use, or at what price. */
-export async function offerChangedAt(state: Database, version: number): Promise<boolean> {
-  const rows = await state.read(
-    `select 1 from models where version = ?1 union all select 1 from providers where version = ?1
-     union all select 1 from access_policies where version = ?1 limit 1`,
-    [version],
-  )
-  return rows.length > 0
+export interface ChangedAt {
+  /** Accounts whose limits it changed. */
+  limits: string[]
+  /** Accounts of tokens that it narrowed. */
+  narrowed: string[]
+  /** Whether it was about what tokens may use, or at what price. */
+  offer: boolean
 }
 
-/** What the change of this version was about: accounts whose limits it changed, and those of tokens that it narrowed. */
-export async function accountsChangedAt(
-  state: Database,
-  version: number,
-): Promise<{ limits: string[]; narrowed: string[] }> {
-  const accounts = await state.read<{ id: string }>('select id from accounts where version = ?', [version])
-  const budgets = await state.read<{ id: string }>('select id from budgets where version = ?', [version])
-  const tokens = await state.read<{ id: string | null }>(
-    "select account_ids ->> '$[0]' as id from tokens where version = ?",
+/** What the change of this version was about, as far as it is of limits; of a token that ended nothing is left to limit. */
+export async function changedAt(state: Database, version: number): Promise<ChangedAt> {
+  const rows = await state.read<{ kind: 'account' | 'budget' | 'token' | 'offer'; id: string | null }>(
+    `select 'account' as kind, id from accounts where version = ?1
+     union all select 'budget', id from budgets where version = ?1
+     union all select 'token', account_ids ->> '$[0]' from tokens where version = ?1 and revoked_at is null
+     union all select 'offer', null where exists (select 1 from models where version = ?1)
+       or exists (select 1 from providers where version = ?1) or exists (select 1 from access_policies where version = ?1)`,
     [version],
   )
+  const idsOf = (kind: string) => rows.flatMap((row) => (row.kind === kind && row.id !== null ? [row.id] : []))
   return {
     limits: [
-      ...accounts.flatMap(({ id }) => [requestsAccount(id), moneyAccount(id)]),
-      ...budgets.map(({ id }) => budgetAccount(id)),
+      ...idsOf('account').flatMap((id) => [requestsAccount(id), moneyAccount(id)]),
+      ...idsOf('budget').map(budgetAccount),
     ],
-    narrowed: tokens.flatMap(({ id }) => (id === null ? [] : [moneyAccount(id)])),
+    narrowed: idsOf('token').map(moneyAccount),
+    offer: rows.some(({ kind }) => kind === 'offer'),
   }
 }
 
