@@ -5,7 +5,7 @@ import { Authority } from '../usage/authority.ts'
 import { Compaction } from '../usage/compaction.ts'
 import { plainName } from '../usage/lease.ts'
 import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
-import { lacksChanges } from '../usage/restored-ledger.ts'
+import { forgottenSince } from '../usage/restored-ledger.ts'
 import { settlementStatements } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { accountsChangedAt, offerChangedAt, sqlLimits } from '../usage/sql-limits.ts'
@@ -74,9 +74,10 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
     compact: () => compaction.run(),
     async lookForRestored() {
       if (lookedForRestored) return
-      if (await lacksChanges(state, ledger, clock.now())) {
+      const since = await forgottenSince(state, ledger, clock.now())
+      if (since !== null) {
+        await cells.restored(since)
         log.error({}, 'The ledger was restored: nothing is granted until its gateways have said what they hold')
-        await cells.restored(clock.now())
       }
       lookedForRestored = true
     },
