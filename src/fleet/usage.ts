@@ -5,7 +5,7 @@ import { Authority } from '../usage/authority.ts'
 import { Compaction } from '../usage/compaction.ts'
 import { plainName } from '../usage/lease.ts'
 import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
-import { forgottenSince } from '../usage/restored-ledger.ts'
+import { awaitedLanes, forgottenSince } from '../usage/restored-ledger.ts'
 import { settlementStatements } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { accountsChangedAt, offerChangedAt, sqlLimits } from '../usage/sql-limits.ts'
@@ -77,7 +77,9 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
       const since = await forgottenSince(state, ledger, clock.now())
       if (since !== null) {
         await cells.restored(since)
-        log.error({}, 'The ledger was restored: nothing is granted until its gateways have said what they hold')
+        const lanes = (await awaitedLanes(ledger)).map(({ lane }) => lane)
+        const told = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
+        if (lanes.length > 0) log.error({ lanes }, told)
       }
       lookedForRestored = true
     },

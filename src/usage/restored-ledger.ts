@@ -13,18 +13,18 @@ import type { Database, Statement } from '../store/open.ts'
 
 const knownForMs = 86_400_000
 
-/**
- * Waits for the hellos of lanes that have said none since `since`, when this control plane started; all instants are
- * milliseconds since the epoch.
- */
+/** Waits for the hellos of lanes that have said none since `since`; all instants are milliseconds since the epoch. */
 export const awaitLanes = (since: number): Statement => ({
   sql: `update lanes set awaited = 1 where greeted_at < ?1 and released_at is null
     and last_beat_at > (select max(last_beat_at) from lanes where connected_at < ?1) - ${knownForMs}`,
   args: [since],
 })
 
-/** An operator says that what lanes still hold need not be waited for. */
-export const resume: Statement = { sql: 'update lanes set awaited = 0 where awaited = 1', args: [] }
+/** An operator says that what lanes still hold need not be waited for: in their stead, so that no restart asks again. */
+export const resume = (now: number): Statement => ({
+  sql: 'update lanes set awaited = 0, greeted_at = ? where awaited = 1',
+  args: [now],
+})
 
 export const awaitedLanes = (ledger: Pick<Database, 'read'>): Promise<{ lane: string }[]> =>
   ledger.read<{ lane: string }>('select lane from lanes where awaited = 1 order by lane')

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { replaceCheckpoint } from '../events/checkpoint-writer.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { temporaryApi } from '../tokens/test-api.ts'
-import { forgottenSince } from './restored-ledger.ts'
+import { awaitLanes, forgottenSince } from './restored-ledger.ts'
 import { usageRoutes } from './usage-routes.ts'
 
 const lane = 'gateway/instance/0'
@@ -92,6 +92,9 @@ test('lanes that a restored ledger waits for are shown, and no longer waited for
   expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: false }])
   expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ lanes: [] })
   expect(await events()).toMatchObject([{ resumed: true, lanes: [lane] }])
+  // The next start finds the same copy, and nobody else to wait for.
+  await made.store.ledger.write([awaitLanes(made.clock.now())])
+  expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: false }])
 })
 
 test('a ledger that lacks a change of the state is an older copy', async () => {
