@@ -51,7 +51,7 @@ function noise(seed: number): () => number {
   }
 }
 
-class Scheduler {
+export class Scheduler {
   #now = 0
   #order = 0
   #queue: { at: number; order: number; work: () => void }[] = []
