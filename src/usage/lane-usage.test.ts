@@ -11,10 +11,14 @@ let scheduler: Scheduler
 let asked: number[]
 let answer: Partial<LeaseReply>
 let lane: LaneUsage
+let greeted: number
+let behind: boolean
 
 beforeEach(async () => {
   scheduler = new Scheduler()
   asked = []
+  greeted = 0
+  behind = false
   answer = { denials: [{ account, reason: 'unknown', retry_after: 1 }] }
   lane = new LaneUsage({
     process: 'process',
@@ -29,7 +33,10 @@ beforeEach(async () => {
 })
 
 const reply = ({ hello, asks }: LeaseRequest): Promise<LeaseReply> => {
-  if (hello !== null) return Promise.resolve({ ...empty, hello: 'done' })
+  if (hello !== null) {
+    greeted += 1
+    return Promise.resolve({ ...empty, hello: behind ? 'behind' : 'done' })
+  }
   if (asks.length > 0) asked.push(scheduler.now)
   return Promise.resolve({ ...empty, ...(asks.length > 0 ? answer : {}) })
 }
@@ -70,5 +77,18 @@ test('news of an account, and another control plane, are reasons to ask at once'
   await scheduler.run(400)
   expect(asked).toEqual([10, 200, 300])
   await scheduler.run(3000)
+  expect(await waiting).toBe('unknown 1')
+})
+
+test('while its events are on their way a lane says hello again a few times a second', async () => {
+  behind = true
+  scheduler.after(0, () => lane.connected())
+  await scheduler.run(3300)
+  expect(greeted).toBeLessThan(20)
+  behind = false
+  const waiting = request()
+  await scheduler.run(3700)
+  expect(asked).toHaveLength(1)
+  await scheduler.run(7000)
   expect(await waiting).toBe('unknown 1')
 })

@@ -72,7 +72,9 @@ const waitMs = usageWaitMs + 500
 /** The control plane counts from when an ask came; who has waited nearly as long is refused with the oldest. */
 const deniedEarlyMs = 100
 const retryMs = 100
+/** While events are still missing a hello is said again after so long, and twice as long each time. */
 const behindMs = 20
+const mostBehindMs = 320
 /** For so long after a failed ask the control plane may still grant it. */
 const doubtMs = 10_000
 const retryAfterSeconds = 1
@@ -461,12 +463,14 @@ export class LaneUsage implements Allowances {
       account.askAt = Number.NEGATIVE_INFINITY
     }
     const through = journal.lastEvent
+    let behind = behindMs
     while (epoch === this.#epoch && !this.#stopped) {
       const counted = journal.lastEvent
       const cells = [...this.#accounts.cells()].map((cell) => cell.report())
       const message = ++this.#sent
       const sentAt = clock.monotonic()
-      let pause = behindMs
+      let pause = behind
+      behind = Math.min(2 * behind, mostBehindMs)
       try {
         const reply = await send({
           process,
