@@ -138,6 +138,22 @@ describe('a change', () => {
     expect(await found()).toEqual(before)
   })
 
+  test('that reaches the state twice, its first answer lost, is made and recorded once', async () => {
+    const { state } = databases
+    const twice: Database = {
+      ...state,
+      async writeAndRead<Row>(statements: readonly Statement[]) {
+        await state.writeAndRead<Row>(statements)
+        return await state.writeAndRead<Row>(statements)
+      },
+    }
+    const { head } = await recorderOn({ ...databases, state: twice }).change(changeOf('a'))
+    const result = await found()
+    expectAgreement(result)
+    expect(result.gateways).toEqual([{ id: 'a', version: head.version }])
+    expect(result.events).toHaveLength(1)
+  })
+
   test('of the ledger alone raises no version and needs no pending row', async () => {
     const head = await databases.state.read('select version from state_head')
     await recorderOn(databases).change(changeOf('a', { state: [] }))

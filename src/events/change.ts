@@ -129,9 +129,12 @@ async function changeState(options: RecorderOptions, { event, state, guard }: Ch
     const broken = brokenConstraint(error)
     // Without a word from the database the change may have happened: the pending row stays for `settle` to find out.
     if (broken === null) throw error
-    const lost = (await loggedChange(options.state, event.event_id))?.applied === 0
+    const logged = await loggedChange(options.state, event.event_id)
+    // A connection that broke before the answer has brought the same change twice: the first made it.
+    if (logged?.applied === 1)
+      return { ...(await readHead(options.state)), version: logged.version, nonce: event.event_id }
     await options.ledger.write([dropPending(event.event_id)])
-    if (lost) throw new Failure('dependency_unavailable', { cause: error })
+    if (logged?.applied === 0) throw new Failure('dependency_unavailable', { cause: error })
     if (broken === 'check') throw new Failure('conflict', { cause: error })
     throw error
   }

@@ -167,7 +167,8 @@ async function readFloors(ledger: Database, keys: KeyRing): Promise<Map<string, 
 
 /**
  * Nothing happens where the row is no longer the one that was read. The version that it makes is in `change_log` like any
- * other, so that a restored state can be told from this one.
+ * other, so that a restored state can be told from this one; its id is a random one, for it is no event's
+ * (usage/restored-ledger.ts).
  */
 export function replaceCheckpoint(
   { body, key_id, signature }: Signed,

@@ -53,6 +53,16 @@ test('a beat that arrives behind the goodbye of its lane does not bring the lane
   expect(await standing()).toEqual([])
 })
 
+test('a beat that was written while the clock of the ledger was ahead does not count for ever', async () => {
+  const held = lane()
+  await registry.take(held)
+  await ledger.write([{ sql: 'update lanes set last_beat_at = ?', args: [systemClock.now() + 3_600_000] }])
+  registry.beat(held, 1)
+  await registry.close()
+  const [row] = await ledger.read<{ last_beat_at: number }>('select last_beat_at from lanes')
+  expect(row?.last_beat_at).toBeLessThanOrEqual(systemClock.now())
+})
+
 test('a lane that has said goodbye stands again with its next stream', async () => {
   const back = lane()
   await registry.take(back)

@@ -366,7 +366,7 @@ export class LaneRegistry {
     }))
     const written = await this.#ledger.read<Acknowledgement>(
       `update lanes set acknowledged_version = max(acknowledged_version, value ->> 'acknowledged'),
-          last_beat_at = max(last_beat_at, ${databaseTime} - (value ->> 'age'))
+          last_beat_at = max(min(last_beat_at, ${databaseTime}), ${databaseTime} - (value ->> 'age'))
         from json_each(?) where lanes.lane = value ->> 'lane' and lanes.stream_id = value ->> 'stream_id'
         returning lane, stream_id, acknowledged_version as version`,
       [JSON.stringify(rows)],

@@ -5,7 +5,7 @@ import { Authority } from '../usage/authority.ts'
 import { Compaction } from '../usage/compaction.ts'
 import { plainName } from '../usage/lease.ts'
 import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
-import { lacksChanges } from '../usage/restored-ledger.ts'
+import { awaitedLanes, forgottenSince } from '../usage/restored-ledger.ts'
 import { settlementStatements } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { changedAt, sqlLimits } from '../usage/sql-limits.ts'
@@ -77,9 +77,12 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
     compact: () => compaction.run(),
     async lookForRestored() {
       if (lookedForRestored) return
-      if (await lacksChanges(state, ledger, clock.now())) {
-        log.error({}, 'The ledger was restored: nothing is granted until its gateways have said what they hold')
-        await cells.restored(clock.now())
+      const since = await forgottenSince(state, ledger, clock.now())
+      if (since !== null) {
+        await cells.restored(since)
+        const lanes = (await awaitedLanes(ledger)).map(({ lane }) => lane)
+        const told = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
+        if (lanes.length > 0) log.error({ lanes }, told)
       }
       lookedForRestored = true
     },

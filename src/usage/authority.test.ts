@@ -190,7 +190,7 @@ test('a restored ledger grants nothing before every lane of its last day has sai
 test('an operator ends the waiting for lanes that do not come back', async () => {
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [] })
-  await ledger.write([resume])
+  await ledger.write([resume(1)])
   expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [{ account }] })
 })
 

@@ -46,10 +46,10 @@ export interface CellLedger {
   cells(accounts: readonly string[]): Promise<LedgerCell[]>
   answers(accounts: readonly string[]): Promise<LaneAnswer[]>
   /**
-   * Lanes that beat since an instant, milliseconds since the epoch, whichever control plane they are connected to; and
-   * whether hellos of lanes are waited for before anything is granted (restored-ledger.ts).
+   * Lanes that beat within so many milliseconds, whichever control plane they are connected to, by the ledger's own time
+   * like the beats, for clocks of control planes need not agree; and whether hellos of lanes are waited for before anything is granted (restored-ledger.ts).
    */
-  lanesSince(instant: number): Promise<{ lanes: string[]; awaited: boolean }>
+  lanesWithin(milliseconds: number): Promise<{ lanes: string[]; awaited: boolean }>
   /** Noticed to be an older copy: hellos are waited for of lanes that have said none since an instant. */
   restored(since: number): Promise<void>
   /** Applies a change in one transaction. False where something it rests on no longer holds: then nothing is changed. */

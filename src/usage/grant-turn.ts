@@ -46,7 +46,6 @@ export interface TurnOptions {
 /** How often recalls are said again. */
 const recallAgainMs = 250
 const retryAfterSeconds = 1
-const suspendedRetrySeconds = 5
 const suspended: Decision = { kind: 'refuse', reason: 'unknown' }
 /** Above so many times of what is asked, for each lane, an account is no longer tight. */
 const tightFactor = 4
@@ -124,7 +123,7 @@ export class Turn {
       return
     }
     if (this.#elsewhere.suspended) {
-      reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: suspendedRetrySeconds })
+      reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: retryAfterSeconds })
       return
     }
     const { booked } = limit

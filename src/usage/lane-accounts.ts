@@ -17,6 +17,8 @@ export interface LaneAccount {
   waiting: number
   /** When the control plane last said that too little is left for all; monotonic. */
   shortAt: number
+  /** The control plane cannot say, and is not asked before; monotonic. */
+  askAt: number
   /** What was answered: nothing left for whoever needs as much, until an instant (monotonic). */
   exhausted: { min: number; until: number; retryAfter: number | null } | null
 }
@@ -45,7 +47,7 @@ export class LaneAccounts {
   get(name: AccountName): LaneAccount {
     const known = this.#accounts.get(name)
     if (known !== undefined) return known
-    const told = { shortAt: Number.NEGATIVE_INFINITY, exhausted: null }
+    const told = { shortAt: Number.NEGATIVE_INFINITY, askAt: Number.NEGATIVE_INFINITY, exhausted: null }
     const fresh = { name, cell: null, until: null, tight: false, asking: false, waiting: 0, ...told }
     this.#accounts.set(name, fresh)
     return fresh
@@ -174,7 +176,7 @@ export class LaneAccounts {
     for (const account of this.#accounts.values()) {
       if (account.exhausted !== null && now >= account.exhausted.until) account.exhausted = null
       const used = account.cell !== null || account.waiting > 0 || account.asking || account.exhausted !== null
-      if (!used) this.#accounts.delete(account.name)
+      if (!used && now >= account.askAt) this.#accounts.delete(account.name)
     }
   }
 

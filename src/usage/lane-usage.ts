@@ -2,7 +2,8 @@
  * A lane's side of the usage protocol (lease.ts): what the gateway reserves from, and the messages that keep it filled.
  *
  *   1. A reservation is taken from balances in the same tick where they suffice. Otherwise the request waits, holding
- *      nothing, and what is missing is asked for: one ask in flight for each account, for all that wait.
+ *      nothing, and what is missing is asked for: one ask in flight for each account, for all that wait. Where the
+ *      control plane cannot say, it is asked again when it said it could be; who has waited 2.5 s is refused.
  *   2. While more is used than the balance would last, more is asked for ahead.
  *   3. Where little is left (`tight`), nothing is asked for ahead, an ask goes with nothing kept back and, for
  *      requests on several accounts, for all of them together; what a settlement frees goes back in the same tick. A
@@ -71,7 +72,9 @@ const waitMs = usageWaitMs + 500
 /** The control plane counts from when an ask came; who has waited nearly as long is refused with the oldest. */
 const deniedEarlyMs = 100
 const retryMs = 100
+/** While events are still missing a hello is said again after so long, and twice as long each time. */
 const behindMs = 20
+const mostBehindMs = 320
 /** For so long after a failed ask the control plane may still grant it. */
 const doubtMs = 10_000
 const retryAfterSeconds = 1
@@ -129,6 +132,7 @@ export class LaneUsage implements Allowances {
       const account = this.#accounts.get(plainName(name))
       account.tight = true
       account.exhausted = null
+      account.askAt = Number.NEGATIVE_INFINITY
       this.#report.add(account.cell?.account ?? name)
     }
     this.#flushSoon()
@@ -229,7 +233,9 @@ export class LaneUsage implements Allowances {
         ? undefined
         : demands.find((each) => this.#accounts.get(each.account).shortAt > lately)
       const { account } = held ?? demands[0] ?? { account: '' }
-      request.reject(new UsageRefused(account, held === undefined ? 'unknown' : 'held', retryAfterSeconds))
+      const pause = Math.ceil(Math.max(0, ...demands.map((each) => this.#pause(each.account))) / 1000)
+      const reason = held === undefined ? 'unknown' : 'held'
+      request.reject(new UsageRefused(account, reason, Math.max(pause, retryAfterSeconds)))
     })
     this.#flushSoon()
     return promise
@@ -264,7 +270,7 @@ export class LaneUsage implements Allowances {
     }
     for (const account of this.#ahead) {
       const { name, cell, tight, asking, waiting } = account
-      if (cell !== null && !tight && !asking && waiting === 0) {
+      if (cell !== null && !tight && !asking && waiting === 0 && this.#pause(name) <= 0) {
         asks.set(name, {
           account: name,
           want: Math.min(Math.max(1, cell.reserved), mostAsked),
@@ -285,7 +291,7 @@ export class LaneUsage implements Allowances {
       const account = this.#accounts.get(name)
       const known = asks.get(name)
       const missing = known === undefined ? want - this.#accounts.balance(account) : want
-      if (account.asking || missing <= 0) continue
+      if (account.asking || missing <= 0 || this.#pause(name) > 0) continue
       const asked = { want: Math.min(missing + (known?.want ?? 0), mostAsked), min: Math.min(min, known?.min ?? min) }
       asks.set(name, { account: name, ...asked, waited: this.#since(since), tight: false })
     }
@@ -297,7 +303,7 @@ export class LaneUsage implements Allowances {
     const told = new Set<string>()
     for (const [name, { want, min, since }] of group) {
       const account = this.#accounts.get(name)
-      if (account.asking) return
+      if (account.asking || this.#pause(name) > 0) return
       if (!account.tight && this.#accounts.balance(account) >= want) continue
       account.tight = true
       asks.push({ account: name, want: Math.min(want, mostAsked), min, waited: this.#since(since), tight: true })
@@ -305,6 +311,11 @@ export class LaneUsage implements Allowances {
     }
     for (const booked of told) this.#report.delete(booked)
     if (asks.length > 0) void this.#exchange(asks, told)
+  }
+
+  /** For how long the control plane is not to be asked for an account, in milliseconds; none or less where it may be. */
+  #pause(account: AccountName): number {
+    return this.#accounts.get(account).askAt - this.#options.clock.monotonic()
   }
 
   #since(instant: number): number {
@@ -431,6 +442,10 @@ export class LaneUsage implements Allowances {
     const min = sent.asks.find((ask) => ask.account === name)?.min ?? 1
     if (reason === 'held') account.shortAt = this.#options.clock.monotonic()
     if (reason === 'exhausted') this.#accounts.refuse(account, min, retryAfter)
+    if (reason === 'unknown' && retryAfter !== null) {
+      account.askAt = this.#options.clock.monotonic() + 1000 * retryAfter
+      this.#options.after(1000 * retryAfter, () => this.#flushSoon())
+    }
     // Whoever came later than the oldest may still get what comes back.
     const cameBy = reason === 'exhausted' ? Number.POSITIVE_INFINITY : this.#options.clock.monotonic() - usageWaitMs
     for (const request of this.#waiting.takeRefused(account, sent.upTo, cameBy + deniedEarlyMs)) {
@@ -443,14 +458,19 @@ export class LaneUsage implements Allowances {
     const { journal, crash, clock, after, process, send } = this.#options
     const epoch = ++this.#epoch
     this.#greeted = false
-    for (const account of this.#accounts.all()) account.asking = false
+    for (const account of this.#accounts.all()) {
+      account.asking = false
+      account.askAt = Number.NEGATIVE_INFINITY
+    }
     const through = journal.lastEvent
+    let behind = behindMs
     while (epoch === this.#epoch && !this.#stopped) {
       const counted = journal.lastEvent
       const cells = [...this.#accounts.cells()].map((cell) => cell.report())
       const message = ++this.#sent
       const sentAt = clock.monotonic()
-      let pause = behindMs
+      let pause = behind
+      behind = Math.min(2 * behind, mostBehindMs)
       try {
         const reply = await send({
           process,

@@ -19,7 +19,7 @@ export interface Elsewhere {
 }
 
 export interface LanesElsewhereOptions {
-  ledger: Pick<CellLedger, 'answers' | 'lanesSince'>
+  ledger: Pick<CellLedger, 'answers' | 'lanesWithin'>
   lanes: { connected(): readonly string[] }
   peers: RecallPeers
   clock: Clock
@@ -36,7 +36,7 @@ const lookMs = 100
 
 export class LanesElsewhere {
   readonly #options: LanesElsewhereOptions
-  #lately: Awaited<ReturnType<CellLedger['lanesSince']>> = { lanes: [], awaited: false }
+  #lately: Awaited<ReturnType<CellLedger['lanesWithin']>> = { lanes: [], awaited: false }
   #readAt = Number.NEGATIVE_INFINITY
   /** When an account was last called back; monotonic. */
   readonly #calls = new Map<string, number>()
@@ -100,7 +100,7 @@ export class LanesElsewhere {
     const { ledger, clock, lanes } = this.#options
     const now = clock.monotonic()
     if (this.#lately.awaited || now - this.#readAt >= readAgainMs) {
-      this.#lately = await ledger.lanesSince(clock.now() - silentMs)
+      this.#lately = await ledger.lanesWithin(silentMs)
       this.#readAt = now
     }
     return new Set(this.#lately.lanes).difference(new Set(lanes.connected()))

@@ -19,6 +19,8 @@ let authorities: Map<string, Authority>
 let recalls: string[]
 let signals: UsageSignal[]
 let lossy: boolean
+/** By how much the clock of the control planes is ahead of the ledger's, in milliseconds. */
+let clockAhead: number
 
 /** A control plane with one lane; every other hears what it tells. */
 async function start(lane: string): Promise<void> {
@@ -38,7 +40,7 @@ async function start(lane: string): Promise<void> {
       limits: async (names) =>
         new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: null }])),
     },
-    clock: systemClock,
+    clock: { ...systemClock, now: () => systemClock.now() + clockAhead },
     log: silentLog,
     after: (milliseconds, work) => void setTimeout(work, milliseconds),
     lanes: { connected: () => [lane], holds: () => true, recall: (name) => recalls.push(name) },
@@ -60,6 +62,7 @@ beforeEach(async () => {
   recalls = []
   signals = []
   lossy = false
+  clockAhead = 0
   for (const lane of ['one', 'two']) await start(lane)
   for (const lane of ['one', 'two']) await send(lane, { hello: { through: 0, counted: 0, crashed: false } })
 })
@@ -114,6 +117,20 @@ test('what a lane of another control plane holds is called back, and what it ret
   await send('one', { cells: [cell(50, 20, 30)] })
   expect(await waiting).toMatchObject({ grants: [{ account, partial: false }], cells: [{ granted: 20 }] })
   expect(signals.map(({ kind }) => kind)).toContain('answered')
+})
+
+test('lanes of another control plane are called back whatever the time is here', async () => {
+  await hold(50)
+  clockAhead = 3_600_000
+  // With a hello the ledger is read anew.
+  await send('two', { hello: { through: 0, counted: 0, crashed: false } })
+  let answered = false
+  const waiting = send('two', { asks: [ask(20, true)] }).finally(() => {
+    answered = true
+  })
+  while (!recalls.includes('one') && !answered) await Bun.sleep(5)
+  await send('one', { cells: [cell(50, 20, 30)] })
+  expect(await waiting).toMatchObject({ grants: [{ account }], cells: [{ granted: 20 }] })
 })
 
 test('a lane of another control plane that has all of it open makes the account exhausted, not unknown', async () => {

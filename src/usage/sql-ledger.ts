@@ -4,7 +4,7 @@
  */
 import { brokenConstraint } from '../events/append.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Database, Statement } from '../store/open.ts'
+import { type Database, databaseTime, type Statement } from '../store/open.ts'
 import type { CellLedger, HeldLane, HelloResult, LaneAnswer, LedgerCell, LedgerChange } from './cell-ledger.ts'
 import { type Hello, roundSize } from './lease.ts'
 import { awaitLanes } from './restored-ledger.ts'
@@ -36,12 +36,13 @@ export function sqlLedger(
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
-    async lanesSince(instant) {
-      const rows = await ledger.read<{ lane: string; last_beat_at: number; awaited: number }>(
-        'select lane, last_beat_at, awaited from lanes where last_beat_at >= ? or awaited = 1',
-        [instant],
+    async lanesWithin(milliseconds) {
+      const rows = await ledger.read<{ lane: string; lately: number; awaited: number }>(
+        `select lane, abs(${databaseTime} - last_beat_at) <= ?1 as lately, awaited from lanes
+          where last_beat_at >= ${databaseTime} - ?1 or awaited = 1`,
+        [milliseconds],
       )
-      const lately = rows.filter(({ last_beat_at: at }) => at >= instant)
+      const lately = rows.filter((row) => row.lately === 1)
       return { lanes: lately.map(({ lane }) => lane), awaited: rows.some(({ awaited }) => awaited === 1) }
     },
     restored: (since) => ledger.write([awaitLanes(since)]),

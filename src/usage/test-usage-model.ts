@@ -51,7 +51,7 @@ function noise(seed: number): () => number {
   }
 }
 
-class Scheduler {
+export class Scheduler {
   #now = 0
   #order = 0
   #queue: { at: number; order: number; work: () => void }[] = []
@@ -199,9 +199,11 @@ class MemoryLedger implements CellLedger {
   /** How many rounds have ended. */
   rounds = 0
   readonly #limits: Readonly<Record<string, number>>
+  readonly #now: () => number
 
-  constructor(limits: Readonly<Record<string, number>>) {
+  constructor(limits: Readonly<Record<string, number>>, now: () => number) {
     this.#limits = limits
+    this.#now = now
   }
 
   async cells(accounts: readonly string[]): Promise<LedgerCell[]> {
@@ -212,8 +214,9 @@ class MemoryLedger implements CellLedger {
     return [...this.told.values()].filter(({ account }) => accounts.includes(account))
   }
 
-  async lanesSince(instant: number): Promise<{ lanes: string[]; awaited: boolean }> {
-    const lanes = [...this.beats].filter(([, at]) => at >= instant).map(([lane]) => lane)
+  async lanesWithin(milliseconds: number): Promise<{ lanes: string[]; awaited: boolean }> {
+    const since = this.#now() - milliseconds
+    const lanes = [...this.beats].filter(([, at]) => at >= since).map(([lane]) => lane)
     return { lanes, awaited: false }
   }
 
@@ -360,7 +363,7 @@ export class World {
   constructor(options: WorldOptions) {
     this.#options = options
     this.random = noise(options.seed)
-    this.ledger = new MemoryLedger(options.limits)
+    this.ledger = new MemoryLedger(options.limits, () => this.scheduler.now)
     for (let index = 0; index < (options.controlPlanes ?? 1); index++) this.#startControlPlane(index)
     for (let index = 0; index < options.lanes; index++) this.lanes.push(this.#startLane(index, new Journal(this)))
   }
@@ -466,7 +469,7 @@ export class World {
       ledger: {
         cells: (accounts) => later(() => this.ledger.cells(accounts)),
         answers: (accounts) => later(() => this.ledger.answers(accounts)),
-        lanesSince: (instant) => later(() => this.ledger.lanesSince(instant)),
+        lanesWithin: (milliseconds) => later(() => this.ledger.lanesWithin(milliseconds)),
         restored: () => later(() => this.ledger.restored()),
         raise: (change) => later(() => this.ledger.raise(change)),
         hello: (lane, hello, cells) => later(() => this.ledger.hello(lane, hello, cells)),

@@ -1,8 +1,9 @@
 /** What an operator does with limits that lanes hold, by the routes. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { replaceCheckpoint } from '../events/checkpoint-writer.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { temporaryApi } from '../tokens/test-api.ts'
-import { lacksChanges } from './restored-ledger.ts'
+import { awaitLanes, forgottenSince } from './restored-ledger.ts'
 import { usageRoutes } from './usage-routes.ts'
 
 const lane = 'gateway/instance/0'
@@ -91,12 +92,28 @@ test('lanes that a restored ledger waits for are shown, and no longer waited for
   expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: false }])
   expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ lanes: [] })
   expect(await events()).toMatchObject([{ resumed: true, lanes: [lane] }])
+  // The next start finds the same copy, and nobody else to wait for.
+  await made.store.ledger.write([awaitLanes(made.clock.now())])
+  expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: false }])
 })
 
 test('a ledger that lacks a change of the state is an older copy', async () => {
   const { state, ledger } = made.store
   await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general' } })
-  expect(await lacksChanges(state, ledger, made.clock.now())).toBe(false)
+  expect(await forgottenSince(state, ledger, made.clock.now())).toBeNull()
   await ledger.write([{ sql: 'delete from events where position = (select max(position) from events)', args: [] }])
-  expect(await lacksChanges(state, ledger, made.clock.now())).toBe(true)
+  expect(await forgottenSince(state, ledger, made.clock.now())).toBe(made.clock.now())
+})
+
+test('a ledger lacks nothing where checkpoints were signed, or retention has removed what is old', async () => {
+  const { state, ledger } = made.store
+  await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general' } })
+  const signed = { body: '{}', key_id: 'key', signature: 'signature' }
+  // Whoever signed it may have ended before the ledger had it.
+  await state.write(replaceCheckpoint(signed, { number: 1, former: 0, at: made.clock.now() }))
+  expect(await state.read("select 1 from checkpoints where body = '{}'")).toHaveLength(1)
+  expect(await forgottenSince(state, ledger, made.clock.now())).toBeNull()
+  await call('POST', '/v1/tokens', { body: { name: 'later', purpose: 'general' } })
+  await ledger.write([{ sql: 'delete from events where position < (select max(position) from events)', args: [] }])
+  expect(await forgottenSince(state, ledger, made.clock.now())).toBeNull()
 })

@@ -230,7 +230,7 @@ const resumeGrants = ({ ledger, state, recorder, clock, newId }: UsageDependenci
         ...{ type: 'usage.released', principal, requestId, clock, newId, details: { resumed: true, lanes } },
         configVersion: await versionNow(state),
       })
-      await recorder.change({ event, state: [], ledger: [resume] })
+      await recorder.change({ event, state: [], ledger: [resume(clock.now())] })
       return { reply: { lanes } }
     },
   })

@@ -201,6 +201,21 @@ test('a gateway that ended in order is not waited for, and one that was killed i
   expect(Date.parse(other.propagation.effective_by)).toBeGreaterThan(Date.now())
 })
 
+test('no restart takes the ledger for a restored one, and limits are granted though a gateway is gone for good', async () => {
+  const gone = await fleet.add(fleet.planes[0])
+  await gone.running().kill()
+  const signed = () => fleet.primary.read('state', 'select 1 from checkpoints where number > 0')
+  await until('a checkpoint was signed', async () => (await signed()).length === 1)
+  for (const plane of fleet.planes) {
+    await plane.running().end('SIGTERM')
+    await plane.restart()
+    expect(plane.running().stderr()).not.toContain('The ledger was restored')
+  }
+  expect(await fleet.primary.read('ledger', 'select 1 from lanes where awaited = 1')).toEqual([])
+  const { token_value: limited } = await createToken(fleet.planes[0], { max_requests: 1000 })
+  await until('every gateway serves it', async () => (await sayAll(limited)).every((status) => status === 200))
+})
+
 test('a lane whose instance connects at another control plane is fenced at the first', async () => {
   const [first] = fleet.planes
   const gateway = await fleet.add(first)
