@@ -77,13 +77,16 @@ export const eventColumns: Readonly<
   event_id: (event) => event.event_id,
   event_type: (event) => event.event_type,
   timestamp: (event, receivedAt) => Math.min(receivedAt, Date.parse(event.timestamp)),
-  request_id: (event) => event.request_id,
+  request_id: (event) => wellFormed(event.request_id),
   verdict: (event) => event.verdict,
-  reason_code: (event) => event.reason_code,
-  gateway_id: (event) => event.event_attribution.gateway_id,
-  team_id: (event) => event.event_attribution.team_id,
-  token_id: (event) => event.event_attribution.token_id,
+  reason_code: (event) => wellFormed(event.reason_code),
+  gateway_id: (event) => wellFormed(event.event_attribution.gateway_id),
+  team_id: (event) => wellFormed(event.event_attribution.team_id),
+  token_id: (event) => wellFormed(event.event_attribution.token_id),
 }
+
+/** A lane may ship half of a surrogate pair, which no database can keep: its body has it as an escape. */
+const wellFormed = (text: unknown): string | null => (typeof text === 'string' ? text.toWellFormed() : null)
 
 const columnValues = Object.values(eventColumns)
 const insertEvents = `insert into events (chain, received_at, seq, digest, body,

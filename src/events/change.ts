@@ -18,6 +18,7 @@ import { Failure } from '../failure.ts'
 import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { wellFormedJson } from '../lib/well-formed-json.ts'
 import { type Database, databaseTime, type Statement } from '../store/open.ts'
 import { appendStatements, brokenConstraint, type ChainHead, chainAfter, readChainHead } from './append.ts'
 import { controlPlaneChain } from './chain.ts'
@@ -207,7 +208,7 @@ async function appendToChain(
   { pendingId, before, chainHead = null }: Parameters<Append>[1],
 ): Promise<ChainHead | null> {
   let known = chainHead
-  const written = events.map((event) => ({ event, body: JSON.stringify({ ...event, environment }) }))
+  const written = events.map((event) => ({ event, body: wellFormedJson({ ...event, environment }) }))
   for (let attempt = 1; ; attempt += 1) {
     const head = known ?? (await readChainHead(ledger, controlPlaneChain))
     known = null

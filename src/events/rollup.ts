@@ -97,7 +97,8 @@ function countedOutcome(event: Event, receivedAt: number): CountedOutcome {
   }
 }
 
-const clipped = (text: string | null): string => (text ?? '').slice(0, longestKey)
+/** The cut may halve a surrogate pair, and a lane's event may bring a half: SQLite makes no text of it. */
+const clipped = (text: string | null): string => (text ?? '').slice(0, longestKey).toWellFormed()
 
 const amount = (value: unknown): number | null =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null
