@@ -11,6 +11,7 @@ import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { cellsOf, integerCell, named, readCells } from '../store/stored-cells.ts'
 import { chainStart } from './chain.ts'
 import { readHead } from './change.ts'
 import {
@@ -19,11 +20,12 @@ import {
   checkpointBody,
   type KeptCheckpoint,
   parseCheckpoint,
+  readKeptCheckpoints,
   readStateCheckpoint,
 } from './checkpoint.ts'
 import { type KeyRing, readKeyRing, type Signed, type SigningKey } from './checkpoint-key.ts'
 import { arrivalsStart, arrivalsUpTo } from './proof-arrivals.ts'
-import { openFloor, type StoredFloor } from './retention-floor.ts'
+import { openFloor, readStoredFloors } from './retention-floor.ts'
 
 export interface CheckpointOptions {
   state: Database
@@ -67,9 +69,7 @@ export async function signCheckpoint(options: CheckpointOptions): Promise<boolea
 
 /** The newest checkpoint whose signature holds, in the state or, where that was lost or altered, in the ledger. */
 async function newestSigned({ state, ledger, log }: CheckpointOptions, keys: KeyRing): Promise<Checkpoint> {
-  const [kept] = await ledger.read<Signed>(
-    'select body, key_id, signature from checkpoints order by number desc limit 1',
-  )
+  const [kept] = await readKeptCheckpoints(ledger, 'order by number desc limit 1')
   const open = (signed: Signed | undefined | null): Checkpoint => {
     if (signed == null) return none
     if (keys.check('checkpoint', signed) === 'good') return parseCheckpoint(signed.body) ?? none
@@ -112,9 +112,7 @@ async function readHeads(
   keys: KeyRing,
   former: Checkpoint,
 ): Promise<Map<string, ChainPoint>> {
-  const chains = await ledger.read<{ chain: string; seq: number; digest: string }>(
-    'select chain, seq, digest from chains order by chain',
-  )
+  const chains = await readChains(ledger)
   const floors = await readFloors(ledger, keys)
   const heads = new Map<string, ChainPoint>()
   for (const { chain, seq, digest } of chains) {
@@ -155,8 +153,20 @@ async function pointAt(
   return arrivals === null ? null : { ...head, arrivals }
 }
 
+const chainColumns = named(['chain', 'seq', 'digest'])
+
+/** The ends of chains as the ledger names them; a row that can be none is left out, and what was signed of it stays. */
+async function readChains(ledger: Database): Promise<{ chain: string; seq: number; digest: string }[]> {
+  const rows = await ledger.read(`select ${cellsOf(chainColumns)} from chains order by chain`)
+  return rows.flatMap((row) => {
+    const { chain, seq, digest } = readCells(chainColumns, row.cells)
+    const sound = typeof chain === 'string' && typeof digest === 'string' && !chain.includes('\0')
+    return sound && Number.isSafeInteger(seq) ? [{ chain, seq: integerCell(seq), digest }] : []
+  })
+}
+
 async function readFloors(ledger: Database, keys: KeyRing): Promise<Map<string, ChainPoint>> {
-  const rows = await ledger.read<StoredFloor>('select * from chain_floors')
+  const rows = await readStoredFloors(ledger)
   return new Map(
     rows.flatMap((row) => {
       const floor = openFloor(row, keys)

@@ -11,6 +11,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { turn } from '../lib/turn.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { asBytes, storedBytes } from '../store/stored-text.ts'
 import { appendStatements, brokenConstraint, type Chained, type ChainHead, isBusy, readChainHead } from './append.ts'
 import { chainNext } from './chain.ts'
 import { type Event, eventSchema, isGatewayEventType } from './event.ts'
@@ -182,17 +183,22 @@ function reportQuarantined({ chain, log }: Batch, events: readonly Chained[]): v
 async function requireSameHistory(ledger: Database, { chain, lines }: Batch, head: ChainHead): Promise<void> {
   const [first] = lines
   if (first === undefined || first.n > head.seq) return
-  const recorded = await ledger.read<{ seq: number; digest: string; body: string }>(
-    'select seq, digest, body from events where chain = ? and seq between ? and ?',
+  const recorded = await ledger.read<{ seq: number; digest: unknown; body: unknown }>(
+    `select seq, ${asBytes('digest')} as digest, ${asBytes('body')} as body from events
+      where chain = ? and seq between ? and ?`,
     [chain, first.n, first.n + lines.length - 1],
   )
   for (const { seq, digest, body } of recorded) {
     const line = lines[seq - first.n]
-    if (line?.digest !== digest || line.body !== body) throw new Failure('chain_fork')
+    if (!isSame(line?.digest, digest) || !isSame(line?.body, body)) throw new Failure('chain_fork')
   }
   const atHead = lines[head.seq - first.n]
   if (atHead !== undefined && atHead.digest !== head.digest) throw new Failure('chain_fork')
 }
+
+/** Whether the bytes of a row are those of a text. */
+const isSame = (text: string | undefined, stored: unknown): boolean =>
+  text !== undefined && Buffer.from(text).equals(storedBytes(stored) ?? new Uint8Array())
 
 function requireChained(head: ChainHead, fresh: readonly Chained[]): void {
   const [first] = fresh

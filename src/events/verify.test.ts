@@ -486,3 +486,47 @@ test('any change to any column of any row that a checkpoint covers is found', as
     { numRuns: 300 },
   )
 }, 60_000)
+
+describe('tampering with what no text and no number can be', () => {
+  const texts: [string, string][] = [
+    ['a NUL behind it', '%s || char(0)'],
+    ['a NUL and more behind it', "%s || char(0) || 'x'"],
+    ['bytes that are no UTF-8', "cast(cast(%s as blob) || x'ff' as text)"],
+  ]
+  test.each(texts)('%s, in any column of an event', async (_name, change) => {
+    for (const column of ['event_type', 'verdict', 'team_id', 'reason_code', 'event_id', 'digest', 'body']) {
+      const [row] = await proof.store.ledger.read<{ hex: string }>(
+        `select hex(${column}) as hex from events where ${at(3)}`,
+      )
+      await proof.run(`update events set ${column} = ${change.replace('%s', column)} where ${at(3)}`)
+      expect((await proof.findings()).join()).toMatch(new RegExp(`01900001 3–3( ${column})?`))
+      await proof.run(`update events set ${column} = cast(unhex(?) as text) where ${at(3)}`, row?.hex ?? '')
+    }
+    expect(await proof.findings()).toEqual([])
+  })
+
+  test.each(texts)('%s, in the name of a chain', async (_name, change) => {
+    await proof.run(`update events set chain = ${change.replace('%s', 'chain')} where ${at(3)}`)
+    const found = (await proof.findings()).map((finding) => finding.replace(/^event.inserted.*/, 'event.inserted'))
+    expect(found).toEqual(['event.inserted', 'events.missing 01900001 3–3'])
+  })
+
+  test.each(texts)('%s, in a checkpoint', async (_name, change) => {
+    await proof.run(`update checkpoints set body = ${change.replace('%s', 'body')} where number = 1`)
+    expect(await proof.findings()).toEqual(['checkpoint.altered 1–1'])
+  })
+
+  test('integers that JavaScript cannot hold', async () => {
+    await proof.run(`update events set position = 9007199254740994 where ${at(3)}`)
+    expect(await proof.findings()).toEqual(['events.arrival_altered 01900001 1–5', 'event.out_of_order 01900001 4–4'])
+    await proof.run(`update events set position = 3 where ${at(3)}`)
+    expect(await proof.findings()).toEqual([])
+    for (const seq of ['9223372036854775807', '9007199254740993', '7.3', "'x'"]) {
+      await proof.run(`update events set seq = ${seq} where ${at(10)}`)
+      expect((await proof.findings()).join()).toContain('event.inserted 01900001')
+      await proof.run(`update events set seq = 10 where chain = ? and seq not in (1, 2, 3, 4, 5, 6, 7, 8, 9)`, lane())
+    }
+    await proof.run('update chains set seq = 9223372036854775807 where chain = ?', lane())
+    expect(await proof.findings()).toEqual(['chain.head_altered 01900001 10–10'])
+  })
+})
