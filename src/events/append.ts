@@ -124,6 +124,13 @@ const valuesOf = (
 export const isBusy = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
 
+/**
+ * Whether a number of a chain is recorded already behind where the ledger says that the chain ends: a statement that the
+ * guard let through shows that one of the two was altered.
+ */
+export const isNumberTaken = (error: unknown): boolean =>
+  error instanceof Error && (error.message.includes('events.chain, events.seq') || isNumberTaken(error.cause))
+
 /** Which kind of constraint a database error is about, or null where it is about something else. */
 export function brokenConstraint(error: unknown): 'check' | 'unique' | 'other' | null {
   if (!(error instanceof Error)) return null

@@ -20,7 +20,14 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { wellFormedJson } from '../lib/well-formed-json.ts'
 import { type Database, databaseTime, type Statement } from '../store/open.ts'
-import { appendStatements, brokenConstraint, type ChainHead, chainAfter, readChainHead } from './append.ts'
+import {
+  appendStatements,
+  brokenConstraint,
+  type ChainHead,
+  chainAfter,
+  isNumberTaken,
+  readChainHead,
+} from './append.ts'
 import { controlPlaneChain } from './chain.ts'
 import type { Event } from './event.ts'
 import { type Change, type Recorder, versionArgument } from './recorder.ts'
@@ -220,6 +227,7 @@ async function appendToChain(
       const end = chained.at(-1)
       return end === undefined ? head : { seq: end.n, digest: end.digest }
     } catch (error) {
+      if (isNumberTaken(error)) throw new Failure('dependency_unavailable', { cause: error, message: beyondItsEnd })
       if (brokenConstraint(error) !== 'check') throw error
       if (pendingId !== null && !(await isPending(ledger, pendingId))) return null
       const grown = (await readChainHead(ledger, controlPlaneChain)).digest !== head.digest
@@ -229,6 +237,9 @@ async function appendToChain(
     }
   }
 }
+
+const beyondItsEnd =
+  'The ledger has events of the control plane beyond where it says that their chain ends: gatehouse events verify'
 
 const stillPending = (eventId: string): Statement => ({
   sql: 'insert into guards (holds) select 0 where not exists (select 1 from pending_changes where event_id = ?)',

@@ -12,7 +12,15 @@ import type { Log } from '../lib/log.ts'
 import { turn } from '../lib/turn.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { asBytes, storedBytes } from '../store/stored-text.ts'
-import { appendStatements, brokenConstraint, type Chained, type ChainHead, isBusy, readChainHead } from './append.ts'
+import {
+  appendStatements,
+  brokenConstraint,
+  type Chained,
+  type ChainHead,
+  isBusy,
+  isNumberTaken,
+  readChainHead,
+} from './append.ts'
 import { chainNext } from './chain.ts'
 import { type Event, eventSchema, isGatewayEventType } from './event.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
@@ -44,6 +52,7 @@ export interface Batch {
   onSettled(events: readonly Event[]): void
 }
 
+const beyondItsEnd = 'The ledger has events of this chain beyond where it says that the chain ends'
 const attempts = 5
 const busyWaitMs = 5
 /** More than a million events back. */
@@ -65,7 +74,7 @@ export async function announcedHead(ledger: Database, chain: string): Promise<Ch
 
 /**
  * Appends a batch and gives the chain's head. Throws `chain_gap` where events before these are missing, `chain_fork`
- * where a number is recorded with another content or a digest does not follow; slices before it are in the ledger then.
+ * where a number is recorded with another content, or beyond the chain's named end, or a digest does not follow; slices before it are in the ledger then.
  */
 export async function ingestEvents(ledger: Database, batch: Batch): Promise<ChainHead> {
   const { lines, pace } = batch
@@ -107,6 +116,7 @@ async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
         await Bun.sleep(busyWaitMs * attempt)
         continue
       }
+      if (isNumberTaken(error)) throw new Failure('chain_fork', { cause: error, message: beyondItsEnd })
       const broken = brokenConstraint(error)
       if ((broken !== 'check' && broken !== 'unique') || attempt === attempts) throw error
       if (broken === 'unique') chained = await quarantineRepeated(ledger, batch, fresh)

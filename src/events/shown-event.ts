@@ -32,8 +32,12 @@ const isShownByBody = `case when event_type <> '${quarantinedType}' and typeof(b
   and json_valid(body) then json_type(body, '$.event_id') = 'text' and json_type(body, '$.event_type') = 'text'
   and json_type(body, '$.timestamp') = 'text' and json_type(body, '$.event_attribution') = 'object' end`
 
+/** An event's time is at most its receipt, as filters have it too (protocols section 7), whatever a lane has claimed. */
+const clampedBody = `case when round(unixepoch(body ->> '$.timestamp', 'subsec') * 1000) > received_at
+  then json_set(body, '$.timestamp', strftime('%Y-%m-%dT%H:%M:%fZ', received_at / 1000.0, 'unixepoch')) else body end`
+
 /** What is selected of an event to be shown. */
-export const shownColumns = `cast(position as text) as position, iif(${isShownByBody}, ${asBytes('body')}, null) as body,
+export const shownColumns = `cast(position as text) as position, iif(${isShownByBody}, ${asBytes(clampedBody)}, null) as body,
   iif(${isShownByBody}, null, ${cellsValue(columns)}) as cells`
 
 /** The text of an event that was selected so, which is JSON. */
