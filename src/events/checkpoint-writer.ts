@@ -22,6 +22,7 @@ import {
   parseCheckpoint,
   readKeptCheckpoints,
   readStateCheckpoint,
+  type StoredCheckpoint,
 } from './checkpoint.ts'
 import { type KeyRing, readKeyRing, type Signed, type SigningKey } from './checkpoint-key.ts'
 import { arrivalsStart, arrivalsUpTo } from './proof-arrivals.ts'
@@ -68,7 +69,7 @@ export async function signCheckpoint(options: CheckpointOptions): Promise<boolea
 }
 
 /** The newest checkpoint whose signature holds, in the state or, where that was lost or altered, in the ledger. */
-async function newestSigned({ state, ledger, log }: CheckpointOptions, keys: KeyRing): Promise<Checkpoint> {
+async function newestSigned({ state, ledger, clock, log }: CheckpointOptions, keys: KeyRing): Promise<Checkpoint> {
   const [kept] = await readKeptCheckpoints(ledger, 'order by number desc limit 1')
   const open = (signed: Signed | undefined | null): Checkpoint => {
     if (signed == null) return none
@@ -78,6 +79,7 @@ async function newestSigned({ state, ledger, log }: CheckpointOptions, keys: Key
   }
   const signed = await readStateCheckpoint(state)
   const [inState, inLedger] = [open(signed), open(kept)]
+  if (signed !== null && inState === none) await ledger.write([keepEvidence(signed, clock.now())])
   if (inState.number <= inLedger.number) return inLedger
   // Whoever signed it ended between the two databases.
   if (signed !== null) await ledger.write([keepCheckpoint(signed, inState)])
@@ -209,6 +211,13 @@ const keepCheckpoint = ({ body, key_id, signature }: Signed, { number, at }: Che
   args: [number, at, key_id, signature, body],
 })
 
+/** The next checkpoint takes the place of one that was altered in the state: under a number of its own, below all, it is found. */
+const keepEvidence = ({ number, body, key_id, signature }: StoredCheckpoint, at: number): Statement => ({
+  sql: `insert into checkpoints (number, at, key_id, signature, body) values (?, ?, ?, ?, ?)
+    on conflict (number) do nothing`,
+  args: [Number.isNaN(number) ? -1 : -Math.abs(number), at, key_id, signature, body],
+})
+
 /** Those of the last hour, then the first of each hour, after a day the first of each day. */
 function thinned(kept: readonly KeptCheckpoint[], now: number, longestMs: number): KeptCheckpoint[] {
   const seen = new Set<string>()
@@ -225,6 +234,6 @@ function thinned(kept: readonly KeptCheckpoint[], now: number, longestMs: number
 }
 
 const thinCheckpoints = ({ number, kept }: Checkpoint): Statement => ({
-  sql: 'delete from checkpoints where number < ? and number not in (select value from json_each(?))',
+  sql: 'delete from checkpoints where number > 0 and number < ? and number not in (select value from json_each(?))',
   args: [number, JSON.stringify(kept.map(([each]) => each))],
 })

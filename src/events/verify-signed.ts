@@ -147,7 +147,8 @@ function open(record: SignedRecord, signed: Signed, stored: Stored | null): Held
   const same =
     stored === null || (stored.number === checkpoint?.number && (stored.at ?? checkpoint.at) === checkpoint.at)
   if (checkpoint !== null && same) return { checkpoint, signed }
-  const number = stored === null || Number.isNaN(stored.number) ? null : stored.number
+  // One that was altered in the state is kept under its number below zero (checkpoint-writer.ts).
+  const number = stored === null || Number.isNaN(stored.number) ? null : Math.abs(stored.number)
   record.findings.push(
     finding(checked === 'unknown_key' ? 'key.unknown' : 'checkpoint.altered', { from: number, to: number }),
   )
