@@ -75,7 +75,8 @@ export function rollupStatements(events: readonly Event[], receivedAt: number): 
   ]
 }
 
-function countedOutcome(event: Event, receivedAt: number): CountedOutcome {
+/** What of an outcome is counted. `receivedAt` bounds its time. */
+export function countedOutcome(event: Event, receivedAt: number): CountedOutcome {
   const { event_attribution: who, details, event_cost_attribution: cost } = event
   return {
     at: Math.min(receivedAt, Date.parse(event.timestamp)),

@@ -17,6 +17,8 @@ export interface EventRow {
   cells: Cells
   /** The bytes of its text; null where it is none. */
   body: Uint8Array | null
+  /** What the body says; null where that is no event. */
+  event: Event | null
   arrival: unknown
 }
 
@@ -27,20 +29,23 @@ export const rowColumns = `cast(position as text) as position, ${cellsOf(columns
   typeof(body) as body_type, ${arrivalText} as arrival`
 
 /** A row that was selected so. */
-export const readRow = (row: Row): EventRow => ({
-  position: String(row.position),
-  cells: readCells(columns, row.cells),
-  body: row.body_type === 'text' ? storedBytes(row.body) : null,
-  arrival: row.arrival,
-})
+export function readRow(row: Row): EventRow {
+  const body = row.body_type === 'text' ? storedBytes(row.body) : null
+  return {
+    position: String(row.position),
+    cells: readCells(columns, row.cells),
+    body,
+    event: read(body),
+    arrival: row.arrival,
+  }
+}
 
 /** The names of the columns that do not say what the body says. */
 export function alteredColumns(chain: string, row: EventRow): string[] {
   const { cells } = row
   const receivedAt = cells.received_at
   if (typeof receivedAt !== 'number' || !Number.isSafeInteger(receivedAt)) return ['received_at']
-  const event =
-    cells.event_type === quarantinedType && chain !== controlPlaneChain ? putAside(chain, cells) : read(row.body)
+  const event = cells.event_type === quarantinedType && chain !== controlPlaneChain ? putAside(chain, cells) : row.event
   if (event === null) return ['body']
   return Object.entries(eventColumns).flatMap(([name, value]) =>
     cells[name] === (value(event, receivedAt) ?? null) ? [] : [name],

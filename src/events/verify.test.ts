@@ -530,3 +530,30 @@ describe('tampering with what no text and no number can be', () => {
     expect(await proof.findings()).toEqual(['chain.head_altered 01900001 10–10'])
   })
 })
+
+describe('tampering with the sums that charts show', () => {
+  const hour = `step = 'hour' and kind = 'all' and scope = '*'`
+  test.each([
+    [`update event_rollups set requests = requests + 1000 where ${hour}`, ['hour']],
+    [`update event_rollups set cost = cost + 1 where step = 'day' and kind = 'all' and scope = 'team'`, ['day']],
+    [`delete from event_rollups where ${hour}`, ['hour']],
+    [
+      `insert into event_rollups select kind, step, scope, at - 3600000, key, 'deny', 7, 0, 0, 0, null, null
+      from event_rollups where ${hour}`,
+      ['hour'],
+    ],
+    ["update event_rollups set latency = 'garbage'", []],
+  ])('%s', async (sql, named) => {
+    expect(await proof.findings()).toEqual([])
+    await proof.run(sql)
+    const found = await proof.findings()
+    expect(found.map((text) => text.split(' ').slice(0, 2).join(' '))).toEqual(
+      named.map((step) => `rollup.differs ${step}`),
+    )
+  })
+
+  test('is not taken for one while events come in', async () => {
+    await Promise.all([proof.findings(), proof.shipEvents(1, 3)]).then(([found]) => expect(found).toEqual([]))
+    expect(await proof.findings()).toEqual([])
+  })
+})

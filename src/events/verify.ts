@@ -1,7 +1,7 @@
 /**
  * Says whether any event was altered, removed or inserted since it was written (contract section 9; protocols section
  * 6): every row is held against its chain, its columns against its body, every chain against what checkpoints, floors
- * and witnesses say of it. It reads in slices of a few milliseconds, between which everything else has its turn, and at
+ * and witnesses say of it, and where all is well the sums that charts show against the events (verify-sums.ts). It reads in slices of a few milliseconds, between which everything else has its turn, and at
  * memory that grows with the number of chains only.
  *
  * Not covered is what came after the newest checkpoint, unless a gateway still holds it: it ships such events again, and
@@ -13,13 +13,14 @@ import { turn } from '../lib/turn.ts'
 import type { Database } from '../store/open.ts'
 import { cellsOf, named, readCells } from '../store/stored-cells.ts'
 import { asBytes, shownText } from '../store/stored-text.ts'
-import { chainStart } from './chain.ts'
+import { chainStart, controlPlaneChain } from './chain.ts'
 import type { ChainPoint } from './checkpoint.ts'
 import { arrivalsStart } from './proof-arrivals.ts'
 import { ChainCheck, type NamedHead } from './verify-chain.ts'
 import { type Finding, finding, findingSchema } from './verify-finding.ts'
 import { type EventRow, readRow, rowColumns } from './verify-row.ts'
 import { readSigned, readSignedFloor, type SignedRecord, type SignedSources } from './verify-signed.ts'
+import { SumsCheck } from './verify-sums.ts'
 
 export const verifiedChainSchema = z.object({
   kind: z.literal('chain'),
@@ -61,15 +62,21 @@ export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<Veri
   const misplaced = [...(await rowsWithoutChain(options.ledger)), ...(await oddChains(options.ledger))]
   yield* [...signed.findings, ...misplaced]
   const sum = { chains: 0, events: 0, findings: signed.findings.length + misplaced.length, not_covered: 0 }
+  const sums = options.since === null && sum.findings === 0 ? await SumsCheck.start(options.ledger) : null
   for await (const chain of chainNames(options.ledger, signed)) {
     if (options.signal.aborted) return
-    const { findings, count, line } = await verifyChain(options, signed, chain)
+    const { findings, count, line } = await verifyChain({ ...options, sums }, signed, chain)
     yield* findings
     yield line
     sum.chains += 1
     sum.events += line.events
     sum.findings += count
     sum.not_covered += Math.max(0, line.to - line.covered_to)
+  }
+  if (sum.findings === 0 && sums !== null) {
+    const findings = await sums.findings()
+    yield* findings
+    sum.findings += findings.length
   }
   const { newest } = signed
   yield {
@@ -147,18 +154,22 @@ interface VerifiedChain {
   line: z.infer<typeof verifiedChainSchema>
 }
 
-async function verifyChain(options: VerifyOptions, signed: SignedRecord, chain: string): Promise<VerifiedChain> {
+type ChainOptions = VerifyOptions & { sums: SumsCheck | null }
+
+async function verifyChain(options: ChainOptions, signed: SignedRecord, chain: string): Promise<VerifiedChain> {
   for (let reading = 1; ; reading += 1) {
     const floor = await readSignedFloor(options.ledger, signed.keys, chain)
     const verified = await readChain(options, signed, chain, floor)
     const after = await readSignedFloor(options.ledger, signed.keys, chain)
     const moved = JSON.stringify(floor) !== JSON.stringify(after)
     if (!moved || reading === mostReadings || options.signal.aborted) return verified
+    // Its events would be counted twice.
+    options.sums?.giveUp()
   }
 }
 
 async function readChain(
-  { ledger, since, signal }: VerifyOptions,
+  { ledger, since, signal, sums }: ChainOptions,
   signed: SignedRecord,
   chain: string,
   floor: ChainPoint | Finding | null,
@@ -182,7 +193,10 @@ async function readChain(
   let last: EventRow | null = null
   for (;;) {
     const rows = await readSlice(ledger, chain, last, after)
-    for (const row of rows) check.row(row)
+    for (const row of rows) {
+      check.row(row)
+      if (chain !== controlPlaneChain) sums?.add(row)
+    }
     take(false)
     last = rows.at(-1) ?? last
     await turn()
