@@ -1,3 +1,4 @@
+/** Events over HTTP, as they were written and damaged; long because of every filter, cursor and form. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { sealCursor } from '../api/cursor.ts'

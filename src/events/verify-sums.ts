@@ -129,7 +129,7 @@ export class SumsCheck {
         from chain_floors where chain <> '${controlPlaneChain}'`,
     )
     const day = stepMilliseconds.day
-    return row === undefined || row.at === 0 ? 0 : Math.ceil(row.at / day) * day
+    return row === undefined || row.at === 0 ? 0 : (Math.floor(row.at / day) + 1) * day
   }
 
   async #hasGrown(step: ComparedStep, at: number): Promise<boolean> {
