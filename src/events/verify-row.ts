@@ -46,10 +46,13 @@ export function alteredColumns(chain: string, row: EventRow): string[] {
   const receivedAt = cells.received_at
   if (typeof receivedAt !== 'number' || !Number.isSafeInteger(receivedAt)) return ['received_at']
   const event = cells.event_type === quarantinedType && chain !== controlPlaneChain ? putAside(chain, cells) : row.event
-  if (event === null) return ['body']
-  return Object.entries(eventColumns).flatMap(([name, value]) =>
-    cells[name] === (value(event, receivedAt) ?? null) ? [] : [name],
+  // No position is below one, or as great as that: it was moved there, and what follows is behind it.
+  const moved = Number(row.position) >= 1 && Number.isSafeInteger(Number(row.position)) ? [] : ['position']
+  if (event === null) return [...moved, 'body']
+  const others = Object.entries(eventColumns).filter(
+    ([name, value]) => cells[name] !== (value(event, receivedAt) ?? null),
   )
+  return [...moved, ...others.map(([name]) => name)]
 }
 
 /** What a gateway has recorded of the proof itself, without which nothing that was never signed would show it. */

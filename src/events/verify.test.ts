@@ -532,7 +532,10 @@ describe('tampering with what no text and no number can be', () => {
 
   test('integers that JavaScript cannot hold', async () => {
     await proof.run(`update events set position = 9007199254740994 where ${at(3)}`)
-    expect(await proof.findings()).toEqual(['events.arrival_altered 01900001 1–5', 'event.out_of_order 01900001 4–4'])
+    expect(await proof.findings()).toEqual([
+      ...['events.arrival_altered 01900001 1–5', 'event.column_altered 01900001 3–3 position'],
+      'event.out_of_order 01900001 4–4',
+    ])
     await proof.run(`update events set position = 3 where ${at(3)}`)
     expect(await proof.findings()).toEqual([])
     for (const seq of ['9223372036854775807', '9007199254740993', '7.3', "'x'"]) {
@@ -540,6 +543,10 @@ describe('tampering with what no text and no number can be', () => {
       expect((await proof.findings()).join()).toContain('event.inserted 01900001')
       await proof.run(`update events set seq = 10 where chain = ? and seq not in (1, 2, 3, 4, 5, 6, 7, 8, 9)`, lane())
     }
+    await proof.shipEvents(2, 1)
+    await proof.run('update events set position = 9007199254740994 where chain = ? and seq = 4', proof.lane(2))
+    expect(await proof.findings()).toEqual(['event.column_altered 01900002 4–4 position'])
+    await proof.run('update events set position = 99 where chain = ? and seq = 4', proof.lane(2))
     await proof.run('update chains set seq = 9223372036854775807 where chain = ?', lane())
     expect(await proof.findings()).toEqual(['chain.head_altered 01900001 10–10'])
   })

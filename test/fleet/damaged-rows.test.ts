@@ -32,6 +32,7 @@ test('NULs, bytes that are no text, great integers and damaged bodies are named,
   expect(await proof.findings()).toEqual([
     'events.arrival_altered 01900001 1–4',
     'event.column_altered 01900001 2–3 verdict',
+    'event.column_altered 01900001 4–4 position',
     'event.column_altered 01900001 4–4 body',
     'event.altered 01900001 4–4',
   ])
