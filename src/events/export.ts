@@ -7,7 +7,7 @@ import { turn } from '../lib/turn.ts'
 import type { Database, Row } from '../store/open.ts'
 import type { Event } from './event.ts'
 import { firstPositionSince, seenBy } from './query.ts'
-import { type Position, positionOf, shownColumns, shownEvent, shownJson } from './shown-event.ts'
+import { type Position, positionOf, readShown, type Shown, shownColumns } from './shown-event.ts'
 import type { Visibility } from './visibility.ts'
 
 export const exportFormats = ['csv', 'json'] as const
@@ -80,7 +80,7 @@ export function exportAnswer(ledger: Database, window: ExportWindow, format: Exp
 }
 
 interface Page {
-  rows: Row[]
+  shown: Shown[]
   progress: number
 }
 
@@ -101,7 +101,7 @@ async function* readPages(
     after = positionOf(rows.at(-1)?.position ?? last)
     const whole = rows.length < pageSize
     const progress = whole ? 1 : (Number(after) + 1 - Number(first)) / (Number(last) + 1 - Number(first))
-    if (rows.length > 0) yield { rows, progress }
+    if (rows.length > 0) yield { shown: await readShown(ledger, rows), progress }
     if (whole) return
     await turn()
   }
@@ -109,8 +109,8 @@ async function* readPages(
 
 async function* asJson(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, void, undefined> {
   let separator = '{"events":['
-  for await (const { rows, progress } of pages) {
-    yield { text: separator + rows.map(shownJson).join(','), events: rows.length, progress }
+  for await (const { shown, progress } of pages) {
+    yield { text: separator + shown.map(({ json }) => json).join(','), events: shown.length, progress }
     separator = ','
   }
   yield { text: separator === ',' ? ']}' : '{"events":[]}', events: 0, progress: 1 }
@@ -118,14 +118,9 @@ async function* asJson(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece,
 
 async function* asCsv(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, void, undefined> {
   yield { text: csvLine(columns), events: 0, progress: 0 }
-  for await (const { rows, progress } of pages) {
-    const text = rows
-      .map((row) => {
-        const event = shownEvent(row)
-        return csvLine(columns.map((column) => event[column]))
-      })
-      .join('')
-    yield { text, events: rows.length, progress }
+  for await (const { shown, progress } of pages) {
+    const text = shown.map(({ event }) => csvLine(columns.map((column) => event[column]))).join('')
+    yield { text, events: shown.length, progress }
   }
 }
 

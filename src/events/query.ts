@@ -11,7 +11,7 @@ import { openCursor, sealCursor } from '../api/cursor.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { Event } from './event.ts'
 import { conditionsOf, type EventFilters, filterValues, isByTeam } from './filters.ts'
-import { beyondAll, type Position, positionOf, shownColumns, shownEvent } from './shown-event.ts'
+import { beyondAll, type Position, positionOf, readShown, shownColumns } from './shown-event.ts'
 import type { Visibility } from './visibility.ts'
 
 export interface EventPage {
@@ -58,7 +58,7 @@ export async function readEventPage(ledger: Database, options: PageOptions): Pro
   const page = rows.slice(0, limit)
   const last = page.at(-1)
   return {
-    events: page.map(shownEvent),
+    events: (await readShown(ledger, page)).map(({ event }) => event),
     next_cursor:
       rows.length > limit && last ? sealCursor({ ...cursor, before: positionOf(last.position) }, query) : null,
   }

@@ -288,7 +288,7 @@ describe('GET /v1/events/export', () => {
       ...databases.ledger,
       async read<Row>(sql: string, args: (string | number | null)[] = []) {
         const rows = await databases.ledger.read<Row>(sql, args)
-        if (sql.includes('as cells from events')) read += rows.length
+        if (sql.includes('as by_body from events')) read += rows.length
         return rows
       },
     }

@@ -5,9 +5,9 @@
  * on around what is damaged, whatever bytes there are.
  */
 import { timestamp } from '../lib/clock.ts'
-import type { Row } from '../store/open.ts'
-import { type Cells, cellsValue, named, readCells } from '../store/stored-cells.ts'
-import { asBytes, shownText } from '../store/stored-text.ts'
+import type { Database, Row } from '../store/open.ts'
+import { type Cells, cellsOf, named, readCells } from '../store/stored-cells.ts'
+import { asBytes, storedText } from '../store/stored-text.ts'
 import { type Event, eventTypes, nobody, verdicts } from './event.ts'
 import { isQuarantineReason, quarantinedType } from './quarantine.ts'
 
@@ -28,25 +28,54 @@ const columns = {
   bytes: 'length(cast(body as blob))',
 }
 
-const isShownByBody = `case when event_type <> '${quarantinedType}' and typeof(body) = 'text' and instr(body, char(0)) = 0
-  and json_valid(body) then json_type(body, '$.event_id') = 'text' and json_type(body, '$.event_type') = 'text'
-  and json_type(body, '$.timestamp') = 'text' and json_type(body, '$.event_attribution') = 'object' end`
+/** What is selected of an event to be shown; a time of receipt as a float, which no integer is too great for. */
+export const shownColumns = `cast(position as text) as position, ${asBytes('body')} as body,
+  cast(received_at as real) as received_at, event_type <> '${quarantinedType}' and typeof(body) = 'text' as by_body`
 
-/** An event's time is at most its receipt, as filters have it too (protocols section 7), whatever a lane has claimed. */
-const clampedBody = `case when round(unixepoch(body ->> '$.timestamp', 'subsec') * 1000) > received_at
-  then json_set(body, '$.timestamp', strftime('%Y-%m-%dT%H:%M:%fZ', received_at / 1000.0, 'unixepoch')) else body end`
+export interface Shown {
+  event: Event
+  /** Its JSON. */
+  json: string
+}
 
-/** What is selected of an event to be shown. */
-export const shownColumns = `cast(position as text) as position, iif(${isShownByBody}, ${asBytes(clampedBody)}, null) as body,
-  iif(${isShownByBody}, null, ${cellsValue(columns)}) as cells`
+/** The events of rows that were selected so. */
+export async function readShown(ledger: Database, rows: readonly Row[]): Promise<Shown[]> {
+  const shown = rows.map(byBody)
+  const others = rows.filter((_, index) => shown[index] === null).map((row) => String(row.position))
+  if (others.length === 0) return shown.flatMap((each) => each ?? [])
+  const told = await ledger.read<{ position: string; cells: unknown }>(
+    `select cast(position as text) as position, ${cellsOf(columns)} from events
+      where events.position in (select cast(value as integer) from json_each(?))`,
+    [JSON.stringify(others)],
+  )
+  const cells = new Map(told.map((row) => [row.position, row.cells]))
+  return rows.flatMap((row, index) => {
+    const event = cells.has(String(row.position)) ? fromColumns(cells.get(String(row.position))) : null
+    // Gone with retention since it was selected.
+    return shown[index] ?? (event === null ? [] : { event, json: JSON.stringify(event) })
+  })
+}
 
-/** The text of an event that was selected so, which is JSON. */
-export const shownJson = (row: Row): string =>
-  row.body === null ? JSON.stringify(fromColumns(row)) : shownText(row.body)
+function byBody(row: Row): Shown | null {
+  const json = row.by_body === 1 ? storedText(row.body) : null
+  if (json === null) return null
+  try {
+    const event: Event = JSON.parse(json)
+    const sound = typeof event?.event_id === 'string' && typeof event.event_type === 'string'
+    if (!sound || typeof event.event_attribution !== 'object' || event.event_attribution === null) return null
+    const at = Date.parse(event.timestamp)
+    if (at <= Number(row.received_at)) return { event, json }
+    if (Number.isNaN(at)) return null
+    // At most its receipt, as filters have it too (protocols section 7), whatever a lane has claimed.
+    const clamped = { ...event, timestamp: instantOf({ timestamp: row.received_at }) }
+    return { event: clamped, json: JSON.stringify(clamped) }
+  } catch {
+    // No JSON.
+    return null
+  }
+}
 
-export const shownEvent = (row: Row): Event => (row.body === null ? fromColumns(row) : JSON.parse(shownText(row.body)))
-
-function fromColumns({ cells }: Row): Event {
+function fromColumns(cells: unknown): Event {
   const row = readCells(columns, cells)
   const { chain, seq, bytes } = row
   const type = eventTypes.find((known) => known === row.event_type)

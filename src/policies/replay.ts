@@ -9,7 +9,7 @@
 import type { RequestFacts, TextSlot } from '../dialects/dialect.ts'
 import { type Event, eventSchema, type Verdict } from '../events/event.ts'
 import { firstPositionSince, seenBy } from '../events/query.ts'
-import { beyondAll, positionOf, shownColumns, shownEvent } from '../events/shown-event.ts'
+import { beyondAll, positionOf, readShown, shownColumns } from '../events/shown-event.ts'
 import type { Visibility } from '../events/visibility.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
@@ -90,9 +90,9 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
         and event_type = 'gateway.request.outcome' and ${seen.sql} order by events.position desc limit ?`,
       [before, floor, since, ...seen.args, pageEvents],
     )
-    for (const row of rows) {
+    for (const { event } of await readShown(ledger, rows)) {
       // What somebody has altered to no event has nothing to be replayed.
-      const { data } = eventSchema.safeParse(shownEvent(row))
+      const { data } = eventSchema.safeParse(event)
       if (data !== undefined) await replayEvent(replay, active, data, found)
     }
     const last = rows.at(-1)

@@ -9,14 +9,11 @@ import { shownText, storedBytes } from './stored-text.ts'
 export type Cells = Record<string, unknown>
 
 /** The columns, or expressions by their name, as one column `cells`; a blob among them becomes an array of its hex. */
-export const cellsOf = (columns: Readonly<Record<string, string>>): string => `${cellsValue(columns)} as cells`
-
-/** The expression alone. */
-export function cellsValue(columns: Readonly<Record<string, string>>): string {
+export function cellsOf(columns: Readonly<Record<string, string>>): string {
   const values = Object.values(columns).map(
     (sql) => `case typeof(${sql}) when 'blob' then json_array(hex(${sql})) else ${sql} end`,
   )
-  return `cast(json_array(${values.join()}) as blob)`
+  return `cast(json_array(${values.join()}) as blob) as cells`
 }
 
 /** The same of columns under their own names. */
