@@ -118,7 +118,7 @@ async function* linesOf(answer: Response): AsyncGenerator<string> {
 /** Whoever altered the databases may have written there what a terminal would obey. */
 function describe({ what, message, chain, from, to, event_id: id, column }: z.infer<typeof findingLine>): string {
   const where = [
-    chain ?? 'checkpoints',
+    chain ?? (what.startsWith('rollup.') ? 'sums' : 'checkpoints'),
     from === null ? null : from === to ? String(from) : `${from}–${to}`,
     column === null ? null : `column ${column}`,
     id === null ? null : `event ${id}`,

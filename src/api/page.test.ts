@@ -48,3 +48,7 @@ test('a cursor of which any one character is another is refused', () => {
     expect(() => startOf(mutated, filters)).toThrow(new Failure('invalid_cursor', { param: 'cursor' }))
   }
 })
+
+test.each(['0', '-1', '101', 'ten', '1.5'])('what is said of a limit of %p names its bounds', (given) => {
+  expect(pageLimit.safeParse(given).error?.issues[0]?.message).toBe('Write a whole number from 1 to 100')
+})

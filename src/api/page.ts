@@ -2,11 +2,13 @@
 import { z } from 'zod'
 import { readCursor, writeCursor } from './cursor.ts'
 
+const bounds = 'Write a whole number from 1 to 100'
+
 /** How many records a page has at most: digits and nothing else, because `Number` takes 1e1, 0x10 and blanks too. */
 export const pageLimit = z
   .preprocess(
     (given) => (typeof given === 'string' && /^[1-9]\d{0,2}$/.test(given) ? Number(given) : given),
-    z.number().int().min(1).max(100),
+    z.number(bounds).int().min(1).max(100, bounds),
   )
   .default(100)
   .meta({ type: 'integer', minimum: 1, maximum: 100 })

@@ -77,13 +77,16 @@ export const eventColumns: Readonly<
   event_id: (event) => event.event_id,
   event_type: (event) => event.event_type,
   timestamp: (event, receivedAt) => Math.min(receivedAt, Date.parse(event.timestamp)),
-  request_id: (event) => event.request_id,
+  request_id: (event) => wellFormed(event.request_id),
   verdict: (event) => event.verdict,
-  reason_code: (event) => event.reason_code,
-  gateway_id: (event) => event.event_attribution.gateway_id,
-  team_id: (event) => event.event_attribution.team_id,
-  token_id: (event) => event.event_attribution.token_id,
+  reason_code: (event) => wellFormed(event.reason_code),
+  gateway_id: (event) => wellFormed(event.event_attribution.gateway_id),
+  team_id: (event) => wellFormed(event.event_attribution.team_id),
+  token_id: (event) => wellFormed(event.event_attribution.token_id),
 }
+
+/** A lane may ship half of a surrogate pair, which no database can keep: its body has it as an escape. */
+const wellFormed = (text: unknown): string | null => (typeof text === 'string' ? text.toWellFormed() : null)
 
 const columnValues = Object.values(eventColumns)
 const insertEvents = `insert into events (chain, received_at, seq, digest, body,
@@ -120,6 +123,13 @@ const valuesOf = (
 /** Whether another writer of a remote primary was in the way: the same again a moment later is all there is to do. */
 export const isBusy = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
+
+/**
+ * Whether a number of a chain is recorded already behind where the ledger says that the chain ends: a statement that the
+ * guard let through shows that one of the two was altered.
+ */
+export const isNumberTaken = (error: unknown): boolean =>
+  error instanceof Error && (error.message.includes('events.chain, events.seq') || isNumberTaken(error.cause))
 
 /** Which kind of constraint a database error is about, or null where it is about something else. */
 export function brokenConstraint(error: unknown): 'check' | 'unique' | 'other' | null {

@@ -119,6 +119,15 @@ describe('a change', () => {
     expect(events).toMatchObject([{ event_id: made.head.nonce, ...configuration }, configuration])
   })
 
+  test('is refused as unavailable where the ledger no longer names the end of its chain, and leaves nothing', async () => {
+    const recorder = recorderOn(databases)
+    await recorder.append([testEvent({ event_type: 'token.created' })])
+    await databases.ledger.write([{ sql: 'delete from chains', args: [] }])
+    const refused = await recorder.append([testEvent({ event_type: 'token.created' })]).catch((thrown) => thrown)
+    expect(refused).toMatchObject({ code: 'dependency_unavailable' })
+    expect((await found()).events).toHaveLength(1)
+  })
+
   test('whose guard does not hold leaves nothing anywhere', async () => {
     const recorder = recorderOn(databases)
     await recorder.change(changeOf('a'))

@@ -18,8 +18,16 @@ import { Failure } from '../failure.ts'
 import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { wellFormedJson } from '../lib/well-formed-json.ts'
 import { type Database, databaseTime, type Statement } from '../store/open.ts'
-import { appendStatements, brokenConstraint, type ChainHead, chainAfter, readChainHead } from './append.ts'
+import {
+  appendStatements,
+  brokenConstraint,
+  type ChainHead,
+  chainAfter,
+  isNumberTaken,
+  readChainHead,
+} from './append.ts'
 import { controlPlaneChain } from './chain.ts'
 import type { Event } from './event.ts'
 import { type Change, type Recorder, versionArgument } from './recorder.ts'
@@ -211,7 +219,7 @@ async function appendToChain(
   { pendingId, before, chainHead = null }: Parameters<Append>[1],
 ): Promise<ChainHead | null> {
   let known = chainHead
-  const written = events.map((event) => ({ event, body: JSON.stringify({ ...event, environment }) }))
+  const written = events.map((event) => ({ event, body: wellFormedJson({ ...event, environment }) }))
   for (let attempt = 1; ; attempt += 1) {
     const head = known ?? (await readChainHead(ledger, controlPlaneChain))
     known = null
@@ -223,6 +231,7 @@ async function appendToChain(
       const end = chained.at(-1)
       return end === undefined ? head : { seq: end.n, digest: end.digest }
     } catch (error) {
+      if (isNumberTaken(error)) throw new Failure('dependency_unavailable', { cause: error, message: beyondItsEnd })
       if (brokenConstraint(error) !== 'check') throw error
       if (pendingId !== null && !(await isPending(ledger, pendingId))) return null
       const grown = (await readChainHead(ledger, controlPlaneChain)).digest !== head.digest
@@ -232,6 +241,9 @@ async function appendToChain(
     }
   }
 }
+
+const beyondItsEnd =
+  'The ledger has events of the control plane beyond where it says that their chain ends: gatehouse events verify'
 
 const stillPending = (eventId: string): Statement => ({
   sql: 'insert into guards (holds) select 0 where not exists (select 1 from pending_changes where event_id = ?)',

@@ -8,6 +8,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import { Failure } from '../failure.ts'
 import { readOrMake } from '../lib/made-once.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { cellsOf, named, readCells, textCell } from '../store/stored-cells.ts'
 
 /** What a signature is over, so that one kind never passes for another. */
 export type SignedKind = 'checkpoint' | 'floor'
@@ -82,8 +83,17 @@ export class KeyRing {
   }
 }
 
+const columns = named(['id', 'public_key'])
+
 export async function readKeyRing(ledger: Database, pinned: readonly string[] = []): Promise<KeyRing> {
-  return new KeyRing(await ledger.read('select id, public_key from checkpoint_keys'), pinned)
+  const rows = await ledger.read(`select ${cellsOf(columns)} from checkpoint_keys`)
+  return new KeyRing(
+    rows.map((row) => {
+      const { id, public_key: publicKey } = readCells(columns, row.cells)
+      return { id: textCell(id), public_key: textCell(publicKey) }
+    }),
+    pinned,
+  )
 }
 
 const signedBytes = (kind: SignedKind, body: string): Buffer => Buffer.from(`gatehouse.${kind}.v1\0${body}`)

@@ -111,3 +111,15 @@ test('a public key under an id that is not its own is not trusted', () => {
   expect(new KeyRing(own).check('checkpoint', { ...signed, body: 'other' })).toBe('wrong')
   expect(new KeyRing(own, ['00'.repeat(32)]).check('checkpoint', signed)).toBe('unknown_key')
 })
+
+test('one that was altered in the state is found after the next one has taken its place', async () => {
+  await proof.shipEvents(1, 2)
+  await proof.sign()
+  await proof.store.state.write([{ sql: "update checkpoints set body = replace(body, ',2,', ',1,')", args: [] }])
+  await proof.shipEvents(1, 2)
+  for (let round = 0; round < 2; round++) {
+    await proof.sign()
+    await proof.shipEvents(1, 1)
+  }
+  expect(await proof.findings()).toEqual(['checkpoint.altered 1–1'])
+})

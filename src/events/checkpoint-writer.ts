@@ -11,6 +11,7 @@ import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { cellsOf, integerCell, named, readCells } from '../store/stored-cells.ts'
 import { chainStart } from './chain.ts'
 import { readHead } from './change.ts'
 import {
@@ -19,11 +20,13 @@ import {
   checkpointBody,
   type KeptCheckpoint,
   parseCheckpoint,
+  readKeptCheckpoints,
   readStateCheckpoint,
+  type StoredCheckpoint,
 } from './checkpoint.ts'
 import { type KeyRing, readKeyRing, type Signed, type SigningKey } from './checkpoint-key.ts'
 import { arrivalsStart, arrivalsUpTo } from './proof-arrivals.ts'
-import { openFloor, type StoredFloor } from './retention-floor.ts'
+import { openFloor, readStoredFloors } from './retention-floor.ts'
 
 export interface CheckpointOptions {
   state: Database
@@ -66,10 +69,8 @@ export async function signCheckpoint(options: CheckpointOptions): Promise<boolea
 }
 
 /** The newest checkpoint whose signature holds, in the state or, where that was lost or altered, in the ledger. */
-async function newestSigned({ state, ledger, log }: CheckpointOptions, keys: KeyRing): Promise<Checkpoint> {
-  const [kept] = await ledger.read<Signed>(
-    'select body, key_id, signature from checkpoints order by number desc limit 1',
-  )
+async function newestSigned({ state, ledger, clock, log }: CheckpointOptions, keys: KeyRing): Promise<Checkpoint> {
+  const [kept] = await readKeptCheckpoints(ledger, 'order by number desc limit 1')
   const open = (signed: Signed | undefined | null): Checkpoint => {
     if (signed == null) return none
     if (keys.check('checkpoint', signed) === 'good') return parseCheckpoint(signed.body) ?? none
@@ -78,6 +79,7 @@ async function newestSigned({ state, ledger, log }: CheckpointOptions, keys: Key
   }
   const signed = await readStateCheckpoint(state)
   const [inState, inLedger] = [open(signed), open(kept)]
+  if (signed !== null && inState === none) await ledger.write([keepEvidence(signed, clock.now())])
   if (inState.number <= inLedger.number) return inLedger
   // Whoever signed it ended between the two databases.
   if (signed !== null) await ledger.write([keepCheckpoint(signed, inState)])
@@ -112,9 +114,7 @@ async function readHeads(
   keys: KeyRing,
   former: Checkpoint,
 ): Promise<Map<string, ChainPoint>> {
-  const chains = await ledger.read<{ chain: string; seq: number; digest: string }>(
-    'select chain, seq, digest from chains order by chain',
-  )
+  const chains = await readChains(ledger)
   const floors = await readFloors(ledger, keys)
   const heads = new Map<string, ChainPoint>()
   for (const { chain, seq, digest } of chains) {
@@ -155,8 +155,20 @@ async function pointAt(
   return arrivals === null ? null : { ...head, arrivals }
 }
 
+const chainColumns = named(['chain', 'seq', 'digest'])
+
+/** The ends of chains as the ledger names them; a row that can be none is left out, and what was signed of it stays. */
+async function readChains(ledger: Database): Promise<{ chain: string; seq: number; digest: string }[]> {
+  const rows = await ledger.read(`select ${cellsOf(chainColumns)} from chains order by chain`)
+  return rows.flatMap((row) => {
+    const { chain, seq, digest } = readCells(chainColumns, row.cells)
+    const sound = typeof chain === 'string' && typeof digest === 'string' && !chain.includes('\0')
+    return sound && Number.isSafeInteger(seq) ? [{ chain, seq: integerCell(seq), digest }] : []
+  })
+}
+
 async function readFloors(ledger: Database, keys: KeyRing): Promise<Map<string, ChainPoint>> {
-  const rows = await ledger.read<StoredFloor>('select * from chain_floors')
+  const rows = await readStoredFloors(ledger)
   return new Map(
     rows.flatMap((row) => {
       const floor = openFloor(row, keys)
@@ -200,6 +212,13 @@ const keepCheckpoint = ({ body, key_id, signature }: Signed, { number, at }: Che
   args: [number, at, key_id, signature, body],
 })
 
+/** The next checkpoint takes the place of one that was altered in the state: under a number of its own, below all, it is found. */
+const keepEvidence = ({ number, body, key_id, signature }: StoredCheckpoint, at: number): Statement => ({
+  sql: `insert into checkpoints (number, at, key_id, signature, body) values (?, ?, ?, ?, ?)
+    on conflict (number) do nothing`,
+  args: [Number.isNaN(number) ? -1 : -Math.abs(number), at, key_id, signature, body],
+})
+
 /** Those of the last hour, then the first of each hour, after a day the first of each day. */
 function thinned(kept: readonly KeptCheckpoint[], now: number, longestMs: number): KeptCheckpoint[] {
   const seen = new Set<string>()
@@ -216,6 +235,6 @@ function thinned(kept: readonly KeptCheckpoint[], now: number, longestMs: number
 }
 
 const thinCheckpoints = ({ number, kept }: Checkpoint): Statement => ({
-  sql: 'delete from checkpoints where number < ? and number not in (select value from json_each(?))',
+  sql: 'delete from checkpoints where number > 0 and number < ? and number not in (select value from json_each(?))',
   args: [number, JSON.stringify(kept.map(([each]) => each))],
 })

@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
+import { cellsOf, integerCell, named, readCells, textCell } from '../store/stored-cells.ts'
 import type { Signed } from './checkpoint-key.ts'
 
 /** A place in a chain: the number and digest of an event, and the digest of arrivals up to it. */
@@ -89,6 +90,32 @@ export interface StoredCheckpoint extends Signed {
 
 /** The newest one, as the state and with it every host has it; null where there is none yet. */
 export async function readStateCheckpoint(state: Database): Promise<StoredCheckpoint | null> {
-  const [row] = await state.read<StoredCheckpoint>('select number, key_id, signature, body from checkpoints')
-  return row === undefined || row.number === 0 ? null : row
+  const [row] = await readStored(state, inState, '')
+  if (row === undefined || row.number === 0) return null
+  const { at: _notThere, ...stored } = row
+  return stored
+}
+
+const inState = named(['number', 'key_id', 'signature', 'body'])
+const inLedger = { ...inState, at: 'at' }
+
+/** Those of the ledger that meet a condition in SQL, with what a row says of its time. */
+export const readKeptCheckpoints = (ledger: Database, tail: string, args: string[] = []) =>
+  readStored(ledger, inLedger, tail, args)
+
+async function readStored(
+  database: Database,
+  columns: Readonly<Record<string, string>>,
+  tail: string,
+  args: string[] = [],
+): Promise<(StoredCheckpoint & { at: number })[]> {
+  const rows = await database.read(`select ${cellsOf(columns)} from checkpoints ${tail}`, args)
+  return rows.map((row) => {
+    const { number, at, body, key_id: keyId, signature } = readCells(columns, row.cells)
+    return {
+      number: integerCell(number),
+      at: integerCell(at),
+      ...{ body: textCell(body), key_id: textCell(keyId), signature: textCell(signature) },
+    }
+  })
 }

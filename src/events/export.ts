@@ -4,9 +4,10 @@
  * so that half an export never looks like a whole one.
  */
 import { turn } from '../lib/turn.ts'
-import type { Database } from '../store/open.ts'
+import type { Database, Row } from '../store/open.ts'
 import type { Event } from './event.ts'
-import { firstPositionSince, seenBy, shownBody } from './query.ts'
+import { firstPositionSince, seenBy } from './query.ts'
+import { type Position, positionOf, readShown, type Shown, shownColumns } from './shown-event.ts'
 import type { Visibility } from './visibility.ts'
 
 export const exportFormats = ['csv', 'json'] as const
@@ -35,7 +36,7 @@ export interface ExportWindow {
   /** Exclusive; null for no end. */
   until: number | null
   /** The position of the last event that is part of it. */
-  lastPosition: number
+  lastPosition: Position
   visibility: Visibility
   /** Fires when nobody wants it any more. */
   signal: AbortSignal
@@ -49,11 +50,11 @@ export interface ExportPiece {
 }
 
 /** Where the ledger's events end. */
-export async function lastPosition(ledger: Database): Promise<number> {
-  const [{ last = 0 } = {}] = await ledger.read<{ last: number }>(
-    'select coalesce(max(position), 0) as last from events',
+export async function lastPosition(ledger: Database): Promise<Position> {
+  const [{ last = '0' } = {}] = await ledger.read<{ last: string }>(
+    'select cast(coalesce(max(position), 0) as text) as last from events',
   )
-  return last
+  return positionOf(last)
 }
 
 /** The text of a window in a format, piece by piece; it ends early where the signal has fired. */
@@ -79,7 +80,7 @@ export function exportAnswer(ledger: Database, window: ExportWindow, format: Exp
 }
 
 interface Page {
-  bodies: string[]
+  shown: Shown[]
   progress: number
 }
 
@@ -89,17 +90,18 @@ async function* readPages(
 ): AsyncGenerator<Page> {
   const seen = seenBy(visibility)
   const first = await firstPositionSince(ledger, since)
-  let next = first
-  while (next <= last && !signal.aborted) {
-    const rows = await ledger.read<{ position: number; body: string }>(
-      `select position, ${shownBody} from events where position between ? and ? and +timestamp >= ?
-        and +timestamp < ? and ${seen.sql} order by position limit ${pageSize}`,
-      [next, last, since, until ?? Number.MAX_SAFE_INTEGER, ...seen.args],
+  let after: Position | null = null
+  for (;;) {
+    const rows: Row[] = await ledger.read(
+      `select ${shownColumns} from events where position ${after === null ? '>=' : '>'} ? and position <= ?
+        and +timestamp >= ? and +timestamp < ? and ${seen.sql} order by events.position limit ${pageSize}`,
+      [after ?? first, last, since, until ?? Number.MAX_SAFE_INTEGER, ...seen.args],
     )
-    next = (rows.at(-1)?.position ?? last) + 1
+    if (signal.aborted) return
+    after = positionOf(rows.at(-1)?.position ?? last)
     const whole = rows.length < pageSize
-    const progress = whole ? 1 : (next - first) / (last + 1 - first)
-    if (rows.length > 0) yield { bodies: rows.map(({ body }) => body), progress }
+    const progress = whole ? 1 : (Number(after) + 1 - Number(first)) / (Number(last) + 1 - Number(first))
+    if (rows.length > 0) yield { shown: await readShown(ledger, rows), progress }
     if (whole) return
     await turn()
   }
@@ -107,8 +109,8 @@ async function* readPages(
 
 async function* asJson(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, void, undefined> {
   let separator = '{"events":['
-  for await (const { bodies, progress } of pages) {
-    yield { text: separator + bodies.join(','), events: bodies.length, progress }
+  for await (const { shown, progress } of pages) {
+    yield { text: separator + shown.map(({ json }) => json).join(','), events: shown.length, progress }
     separator = ','
   }
   yield { text: separator === ',' ? ']}' : '{"events":[]}', events: 0, progress: 1 }
@@ -116,22 +118,18 @@ async function* asJson(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece,
 
 async function* asCsv(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, void, undefined> {
   yield { text: csvLine(columns), events: 0, progress: 0 }
-  for await (const { bodies, progress } of pages) {
-    const text = bodies
-      .map((body) => {
-        const event: Event = JSON.parse(body)
-        return csvLine(columns.map((column) => event[column]))
-      })
-      .join('')
-    yield { text, events: bodies.length, progress }
+  for await (const { shown, progress } of pages) {
+    const text = shown.map(({ event }) => csvLine(columns.map((column) => event[column]))).join('')
+    yield { text, events: shown.length, progress }
   }
 }
 
 /** One record (RFC 4180). A field that a spreadsheet would take for a formula gets an apostrophe before it. */
-const csvLine = (fields: readonly (string | number | null)[]): string => `${fields.map(csvField).join(',')}\r\n`
+const csvLine = (fields: readonly (string | number | null | undefined)[]): string =>
+  `${fields.map(csvField).join(',')}\r\n`
 
-function csvField(value: string | number | null): string {
-  if (value === null) return ''
+function csvField(value: string | number | null | undefined): string {
+  if (value == null) return ''
   if (typeof value === 'number') return String(value)
   const text = /^[=+\-@\t\r\n]/.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text

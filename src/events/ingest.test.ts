@@ -70,6 +70,19 @@ const codeOf = (work: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : String(error)),
   )
 
+test('a time that a lane has forged is shown as that of its receipt, as filters have it', async () => {
+  await ingest(shipped([gatewayEvent({ timestamp: '2099-01-01T00:00:00Z' }), gatewayEvent()]))
+  const { events } = await shown()
+  expect(events.map(({ timestamp }) => timestamp)).toEqual(['2026-01-01T00:00:00.000Z', '2026-01-01T00:10:00.000Z'])
+})
+
+test('a chain whose end the ledger no longer names, or names too early, is a fork and no fault', async () => {
+  const lines = lane(4)
+  await ingest(lines.slice(0, 3))
+  await databases.ledger.write([{ sql: 'delete from chains', args: [] }])
+  expect(await codeOf(ingest(lines))).toBe('chain_fork')
+})
+
 test('a chain that was never seen starts at 0 with its own digest', async () => {
   expect(await chainHead(databases.ledger, chain)).toEqual({ seq: 0, digest: chainStart(chain) })
   expect(await ingest([])).toEqual({ seq: 0, digest: chainStart(chain) })

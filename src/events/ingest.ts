@@ -11,7 +11,16 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { turn } from '../lib/turn.ts'
 import type { Database, Statement } from '../store/open.ts'
-import { appendStatements, brokenConstraint, type Chained, type ChainHead, isBusy, readChainHead } from './append.ts'
+import { asBytes, storedBytes } from '../store/stored-text.ts'
+import {
+  appendStatements,
+  brokenConstraint,
+  type Chained,
+  type ChainHead,
+  isBusy,
+  isNumberTaken,
+  readChainHead,
+} from './append.ts'
 import { chainNext } from './chain.ts'
 import { type Event, eventSchema, isGatewayEventType } from './event.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
@@ -43,6 +52,7 @@ export interface Batch {
   onSettled(events: readonly Event[]): void
 }
 
+const beyondItsEnd = 'The ledger has events of this chain beyond where it says that the chain ends'
 const attempts = 5
 const busyWaitMs = 5
 /** More than a million events back. */
@@ -64,7 +74,7 @@ export async function announcedHead(ledger: Database, chain: string): Promise<Ch
 
 /**
  * Appends a batch and gives the chain's head. Throws `chain_gap` where events before these are missing, `chain_fork`
- * where a number is recorded with another content or a digest does not follow; slices before it are in the ledger then.
+ * where a number is recorded with another content, or beyond the chain's named end, or a digest does not follow; slices before it are in the ledger then.
  */
 export async function ingestEvents(ledger: Database, batch: Batch): Promise<ChainHead> {
   const { lines, pace } = batch
@@ -106,6 +116,7 @@ async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
         await Bun.sleep(busyWaitMs * attempt)
         continue
       }
+      if (isNumberTaken(error)) throw new Failure('chain_fork', { cause: error, message: beyondItsEnd })
       const broken = brokenConstraint(error)
       if ((broken !== 'check' && broken !== 'unique') || attempt === attempts) throw error
       if (broken === 'unique') chained = await quarantineRepeated(ledger, batch, fresh)
@@ -184,17 +195,22 @@ function reportQuarantined({ chain, log }: Batch, events: readonly Chained[]): v
 async function requireSameHistory(ledger: Database, { chain, lines }: Batch, head: ChainHead): Promise<void> {
   const [first] = lines
   if (first === undefined || first.n > head.seq) return
-  const recorded = await ledger.read<{ seq: number; digest: string; body: string }>(
-    'select seq, digest, body from events where chain = ? and seq between ? and ?',
+  const recorded = await ledger.read<{ seq: number; digest: unknown; body: unknown }>(
+    `select seq, ${asBytes('digest')} as digest, ${asBytes('body')} as body from events
+      where chain = ? and seq between ? and ?`,
     [chain, first.n, first.n + lines.length - 1],
   )
   for (const { seq, digest, body } of recorded) {
     const line = lines[seq - first.n]
-    if (line?.digest !== digest || line.body !== body) throw new Failure('chain_fork')
+    if (!isSame(line?.digest, digest) || !isSame(line?.body, body)) throw new Failure('chain_fork')
   }
   const atHead = lines[head.seq - first.n]
   if (atHead !== undefined && atHead.digest !== head.digest) throw new Failure('chain_fork')
 }
+
+/** Whether the bytes of a row are those of a text. */
+const isSame = (text: string | undefined, stored: unknown): boolean =>
+  text !== undefined && Buffer.from(text).equals(storedBytes(stored) ?? new Uint8Array())
 
 function requireChained(head: ChainHead, fresh: readonly Chained[]): void {
   const [first] = fresh

@@ -24,6 +24,21 @@ export function addDuration(sketch: LatencySketch, milliseconds: number): void {
   sketch[bucket] = (sketch[bucket] ?? 0) + 1
 }
 
+/** A sketch from its JSON; what is no count of a bucket, because somebody altered it, counts as nothing. */
+export function readSketch(json: string): LatencySketch {
+  if (json === '') return {}
+  try {
+    const read: unknown = JSON.parse(json)
+    const counts = typeof read === 'object' && read !== null ? Object.entries(read) : []
+    return Object.fromEntries(
+      counts.filter(([bucket, count]) => /^\d{1,3}$/.test(bucket) && count > 0 && count < 2 ** 53),
+    )
+  } catch {
+    // No JSON.
+    return {}
+  }
+}
+
 /** Adds what `from` counted. */
 export function mergeSketch(into: LatencySketch, from: LatencySketch): void {
   for (const [bucket, count] of Object.entries(from)) into[bucket] = (into[bucket] ?? 0) + count

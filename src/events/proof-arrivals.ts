@@ -6,18 +6,25 @@
  */
 import { turn } from '../lib/turn.ts'
 import type { Database } from '../store/open.ts'
+import { asBytes, storedBytes } from '../store/stored-text.ts'
 import { chainNext } from './chain.ts'
 import type { ChainPoint } from './checkpoint.ts'
 import { quarantinedType } from './quarantine.ts'
 
-/** An SQL expression of a row of `events`: the text that stands for what its body does not hold. */
-export const arrivalText = `position || ',' || received_at || case event_type when '${quarantinedType}' then
-  json_array(event_id, timestamp, request_id, verdict, reason_code, gateway_id, team_id, token_id) else '' end`
+/** No JSON holds a blob, and no column here should. */
+const shownAs = ['event_id', 'timestamp', 'request_id', 'verdict', 'reason_code', 'gateway_id', 'team_id', 'token_id']
+  .map((column) => `iif(typeof(${column}) = 'blob', hex(${column}), ${column})`)
+  .join()
+
+/** An SQL expression of a row of `events`: the bytes of the text that stands for what its body does not hold. */
+export const arrivalText = asBytes(`position || ',' || received_at || case event_type when '${quarantinedType}' then
+  json_array(${shownAs}) else '' end`)
 
 export const arrivalsStart = (chain: string): string =>
   new Bun.CryptoHasher('sha256').update(`gatehouse.arrivals.v1\0${chain}`).digest('hex')
 
-export const arrivalsNext = (previous: string, n: number, text: string): string => chainNext(previous, n, text)
+export const arrivalsNext = (previous: string, n: number, text: unknown): string =>
+  chainNext(previous, n, storedBytes(text) ?? '')
 
 /** Rows of one read: a few milliseconds at most, so that nothing else waits for it. */
 const sliceRows = 500
@@ -33,7 +40,7 @@ export async function arrivalsUpTo(
 ): Promise<string | null> {
   let { seq, arrivals } = from
   while (seq < to) {
-    const rows = await ledger.read<{ seq: number; arrival: string }>(
+    const rows = await ledger.read<{ seq: number; arrival: unknown }>(
       `select seq, ${arrivalText} as arrival from events where chain = ? and seq > ? and seq <= ?
         order by seq limit ${sliceRows}`,
       [chain, seq, to],

@@ -11,7 +11,7 @@ import { openCursor, sealCursor } from '../api/cursor.ts'
 import type { Database, Statement } from '../store/open.ts'
 import type { Event } from './event.ts'
 import { conditionsOf, type EventFilters, filterValues, isByTeam } from './filters.ts'
-import { quarantinedType } from './quarantine.ts'
+import { beyondAll, type Position, positionOf, readShown, shownColumns } from './shown-event.ts'
 import type { Visibility } from './visibility.ts'
 
 export interface EventPage {
@@ -19,29 +19,19 @@ export interface EventPage {
   next_cursor: string | null
 }
 
-/**
- * The text an event is shown by: its body, but for one that was kept without being understood (ingest.ts), of which the
- * columns tell.
- */
-export const shownBody = `case event_type when '${quarantinedType}' then json_object('event_id', event_id,
-    'event_type', event_type, 'request_id', null,
-    'timestamp', strftime('%Y-%m-%dT%H:%M:%fZ', timestamp / 1000.0, 'unixepoch'),
-    'verdict', verdict, 'reason_code', reason_code, 'config_version', 0,
-    'event_attribution', json_object('token_id', null, 'team_id', null, 'user_id', null, 'gateway_id', gateway_id,
-      'oauth_client_id', null, 'session_id', null, 'key_class', null),
-    'details', json_object('chain', chain, 'seq', seq, 'bytes', length(cast(body as blob))))
-  else body end as body`
-
 const clockDisagreementMilliseconds = 60_000
 const fewEvents = 5000
 
 /** The furthest instant there is, either way, in milliseconds (ECMA-262, Time Values). */
 const lastInstant = 8.64e15
 
+/** Of a position that is no number of JavaScript's (shown-event.ts). */
+const digits = z.string().regex(/^\d{16,19}$/)
+
 const cursorSchema = z.strictObject({
   since: z.number().int().min(-lastInstant).max(lastInstant),
-  floor: z.number().int().min(0),
-  before: z.number().int().min(1),
+  floor: z.number().int().min(0).or(digits),
+  before: z.number().int().min(1).or(digits),
 })
 type Cursor = z.infer<typeof cursorSchema>
 
@@ -64,12 +54,13 @@ export async function readEventPage(ledger: Database, options: PageOptions): Pro
       ? await firstCursor(ledger, options.since)
       : openCursor(options.cursor, query, cursorSchema)
   const { sql, args } = await pageQuery(ledger, cursor, options)
-  const rows = await ledger.read<{ position: number; body: string }>(sql, args)
+  const rows = await ledger.read(sql, args)
   const page = rows.slice(0, limit)
   const last = page.at(-1)
   return {
-    events: page.map(({ body }) => JSON.parse(body)),
-    next_cursor: rows.length > limit && last ? sealCursor({ ...cursor, before: last.position }, query) : null,
+    events: (await readShown(ledger, page)).map(({ event }) => event),
+    next_cursor:
+      rows.length > limit && last ? sealCursor({ ...cursor, before: positionOf(last.position) }, query) : null,
   }
 }
 
@@ -93,16 +84,16 @@ async function pageQuery(
 const allOf = (where: readonly Statement[]): string => where.map(({ sql }) => sql).join(' and ')
 
 const newest = (where: readonly Statement[], most: number): Statement => ({
-  sql: `select position, ${shownBody} from events where ${allOf(where)} order by position desc limit ?`,
+  sql: `select ${shownColumns} from events where ${allOf(where)} order by events.position desc limit ?`,
   args: [...where.flatMap(({ args }) => args), most],
 })
 
 /** The newest of each team, by the index on teams, and of those the newest: rows of other teams are not walked over. */
 const newestOfEach = (teams: readonly string[], where: readonly Statement[], most: number): Statement => ({
-  sql: `select position, ${shownBody} from events where position in (
+  sql: `select ${shownColumns} from events where position in (
       select seen.position from json_each(?) as team join events as seen on seen.position in (
         select position from events where team_id = team.value and ${allOf(where)} order by position desc limit ?))
-    order by position desc limit ?`,
+    order by events.position desc limit ?`,
   args: [JSON.stringify(teams), ...where.flatMap(({ args }) => args), most, most],
 })
 
@@ -128,7 +119,7 @@ async function areFew(ledger: Database, since: number, until: number): Promise<b
 }
 
 async function firstCursor(ledger: Database, since: number): Promise<Cursor> {
-  return { since, floor: await firstPositionSince(ledger, since), before: Number.MAX_SAFE_INTEGER }
+  return { since, floor: await firstPositionSince(ledger, since), before: beyondAll }
 }
 
 /** A condition on `team_id`. */
@@ -142,22 +133,25 @@ export function seenBy({ teams, withoutTeam }: Visibility): Statement {
 }
 
 /** A position before which every event was received before `since`, and so happened before it. */
-export async function firstPositionSince(ledger: Database, since: number): Promise<number> {
-  const [bounds] = await ledger.read<{ low: number | null; high: number | null }>(
-    'select (select min(position) from events) as low, (select max(position) from events) as high',
+export async function firstPositionSince(ledger: Database, since: number): Promise<Position> {
+  const [bounds] = await ledger.read<{ low: string | null; high: string | null }>(
+    `select cast((select min(position) from events) as text) as low,
+      cast((select max(position) from events) as text) as high`,
   )
-  let low = bounds?.low ?? 0
-  let high = (bounds?.high ?? 0) + 1
+  let low = BigInt(bounds?.low ?? 0)
+  let high = BigInt(bounds?.high ?? 0) + 1n
   while (low < high) {
-    const middle = Math.floor((low + high) / 2)
-    const [row] = await ledger.read<{ position: number; received_at: number }>(
-      'select position, received_at from events where position >= ? order by position limit 1',
-      [middle],
+    const middle = (low + high) >> 1n
+    const [row] = await ledger.read<{ position: string; early: number }>(
+      `select cast(position as text) as position, received_at < ? as early from events where events.position >= ?
+        order by events.position limit 1`,
+      [since - clockDisagreementMilliseconds, middle.toString()],
     )
-    if (row === undefined || row.received_at >= since - clockDisagreementMilliseconds) high = middle
-    else low = row.position + 1
+    if (row === undefined || row.early === 0) high = middle
+    else low = BigInt(row.position) + 1n
   }
-  return low
+  // None is made below 1: one that was moved there is not shown.
+  return positionOf(low < 1n ? 1n : low)
 }
 
 export async function teamsOfUser(ledger: Database, userId: string | null): Promise<string[]> {

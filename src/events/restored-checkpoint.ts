@@ -6,7 +6,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database } from '../store/open.ts'
-import { parseCheckpoint, readStateCheckpoint } from './checkpoint.ts'
+import { parseCheckpoint, readKeptCheckpoints, readStateCheckpoint } from './checkpoint.ts'
 import { readKeyRing, type Signed } from './checkpoint-key.ts'
 import { replaceCheckpoint } from './checkpoint-writer.ts'
 
@@ -22,9 +22,7 @@ export async function putCheckpointBack({ state, ledger, clock, log }: RestoredO
   const keys = await readKeyRing(ledger)
   const good = (signed: Signed): number | null =>
     keys.check('checkpoint', signed) === 'good' ? (parseCheckpoint(signed.body)?.number ?? null) : null
-  const [newest] = await ledger.read<Signed>(
-    'select body, key_id, signature from checkpoints order by number desc limit 1',
-  )
+  const [newest] = await readKeptCheckpoints(ledger, 'order by number desc limit 1')
   const number = newest === undefined ? null : good(newest)
   const present = await readStateCheckpoint(state)
   const former = present === null ? 0 : good(present)

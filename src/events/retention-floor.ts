@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { timestamp } from '../lib/clock.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { cellsOf, integerCell, named, readCells, textCell } from '../store/stored-cells.ts'
 import type { ChainPoint } from './checkpoint.ts'
 import type { KeyRing, Signed, SignedKind } from './checkpoint-key.ts'
 
@@ -41,8 +42,23 @@ export function openFloor(row: StoredFloor, keys: KeyRing): Floor | null {
 }
 
 export async function readFloor(ledger: Database, chain: string): Promise<StoredFloor | null> {
-  const [row] = await ledger.read<StoredFloor>('select * from chain_floors where chain = ?', [chain])
+  const [row] = await readStoredFloors(ledger, 'where chain = ?', [chain])
   return row ?? null
+}
+
+const columns = named(['chain', 'seq', 'key_id', 'signature', 'body'])
+
+/** All of them, or those that meet a condition in SQL. */
+export async function readStoredFloors(ledger: Database, where = '', args: string[] = []): Promise<StoredFloor[]> {
+  const rows = await ledger.read(`select ${cellsOf(columns)} from chain_floors ${where}`, args)
+  return rows.map((row) => {
+    const { chain, seq, key_id: keyId, signature, body } = readCells(columns, row.cells)
+    return {
+      chain: textCell(chain),
+      seq: integerCell(seq),
+      ...{ key_id: textCell(keyId), signature: textCell(signature), body: textCell(body) },
+    }
+  })
 }
 
 /** Statements that raise a floor which is still at `from`; otherwise their transaction fails a check. */

@@ -8,6 +8,8 @@
 import type { Log } from '../lib/log.ts'
 import { turn } from '../lib/turn.ts'
 import type { Database } from '../store/open.ts'
+import { cellsOf, integerCell, named, readCells, textCell } from '../store/stored-cells.ts'
+import { asBytes, storedBytes, storedText } from '../store/stored-text.ts'
 import { brokenConstraint } from './append.ts'
 import { chainNext, chainStart } from './chain.ts'
 import { readKeyRing, type SigningKey } from './checkpoint-key.ts'
@@ -36,7 +38,7 @@ export async function removeOldEvents(options: RetentionOptions): Promise<{ remo
   const ends = clock.monotonic() + (options.roundMs ?? 1000)
   const pace = { rows: mostRows / 2 }
   let removed = 0
-  for (const { chain } of await ledger.read<{ chain: string }>('select chain from chains order by chain')) {
+  for (const { chain } of await readChainNames(ledger)) {
     let count = 0
     do {
       if (clock.monotonic() >= ends) return { removed, finished: false }
@@ -46,6 +48,15 @@ export async function removeOldEvents(options: RetentionOptions): Promise<{ remo
     } while (count > 0)
   }
   return { removed, finished: true }
+}
+
+/** Names that are none of a chain's keep their rows: a text cut short would name another. */
+async function readChainNames(ledger: Database): Promise<{ chain: string }[]> {
+  const rows = await ledger.read(`select ${asBytes('chain')} as chain from chains order by chains.chain`)
+  return rows.flatMap((row) => {
+    const chain = storedText(row.chain)
+    return chain === null ? [] : [{ chain }]
+  })
 }
 
 interface Removal {
@@ -64,11 +75,7 @@ async function removeBatch(options: RetentionOptions, { chain, before, pace }: R
     log.error({ chain }, 'The floor of a chain is not what was signed: nothing of the chain is removed')
     return 0
   }
-  const rows = await ledger.read<OldRow>(
-    `select seq, digest, body, received_at, ${arrivalText} as arrival from events where chain = ? and seq > ?
-      order by seq limit ${pace.rows}`,
-    [chain, floor.seq],
-  )
+  const rows = await readOldRows(ledger, chain, floor.seq, pace.rows)
   const raised = floorAfter(floor, rows, before)
   if (raised === 'altered') {
     log.error({ chain, after: floor.seq }, 'Old events of a chain do not verify: they are not removed')
@@ -94,9 +101,26 @@ async function removeBatch(options: RetentionOptions, { chain, before, pace }: R
 interface OldRow {
   seq: number
   digest: string
-  body: string
+  body: Uint8Array
   received_at: number
-  arrival: string
+  arrival: unknown
+}
+
+const oldColumns = named(['seq', 'digest', 'received_at'])
+
+/** The rows behind a number, as they are: what is no number here is altered, and equals nothing. */
+async function readOldRows(ledger: Database, chain: string, after: number, most: number): Promise<OldRow[]> {
+  const rows = await ledger.read(
+    `select ${cellsOf(oldColumns)}, ${asBytes('body')} as body, ${arrivalText} as arrival from events
+      where chain = ? and seq > ? order by seq limit ${most}`,
+    [chain, after],
+  )
+  return rows.map((row) => {
+    const { seq, digest, received_at: receivedAt } = readCells(oldColumns, row.cells)
+    const body = storedBytes(row.body) ?? new Uint8Array()
+    const numbers = { seq: integerCell(seq), received_at: integerCell(receivedAt) }
+    return { ...numbers, digest: textCell(digest), body, arrival: row.arrival }
+  })
 }
 
 const firstFloor = (chain: string): Floor => ({

@@ -7,6 +7,7 @@
  * are added to `other`.
  */
 import { turn } from '../lib/turn.ts'
+import { wellFormedJson } from '../lib/well-formed-json.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { brokenConstraint } from './append.ts'
 import { addDuration, type LatencySketch } from './latency-sketch.ts'
@@ -154,7 +155,7 @@ function addOutcome(sums: Map<string, Sums>, stage: Stage, outcome: CountedOutco
 const nothing = () => ({ requests: 0, inputTokens: 0, outputTokens: 0, cost: 0 })
 
 const addStatements = (sums: readonly Sums[]): Statement[] =>
-  sums.length === 0 ? [] : [{ sql: addSums, args: [JSON.stringify(sums.map(asRow))] }]
+  sums.length === 0 ? [] : [{ sql: addSums, args: [wellFormedJson(sums.map(asRow))] }]
 
 const asRow = (row: Sums): (string | number | null)[] => [
   row.kind,
@@ -179,10 +180,10 @@ function sketchText(sketch: LatencySketch): string | null {
 /** A sketch and another one added up, in SQL. */
 const addSketch = (column: string): string => `${column} = case
   when excluded.${column} is null then ${column}
-  when ${column} is null then excluded.${column}
+  when ${column} is null or not json_valid(${column}) then excluded.${column}
   else (select json_group_object(key, count) from (
     select key, sum(value) as count from (
-      select key, value from json_each(event_rollups.${column})
+      select key, value from json_each(event_rollups.${column}) where typeof(value) = 'integer'
       union all select key, value from json_each(excluded.${column})) group by key)) end`
 
 const addSums = `

@@ -264,3 +264,34 @@ test('the sums are the same however the events were cut into batches, and those 
     { numRuns: 20 },
   )
 })
+
+test('a model with half of a surrogate pair is counted and shown, by this release and by one before it', async () => {
+  const half = outcome({ model: 'gpt\ud800x' })
+  await keep([half])
+  const [arrival] = rollupStatements([half], now)
+  const older = JSON.stringify(JSON.parse(String(arrival?.args[1]))).replace('gpt\ufffdx', 'gpt\\ud800y')
+  await databases.ledger.write([{ sql: arrival?.sql ?? '', args: [now, older] }])
+  await foldRollups(databases.ledger)
+  const { totals } = await series({ by: 'model' })
+  expect(totals.map(({ key, requests }) => [key, requests])).toEqual([
+    ['gpt\ufffdx', 1],
+    ['gpt\ufffdy', 1],
+  ])
+})
+
+test('rows that are no text, no sketch or no number any more are shown as far as they can be, and added to', async () => {
+  await keep([outcome({ model: 'gpt-4o' }), outcome({ model: 'other-model' })])
+  const damage = [
+    "update event_rollups set key = cast(x'67ff' as text), requests = 7 where kind = 'model' and key = 'gpt-4o'",
+    "update event_rollups set latency = 'garbage' where kind = 'model'",
+    `update event_rollups set latency = cast(x'7b22ff223a317d' as text), first_token = '{"1":"x"}' where kind = 'all'`,
+  ]
+  await databases.ledger.write(damage.map((sql) => ({ sql, args: [] })))
+  await keep([outcome({ model: 'other-model' })])
+  const { totals } = await series({ by: 'model' })
+  expect(totals.map(({ key, requests, latency_ms }) => [key, requests, latency_ms === null])).toEqual([
+    ['g\ufffd', 7, true],
+    ['other-model', 2, false],
+  ])
+  expect((await series({})).totals[0]?.requests).toBe(3)
+})

@@ -75,7 +75,8 @@ export function rollupStatements(events: readonly Event[], receivedAt: number): 
   ]
 }
 
-function countedOutcome(event: Event, receivedAt: number): CountedOutcome {
+/** What of an outcome is counted. `receivedAt` bounds its time. */
+export function countedOutcome(event: Event, receivedAt: number): CountedOutcome {
   const { event_attribution: who, details, event_cost_attribution: cost } = event
   return {
     at: Math.min(receivedAt, Date.parse(event.timestamp)),
@@ -97,7 +98,8 @@ function countedOutcome(event: Event, receivedAt: number): CountedOutcome {
   }
 }
 
-const clipped = (text: string | null): string => (text ?? '').slice(0, longestKey)
+/** The cut may halve a surrogate pair, and a lane's event may bring a half: SQLite makes no text of it. */
+const clipped = (text: string | null): string => (text ?? '').slice(0, longestKey).toWellFormed()
 
 const amount = (value: unknown): number | null =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null

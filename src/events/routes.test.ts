@@ -1,3 +1,4 @@
+/** Events over HTTP, as they were written and damaged; long because of every filter, cursor and form. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { sealCursor } from '../api/cursor.ts'
@@ -287,7 +288,7 @@ describe('GET /v1/events/export', () => {
       ...databases.ledger,
       async read<Row>(sql: string, args: (string | number | null)[] = []) {
         const rows = await databases.ledger.read<Row>(sql, args)
-        if (sql.includes('select position, body')) read += rows.length
+        if (sql.includes('as by_body from events')) read += rows.length
         return rows
       },
     }
@@ -327,5 +328,49 @@ describe('GET /v1/events/export', () => {
 
   test.each(['since=1d', 'since=1d&format=xml', 'format=csv'])('refuses ?%s', async (query) => {
     expect((await get(`/v1/events/export?${query}`)).status).toBe(422)
+  })
+})
+
+describe('events that somebody has damaged', () => {
+  const run = (sql: string) => databases.ledger.write([{ sql, args: [] }])
+  const everywhere = async () => {
+    const paged = await pages('since=1d&limit=2')
+    const json: Page = JSON.parse(await (await get('/v1/events/export?since=1d&format=json')).text())
+    const csv = await (await get('/v1/events/export?since=1d&format=csv')).text()
+    expect(json.events).toEqual(paged.toReversed())
+    expect(csv.split('\r\n')).toHaveLength(paged.length + 2)
+    return paged
+  }
+
+  test.each(["''", "'{}'", "'null'", "x'7b7d'", 'body || char(0)', "body || 'x'", '17', "cast(x'ff' as text)"])(
+    'a body that is %s now is shown by its columns, and pages and exports go on',
+    async (body) => {
+      const events = [event(4), event(3), event(2, { verdict: 'deny' }), event(1)]
+      await record(events)
+      await run(`update events set body = ${body} where verdict = 'deny'`)
+      const shown = await everywhere()
+      expect(shown).toHaveLength(4)
+      expect(shown[1]).toMatchObject({
+        ...{ event_id: events[2]?.event_id, event_type: 'gateway.request.outcome', verdict: 'deny' },
+        ...{ reason_code: 'event.damaged', timestamp: events[2]?.timestamp },
+        ...{ event_attribution: { team_id: 'team-a' }, details: { chain: 'control-plane', seq: 3 } },
+      })
+      expect(shown.filter(({ reason_code }) => reason_code === 'ok')).toHaveLength(3)
+    },
+  )
+
+  test('columns that are no text are shown as none', async () => {
+    await record([event(1)])
+    await run(
+      "update events set body = '', team_id = x'00', reason_code = cast(x'ff' as text), verdict = 'x' || char(0)",
+    )
+    expect((await everywhere())[0]).toMatchObject({ verdict: 'error', event_attribution: { team_id: null } })
+  })
+
+  test('a position that JavaScript cannot hold', async () => {
+    await record([event(4), event(3), event(2)])
+    await run('update events set position = 9007199254740994 where position = (select min(position) from events)')
+    await record([event(1)])
+    expect((await everywhere()).map(({ timestamp }) => (now - Date.parse(timestamp)) / 60_000)).toEqual([1, 4, 2, 3])
   })
 })

@@ -1,7 +1,8 @@
 /** Rows of sums added up by key and instant, as a chart shows them. */
 import { timestamp } from '../lib/clock.ts'
 import { fromNano } from '../lib/money.ts'
-import { type LatencySketch, mergeSketch, type Quantiles, quantilesOf } from './latency-sketch.ts'
+import { shownText } from '../store/stored-text.ts'
+import { type LatencySketch, mergeSketch, type Quantiles, quantilesOf, readSketch } from './latency-sketch.ts'
 
 /** `cost` in dollars; quantiles are null where nothing was measured, and for what is summed up under `other`. */
 export interface Measures {
@@ -18,7 +19,7 @@ export interface KeyedPoints {
   totals: ({ key: string | null } & Measures)[]
 }
 
-/** A row of sums; sketches are JSON, and absent where the row is of several keys. */
+/** A row of sums; sketches are bytes of JSON, and absent where the row is of several keys. */
 export interface SumsRow {
   at: number
   key: string
@@ -26,8 +27,8 @@ export interface SumsRow {
   input_tokens: number
   output_tokens: number
   cost: number
-  latency?: string | null
-  first_token?: string | null
+  latency?: unknown
+  first_token?: unknown
 }
 
 interface Sums {
@@ -59,7 +60,7 @@ export class SeriesSums {
     if (!this.#keys.has(key)) this.#keys.set(key, { shown, total: nothing(), points: new Map() })
   }
 
-  add(key: string, row: SumsRow): void {
+  add(key: string, row: Omit<SumsRow, 'key'>): void {
     const series = this.#keys.get(key)
     if (series === undefined) return
     let point = series.points.get(row.at)
@@ -83,14 +84,14 @@ export class SeriesSums {
   }
 }
 
-function addRow(sums: Sums, row: SumsRow): void {
+function addRow(sums: Sums, row: Omit<SumsRow, 'key'>): void {
   sums.requests += row.requests
   sums.input_tokens += row.input_tokens
   sums.output_tokens += row.output_tokens
   sums.cost += row.cost
   if (row.latency === undefined) sums.sketched = false
-  if (row.latency) mergeSketch(sums.latency, JSON.parse(row.latency))
-  if (row.first_token) mergeSketch(sums.firstToken, JSON.parse(row.first_token))
+  mergeSketch(sums.latency, readSketch(shownText(row.latency)))
+  mergeSketch(sums.firstToken, readSketch(shownText(row.first_token)))
 }
 
 const measuresOf = ({ latency, firstToken, sketched, cost, ...sums }: Sums): Measures => ({

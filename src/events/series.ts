@@ -1,11 +1,12 @@
 /**
  * What charts show, read from the sums of rollup.ts: never from the events. Of model, gateway, token and reason one at a
  * time is kept apart, as group or as filter, together with verdict and team; anything else is refused, naming what can
- * be combined.
+ * be combined. Keys go as hex and sketches as bytes: what an older release, or somebody else, has left may be no text.
  */
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { asBytes, shownText } from '../store/stored-text.ts'
 import {
   everyTeam,
   hasEveryTeam,
@@ -164,12 +165,12 @@ async function scopesOf(
   if (teams !== 'every') return [...teams, ...none]
   if (column !== 'scope' && hasEveryTeam(kind)) return [everyTeam, ...none]
   const day = stepMilliseconds.day
-  const rows = await ledger.read<{ scope: string }>(
-    `select distinct scope from event_rollups where step = 'day' and at >= ? and at < ? and kind = 'all'
+  const rows = await ledger.read<{ scope: unknown }>(
+    `select distinct ${asBytes('scope')} as scope from event_rollups where step = 'day' and at >= ? and at < ? and kind = 'all'
       and scope not in ('${everyTeam}', '${noTeam}')`,
     [since - (since % day), until],
   )
-  return [...rows.map(({ scope }) => scope), ...none]
+  return [...rows.map(({ scope }) => shownText(scope)), ...none]
 }
 
 function whereOf({ step, since, until, verdict }: Window, { kind, key }: Selected, scopes: string[]): Statement {
@@ -187,13 +188,16 @@ interface Source extends Selected {
   where: Statement
 }
 
+/** A list of keys, given as a JSON array of their hex. */
+const amongKeys = '(select cast(unhex(value) as text) from json_each(?))'
+
 const groupOf = ({ column }: Selected): string => column ?? "''"
 
 /** The keys with most requests first, and how many points the shown ones have, counted a little beyond the most. */
 async function keysAndPoints(ledger: Database, source: Source): Promise<{ keys: string[]; points: number }> {
   const rows = await ledger.read<{ key: string; points: number }>(
-    `select ${groupOf(source)} as key, count(distinct at) as points from event_rollups where ${source.where.sql}
-      group by 1 order by sum(requests) desc, 1 limit ${10 * keysShown}`,
+    `select hex(${groupOf(source)}) as key, count(distinct at) as points from event_rollups
+      where ${source.where.sql} group by 1 order by total(requests) desc, 1 limit ${10 * keysShown}`,
     source.where.args,
   )
   const points = rows.slice(0, keysShown).reduce((sum, row) => sum + row.points, 0)
@@ -213,22 +217,26 @@ const realValues = ['requests', 'input_tokens', 'output_tokens', 'cost']
   .map((column) => `cast(${column} as real) as ${column}`)
   .join(', ')
 
+const sketches = ['latency', 'first_token'].map((column) => `${asBytes(column)} as ${column}`).join(', ')
+
 async function readShown(ledger: Database, source: Source, shown: readonly string[], sums: SeriesSums): Promise<void> {
   const rows = await ledger.read<SumsRow>(
-    `select at, ${groupOf(source)} as key, ${realValues}, latency, first_token from event_rollups
-      where ${source.where.sql} and ${groupOf(source)} in (select value from json_each(?)) order by at`,
+    `select at, hex(${groupOf(source)}) as key, ${realValues}, ${sketches} from event_rollups
+      where ${source.where.sql} and ${groupOf(source)} in ${amongKeys} order by at`,
     [...source.where.args, JSON.stringify(shown)],
   )
-  for (const key of shown) sums.addKey(key, key === '' ? null : key)
+  for (const key of shown) sums.addKey(key, key === '' ? null : Buffer.from(key, 'hex').toString())
   for (const row of rows) sums.add(row.key, row)
 }
 
 async function readOthers(ledger: Database, source: Source, shown: readonly string[], sums: SeriesSums): Promise<void> {
-  const rows = await ledger.read<SumsRow>(
-    `select at, '' as key, ${realSums} from event_rollups
-      where ${source.where.sql} and ${groupOf(source)} not in (select value from json_each(?)) group by at order by at`,
+  const rows = await ledger.read<Omit<SumsRow, 'key'>>(
+    `select at, ${realSums} from event_rollups
+      where ${source.where.sql} and ${groupOf(source)} not in ${amongKeys} group by at order by at`,
     [...source.where.args, JSON.stringify(shown)],
   )
-  sums.addKey(otherKey, otherKey)
-  for (const row of rows) sums.add(otherKey, row)
+  // Rows that are of several keys already are among these.
+  const key = Buffer.from(otherKey).toString('hex').toUpperCase()
+  sums.addKey(key, otherKey)
+  for (const row of rows) sums.add(key, row)
 }

@@ -23,6 +23,13 @@ export interface ChainStanding {
   points: readonly ChainPoint[]
 }
 
+/** What the ledger names as a chain's end, whatever stands there. */
+export interface NamedHead {
+  seq: unknown
+  digest: unknown
+  updated_at: unknown
+}
+
 export class ChainCheck {
   readonly findings = new Findings()
   readonly #chain: string
@@ -35,7 +42,7 @@ export class ChainCheck {
   #doubt: { seq: number; eventId: string | null; computed: string } | null = null
   #arrivals: string | null
   #lastPoint: number
-  #position = Number.NEGATIVE_INFINITY
+  #position: bigint | null = null
   #receivedAt: number | null = null
   events = 0
 
@@ -57,10 +64,11 @@ export class ChainCheck {
   /** Rows in the order of their numbers. */
   row(row: EventRow): void {
     this.events += 1
-    const { seq, body, digest } = row
-    const eventId = typeof row.event_id === 'string' ? row.event_id : null
+    const { body } = row
+    const { seq, digest, received_at: receivedAt } = row.cells
+    const eventId = typeof row.cells.event_id === 'string' ? row.cells.event_id : null
     if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq <= this.#seq) {
-      const at = typeof seq === 'number' ? seq : null
+      const at = Number.isSafeInteger(seq) ? Number(seq) : null
       this.#found('event.inserted', at, at, eventId)
       return
     }
@@ -73,19 +81,19 @@ export class ChainCheck {
     }
     const trouble = recordedTrouble(this.#chain, row)
     if (trouble !== null) this.#found(trouble, seq, seq, eventId)
-    const position = Number(row.position)
-    if (position <= this.#position) this.#found('event.out_of_order', seq, seq, eventId)
+    const position = BigInt(row.position)
+    if (this.#position !== null && position <= this.#position) this.#found('event.out_of_order', seq, seq, eventId)
     this.#position = position
-    this.#receivedAt = typeof row.received_at === 'number' ? row.received_at : null
+    this.#receivedAt = typeof receivedAt === 'number' ? receivedAt : null
     this.#seq = seq
-    if (this.#arrivals !== null) this.#arrivals = arrivalsNext(this.#arrivals, seq, String(row.arrival))
+    if (this.#arrivals !== null) this.#arrivals = arrivalsNext(this.#arrivals, seq, row.arrival)
     this.#passPoints()
   }
 
   /** After the last row; `head` is what the ledger names as the chain's end. */
-  end(head: { seq: unknown; digest: unknown; updated_at: unknown } | null): void {
+  end(head: NamedHead | null): void {
     const last = this.#seq
-    const named = typeof head?.seq === 'number' ? head.seq : 0
+    const named = Number.isSafeInteger(head?.seq) ? Number(head?.seq) : 0
     const signed = this.#points.at(-1)?.seq ?? 0
     if (Math.max(named, signed) > last) this.#missing(Math.max(named, signed))
     const digests = this.#digests
@@ -97,19 +105,19 @@ export class ChainCheck {
   }
 
   #headAltered(
-    { seq, digest, updated_at: updatedAt }: { seq: unknown; digest: unknown; updated_at: unknown },
+    { seq, digest, updated_at: updatedAt }: NamedHead,
     last: number,
     digests: readonly string[] | null,
   ): boolean {
-    if (typeof seq !== 'number' || typeof digest !== 'string' || seq < last) return true
+    if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || typeof digest !== 'string' || seq < last) return true
     // A head beyond the last row names those that are missing, and is right where they are what is wrong.
     if (seq > last) return false
     return !(digests?.includes(digest) ?? true) || (this.#receivedAt !== null && updatedAt !== this.#receivedAt)
   }
 
-  #digest(seq: number, eventId: string | null, body: unknown, digest: unknown): void {
+  #digest(seq: number, eventId: string | null, body: Uint8Array | null, digest: unknown): void {
     const stored = typeof digest === 'string' ? digest : ''
-    if (typeof body !== 'string') {
+    if (body === null) {
       this.#settleDoubt('event.altered')
       this.#found('event.altered', seq, seq, eventId)
       this.#digests = [stored]

@@ -13,6 +13,7 @@ const findings = {
     'The position, the time of receipt or the putting aside of one of these is not what was signed',
   'chain.head_altered': 'What the ledger names as the end of the chain is not its last event',
   'chain.unknown': 'The ledger does not know the chain of these events',
+  'rollup.differs': 'A sum that charts show is not that of the events',
   'floor.altered': 'The record of what retention removed is not what was signed',
   'checkpoint.altered': 'A checkpoint is not what was signed',
   'checkpoint.missing': 'A checkpoint that was signed, or must have been, is not there',

@@ -1,8 +1,14 @@
 /** What checkpoints and floors say, once their signatures hold: the places that rows are held against. */
 import type { Database } from '../store/open.ts'
-import { type ChainPoint, type Checkpoint, parseCheckpoint, readStateCheckpoint } from './checkpoint.ts'
+import {
+  type ChainPoint,
+  type Checkpoint,
+  parseCheckpoint,
+  readKeptCheckpoints,
+  readStateCheckpoint,
+} from './checkpoint.ts'
 import { type KeyRing, readKeyRing, type Signed } from './checkpoint-key.ts'
-import { type Floor, openFloor, type StoredFloor } from './retention-floor.ts'
+import { type Floor, openFloor, readFloor } from './retention-floor.ts'
 import { type Finding, Findings, finding } from './verify-finding.ts'
 
 export interface SignedSources {
@@ -117,15 +123,12 @@ async function mustHaveSigned({ state, ledger, now }: SignedSources): Promise<bo
 
 /** Those of the ledger, one at a time, and those that were brought. */
 async function* keptCheckpoints({ ledger, witnesses }: SignedSources) {
-  let last = Number.MIN_SAFE_INTEGER
-  for (;;) {
-    const [row] = await ledger.read<Signed & Stored>(
-      'select number, at, body, key_id, signature from checkpoints where number > ? order by number limit 1',
-      [last],
-    )
-    if (row === undefined) break
-    last = row.number
-    yield { signed: row, stored: row }
+  const kept = await ledger.read<{ number: string }>(
+    'select cast(number as text) as number from checkpoints order by checkpoints.number',
+  )
+  for (const { number } of kept) {
+    const [row] = await readKeptCheckpoints(ledger, 'where number = ?', [number])
+    if (row !== undefined) yield { signed: row, stored: row }
   }
   for (const signed of witnesses) yield { signed, stored: null }
 }
@@ -144,7 +147,8 @@ function open(record: SignedRecord, signed: Signed, stored: Stored | null): Held
   const same =
     stored === null || (stored.number === checkpoint?.number && (stored.at ?? checkpoint.at) === checkpoint.at)
   if (checkpoint !== null && same) return { checkpoint, signed }
-  const number = stored?.number ?? null
+  // One that was altered in the state is kept under its number below zero (checkpoint-writer.ts).
+  const number = stored === null || Number.isNaN(stored.number) ? null : Math.abs(stored.number)
   record.findings.push(
     finding(checked === 'unknown_key' ? 'key.unknown' : 'checkpoint.altered', { from: number, to: number }),
   )
@@ -167,10 +171,10 @@ function take(record: SignedRecord, { checkpoint, signed }: Held, since: number 
 
 /** The floor of a chain: null where there is none, a finding where it is not what was signed. */
 export async function readSignedFloor(ledger: Database, keys: KeyRing, chain: string): Promise<Floor | Finding | null> {
-  const [row] = await ledger.read<StoredFloor>('select * from chain_floors where chain = ?', [chain])
-  if (row === undefined) return null
+  const row = await readFloor(ledger, chain)
+  if (row === null) return null
   const floor = openFloor(row, keys)
   if (floor !== null) return floor
   const known = keys.check('floor', row) !== 'unknown_key'
-  return finding(known ? 'floor.altered' : 'key.unknown', { chain, to: typeof row.seq === 'number' ? row.seq : null })
+  return finding(known ? 'floor.altered' : 'key.unknown', { chain, to: Number.isNaN(row.seq) ? null : row.seq })
 }

@@ -7,6 +7,7 @@ import { chainNext, chainStart } from './chain.ts'
 import { readStateCheckpoint } from './checkpoint.ts'
 import { loadSigningKey, publishKey, type Signed } from './checkpoint-key.ts'
 import { removeOldEvents } from './retention.ts'
+import { rollupStatements } from './rollup.ts'
 import { retentionDays, TestProof } from './test-proof.ts'
 
 const day = 86_400_000
@@ -29,6 +30,16 @@ beforeEach(async () => {
   proof = await prepare()
 })
 afterEach(() => proof.store.remove())
+
+/** The sums that charts show are made anew of the events that are left. */
+async function forgetSums(): Promise<void> {
+  await proof.run('delete from event_rollups')
+  await proof.run('delete from event_rollup_arrivals')
+  const rows = await proof.store.ledger.read<{ body: string; received_at: number }>(
+    "select body, received_at from events where event_type = 'gateway.request.outcome'",
+  )
+  for (const { body, received_at: at } of rows) await proof.store.ledger.write(rollupStatements([JSON.parse(body)], at))
+}
 
 const lane = () => proof.lane(1)
 const at = (seq: number) => `chain = '${lane()}' and seq = ${seq}`
@@ -201,6 +212,7 @@ describe('tampering with a whole chain', () => {
         args: [former?.body ?? '', former?.signature ?? ''],
       },
     ])
+    await forgetSums()
     expect(await proof.findings()).toEqual([])
     const { body, key_id, signature } = witness ?? { body: '', key_id: '', signature: '' }
     expect(await proof.findings({ witnesses: [{ body, key_id, signature }] })).toEqual([
@@ -315,6 +327,8 @@ describe('tampering with what proves', () => {
     await proof.run('delete from checkpoints')
     await proof.store.state.write([{ sql: 'update checkpoints set number = 0', args: [] }])
     await proof.sign(other)
+    expect((await proof.findings()).every((text) => text.startsWith('rollup.differs'))).toBe(true)
+    await forgetSums()
     expect(await proof.findings()).toEqual([])
     expect((await proof.verify()).at(-1)).toMatchObject({ keys: [other.id] })
     expect(await proof.findings({ pinned: [proof.key.id] })).toEqual([
@@ -486,3 +500,81 @@ test('any change to any column of any row that a checkpoint covers is found', as
     { numRuns: 300 },
   )
 }, 60_000)
+
+describe('tampering with what no text and no number can be', () => {
+  const texts: [string, string][] = [
+    ['a NUL behind it', '%s || char(0)'],
+    ['a NUL and more behind it', "%s || char(0) || 'x'"],
+    ['bytes that are no UTF-8', "cast(cast(%s as blob) || x'ff' as text)"],
+  ]
+  test.each(texts)('%s, in any column of an event', async (_name, change) => {
+    for (const column of ['event_type', 'verdict', 'team_id', 'reason_code', 'event_id', 'digest', 'body']) {
+      const [row] = await proof.store.ledger.read<{ hex: string }>(
+        `select hex(${column}) as hex from events where ${at(3)}`,
+      )
+      await proof.run(`update events set ${column} = ${change.replace('%s', column)} where ${at(3)}`)
+      expect((await proof.findings()).join()).toMatch(new RegExp(`01900001 3–3( ${column})?`))
+      await proof.run(`update events set ${column} = cast(unhex(?) as text) where ${at(3)}`, row?.hex ?? '')
+    }
+    expect(await proof.findings()).toEqual([])
+  })
+
+  test.each(texts)('%s, in the name of a chain', async (_name, change) => {
+    await proof.run(`update events set chain = ${change.replace('%s', 'chain')} where ${at(3)}`)
+    const found = (await proof.findings()).map((finding) => finding.replace(/^event.inserted.*/, 'event.inserted'))
+    expect(found).toEqual(['event.inserted', 'events.missing 01900001 3–3'])
+  })
+
+  test.each(texts)('%s, in a checkpoint', async (_name, change) => {
+    await proof.run(`update checkpoints set body = ${change.replace('%s', 'body')} where number = 1`)
+    expect(await proof.findings()).toEqual(['checkpoint.altered 1–1'])
+  })
+
+  test('integers that JavaScript cannot hold', async () => {
+    await proof.run(`update events set position = 9007199254740994 where ${at(3)}`)
+    expect(await proof.findings()).toEqual([
+      ...['events.arrival_altered 01900001 1–5', 'event.column_altered 01900001 3–3 position'],
+      'event.out_of_order 01900001 4–4',
+    ])
+    await proof.run(`update events set position = 3 where ${at(3)}`)
+    expect(await proof.findings()).toEqual([])
+    for (const seq of ['9223372036854775807', '9007199254740993', '7.3', "'x'"]) {
+      await proof.run(`update events set seq = ${seq} where ${at(10)}`)
+      expect((await proof.findings()).join()).toContain('event.inserted 01900001')
+      await proof.run(`update events set seq = 10 where chain = ? and seq not in (1, 2, 3, 4, 5, 6, 7, 8, 9)`, lane())
+    }
+    await proof.shipEvents(2, 1)
+    await proof.run('update events set position = 9007199254740994 where chain = ? and seq = 4', proof.lane(2))
+    expect(await proof.findings()).toEqual(['event.column_altered 01900002 4–4 position'])
+    await proof.run('update events set position = 99 where chain = ? and seq = 4', proof.lane(2))
+    await proof.run('update chains set seq = 9223372036854775807 where chain = ?', lane())
+    expect(await proof.findings()).toEqual(['chain.head_altered 01900001 10–10'])
+  })
+})
+
+describe('tampering with the sums that charts show', () => {
+  const hour = `step = 'hour' and kind = 'all' and scope = '*'`
+  test.each([
+    [`update event_rollups set requests = requests + 1000 where ${hour}`, ['hour']],
+    [`update event_rollups set cost = cost + 1 where step = 'day' and kind = 'all' and scope = 'team'`, ['day']],
+    [`delete from event_rollups where ${hour}`, ['hour']],
+    [
+      `insert into event_rollups select kind, step, scope, at - 3600000, key, 'deny', 7, 0, 0, 0, null, null
+      from event_rollups where ${hour}`,
+      ['hour'],
+    ],
+    ["update event_rollups set latency = 'garbage'", []],
+  ])('%s', async (sql, named) => {
+    expect(await proof.findings()).toEqual([])
+    await proof.run(sql)
+    const found = await proof.findings()
+    expect(found.map((text) => text.split(' ').slice(0, 2).join(' '))).toEqual(
+      named.map((step) => `rollup.differs ${step}`),
+    )
+  })
+
+  test('is not taken for one while events come in', async () => {
+    await Promise.all([proof.findings(), proof.shipEvents(1, 3)]).then(([found]) => expect(found).toEqual([]))
+    expect(await proof.findings()).toEqual([])
+  })
+})

@@ -1,7 +1,7 @@
 /**
  * Says whether any event was altered, removed or inserted since it was written (contract section 9; protocols section
  * 6): every row is held against its chain, its columns against its body, every chain against what checkpoints, floors
- * and witnesses say of it. It reads in slices of a few milliseconds, between which everything else has its turn, and at
+ * and witnesses say of it, and where all is well the sums that charts show against the events (verify-sums.ts). It reads in slices of a few milliseconds, between which everything else has its turn, and at
  * memory that grows with the number of chains only.
  *
  * Not covered is what came after the newest checkpoint, unless a gateway still holds it: it ships such events again, and
@@ -11,13 +11,16 @@ import { z } from 'zod'
 import { timestamp } from '../lib/clock.ts'
 import { turn } from '../lib/turn.ts'
 import type { Database } from '../store/open.ts'
-import { chainStart } from './chain.ts'
+import { cellsOf, named, readCells } from '../store/stored-cells.ts'
+import { asBytes, shownText } from '../store/stored-text.ts'
+import { chainStart, controlPlaneChain } from './chain.ts'
 import type { ChainPoint } from './checkpoint.ts'
 import { arrivalsStart } from './proof-arrivals.ts'
-import { ChainCheck } from './verify-chain.ts'
+import { ChainCheck, type NamedHead } from './verify-chain.ts'
 import { type Finding, finding, findingSchema } from './verify-finding.ts'
-import { type EventRow, rowColumns } from './verify-row.ts'
+import { type EventRow, readRow, rowColumns } from './verify-row.ts'
 import { readSigned, readSignedFloor, type SignedRecord, type SignedSources } from './verify-signed.ts'
+import { SumsCheck } from './verify-sums.ts'
 
 export const verifiedChainSchema = z.object({
   kind: z.literal('chain'),
@@ -56,18 +59,24 @@ const mostReadings = 5
 
 export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<VerifyLine> {
   const signed = await readSigned(options, options.since)
-  const misplaced = await rowsWithoutChain(options.ledger)
+  const misplaced = [...(await rowsWithoutChain(options.ledger)), ...(await oddChains(options.ledger))]
   yield* [...signed.findings, ...misplaced]
   const sum = { chains: 0, events: 0, findings: signed.findings.length + misplaced.length, not_covered: 0 }
+  const sums = options.since === null && sum.findings === 0 ? await SumsCheck.start(options.ledger) : null
   for await (const chain of chainNames(options.ledger, signed)) {
     if (options.signal.aborted) return
-    const { findings, count, line } = await verifyChain(options, signed, chain)
+    const { findings, count, line } = await verifyChain({ ...options, sums }, signed, chain)
     yield* findings
     yield line
     sum.chains += 1
     sum.events += line.events
     sum.findings += count
     sum.not_covered += Math.max(0, line.to - line.covered_to)
+  }
+  if (sum.findings === 0 && sums !== null) {
+    const findings = await sums.findings()
+    yield* findings
+    sum.findings += findings.length
   }
   const { newest } = signed
   yield {
@@ -81,32 +90,62 @@ export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<Veri
 /** Every chain that anything says there is, in order. */
 async function* chainNames(ledger: Database, { points }: SignedRecord): AsyncGenerator<string> {
   const signed = [...points.keys()].toSorted()
-  let next = await lowestChain(ledger, '>=', '')
+  let next = await lowestSoundChain(ledger, '>=', '')
   let fromSigned = signed.shift()
   while (next !== null || fromSigned !== undefined) {
     const name = next === null || (fromSigned !== undefined && fromSigned < next) ? fromSigned : next
     if (name === undefined) return
     yield name
     while (fromSigned !== undefined && fromSigned <= name) fromSigned = signed.shift()
-    next = await lowestChain(ledger, '>', name)
+    next = await lowestSoundChain(ledger, '>', name)
   }
 }
 
-async function lowestChain(ledger: Database, behind: '>' | '>=', name: string): Promise<string | null> {
+/** What a name is made of: a NUL cuts a text short on its way, and bytes that are no UTF-8 are none. */
+const soundName = /^[\x21-\x7e]*$/
+
+async function lowestSoundChain(ledger: Database, behind: '>' | '>=', name: string): Promise<string | null> {
+  let bytes = await lowestChain(ledger, behind, Buffer.from(name))
+  while (bytes !== null && !soundName.test(bytes.toString('latin1'))) bytes = await lowestChain(ledger, '>', bytes)
+  return bytes?.toString() ?? null
+}
+
+/** The name that is next in any of the tables, by its bytes. */
+async function lowestChain(ledger: Database, behind: '>' | '>=', name: Buffer): Promise<Buffer | null> {
   const lowest = ['chains', 'chain_floors', 'events'].map(
-    (table) => `select min(chain) as chain from ${table} where chain ${behind} ?1`,
+    (table) => `select min(chain) as chain from ${table} where chain ${behind} cast(unhex(?1) as text)`,
   )
   const [row] = await ledger.read<{ chain: string | null }>(
-    `select min(chain) as chain from (${lowest.join(' union all ')}) where typeof(chain) = 'text'`,
-    [name],
+    `select iif(min(chain) is null, null, hex(min(chain))) as chain from (${lowest.join(' union all ')}) where typeof(chain) = 'text'`,
+    [name.toString('hex')],
   )
-  return row?.chain ?? null
+  return row?.chain == null ? null : Buffer.from(row.chain, 'hex')
+}
+
+/** Rows under names that no chain can have. */
+async function oddChains(ledger: Database): Promise<Finding[]> {
+  const findings: Finding[] = []
+  let name = await lowestChain(ledger, '>=', Buffer.alloc(0))
+  while (name !== null && findings.length < mostFindings) {
+    const chain = name.toString()
+    if (!soundName.test(name.toString('latin1'))) {
+      const events = await insertedUnder(ledger, 'chain = cast(unhex(?) as text)', [name.toString('hex')], chain)
+      findings.push(...events)
+      if (events.length === 0) findings.push(finding('chain.head_altered', { chain }))
+    }
+    name = await lowestChain(ledger, '>', name)
+  }
+  return findings
 }
 
 /** Rows whose chain is no text belong to none. */
 async function rowsWithoutChain(ledger: Database): Promise<Finding[]> {
-  const rows = await ledger.read<{ event_id: unknown }>("select event_id from events where chain >= x'' limit 100")
-  return rows.map((row) => finding('event.inserted', { event_id: String(row.event_id) }))
+  return await insertedUnder(ledger, "chain >= x''", [], null)
+}
+
+async function insertedUnder(ledger: Database, where: string, args: string[], chain: string | null) {
+  const rows = await ledger.read(`select ${asBytes('event_id')} as event_id from events where ${where} limit 100`, args)
+  return rows.map(({ event_id: id }) => finding('event.inserted', { chain, event_id: shownText(id) }))
 }
 
 interface VerifiedChain {
@@ -115,18 +154,22 @@ interface VerifiedChain {
   line: z.infer<typeof verifiedChainSchema>
 }
 
-async function verifyChain(options: VerifyOptions, signed: SignedRecord, chain: string): Promise<VerifiedChain> {
+type ChainOptions = VerifyOptions & { sums: SumsCheck | null }
+
+async function verifyChain(options: ChainOptions, signed: SignedRecord, chain: string): Promise<VerifiedChain> {
   for (let reading = 1; ; reading += 1) {
     const floor = await readSignedFloor(options.ledger, signed.keys, chain)
     const verified = await readChain(options, signed, chain, floor)
     const after = await readSignedFloor(options.ledger, signed.keys, chain)
     const moved = JSON.stringify(floor) !== JSON.stringify(after)
     if (!moved || reading === mostReadings || options.signal.aborted) return verified
+    // Its events would be counted twice.
+    options.sums?.giveUp()
   }
 }
 
 async function readChain(
-  { ledger, since, signal }: VerifyOptions,
+  { ledger, since, signal, sums }: ChainOptions,
   signed: SignedRecord,
   chain: string,
   floor: ChainPoint | Finding | null,
@@ -146,18 +189,26 @@ async function readChain(
   }
   if (floor !== null && 'kind' in floor) check.findings.add(floor)
   // From the very first, so that a row below the floor is found too.
-  let last: unknown = from === base ? from.seq : null
+  const after = from === base ? from.seq : null
+  let last: EventRow | null = null
   for (;;) {
-    const rows = await readSlice(ledger, chain, last)
-    for (const row of rows) check.row(row)
+    const rows = await readSlice(ledger, chain, last, after)
+    for (const row of rows) {
+      check.row(row)
+      if (chain !== controlPlaneChain) sums?.add(row)
+    }
     take(false)
-    last = rows.at(-1)?.seq ?? last
+    last = rows.at(-1) ?? last
     await turn()
     if (signal.aborted) break
     if (rows.length > 0) continue
     const head = await readNamedHead(ledger, chain)
     // It has grown since the rows were read.
-    if (typeof head?.seq === 'number' && head.seq > check.seq && (await readSlice(ledger, chain, last)).length > 0)
+    if (
+      typeof head?.seq === 'number' &&
+      head.seq > check.seq &&
+      (await readSlice(ledger, chain, last, after)).length > 0
+    )
       continue
     check.end(head)
     break
@@ -175,23 +226,30 @@ async function readChain(
   return { findings, count, line }
 }
 
-/** A number as a row may have it; behind anything else nothing follows. */
-const plain = (seq: unknown): string | number | null =>
-  typeof seq === 'number' || typeof seq === 'string' ? seq : null
-
-/** The next rows behind a number, or the first ones; a number may be whatever somebody wrote there. */
-const readSlice = (ledger: Database, chain: string, last: unknown): Promise<EventRow[]> =>
-  last === null
-    ? ledger.read(`select ${rowColumns} from events where chain = ? order by seq limit ${sliceRows}`, [chain])
-    : ledger.read(`select ${rowColumns} from events where chain = ? and seq > ? order by seq limit ${sliceRows}`, [
-        chain,
-        plain(last),
-      ])
-
-async function readNamedHead(ledger: Database, chain: string) {
-  const [row] = await ledger.read<{ seq: unknown; digest: unknown; updated_at: unknown }>(
-    'select seq, digest, updated_at from chains where chain = ?',
-    [chain],
+/**
+ * The next rows behind one that was read, or the first ones. A number may be whatever somebody wrote there, which no
+ * parameter would be equal to: then the row itself, which retention may remove meanwhile, says where to go on.
+ */
+async function readSlice(ledger: Database, chain: string, last: EventRow | null, from: number | null) {
+  const seq = last === null ? from : last.cells.seq
+  const behind =
+    seq === null
+      ? { sql: 'true', args: [] }
+      : typeof seq === 'number' && Number.isSafeInteger(seq)
+        ? { sql: 'seq > ?', args: [seq] }
+        : { sql: 'seq > (select seq from events where position = ?)', args: [last?.position ?? ''] }
+  const rows = await ledger.read(
+    `select ${rowColumns} from events where chain = ? and ${behind.sql} order by seq limit ${sliceRows}`,
+    [chain, ...behind.args],
   )
-  return row ?? null
+  return rows.map(readRow)
+}
+
+const headColumns = named(['seq', 'digest', 'updated_at'])
+
+async function readNamedHead(ledger: Database, chain: string): Promise<NamedHead | null> {
+  const [row] = await ledger.read(`select ${cellsOf(headColumns)} from chains where chain = ?`, [chain])
+  if (row === undefined) return null
+  const { seq, digest, updated_at } = readCells(headColumns, row.cells)
+  return { seq, digest, updated_at }
 }

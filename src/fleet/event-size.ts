@@ -3,13 +3,17 @@
  * details, all details, free text, and last the tails of long strings. Who, what, when and the verdict always stay.
  */
 import type { Event } from '../events/event.ts'
+import { wellFormedJson } from '../lib/well-formed-json.ts'
 
 const smallDetail = 200
 const shortString = 160
 
-/** The event's JSON in at most `limit` bytes of UTF-8 (at least 4096); `details.trimmed` says that something went. */
+/**
+ * The event's JSON in at most `limit` bytes of UTF-8 (at least 4096); `details.trimmed` says that something went. What a
+ * caller or provider wrote is made well-formed here, the one place through which a gateway's events are written.
+ */
 export function eventJson(event: Event, limit: number): string {
-  const whole = JSON.stringify(event)
+  const whole = wellFormedJson(event)
   if (fits(whole, limit)) return whole
   const details = event.details ?? {}
   const small = Object.fromEntries(
@@ -22,7 +26,7 @@ export function eventJson(event: Event, limit: number): string {
     { ...bare, details: { trimmed: true } },
   ]
   for (const step of steps) {
-    const json = JSON.stringify(step)
+    const json = wellFormedJson(step)
     if (fits(json, limit)) return json
   }
   return JSON.stringify({ ...bare, details: { trimmed: true } }, (_key, value) =>

@@ -9,6 +9,7 @@
 import type { RequestFacts, TextSlot } from '../dialects/dialect.ts'
 import { type Event, eventSchema, type Verdict } from '../events/event.ts'
 import { firstPositionSince, seenBy } from '../events/query.ts'
+import { beyondAll, positionOf, readShown, shownColumns } from '../events/shown-event.ts'
 import type { Visibility } from '../events/visibility.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
@@ -82,18 +83,22 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
     complete: true,
     results: [],
   }
-  let before = Number.MAX_SAFE_INTEGER
+  let before = beyondAll
   for (;;) {
-    const rows = await ledger.read<{ position: number; body: string }>(
-      `select position, body from events where position < ? and position >= ? and +timestamp >= ?
-        and event_type = 'gateway.request.outcome' and ${seen.sql} order by position desc limit ?`,
+    const rows = await ledger.read(
+      `select ${shownColumns} from events where position < ? and position >= ? and +timestamp >= ?
+        and event_type = 'gateway.request.outcome' and ${seen.sql} order by events.position desc limit ?`,
       [before, floor, since, ...seen.args, pageEvents],
     )
-    for (const { body } of rows) await replayEvent(replay, active, eventSchema.parse(JSON.parse(body)), found)
+    for (const { event } of await readShown(ledger, rows)) {
+      // What somebody has altered to no event has nothing to be replayed.
+      const { data } = eventSchema.safeParse(event)
+      if (data !== undefined) await replayEvent(replay, active, data, found)
+    }
     const last = rows.at(-1)
     if (last === undefined || rows.length < pageEvents) return found
     if (found.examined >= mostEvents || replay.tools.signal.aborted) return { ...found, complete: false }
-    before = last.position
+    before = positionOf(last.position)
     await new Promise((resolve) => setImmediate(resolve))
   }
 }

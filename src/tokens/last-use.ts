@@ -37,7 +37,7 @@ export function createLastUse(ledger: Database): LastUse {
   }
 
   async function readEvents(): Promise<void> {
-    const sql = 'select coalesce(max(position), 0) as position from events'
+    const sql = 'select coalesce(max(position), 0) as position from events where position < 9007199254740991'
     const [head] = await ledger.read<{ position: number }>(sql)
     const last = head?.position ?? 0
     const slices = read === null ? 1 : slicesAtOnce

@@ -1,0 +1,45 @@
+/** A libSQL server gives rows in another way than a file does: what somebody has damaged there is read all the same. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { publishKey } from '../../src/events/checkpoint-key.ts'
+import { readEventPage } from '../../src/events/query.ts'
+import { TestProof } from '../../src/events/test-proof.ts'
+import { migrateLedger } from '../../src/store/migrate.ts'
+import { openRemoteDatabase } from '../../src/store/remote.ts'
+import { type Sqld, startSqld } from '../sqld.ts'
+
+let server: Sqld
+let proof: TestProof
+beforeAll(async () => {
+  server = await startSqld()
+  proof = await TestProof.start()
+  proof.store.ledger.close()
+  proof.store.ledger = await openRemoteDatabase({ url: server.url, token: server.token, name: 'ledger' })
+  await migrateLedger(proof.store.ledger)
+  await proof.store.ledger.write([publishKey(proof.key, proof.now)])
+  await proof.shipEvents(1, 4)
+  await proof.sign()
+})
+afterAll(async () => {
+  proof.store.remove()
+  await server[Symbol.asyncDispose]()
+})
+
+test('NULs, bytes that are no text, great integers and damaged bodies are named, and pages go on', async () => {
+  expect(await proof.findings()).toEqual([])
+  await proof.run("update events set verdict = verdict || char(0) || 'x' where seq = 2")
+  await proof.run("update events set verdict = cast(x'61ff' as text) where seq = 3")
+  await proof.run("update events set body = '', position = 9007199254740994 where seq = 4")
+  expect(await proof.findings()).toEqual([
+    'events.arrival_altered 01900001 1–4',
+    'event.column_altered 01900001 2–3 verdict',
+    'event.column_altered 01900001 4–4 position',
+    'event.column_altered 01900001 4–4 body',
+    'event.altered 01900001 4–4',
+  ])
+  const visibility = { teams: 'every', withoutTeam: true } as const
+  const filters = { since: '1d' }
+  const { events } = await readEventPage(proof.store.ledger, {
+    ...{ filters, since: 0, limit: 100, cursor: undefined, visibility },
+  })
+  expect(events.map(({ reason_code }) => reason_code)).toEqual(['event.damaged', 'ok', 'ok', 'ok'])
+})
