@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import type { TextSlot } from '../dialects/dialect.ts'
 import { compilePolicySet } from './chain.ts'
 import { findInTexts } from './find-in-texts.ts'
@@ -22,8 +22,10 @@ function find(texts: readonly string[], action = 'redact') {
     (text): TextSlot => ({ member: 'm', kind: 'content', role: 'user', text, replace: () => undefined }),
   )
   let now = 0
-  const found = findInTexts(compiled, ruleOf(policy, compiled, null), slots, () => (now += 3))
-  return { found, slots }
+  const rule = ruleOf(policy, compiled, null)
+  const follow = spyOn(rule.matcher, 'follow')
+  const found = findInTexts(compiled, rule, slots, () => (now += 3))
+  return { found, slots, follow }
 }
 
 const changed = (decision: Awaited<ReturnType<typeof find>['found']>) =>
@@ -54,4 +56,10 @@ test('short texts are read at once, and what stops the chain stops the reading',
   expect(found).not.toBeInstanceOf(Promise)
   const blocked = await find(['x'.repeat(200_000), 'swordfish', 'swordfish'], 'block').found
   expect(blocked).toMatchObject({ verdict: 'block', changes: [] })
+})
+
+test('empty texts cost nothing, however many stand beside long ones', async () => {
+  const { found, follow } = find(['', 'x'.repeat(200_000), '', ''])
+  expect(await found).toBeNull()
+  expect(follow).toHaveBeenCalledTimes(1)
 })

@@ -55,6 +55,7 @@ async function readInTurns(
     since = now()
   }
   for (const slot of slots) {
+    if (slot.text === '') continue
     const { kind, role, text, member: place } = slot
     const channel = new Channel([rule], { kind, role, place }, found.findings)
     let out = ''
