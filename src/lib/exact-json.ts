@@ -20,7 +20,10 @@ declare global {
   }
 }
 
-/** Finds each number that may need it, and some that do not: others are read in the usual, faster way. */
+/**
+ * Finds each number that may need it, and some that do not: others are read in the usual, faster way. A text that is
+ * nothing but a number has nothing before it, and is not found.
+ */
 const mayBeInexact = /[:[,\s](?:-?[\d.]{16}|-0|-?[\d.]+[eE][+-]?\d{3})/
 
 export const holdsInexact = (text: string): boolean => mayBeInexact.test(text)
