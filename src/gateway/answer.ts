@@ -3,6 +3,7 @@
  * everything else is read whole, its outcome committed, and only then answered, with the bytes that came and their
  * length.
  */
+import { readArgumentsExactly } from '../dialects/exact-arguments.ts'
 import { isObject, parseObject } from '../dialects/json-value.ts'
 import { isRepetitive } from '../lib/json-members.ts'
 import { withNumbersOf } from '../lib/numbers-kept.ts'
@@ -99,6 +100,7 @@ async function considered(
 ): Promise<Uint8Array | null> {
   if (!isObject(body)) throw unusable(exchange, gateway, 'provider.invalid_answer')
   endAttempt(exchange, gateway, 'ok')
+  readArgumentsExactly(body, text)
   const changed = await considerAnswer(exchange, gateway, { status, body })
   return changed === null ? null : encoder.encode(withNumbersOf(text, changed))
 }
