@@ -5,6 +5,7 @@
  */
 import { readArgumentsExactly } from '../dialects/exact-arguments.ts'
 import { isObject, parseObject } from '../dialects/json-value.ts'
+import { announcedLength } from '../lib/announced-length.ts'
 import { isRepetitive } from '../lib/json-members.ts'
 import { withNumbersOf } from '../lib/numbers-kept.ts'
 import { UnreadableAnswer } from '../translation/translated.ts'
@@ -42,8 +43,8 @@ const isPlain = ({ dialect }: Exchange, type: string): boolean =>
 
 /** Whether an answer may be read in one piece: asking for `body` makes a stream of it, which costs more. */
 function isSmall({ headers }: Response): boolean {
-  const declared = headers.get('content-length')
-  return declared !== null && !headers.has('content-encoding') && Number(declared) <= onePieceBytes
+  const length = announcedLength(headers)
+  return length !== null && length <= onePieceBytes
 }
 
 async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
