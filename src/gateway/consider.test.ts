@@ -1,3 +1,4 @@
+/** What policies make of the requests and answers that pass the gateway. */
 import { afterEach, expect, test } from 'bun:test'
 import { z } from 'zod'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'

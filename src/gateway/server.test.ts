@@ -1,3 +1,4 @@
+/** What callers are told: who may call, what may be sent, what comes back; over HTTP, before a provider of the test. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
