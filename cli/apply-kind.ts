@@ -23,6 +23,8 @@ export interface ApplyKind<Wanted extends { name: string } = { name: string }> {
   bodyOf(wanted: Wanted, changes: Changes | null, terminal: Terminal): Record<string, unknown>
   /** The secrets of an entry, to be sent whether anything differs or not; a kind without any has none. */
   secretsOf?(wanted: Wanted, terminal: Terminal): Record<string, unknown>
+  /** Whether an entry has any. */
+  holdsSecrets?(wanted: Wanted): boolean
 }
 
 /** Whether an object says nothing else than the present one, which holds the defaults too. */

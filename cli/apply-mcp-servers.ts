@@ -46,6 +46,8 @@ export const mcpServers: ApplyKind<Wanted> = {
   entry,
   changesOf,
   secretsOf,
+  holdsSecrets: ({ header_env, environment_env, oauth }) =>
+    Boolean(header_env) || Boolean(environment_env) || Boolean(oauth),
   bodyOf(wanted, changes, terminal) {
     const isSent = (field: keyof Wanted) => changes === null || changes[field] !== undefined
     const fields = Object.fromEntries(plain.filter(isSent).map((field) => [field, wanted[field]]))

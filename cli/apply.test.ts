@@ -91,6 +91,9 @@ test('secrets that nothing else makes differ are sent where that is asked for', 
   await apply(yaml.slice(0, yaml.indexOf('  - name: moved')), '--secrets')
   const client = { ...oauth, client_secret: 'client-secret' }
   expect(sent()).toEqual([['PATCH /id-same', { headers: { 'X-Key': 'header-secret' }, oauth: client }]])
+  control.requests.splice(0)
+  expect(await apply('mcp_servers: [{ name: gone }]', '--secrets')).toBe('= MCP server gone\n')
+  expect(sent()).toEqual([])
 })
 
 test('what a list does not name is deleted by --prune alone, and nothing of a list that is not there', async () => {
@@ -104,6 +107,7 @@ test('what a list does not name is deleted by --prune alone, and nothing of a li
 test('a file that says what nobody knows, a secret itself, or a name twice, changes nothing', async () => {
   const server = (more: string) => `mcp_servers:\n  - { name: a, url: "https://a.example.com/mcp"${more} }\n`
   await expect(apply('servers: []')).rejects.toThrow('servers: nothing has this name')
+  await expect(apply('constructor: []')).rejects.toThrow('constructor: nothing has this name')
   await expect(apply('{}')).rejects.toThrow('has no list')
   await expect(apply(server(', headers: { X-Key: secret }'))).rejects.toThrow('headers')
   await expect(apply(server('') + server('').slice(13))).rejects.toThrow('twice')

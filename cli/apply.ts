@@ -79,7 +79,7 @@ export const applyCommand = (terminal: Terminal): Leaf =>
 
 function readFile(path: string): Record<string, unknown> {
   const file = checked(z.record(z.string(), z.unknown()), readStructuredFile(path), path)
-  const [unknown] = Object.keys(file).filter((name) => plans[name] === undefined)
+  const [unknown] = Object.keys(file).filter((name) => !Object.hasOwn(plans, name))
   if (unknown !== undefined) throw new Failure('usage', { message: `${path}: ${unknown}: nothing has this name` })
   if (Object.keys(file).length > 0) return file
   throw new Failure('usage', { message: `${path} has no list: ${Object.keys(plans).join(', ')}` })
@@ -109,7 +109,7 @@ function planOf<Wanted extends { name: string }>(kind: ApplyKind<Wanted>): Plan 
       }
       const { id, version } = known
       const changes = kind.changesOf(entry, known)
-      const resent = secrets && kind.secretsOf !== undefined
+      const resent = secrets && kind.holdsSecrets?.(entry) === true
       if (Object.keys(changes).length === 0 && !resent) return nothingToDo(of, name)
       return {
         ...of,

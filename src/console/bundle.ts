@@ -1,7 +1,7 @@
 /**
  * Bundles the browser app: `browser/main.tsx`, what it imports later on, its style and its icon into files whose names
- * hold a hash of their content. Runs where the sources are: in the build of the executable, which embeds the result, and in tests that start
- * a control plane from source.
+ * hold a hash of their content. Runs where the sources are: in the build of the executable, which embeds the result, and
+ * in tests that start a control plane from source.
  */
 import { join } from 'node:path'
 

@@ -37,7 +37,7 @@ function kindOf(key: string, around: TextKind): TextKind {
 }
 
 /** Arguments that a body holds as an object are one text: their JSON. */
-const isArgumentsObject = (key: string, value: unknown, holder: JsonObject): boolean =>
+export const isArgumentsObject = (key: string, value: unknown, holder: JsonObject): boolean =>
   typeof value === 'object' &&
   value !== null &&
   (key === 'arguments' || (key === 'input' && typeof holder.type === 'string' && holder.type.endsWith('tool_use')))

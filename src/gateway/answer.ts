@@ -3,7 +3,9 @@
  * everything else is read whole, its outcome committed, and only then answered, with the bytes that came and their
  * length.
  */
+import { readArgumentsExactly } from '../dialects/exact-arguments.ts'
 import { isObject, parseObject } from '../dialects/json-value.ts'
+import { announcedLength } from '../lib/announced-length.ts'
 import { isRepetitive } from '../lib/json-members.ts'
 import { withNumbersOf } from '../lib/numbers-kept.ts'
 import { UnreadableAnswer } from '../translation/translated.ts'
@@ -41,8 +43,8 @@ const isPlain = ({ dialect }: Exchange, type: string): boolean =>
 
 /** Whether an answer may be read in one piece: asking for `body` makes a stream of it, which costs more. */
 function isSmall({ headers }: Response): boolean {
-  const declared = headers.get('content-length')
-  return declared !== null && !headers.has('content-encoding') && Number(declared) <= onePieceBytes
+  const length = announcedLength(headers)
+  return length !== null && length <= onePieceBytes
 }
 
 async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
@@ -99,6 +101,7 @@ async function considered(
 ): Promise<Uint8Array | null> {
   if (!isObject(body)) throw unusable(exchange, gateway, 'provider.invalid_answer')
   endAttempt(exchange, gateway, 'ok')
+  readArgumentsExactly(body, text)
   const changed = await considerAnswer(exchange, gateway, { status, body })
   return changed === null ? null : encoder.encode(withNumbersOf(text, changed))
 }

@@ -1,3 +1,4 @@
+/** What policies make of the requests and answers that pass the gateway. */
 import { afterEach, expect, test } from 'bun:test'
 import { z } from 'zod'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
@@ -55,6 +56,39 @@ test('a member that policies write anew keeps the numbers that a double cannot h
   expect(gateway.seen[0]?.body).toBe(
     `{"model":"gpt-test","max_tokens":9,"tools":[${tools[1]}],"messages":[${turn.replace('ann@example.com', '[EMAIL]')}]}`,
   )
+})
+
+test('of the arguments of tools policies see the digits that go on, in requests and answers', async () => {
+  const call = (id: string) => `{"type":"tool_use","id":"t","name":"f","input":{"id":${id}}}`
+  const rule = { kind: 'term-filter', config: { terms: ['12345678901234567891'], action: 'block' } }
+  let said = '12345678901234567892'
+  const gateway = await start(
+    [policy({ id: 'a', ...rule, stages: ['pre_request'] }), policy({ id: 'b', ...rule, stages: ['pre_response'] })],
+    () => {
+      const headers = { 'content-type': 'application/json' }
+      return new Response(`{"type":"message","role":"assistant","content":[${call(said)}]}`, { headers })
+    },
+  )
+  const [provider] = gateway.lane.upstreams
+  if (provider !== undefined) gateway.lane.upstreams[0] = { ...provider, kind: 'anthropic' }
+  const ask = async (id: string) => {
+    const turns = `{"role":"assistant","content":[${call(id)}]},{"role":"user","content":"x"}`
+    const answer = await fetch(`${gateway.url}/v1/messages`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+      body: `{"model":"gpt-test","max_tokens":9,"temperature":0.69999998807907104,"messages":[${turns}]}`,
+    })
+    return { status: answer.status, text: await answer.text() }
+  }
+  const passed = await ask('12345678901234567893')
+  expect(passed).toMatchObject({ status: 200, text: expect.stringContaining('{"id":12345678901234567892}') })
+  expect(gateway.seen[0]?.body).toContain('"temperature":0.69999998807907104')
+  expect(await ask('12345678901234567891')).toMatchObject({ text: expect.stringContaining('content_policy_violation') })
+  expect(gateway.seen).toHaveLength(1)
+  said = '12345678901234567891'
+  const blocked = await ask('1')
+  expect(blocked.text).toContain('content_policy_violation')
+  expect(blocked.text).not.toContain(said)
 })
 
 test('redact and rewrite feed the next policy', async () => {

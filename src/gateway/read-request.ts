@@ -4,6 +4,7 @@
  * because a member is given twice.
  */
 import type { Settings } from '../config.ts'
+import { readArgumentsExactly } from '../dialects/exact-arguments.ts'
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { type JsonMembers, jsonMembers } from '../lib/json-members.ts'
@@ -57,6 +58,7 @@ function readJson(exchange: Exchange, bytes: Uint8Array, type: string): void {
   if (members.repeated) {
     throw new Failure('invalid_json', { message: 'The request body names one of its members twice' })
   }
+  readArgumentsExactly(body, text)
   exchange.contentType = type
   exchange.members = members
   exchange.parsed = body

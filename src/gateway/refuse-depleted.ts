@@ -1,7 +1,7 @@
 /**
  * A disposable token whose limit is used up is refused where it is shown (contract section 6, order of checks), as far
- * as the lane already knows it; what it has yet to ask for is asked when the request reserves, or
- * where it reserves nothing, by a reservation that is given back (`ask-whether-depleted.ts`).
+ * as the lane already knows it; what it has yet to ask for is asked when the request reserves, or, where it reserves
+ * nothing, by a reservation that is given back (`ask-whether-depleted.ts`).
  */
 import { asFailure, type Failure } from '../failure.ts'
 import { type AccountName, UsageRefused } from '../usage/allowance.ts'

@@ -1,3 +1,4 @@
+/** What callers are told: who may call, what may be sent, what comes back; over HTTP, before a provider of the test. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
@@ -269,6 +270,37 @@ describe('what comes back', () => {
     }
     answer = () => Response.json(completion)
     expect((await running.chat({ ...question, stream: true })).status).toBe(502)
+  })
+
+  test('an answer in chunks is read no further than allowed, whatever length stands beside them', async () => {
+    const [piece, most] = [Buffer.alloc(64 * 1024, 'x'), 16 * 1024 * 1024]
+    let written = 0
+    const write = (socket: { write(bytes: Buffer): number; end(): void }) => {
+      while (written < most) {
+        const taken = socket.write(piece)
+        if (taken <= 0) return
+        written += taken
+      }
+      socket.end()
+    }
+    const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10\r\n'
+    const provider = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: {
+        data(socket) {
+          socket.write(`${head}Transfer-Encoding: chunked\r\n\r\nfffffff\r\n`)
+          write(socket)
+        },
+        drain: write,
+      },
+    })
+    running.lane.upstreams[0] = testProvider({ baseUrl: `http://127.0.0.1:${provider.port}` })
+    const { status, code } = await errorOf(await running.chat(question))
+    provider.stop(true)
+    expect([status, code]).toEqual([502, 'upstream_provider_error'])
+    expect(running.lane.journal.outcomes().at(-1)).toMatchObject({ reason_code: 'provider.answer_too_large' })
+    expect(written).toBeLessThan(most)
   })
 
   test('a provider that cannot be reached is 502 provider_primary_path_error', async () => {

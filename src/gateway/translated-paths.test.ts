@@ -105,7 +105,9 @@ describe('embeddings of Bedrock', () => {
       [2, 0.5],
     ])
     expect(usage).toEqual({ prompt_tokens: 3, total_tokens: 3 })
-    expect(sent()).toEqual(['a', 'bb'].map((inputText) => ({ inputText, dimensions: 256 })))
+    // They are sent at once.
+    const inOrder = sent().toSorted((left, right) => left.inputText.length - right.inputText.length)
+    expect(inOrder).toEqual(['a', 'bb'].map((inputText) => ({ inputText, dimensions: 256 })))
     expect(running.seen[0]?.request.headers.get('authorization')).toStartWith('AWS4-HMAC-SHA256 ')
     expect(running.lane.journal.outcomes()).toMatchObject([
       { event_cost_attribution: { input_tokens: 3, estimated: false } },
@@ -135,7 +137,9 @@ describe('embeddings of Bedrock', () => {
       openai.embeddings.create({ model: 'titan', input: 'a', ...more }).catch((error: unknown) => error)
     expect(await refusal({ dimensions: 2 })).toMatchObject({ status: 400, param: 'dimensions' })
     expect(await refusal({ input_type: 'clustering' })).toMatchObject({ status: 400, param: 'input_type' })
-    expect(await refusal({ input: [] })).toMatchObject({ status: 422, param: 'input' })
+    for (const input of [[], Array(2049).fill('a')]) {
+      expect(await refusal({ input })).toMatchObject({ status: 422, param: 'input' })
+    }
     expect(running.seen).toEqual([])
     answers['/model/amazon.titan-embed-text-v1/invoke'] = () => {
       if (sentBody(running).inputText === 'a') return Response.json({ embedding: [1], inputTextTokenCount: 7 })
@@ -143,6 +147,21 @@ describe('embeddings of Bedrock', () => {
       return Response.json({ message: 'Slow down' }, { status: 429, headers })
     }
     expect(await refusal({ input: ['a', 'b'] })).toMatchObject({ status: 429, code: 'ThrottlingException' })
+    expect(running.lane.journal.outcomes().at(-1)).toMatchObject({
+      verdict: 'error',
+      event_cost_attribution: { input_tokens: 7, estimated: false },
+    })
+  })
+
+  test('whose provider is gone before it answered all say what the others have cost', async () => {
+    serve('titan', 'amazon.titan-embed-text-v1')
+    answers['/model/amazon.titan-embed-text-v1/invoke'] = () => {
+      if (sentBody(running).inputText === 'a') return Response.json({ embedding: [1], inputTextTokenCount: 7 })
+      return new Response('This cannot be unpacked', { headers: { 'content-encoding': 'gzip' } })
+    }
+    const input = ['a', 'b']
+    const thrown: unknown = await openai.embeddings.create({ model: 'titan', input }).catch((error) => error)
+    expect(thrown).toMatchObject({ status: 502, code: 'upstream_provider_error' })
     expect(running.lane.journal.outcomes().at(-1)).toMatchObject({
       verdict: 'error',
       event_cost_attribution: { input_tokens: 7, estimated: false },

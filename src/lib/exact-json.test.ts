@@ -21,6 +21,31 @@ test('a number that a double cannot hold comes out as it went in', () => {
   }
 })
 
+/** How many times 10^-500 a number's text says; null for no number, and for -0, which has a sign that no integer has. */
+function scaled(text: string): bigint | null {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/.exec(text) ?? []
+  const digits = BigInt(whole + fraction)
+  if (digits === 0n && sign !== '') return null
+  return BigInt(`${sign}1`) * digits * 10n ** BigInt(500 + Number(exponent) - fraction.length)
+}
+
+test('no number of any form comes out as another', () => {
+  const digits = (most: number) => fc.bigInt({ min: 0n, max: 10n ** BigInt(most) }).map(String)
+  const exponent = fc.constantFrom(
+    '',
+    ...[1, 9, 22, 99, 290, 299, 300, 308, 309, 323, 400].flatMap((e) => [`e${e}`, `e-${e}`]),
+  )
+  const fraction = fc.option(digits(12), { nil: null }).map((some) => (some === null ? '' : `.${some}`))
+  fc.assert(
+    fc.property(fc.constantFrom('', '-'), digits(20), fraction, exponent, (sign, whole, after, power) => {
+      const number = `${sign}${whole}${after}${power}`
+      const out = through(`[${number}]`).slice(1, -1)
+      if (out !== number) expect(scaled(out)).toBe(scaled(number))
+    }),
+  )
+})
+
 test('every other value is what it is without it, and integers of any length are kept', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 2 }), (value) => {

@@ -20,7 +20,10 @@ declare global {
   }
 }
 
-/** Finds each number that may need it, and some that do not: others are read in the usual, faster way. */
+/**
+ * Finds each number that may need it, and some that do not: others are read in the usual, faster way. A text that is
+ * nothing but a number has nothing before it, and is not found.
+ */
 const mayBeInexact = /[:[,\s](?:-?[\d.]{16}|-0|-?[\d.]+[eE][+-]?\d{3})/
 
 export const holdsInexact = (text: string): boolean => mayBeInexact.test(text)
@@ -155,13 +158,19 @@ class Reading {
 
 const ownMember = { writable: true, enumerable: true, configurable: true } as const
 const whole = /^-?[1-9]\d*$/
-const mayBeShort = /^-0|e/i
+
+/** Within these, and far within what a double can hold, numbers of fifteen digits are told apart. */
+const leastOrdinary = 1e-300
+const mostOrdinary = 1e300
 
 function numberOf(source: string): number | ExactNumber {
   const value = Number(source)
-  if (source.length < 16 && !mayBeShort.test(source)) return value
+  const magnitude = Math.abs(value)
+  if (source.length < 16 && magnitude > leastOrdinary && magnitude < mostOrdinary) return value
+  if (source === '0') return value
+  if (magnitude === Number.POSITIVE_INFINITY || Object.is(value, -0)) return JSON.rawJSON(source)
   // Below 10^21 a whole number is written without an exponent.
-  const sameText = whole.test(source) && Math.abs(value) < 1e21
+  const sameText = whole.test(source) && magnitude < 1e21
   const isExact = sameText ? String(value) === source : decimalOf(source) === decimalOf(JSON.stringify(value))
   return isExact ? value : JSON.rawJSON(source)
 }

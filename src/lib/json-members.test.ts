@@ -3,8 +3,10 @@ import fc from 'fast-check'
 import { editMembers, isRepetitive, jsonMembers } from './json-members.ts'
 
 test('jsonMembers finds each outermost value where JSON.parse finds it', () => {
+  // Names that differ in letter case alone count as one.
+  const name = fc.string().map((any) => any.toLowerCase())
   fc.assert(
-    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.nat({ max: 4 }), (object, indent) => {
+    fc.property(fc.dictionary(name, fc.jsonValue()), fc.nat({ max: 4 }), (object, indent) => {
       const text = JSON.stringify(object, null, indent)
       const { names, spans, repeated } = jsonMembers(text, 1000)
       expect(repeated).toBe(false)

@@ -84,7 +84,7 @@ function colonsIn(text: string): number {
 
 /** How many members a parsed value has, at every depth. */
 export function memberCount(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0
+  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return 0
   let count = 0
   if (Array.isArray(value)) for (const element of value) count += memberCount(element)
   else {

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import type { TextSlot } from '../dialects/dialect.ts'
 import { compilePolicySet } from './chain.ts'
 import { findInTexts } from './find-in-texts.ts'
@@ -22,13 +22,15 @@ function find(texts: readonly string[], action = 'redact') {
     (text): TextSlot => ({ member: 'm', kind: 'content', role: 'user', text, replace: () => undefined }),
   )
   let now = 0
+  const rule = ruleOf(policy, compiled, null)
+  const follow = spyOn(rule.matcher, 'follow')
   const found = findInTexts(
     compiled,
-    () => ruleOf(policy, compiled, null),
+    () => rule,
     slots,
     () => (now += 3),
   )
-  return { found, slots }
+  return { found, slots, follow }
 }
 
 const changed = (decision: Awaited<ReturnType<typeof find>['found']>) =>
@@ -59,4 +61,10 @@ test('short texts are read at once, and what stops the chain stops the reading',
   expect(found).not.toBeInstanceOf(Promise)
   const blocked = await find(['x'.repeat(200_000), 'swordfish', 'swordfish'], 'block').found
   expect(blocked).toMatchObject({ verdict: 'block', changes: [] })
+})
+
+test('only texts that may hold something are followed, however many others stand beside them', async () => {
+  const { found, follow } = find(['', 'x'.repeat(200_000), '', 'a swordfish', 'nothing'])
+  expect(changed(await found)).toEqual(['a [TERM]'])
+  expect(follow).toHaveBeenCalledTimes(1)
 })

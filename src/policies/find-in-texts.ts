@@ -45,12 +45,11 @@ export function findInTexts(
   const reading: Reading = { compiled, ruleOf: once, slots, found: { findings: [], changes: [], stop: null } }
   if (slots.reduce((sum, { text }) => sum + text.length, slots.length) > longUnits) return readInTurns(reading, now)
   for (const slot of slots) {
-    if (mayHold(compiled, slot) && isEnd(reading.found, slot, readAtOnce(reading, slot))) break
+    if (slot.text === '' || !mayFind(compiled, slot)) continue
+    if (isEnd(reading.found, slot, readAtOnce(reading, slot))) break
   }
   return decisionOf(reading)
 }
-
-const mayHold = (compiled: TextPolicy, slot: TextSlot): boolean => slot.text !== '' && mayFind(compiled, slot)
 
 function readAtOnce({ ruleOf, found }: Reading, { kind, role, text, member: place }: TextSlot): PassedWhole {
   return followWhole([ruleOf()], { kind, role, place, text }, found.findings)
@@ -65,8 +64,9 @@ async function readInTurns(reading: Reading, now: () => number): Promise<Decisio
     since = now()
   }
   for (const slot of slots) {
+    if (slot.text === '') continue
     await giveWay()
-    if (!mayHold(compiled, slot)) continue
+    if (!mayFind(compiled, slot)) continue
     const { kind, role, text, member: place } = slot
     const channel = new Channel([ruleOf()], { kind, role, place }, found.findings)
     let out = ''

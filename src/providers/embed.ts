@@ -34,10 +34,13 @@ export async function embed(language: EmbeddingLanguage, call: UpstreamCall, ask
     const error = writeOpenAiError(language.readError(status, said))
     return json(status, headers, { ...error, ...embeddingUsage(calls.answered()) })
   } catch (thrown) {
-    // What the provider sent and cannot be used is its failure, told with what it cost.
-    if (!(thrown instanceof Failure)) throw thrown
-    const { error } = envelope(thrown, '')
-    return json(thrown.status, new Headers(), { error, ...embeddingUsage(calls.answered()) })
+    // What the provider sent and cannot be used is its failure, told with what it cost, as is what breaks after that.
+    const isPaid = calls.answered().length > 0 && !call.signal.aborted
+    const failure =
+      thrown instanceof Failure ? thrown : isPaid ? unusable('The provider did not answer all calls') : null
+    if (failure === null) throw thrown
+    const { error } = envelope(failure, '')
+    return json(failure.status, new Headers(), { error, ...embeddingUsage(calls.answered()) })
   }
 }
 

@@ -58,10 +58,15 @@ export function writeEmbeddings(body: Readonly<JsonObject>, language: EmbeddingL
   )
 }
 
+/** As OpenAI has it (API reference, Create embeddings): one request would be calls without number. */
+const mostInput = 2048
+
 function textsOf(input: unknown): string[] {
   if (typeof input === 'string') return [input]
   const texts = arrayAt(input, 'input')
-  if (texts.length === 0) throw malformed('input', 'a text, or an array of some')
+  if (texts.length === 0 || texts.length > mostInput) {
+    throw malformed('input', `a text, or an array of 1 to ${mostInput} texts`)
+  }
   return texts.map((text, index) => {
     if (typeof text === 'number' || Array.isArray(text))
       throw unsupported('input', 'other providers count tokens otherwise')

@@ -204,7 +204,8 @@ test('a whole answer that is none, or breaks off, is not passed on', async () =>
 
 test('an answer that grows past the limit goes on as it comes', async () => {
   const pieces = Array.from({ length: 5 }, () => 'x'.repeat(400))
-  expect((await read(answering(pieces, json))).text).toBe(pieces.join(''))
+  const chunked = { headers: { ...declared.headers, 'transfer-encoding': 'chunked' } }
+  for (const init of [json, chunked]) expect((await read(answering(pieces, init))).text).toBe(pieces.join(''))
 })
 
 test('a redirect and what has no body come back as they are', async () => {

@@ -12,6 +12,7 @@
  * What cannot be read as what the provider's language says breaks the body with `UnreadableAnswer`.
  */
 import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
+import { announcedLength } from '../lib/announced-length.ts'
 import { parseExactly } from '../lib/exact-json.ts'
 import { type SseFrame, SseSplitter } from '../lib/sse.ts'
 import type {
@@ -65,8 +66,8 @@ export function translated(upstream: Response, translation: Translation): Respon
 const shortBytes = 256 * 1024
 
 function isShort({ headers }: Response, { limit }: Translation): boolean {
-  const declared = headers.get('content-length')
-  return declared !== null && !headers.has('content-encoding') && Number(declared) <= Math.min(limit, shortBytes)
+  const length = announcedLength(headers)
+  return length !== null && length <= Math.min(limit, shortBytes)
 }
 
 async function inOnePiece(

@@ -1,11 +1,12 @@
 import { Failure } from '../../failure.ts'
+import { announcedLength } from '../../lib/announced-length.ts'
 
 /** The text of an answer. Throws `mcp.result_too_large` as soon as it is longer than allowed. */
 export async function boundedText(answer: Response, limit: number): Promise<string> {
   if (answer.body === null) return ''
-  // No more than is announced is read, and that need not be read by parts; what is compressed announces another length.
-  const length = Number(answer.headers.get('content-length') ?? Number.NaN)
-  if (length <= limit && !answer.headers.has('content-encoding')) return await answer.text()
+  // No more than is announced is read, and that need not be read by parts.
+  const length = announcedLength(answer.headers)
+  if (length !== null && length <= limit) return await answer.text()
   const parts: Uint8Array[] = []
   let size = 0
   for await (const part of answer.body) {

@@ -5,7 +5,8 @@
  * - an answer settles the request of its id; one that nobody asked for, or that is given twice, is counted and let fall;
  * - progress goes to the request of its token and gives it its time anew, up to the total;
  * - a request reaches the caller only where the caller declared the capability for it, a limited number at once;
- * - other notifications reach the caller. A server that says more than `Flood` takes is cut off; what it was asked for does not count.
+ * - other notifications reach the caller. A server that says more than `Flood` takes is cut off; what it was asked for
+ *   does not count.
  *
  * Ids and progress tokens are the peer's own. A request that the caller gives up, or whose time is over, is cancelled.
  */
