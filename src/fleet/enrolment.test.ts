@@ -44,6 +44,7 @@ test('an instance from an address that its gateway may not have is refused', asy
   expect(await start(newId())).toContain('403 access_denied')
   const lane = await fleet.lane('refused')
   await until(() => lane.ready().reason?.includes('403 access_denied: ') ?? false)
+  await lane.drain()
   await bound(null, ['10.0.0.0/8', '127.0.0.0/8'])
   expect(await start(newId())).toBe('started')
 })
