@@ -7,7 +7,7 @@
 import { textFamilies, type UpstreamCall } from '../providers/provider.ts'
 import { type MemberWithoutMarks, mayHoldMarks, withoutMarkedThoughts } from '../translation/marked-thoughts.ts'
 import type { LanguageName, NeutralEvent } from '../translation/neutral.ts'
-import { translated } from '../translation/translated.ts'
+import { translated, UnreadableAnswer } from '../translation/translated.ts'
 import { noteRefusal, passAnswer } from './answer.ts'
 import { editBody } from './body-edits.ts'
 import { type Attempt, type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
@@ -17,6 +17,8 @@ import { endAttempt } from './record.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
 import { traceparentFor } from './trace-exchange.ts'
 import { callerLanguageOf, languageOf, providerLanguageOf, translatedRequest } from './translate-request.ts'
+import { unusable } from './unusable.ts'
+import { nothing } from './used.ts'
 
 /** A call that failed before anything of it was passed to the caller. */
 export interface FailedAttempt {
@@ -42,8 +44,10 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
       endAttempt(exchange, gateway, exchange.cut.reason)
       throw exchange.cut.failure
     }
+    if (thrown instanceof UnreadableAnswer) throw unusable(exchange, gateway, thrown.reason, thrown)
     // The reason stands already where a deadline ended the call.
     endAttempt(exchange, gateway, 'provider.unreachable')
+    attempt.usage = exchange.usage
     return { status: null, thrown, advice: noAdvice }
   }
   const upstream = given(exchange.upstream)
@@ -113,6 +117,7 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   exchange.reader = null
   exchange.inspection = null
   exchange.usage = null
+  exchange.unreportedInput = null
   // The next answer is looked at from its beginning, under the same policies.
   const { policyResults } = exchange
   const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
@@ -139,6 +144,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     headers: headersToProvider(exchange.request.headers, traceparentFor(exchange), language !== null),
     signal: exchange.abort.signal,
     answerLimit: gateway.settings.answer_limit_bytes,
+    counted: (reported, unreported) => noteCounted(exchange, gateway, reported, unreported),
   }
   return language === null
     ? kind.send(provider, call, gateway.fetch)
@@ -167,6 +173,13 @@ async function sendTranslated(
     },
     told: (event) => noteTold(exchange, event),
   })
+}
+
+/** What calls have cost of a request that is sent as several; each is a sign that the provider is not silent. */
+function noteCounted(exchange: Exchange, { clock }: Gateway, reported: number | null, unreported: number): void {
+  exchange.unreportedInput = unreported
+  if (reported !== null) exchange.usage = { ...nothing, inputTokens: reported }
+  if (exchange.waitingSince !== null) exchange.waitingSince = clock.monotonic()
 }
 
 /** What a translated stream reports counts from when it does: some callers' languages tell it at the end alone. */

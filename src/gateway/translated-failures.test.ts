@@ -6,11 +6,11 @@ import { compilePolicySet } from '../policies/chain.ts'
 import type { TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
 import { policy } from './test-policies.ts'
-import { geminiFrames, sse, startTranslating } from './test-translating.ts'
+import { geminiFrames, sse, startTranslating, type TranslatingGateway } from './test-translating.ts'
 
 let running: TestGateway
 let anthropic: Anthropic
-let answers: Record<string, () => Response>
+let answers: TranslatingGateway['answers']
 
 beforeEach(async () => {
   ;({ running, anthropic, answers } = await startTranslating())

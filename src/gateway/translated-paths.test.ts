@@ -10,12 +10,12 @@ import { compilePrice } from '../providers/price-record.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
 import { completion, type TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
-import { price, sentBody, startTranslating } from './test-translating.ts'
+import { price, sentBody, startTranslating, type TranslatingGateway } from './test-translating.ts'
 
 let running: TestGateway
 let openai: OpenAI
 let anthropic: Anthropic
-let answers: Record<string, () => Response>
+let answers: TranslatingGateway['answers']
 
 beforeEach(async () => {
   ;({ running, openai, anthropic, answers } = await startTranslating())

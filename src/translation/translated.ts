@@ -23,8 +23,20 @@ import type {
 } from './language.ts'
 import type { NeutralEvent } from './neutral.ts'
 
-/** The provider's answer is none in the language that it was asked in. */
-export class UnreadableAnswer extends Error {}
+type Unreadable = 'provider.invalid_answer' | 'provider.answer_too_large'
+
+/** The provider's answer is none in the language that it was asked in, or more of one than is held. */
+export class UnreadableAnswer extends Error {
+  readonly reason: Unreadable
+
+  constructor(
+    message: string,
+    { reason = 'provider.invalid_answer', ...more }: ErrorOptions & { reason?: Unreadable } = {},
+  ) {
+    super(message, more)
+    this.reason = reason
+  }
+}
 
 export interface Translation {
   /** The provider's language. */
