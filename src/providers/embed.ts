@@ -8,9 +8,9 @@
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { turn } from '../lib/turn.ts'
 import {
+  aroundItems,
   type EmbeddingCall,
   type EmbeddingLanguage,
-  writeAnswer,
   writeEmbeddings,
   writeItem,
 } from '../translation/embeddings.ts'
@@ -25,6 +25,9 @@ const callsAtOnce = 4
 /** Numbers that are written before others have their turn: some milliseconds. */
 const numbersAtOnce = 32_768
 
+/** Characters of an answer before whose reading others have their turn. */
+const longAnswer = 65_536
+
 const encoder = new TextEncoder()
 
 /** Sends one of the calls, `body` as JSON. */
@@ -37,7 +40,7 @@ export async function embed(language: EmbeddingLanguage, call: UpstreamCall, ask
   const refusal = await calls.done()
   if (refusal === null) return json(200, calls.headers, calls.answer())
   const { status, headers, said } = refusal
-  return json(status, headers, JSON.stringify(writeOpenAiError(language.readError(status, said))))
+  return json(status, headers, [encoder.encode(JSON.stringify(writeOpenAiError(language.readError(status, said))))])
 }
 
 interface Refusal {
@@ -54,8 +57,8 @@ class EmbeddingCalls {
   readonly #language: EmbeddingLanguage
   readonly #ask: Ask
   readonly #counted: UpstreamCall['counted']
-  /** The answer's `data` as JSON, by the call that brought them. */
-  readonly #items: string[][] = []
+  /** The answer's `data` as JSON, by the call that brought it. */
+  readonly #data: Uint8Array[][] = []
   /** How long each vector is; null before the first. */
   #size: number | null = null
   /** Tokens that were reported; null where none were. */
@@ -63,6 +66,8 @@ class EmbeddingCalls {
   /** Tokens, estimated, of what was sent and did not report any. */
   #unreported = 0
   #numbers = 0
+  /** Answers are read one after the other, though they may come together. */
+  #reading: Promise<void> = Promise.resolve()
   #refusal: Refusal | null = null
   #bytesLeft: number
   #next = 0
@@ -84,8 +89,10 @@ class EmbeddingCalls {
     return this.#refusal
   }
 
-  answer(): string {
-    return writeAnswer(this.#items.flat(), this.#asked, (this.#reported ?? 0) + this.#unreported)
+  /** The answer's bytes. */
+  answer(): Uint8Array[] {
+    const { before, after } = aroundItems(this.#asked, (this.#reported ?? 0) + this.#unreported)
+    return [encoder.encode(before), ...this.#data.flat(), encoder.encode(after)]
   }
 
   /** One call after the other, until there are none left or one failed. */
@@ -111,7 +118,12 @@ class EmbeddingCalls {
       throw new UnreadableAnswer('The answer is too large', { reason: 'provider.answer_too_large' })
     }
     this.#bytesLeft -= text.length
-    const { ok, status, headers } = answer
+    this.#reading = this.#reading.catch(() => undefined).then(() => this.#read(index, call, text, answer))
+    await this.#reading
+  }
+
+  async #read(index: number, call: EmbeddingCall, text: string, { ok, status, headers }: Response): Promise<void> {
+    if (text.length > longAnswer) await turn()
     const said = parseObject(text) ?? text
     if (index === 0) this.headers = headers
     if (!ok) {
@@ -132,24 +144,36 @@ class EmbeddingCalls {
   }
 
   async #write(call: number, vectors: readonly unknown[]): Promise<void> {
-    const items: string[] = []
-    const before = this.#calls.slice(0, call).reduce((sum, { texts }) => sum + texts, 0)
-    for (const [place, vector] of vectors.entries()) {
-      const { text, size } = writeItem(vector, before + place, this.#asked)
+    const pieces: Uint8Array[] = []
+    let index = this.#calls.slice(0, call).reduce((sum, { texts }) => sum + texts, 0)
+    let written = ''
+    for (const vector of vectors) {
+      const { text, size } = writeItem(vector, index, this.#asked)
       this.#size ??= size
       if (size !== this.#size) throw new UnreadableAnswer('The provider sent vectors of different lengths')
-      items.push(text)
+      written += index++ === 0 ? text : `,${text}`
       this.#numbers += size
       if (this.#numbers < numbersAtOnce) continue
       this.#numbers = 0
+      pieces.push(encoder.encode(written))
+      written = ''
       await turn()
     }
-    this.#items[call] = items
+    pieces.push(encoder.encode(written))
+    this.#data[call] = pieces
   }
 }
 
-function json(status: number, of: Headers, body: string): Response {
+function json(status: number, of: Headers, pieces: Iterable<Uint8Array>): Response {
   const headers = withoutLength(of)
   headers.set('content-type', 'application/json')
+  const left = pieces[Symbol.iterator]()
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      const { done, value } = left.next()
+      if (done) controller.close()
+      else controller.enqueue(value)
+    },
+  })
   return new Response(body, { status, headers })
 }

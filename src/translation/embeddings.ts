@@ -111,8 +111,8 @@ const isVector = (vector: unknown): vector is number[] =>
 
 const base64Of = (vector: readonly number[]): string => Buffer.from(Float32Array.from(vector).buffer).toString('base64')
 
-/** The answer's JSON, of its `data` as JSON in their order; `tokens` of the input. */
-export function writeAnswer(items: readonly string[], asked: Readonly<JsonObject>, tokens: number): string {
-  const usage = JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens })
-  return `{"object":"list","data":[${items.join()}],"model":${JSON.stringify(asked.model)},"usage":${usage}}`
-}
+/** What stands around the items in the answer's JSON; `tokens` of the input. */
+export const aroundItems = (asked: Readonly<JsonObject>, tokens: number): { before: string; after: string } => ({
+  before: '{"object":"list","data":[',
+  after: `],"model":${JSON.stringify(asked.model)},"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}}`,
+})
