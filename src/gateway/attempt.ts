@@ -11,6 +11,7 @@ import { translated, UnreadableAnswer } from '../translation/translated.ts'
 import { noteRefusal, passAnswer } from './answer.ts'
 import { editBody } from './body-edits.ts'
 import { type Attempt, type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
+import { FirstError } from './first-error.ts'
 import { headersToProvider } from './headers.ts'
 import { memberJson } from './member-json.ts'
 import { endAttempt } from './record.ts'
@@ -59,6 +60,7 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
     await passAnswer(exchange, gateway)
     return null
   } catch (thrown) {
+    if (thrown instanceof FirstError) return await refusedFirst(exchange, gateway, thrown.refusal, attempt)
     // A stream that breaks before anything of it came is no answer.
     if (!neverCame(exchange) && !saidError(exchange)) throw thrown
     return { status: null, thrown, advice: noAdvice }
@@ -81,6 +83,21 @@ async function refused(
   }
   attempt.usage = exchange.usage
   return { status: upstream.status, thrown: null, advice }
+}
+
+/** A refusal that is a stream's first event goes the way of one that came by its status. */
+async function refusedFirst(
+  exchange: Exchange,
+  gateway: Gateway,
+  refusal: Response,
+  attempt: Attempt,
+): Promise<FailedAttempt | null> {
+  forgetAnswer(exchange)
+  exchange.upstream = refusal
+  attempt.status = refusal.status
+  if (isTransient(refusal.status)) return await refused(exchange, gateway, refusal, attempt)
+  await passAnswer(exchange, gateway)
+  return null
 }
 
 /** Whether a whole answer was the provider's error with a status of success: the call failed, and another may not. */
@@ -111,6 +128,11 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   endAttempt(exchange, gateway, 'provider.error')
   const attempt = exchange.attempts.at(-1)
   if (attempt !== undefined) attempt.usage = exchange.usage
+  forgetAnswer(exchange)
+}
+
+/** The next answer is looked at from its beginning, under the same policies. */
+function forgetAnswer(exchange: Exchange): void {
   exchange.abort.abort()
   exchange.abort = new AbortController()
   exchange.upstream = null
@@ -118,7 +140,6 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   exchange.inspection = null
   exchange.usage = null
   exchange.unreportedInput = null
-  // The next answer is looked at from its beginning, under the same policies.
   const { policyResults } = exchange
   const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
   if (ofAnswer >= 0) policyResults.length = ofAnswer

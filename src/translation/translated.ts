@@ -11,6 +11,7 @@
  *
  * What cannot be read as what the provider's language says breaks the body with `UnreadableAnswer`.
  */
+import { statusOfError } from '../dialects/error-status.ts'
 import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
 import { parseExactly } from '../lib/exact-json.ts'
 import { type SseFrame, SseSplitter } from '../lib/sse.ts'
@@ -203,7 +204,7 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
     try {
       for (const event of events()) {
         this.#told?.(event)
-        text += this.#to.event(event)
+        text += this.#to.event(this.#begun || text !== '' ? event : withStatus(event))
       }
     } catch (thrown) {
       this.#failure = unreadable(thrown)
@@ -211,6 +212,12 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
     return text
   }
 }
+
+/** A stream's error in the place of its beginning is a refusal, which has a status. */
+const withStatus = (event: NeutralEvent): NeutralEvent =>
+  event.type === 'error' && event.error.status === null
+    ? { type: 'error', error: { ...event.error, status: statusOfError(event.error) } }
+    : event
 
 class TranslatedWhole implements Bun.UnderlyingSource<Uint8Array> {
   readonly #pieces: Pieces
