@@ -60,6 +60,8 @@ describe('embeddings of Gemini', () => {
       openai.embeddings.create({ model: 'gemini', input: 'a', ...more }).catch((error: unknown) => error)
     expect(await refusal({ input: [1, 2] })).toMatchObject({ status: 400, param: 'input' })
     expect(await refusal({ task: 'search' })).toMatchObject({ status: 400, param: 'task' })
+    for (const dimensions of [0, -1, 1.5])
+      expect(await refusal({ dimensions })).toMatchObject({ status: 422, param: 'dimensions' })
     expect(running.seen).toEqual([])
     expect(running.lane.journal.opened.size).toBe(0)
     answers[path] = () =>

@@ -63,6 +63,8 @@ export function writeEmbeddings(body: Readonly<JsonObject>, language: EmbeddingL
     dimensions: statedNumber(body.dimensions, 'dimensions'),
     inputType: statedString(body.input_type, 'input_type'),
   }
+  const size = settings.dimensions?.value ?? 1
+  if (!Number.isInteger(size) || size < 1) throw malformed('dimensions', 'an integer of at least 1')
   const texts = textsOf(body.input)
   const { mostTexts } = language
   return Array.from({ length: Math.ceil(texts.length / mostTexts) }, (_, call) => {
