@@ -4,7 +4,7 @@
  * length.
  */
 import { readArgumentsExactly } from '../dialects/exact-arguments.ts'
-import { isObject, parseObject } from '../dialects/json-value.ts'
+import { isObject, type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { announcedLength } from '../lib/announced-length.ts'
 import { isRepetitive } from '../lib/json-members.ts'
 import { withNumbersOf } from '../lib/numbers-kept.ts'
@@ -56,6 +56,11 @@ async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Respons
 
 async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
+  // What was put together here is sound, its usage is noted, and megabytes of it would hold up all others.
+  if (exchange.unreportedInput !== null && !isAnswerConsidered(exchange)) {
+    await settle(exchange, gateway, answered(exchange, upstream.status))
+    return answerWith(exchange, gateway, upstream, bytes)
+  }
   let text: string
   let body: unknown
   try {
@@ -65,7 +70,7 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
     throw unusable(exchange, gateway, 'provider.invalid_answer', thrown)
   }
   const { usage, textLength } = exchange.dialect.readAnswer(body)
-  exchange.usage = usage
+  if (exchange.unreportedInput === null) exchange.usage = usage
   exchange.relayedText = textLength
   if (isOnlyError(body)) throw unusable(exchange, gateway, 'provider.error')
   const repetitive = isAnswerConsidered(exchange) && isRepetitive(text, body)
@@ -115,7 +120,7 @@ async function passError(exchange: Exchange, gateway: Gateway, upstream: Respons
   const bytes = await readWhole(exchange, gateway, upstream)
   const text = new TextDecoder().decode(bytes)
   const body = parseObject(text)
-  exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
+  noteUsageOf(exchange, body)
   const rewritten = body === null ? null : exchange.dialect.providerError(status, body, exchange.requestId)
   const said = rewritten === null ? text : JSON.stringify(rewritten)
   const instead = isAnswerConsidered(exchange) ? await consideredError(exchange, gateway, status, said) : null
@@ -162,6 +167,12 @@ export async function noteRefusal(exchange: Exchange, gateway: Gateway, upstream
   const bytes = await readWhole(exchange, gateway, upstream)
   exchange.upstream = new Response(bytes, { status: upstream.status, headers: upstream.headers })
   const body = parseObject(new TextDecoder().decode(bytes))
+  noteUsageOf(exchange, body)
+}
+
+/** What a refusal reports to have used; of one of several calls that is known already. */
+function noteUsageOf(exchange: Exchange, body: JsonObject | null): void {
+  if (exchange.unreportedInput !== null) return
   exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
 }
 
@@ -185,7 +196,7 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
       })
     }
   } catch (thrown) {
-    const reason = thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
+    const reason = thrown instanceof UnreadableAnswer ? thrown.reason : 'provider.interrupted'
     throw exchange.cut?.failure ?? unusable(exchange, gateway, reason, thrown)
   }
   exchange.waitingSince = null

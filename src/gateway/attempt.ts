@@ -7,16 +7,19 @@
 import { textFamilies, type UpstreamCall } from '../providers/provider.ts'
 import { type MemberWithoutMarks, mayHoldMarks, withoutMarkedThoughts } from '../translation/marked-thoughts.ts'
 import type { LanguageName, NeutralEvent } from '../translation/neutral.ts'
-import { translated } from '../translation/translated.ts'
+import { translated, UnreadableAnswer } from '../translation/translated.ts'
 import { noteRefusal, passAnswer } from './answer.ts'
 import { editBody } from './body-edits.ts'
 import { type Attempt, type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
+import { FirstError } from './first-error.ts'
 import { headersToProvider } from './headers.ts'
 import { memberJson } from './member-json.ts'
 import { endAttempt } from './record.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
 import { traceparentFor } from './trace-exchange.ts'
 import { callerLanguageOf, languageOf, providerLanguageOf, translatedRequest } from './translate-request.ts'
+import { unusable } from './unusable.ts'
+import { nothing } from './used.ts'
 
 /** A call that failed before anything of it was passed to the caller. */
 export interface FailedAttempt {
@@ -42,8 +45,10 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
       endAttempt(exchange, gateway, exchange.cut.reason)
       throw exchange.cut.failure
     }
+    if (thrown instanceof UnreadableAnswer) throw unusable(exchange, gateway, thrown.reason, thrown)
     // The reason stands already where a deadline ended the call.
     endAttempt(exchange, gateway, 'provider.unreachable')
+    attempt.usage = exchange.usage
     return { status: null, thrown, advice: noAdvice }
   }
   const upstream = given(exchange.upstream)
@@ -55,6 +60,7 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
     await passAnswer(exchange, gateway)
     return null
   } catch (thrown) {
+    if (thrown instanceof FirstError) return await refusedFirst(exchange, gateway, thrown.refusal, attempt)
     // A stream that breaks before anything of it came is no answer.
     if (!neverCame(exchange) && !saidError(exchange)) throw thrown
     return { status: null, thrown, advice: noAdvice }
@@ -77,6 +83,21 @@ async function refused(
   }
   attempt.usage = exchange.usage
   return { status: upstream.status, thrown: null, advice }
+}
+
+/** A refusal that is a stream's first event goes the way of one that came by its status. */
+async function refusedFirst(
+  exchange: Exchange,
+  gateway: Gateway,
+  refusal: Response,
+  attempt: Attempt,
+): Promise<FailedAttempt | null> {
+  forgetAnswer(exchange)
+  exchange.upstream = refusal
+  attempt.status = refusal.status
+  if (isTransient(refusal.status)) return await refused(exchange, gateway, refusal, attempt)
+  await passAnswer(exchange, gateway)
+  return null
 }
 
 /** Whether a whole answer was the provider's error with a status of success: the call failed, and another may not. */
@@ -107,13 +128,18 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   endAttempt(exchange, gateway, 'provider.error')
   const attempt = exchange.attempts.at(-1)
   if (attempt !== undefined) attempt.usage = exchange.usage
+  forgetAnswer(exchange)
+}
+
+/** The next answer is looked at from its beginning, under the same policies. */
+function forgetAnswer(exchange: Exchange): void {
   exchange.abort.abort()
   exchange.abort = new AbortController()
   exchange.upstream = null
   exchange.reader = null
   exchange.inspection = null
   exchange.usage = null
-  // The next answer is looked at from its beginning, under the same policies.
+  exchange.unreportedInput = null
   const { policyResults } = exchange
   const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
   if (ofAnswer >= 0) policyResults.length = ofAnswer
@@ -139,6 +165,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     headers: headersToProvider(exchange.request.headers, traceparentFor(exchange), language !== null),
     signal: exchange.abort.signal,
     answerLimit: gateway.settings.answer_limit_bytes,
+    counted: (reported, unreported) => noteCounted(exchange, gateway, reported, unreported),
   }
   return language === null
     ? kind.send(provider, call, gateway.fetch)
@@ -167,6 +194,13 @@ async function sendTranslated(
     },
     told: (event) => noteTold(exchange, event),
   })
+}
+
+/** What calls have cost of a request that is sent as several; each is a sign that the provider is not silent. */
+function noteCounted(exchange: Exchange, { clock }: Gateway, reported: number | null, unreported: number): void {
+  exchange.unreportedInput = unreported
+  if (reported !== null) exchange.usage = { ...nothing, inputTokens: reported }
+  if (exchange.waitingSince !== null) exchange.waitingSince = clock.monotonic()
 }
 
 /** What a translated stream reports counts from when it does: some callers' languages tell it at the end alone. */

@@ -192,6 +192,8 @@ export interface Exchange {
   inspection: StreamInspection | null
   /** What the provider has reported, as it did. */
   usage: Usage | null
+  /** Tokens, estimated, of calls that reported none, where the request is sent as several; null where it is one. */
+  unreportedInput: number | null
   /** Characters of generated text that were passed on, for estimates. */
   relayedText: number
   /** Those of a stream that came after the last report. */
@@ -303,6 +305,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   beginInspection: null,
   inspection: null,
   usage: null,
+  unreportedInput: null,
   relayedText: 0,
   textSinceUsage: 0,
   firstTokenMs: null,

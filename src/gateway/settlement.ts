@@ -48,16 +48,20 @@ export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode):
   const terms = termsOf(exchange, gateway, model)
   const source = terms.price?.source ?? null
   const told = costAt(exchange, terms, usage === null ? nothing : withinInput(usage))
-  const last =
-    usage === null
-      ? { usage: estimable ? estimateOf(exchange) : nothing, estimated: true }
-      : completedUsage(exchange, usage)
+  const last = usedByLast(exchange, estimable)
   const cost = costAt(exchange, terms, last.usage)
   if (cost === null || told === null) return { ...last, cost: null, source }
   const whole = cost + earlier
   const reported = usage === null ? earlier : told + earlier
   const paid = last.estimated ? Math.max(reported, Math.min(whole, heldMoney(exchange))) : whole
   return { ...last, cost: Math.min(paid, mostHeld), source }
+}
+
+/** A failed call of several costs what was reported, and no estimate of the rest. */
+function usedByLast(exchange: Exchange, estimable: boolean): { usage: Usage; estimated: boolean } {
+  const { usage, unreportedInput } = exchange
+  if (usage === null) return { usage: estimable ? estimateOf(exchange) : nothing, estimated: true }
+  return unreportedInput === null || estimable ? completedUsage(exchange, usage) : { usage, estimated: false }
 }
 
 /** What an exchange counts as that nobody will ever settle: all that was set aside, or where nothing was, its input. */

@@ -20,12 +20,14 @@
  * It is longer than most because all the ways in which a stream ends share one state, and must not run twice.
  */
 import type { FrameFacts } from '../dialects/dialect.ts'
+import { isGiven } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { answered, verdictOf } from './answered.ts'
 import type { ByteReader } from './bounded.ts'
 import { callerLeft } from './caller.ts'
 import { type Exchange, type Gateway, given, type Outcome, type ReasonCode } from './exchange.ts'
+import { FirstError, refusalOf } from './first-error.ts'
 import { FrameSource, lingerMilliseconds } from './frame-source.ts'
 import { headersToCaller } from './headers.ts'
 import type { Inspected } from './inspected-stream.ts'
@@ -46,7 +48,8 @@ export async function relayStream(exchange: Exchange, gateway: Gateway, upstream
   const reason = await relay.begin()
   if (reason !== null) {
     if (exchange.cut !== null) throw exchange.cut.failure
-    throw unusable(exchange, gateway, reason)
+    const failure = unusable(exchange, gateway, reason)
+    throw relay.refusal === null ? failure : new FirstError(relay.refusal)
   }
   const headers = headersToCaller(exchange, upstream, gateway.clock.now())
   headers['cache-control'] = 'no-cache'
@@ -82,6 +85,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   #waiting: readonly SseFrame[] = []
   /** What the first frame to be passed on came to, where it was found before the answer began. */
   #first: Step | null = null
+  /** What the provider refused by the first frame, where it says so. */
+  refusal: Response | null = null
   /** Frames with data have been passed on. */
   #begun = false
   /** The provider has sent an error frame, recorded and passed on; its own end may follow. */
@@ -146,7 +151,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
         this.#exchange.abort.abort()
         throw step.stop
       }
-      if (hasBytes(step.bytes) || isEnd(step.facts)) this.#first = step
+      if (!hasBytes(step.bytes) && !isEnd(step.facts)) continue
+      this.#first = step
+      const { relayedText, usage } = this.#exchange
+      if (isGiven(step.facts?.error) && relayedText === 0 && usage === null) this.refusal = refusalOf(frame.data)
     }
   }
 

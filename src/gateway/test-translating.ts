@@ -1,6 +1,7 @@
 /** A gateway before one provider of each kind, whose answers the test says by the path that was asked. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
+import type { Settings } from '../config.ts'
 import { parseObject } from '../dialects/json-value.ts'
 import { compilePrice } from '../providers/price-record.ts'
 import { startTestGateway, type TestGateway } from './test-gateway.ts'
@@ -11,17 +12,17 @@ export interface TranslatingGateway {
   openai: OpenAI
   anthropic: Anthropic
   /** What the upstream answers, by the path that was asked. */
-  answers: Record<string, () => Response>
+  answers: Record<string, () => Response | Promise<Response>>
 }
 
-export async function startTranslating(): Promise<TranslatingGateway> {
+export async function startTranslating(settings: Partial<Settings> = {}): Promise<TranslatingGateway> {
   const answers: TranslatingGateway['answers'] = {}
   const running = await startTestGateway(
     (request) => {
       const path = decodeURIComponent(new URL(request.url).pathname)
       return answers[path]?.() ?? new Response(`Nothing at ${path}`, { status: 404 })
     },
-    { path_retries: 0, drain_seconds: 0 },
+    { path_retries: 0, drain_seconds: 0, ...settings },
   )
   const baseUrl = running.lane.upstreams[0]?.baseUrl ?? ''
   const kinds = ['openai', 'anthropic', 'gemini', 'bedrock'] as const

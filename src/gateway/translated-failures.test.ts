@@ -1,21 +1,38 @@
 /** What goes wrong between languages: streams that break off, fail or are none. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type Anthropic from '@anthropic-ai/sdk'
+import { EventStreamCodec } from '@smithy/eventstream-codec'
 import { messageFrames, messagesStream } from '../../test/fakes/messages.ts'
 import { compilePolicySet } from '../policies/chain.ts'
 import type { TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
 import { policy } from './test-policies.ts'
-import { geminiFrames, sse, startTranslating } from './test-translating.ts'
+import { geminiFrames, sse, startTranslating, type TranslatingGateway } from './test-translating.ts'
 
 let running: TestGateway
 let anthropic: Anthropic
-let answers: Record<string, () => Response>
+let answers: TranslatingGateway['answers']
 
 beforeEach(async () => {
   ;({ running, anthropic, answers } = await startTranslating())
 })
 afterEach(() => running.stop())
+
+const awsStream = 'application/vnd.amazon.eventstream'
+const codec = new EventStreamCodec(
+  (bytes) => Buffer.from(bytes).toString(),
+  (text) => Buffer.from(text),
+)
+
+/** An exception as the only message of an AWS event stream. */
+const awsFrame = (name: string, body: object): Uint8Array =>
+  codec.encode({
+    headers: {
+      ':message-type': { type: 'string', value: 'exception' },
+      ':exception-type': { type: 'string', value: name },
+    },
+    body: Buffer.from(JSON.stringify(body)),
+  })
 
 const words = 'Grüße aus 東京'
 const hello = [{ role: 'user' as const, content: 'Hello' }]
@@ -97,7 +114,7 @@ describe('what goes wrong', () => {
           }),
         })
       expect(await (await ask('first')).text()).toContain(words)
-      expect((await ask('anthropic')).status).toBe(502)
+      expect((await ask('anthropic')).status).toBe(529)
     }
     const outcomes = running.lane.journal.outcomes()
     expect(outcomes.map(({ verdict, reason_code }) => [verdict, reason_code])).toEqual([
@@ -108,6 +125,63 @@ describe('what goes wrong', () => {
       ['allow', 'ok'],
       ['error', 'provider.error'],
     ])
+  })
+
+  test('an error that is a stream’s first event is told as it would be by its status', async () => {
+    const throttled = { message: 'Slow down' }
+    const quota = { error: { code: 429, message: 'Quota', status: 'RESOURCE_EXHAUSTED' } }
+    const converse = (name: string) => ({
+      path: '/model/anthropic.claude:0/converse-stream',
+      stream: () => new Response(awsFrame(name, throttled), { headers: { 'content-type': awsStream } }),
+      refusal: (status: number) => Response.json(throttled, { status, headers: { 'x-amzn-errortype': name } }),
+    })
+    const first = [
+      { model: 'bedrock', status: 429, ...converse('ThrottlingException') },
+      { model: 'bedrock', status: 400, ...converse('ValidationException') },
+      {
+        ...{ model: 'gemini', status: 429, path: '/v1beta/models/up-gemini:streamGenerateContent' },
+        stream: sse(geminiFrames([quota])),
+        refusal: (status: number) => Response.json(quota, { status }),
+      },
+      {
+        ...{ model: 'anthropic', status: 529, path: '/v1/messages', stream: sse(messageFrames([overloaded])) },
+        refusal: (status: number) => Response.json(overloaded, { status }),
+      },
+    ]
+    for (const { model, status, path, stream, refusal } of first) {
+      for (const route of ['/v1/chat/completions', '/v1/messages', '/v1/responses']) {
+        const ask = async () => {
+          const answer = await fetch(running.url + route, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${running.secret}`, 'content-type': 'application/json' },
+            body: JSON.stringify({
+              ...{ model, stream: true },
+              ...(route === '/v1/responses' ? { input: 'Hello' } : { messages: hello, max_tokens: 50 }),
+            }),
+          })
+          const { request_id: _, ...body }: Record<string, unknown> = JSON.parse((await answer.text()).toLowerCase())
+          return { route, status: answer.status, retry: answer.headers.get('x-should-retry'), body }
+        }
+        answers[path] = stream
+        const streamed = await ask()
+        answers[path] = () => refusal(status)
+        expect(streamed).toEqual(await ask())
+        expect(streamed.status).toBe(status)
+      }
+    }
+  })
+
+  test('a request that a stream’s first event refuses is asked of no other path', async () => {
+    const fallback = { providerId: 'bedrock', upstreamModel: 'anthropic.claude:0', fallbacks: ['openai'] }
+    running.lane.catalog.push(testModel({ id: 'first', ...fallback }))
+    answers['/model/anthropic.claude:0/converse-stream'] = () =>
+      new Response(awsFrame('validationException', { message: 'Too long' }), { headers: { 'content-type': awsStream } })
+    const answer = await running.chat({ model: 'first', messages: hello, stream: true })
+    expect([answer.status, running.seen.length]).toEqual([400, 1])
+    expect(await answer.json()).toMatchObject({
+      error: { type: 'invalid_request_error', code: 'validationException', message: 'Too long' },
+    })
+    expect(running.lane.journal.attempts()).toMatchObject([{ reason_code: 'provider.error', details: { status: 400 } }])
   })
 
   test('an answer that is none in the provider’s language is a bad gateway', async () => {

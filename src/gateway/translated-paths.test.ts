@@ -10,12 +10,12 @@ import { compilePrice } from '../providers/price-record.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
 import { completion, type TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
-import { price, sentBody, startTranslating } from './test-translating.ts'
+import { price, sentBody, startTranslating, type TranslatingGateway } from './test-translating.ts'
 
 let running: TestGateway
 let openai: OpenAI
 let anthropic: Anthropic
-let answers: Record<string, () => Response>
+let answers: TranslatingGateway['answers']
 
 beforeEach(async () => {
   ;({ running, openai, anthropic, answers } = await startTranslating())
@@ -60,6 +60,8 @@ describe('embeddings of Gemini', () => {
       openai.embeddings.create({ model: 'gemini', input: 'a', ...more }).catch((error: unknown) => error)
     expect(await refusal({ input: [1, 2] })).toMatchObject({ status: 400, param: 'input' })
     expect(await refusal({ task: 'search' })).toMatchObject({ status: 400, param: 'task' })
+    for (const dimensions of [0, -1, 1.5])
+      expect(await refusal({ dimensions })).toMatchObject({ status: 422, param: 'dimensions' })
     expect(running.seen).toEqual([])
     expect(running.lane.journal.opened.size).toBe(0)
     answers[path] = () =>

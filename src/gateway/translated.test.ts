@@ -7,12 +7,20 @@ import { messagesAnswer, messagesStream } from '../../test/fakes/messages.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
 import { completion, type TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
-import { geminiFrames, inPieces, price, sentBody, sse, startTranslating } from './test-translating.ts'
+import {
+  geminiFrames,
+  inPieces,
+  price,
+  sentBody,
+  sse,
+  startTranslating,
+  type TranslatingGateway,
+} from './test-translating.ts'
 
 let running: TestGateway
 let openai: OpenAI
 let anthropic: Anthropic
-let answers: Record<string, () => Response>
+let answers: TranslatingGateway['answers']
 
 beforeEach(async () => {
   ;({ running, openai, anthropic, answers } = await startTranslating())

@@ -7,6 +7,7 @@
  *    not told, or where nothing was told but zeros.
  * 3. What is a part of the input is no more than the input. Larger reports than the text explains stand: nobody sees
  *    what a model thinks.
+ * 4. Of a request that is sent as several calls only those that were sent count, by their reports where they gave any.
  *
  * Whatever has an estimate in it is flagged.
  */
@@ -30,8 +31,12 @@ export const nothing: Usage = {
 export function completedUsage(exchange: Exchange, told: Usage): { usage: Usage; estimated: boolean } {
   // Audio that is billed by time has no tokens to tell.
   if (isGiven(told.audioSeconds)) return { usage: told, estimated: false }
-  const { relayedText, textSinceUsage, reader } = exchange
+  const { relayedText, textSinceUsage, reader, unreportedInput } = exchange
   const { inputTokens, outputTokens } = told
+  if (unreportedInput !== null) {
+    const whole = { ...told, inputTokens: (inputTokens ?? 0) + unreportedInput }
+    return { usage: whole, estimated: unreportedInput > 0 }
+  }
   const hasText = relayedText > 0
   const withoutOutput = outputTokens === null ? hasText || reader !== null : outputTokens === 0 && hasText
   const withoutInput = inputTokens === null || (inputTokens === 0 && withoutOutput)
@@ -60,11 +65,12 @@ export function withinInput(usage: Usage): Usage {
 }
 
 /** What it used by its text alone. */
-export function estimateOf({ facts, relayedText, dialect, parsed, bodyLength, attempts }: Exchange): Usage {
+export function estimateOf(exchange: Exchange): Usage {
+  const { facts, relayedText, dialect, parsed, bodyLength, attempts, unreportedInput } = exchange
   const spoken = dialect.family === 'speech' && attempts.length > 0 ? spokenCharacters(parsed) : 0
   return {
     ...nothing,
-    inputTokens: facts?.inputEstimate ?? 0,
+    inputTokens: unreportedInput ?? facts?.inputEstimate ?? 0,
     outputTokens: estimateTokens(relayedText) + Math.ceil(spoken * spokenTokensPerCharacter),
     audioSeconds: dialect.family === 'transcriptions' ? bodyLength / audioBytesPerSecond : null,
   }

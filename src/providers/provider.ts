@@ -42,6 +42,11 @@ export interface UpstreamCall {
   signal: AbortSignal
   /** The most bytes of an answer that are held. */
   answerLimit: number
+  /**
+   * Told, where the request is sent as several calls, what they have cost so far whenever it changes: tokens of input
+   * that were reported, null where none were, and an estimate of those sent that were not.
+   */
+  counted?(reported: number | null, unreported: number): void
 }
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>

@@ -27,7 +27,7 @@ export function readConverseAnswer(body: unknown): NeutralAnswer {
 }
 
 function partsOf(block: JsonObject, at: string): NeutralPart[] {
-  const { text, toolUse, reasoningContent, citationsContent, image } = block
+  const { text, toolUse, reasoningContent, citationsContent } = block
   if (typeof text === 'string') return [{ kind: 'text', text, at }]
   if (isObject(toolUse)) {
     const [id, name] = [textOf(toolUse.toolUseId) ?? '', textOf(toolUse.name) ?? '']
@@ -35,11 +35,16 @@ function partsOf(block: JsonObject, at: string): NeutralPart[] {
   }
   if (isObject(reasoningContent)) return [thoughtOf(reasoningContent, at)]
   if (isObject(citationsContent)) return [citedText(citationsContent, at)]
-  if (isObject(image) && isObject(image.source) && typeof image.source.bytes === 'string') {
-    return [{ kind: 'image', mediaType: `image/${image.format}`, source: { base64: image.source.bytes }, at }]
-  }
+  if (holdsMedia(block)) throw unusable(mediaMessage)
   return []
 }
+
+export const mediaMessage = 'The provider answered with media, which is not translated'
+
+const media = ['image', 'document', 'video', 'audio'] as const
+
+/** Whether a block of an answer, or a stream's piece of one, is what no caller's language has a place for. */
+export const holdsMedia = (block: JsonObject): boolean => media.some((kind) => isObject(block[kind]))
 
 function thoughtOf({ reasoningText, redactedContent }: JsonObject, at: string): NeutralPart {
   const text = isObject(reasoningText) ? reasoningText : {}

@@ -4,7 +4,15 @@
  * stream is whole with its metadata, or where it ends after `messageStop`; exceptions may come at any time.
  */
 import { isObject, type JsonObject, textOf } from '../dialects/json-value.ts'
-import { citationOf, finishOf, readConverseError, stopSequenceOf, usageOf } from './converse-answers.ts'
+import {
+  citationOf,
+  finishOf,
+  holdsMedia,
+  mediaMessage,
+  readConverseError,
+  stopSequenceOf,
+  usageOf,
+} from './converse-answers.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { NeutralEvent } from './neutral.ts'
 import { frameObject, unusable } from './refusals.ts'
@@ -44,6 +52,7 @@ export class ConverseStreamReader implements NeutralStreamReader {
   }
 
   #start({ contentBlockIndex: block, start }: JsonObject): NeutralEvent[] {
+    if (isObject(start) && holdsMedia(start)) throw unusable(mediaMessage)
     const call = isObject(start) ? start.toolUse : null
     if (!isObject(call)) return []
     this.#called = true
@@ -51,7 +60,9 @@ export class ConverseStreamReader implements NeutralStreamReader {
     return [{ type: 'part', part, kind: 'tool_call', id: textOf(call.toolUseId) ?? '', name: textOf(call.name) ?? '' }]
   }
 
-  #delta(block: unknown, { text, toolUse, reasoningContent, citation }: JsonObject): NeutralEvent[] {
+  #delta(block: unknown, delta: JsonObject): NeutralEvent[] {
+    const { text, toolUse, reasoningContent, citation } = delta
+    if (holdsMedia(delta)) throw unusable(mediaMessage)
     if (typeof text === 'string') return this.#piece(block, 'text', text)
     if (isObject(toolUse)) {
       const part = this.#parts.get(block)

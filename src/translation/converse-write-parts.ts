@@ -126,8 +126,8 @@ function mediaBlock(part: NeutralMedia, names: Set<string>): JsonObject {
   if (part.detail !== undefined && part.detail.value !== 'auto') {
     throw unsupported(part.detail.at, 'Converse cannot be told how closely to look: leave it out')
   }
-  const format = formatOf(part)
   const source = sourceOf(part)
+  const format = formatOf(part)
   if (part.kind !== 'document') return { [part.kind]: { format, source } }
   return {
     document: {
@@ -153,7 +153,9 @@ function sourceOf({ kind, source, at }: NeutralMedia): JsonObject {
   if ('base64' in source) return { bytes: source.base64 }
   if ('text' in source && kind === 'document') return { text: source.text }
   if ('url' in source && source.url.startsWith('s3://')) return { s3Location: { uri: source.url } }
-  throw unsupported(at, 'Converse takes bytes, or an address that begins with s3://')
+  const cause =
+    'fileId' in source ? 'a file belongs to the provider it was sent to' : 'Converse fetches no other address'
+  throw unsupported(at, `${cause}: send the bytes, or an address that begins with s3://`)
 }
 
 /** Converse takes letters, digits, single spaces, hyphens, parentheses and brackets, and each name once a request. */

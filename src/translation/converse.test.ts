@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Failure } from '../failure.ts'
 import { converse } from './converse.ts'
-import type { NeutralEvent, NeutralPart, NeutralRequest, NeutralTurn } from './neutral.ts'
+import type { NeutralEvent, NeutralMedia, NeutralPart, NeutralRequest, NeutralTurn } from './neutral.ts'
 import { plainRequest } from './test-samples.ts'
 
 const blank: NeutralRequest = { ...plainRequest, model: 'eu.anthropic.claude-sonnet-4-v1:0', turns: [] }
@@ -113,6 +113,14 @@ test('images, documents under names of their own, and audio', () => {
       ],
     },
   ])
+})
+
+test('media that Converse does not fetch are refused by that, whatever their format', () => {
+  const refusal = (source: NeutralMedia['source']) => () =>
+    write({ turns: [turn('user', { kind: 'image', mediaType: null, source, at: 'messages.0.content.1' })] })
+  expect(refusal({ fileId: 'file_1' })).toThrow('a file belongs to the provider it was sent to')
+  expect(refusal({ url: 'http://a.example/a.png' })).toThrow('Converse fetches no other address')
+  expect(refusal({ url: 'http://a.example/a' })).toThrow('Converse fetches no other address')
 })
 
 test('settings, a schema, metadata, and what Anthropic’s models read beside them', () => {
@@ -247,6 +255,14 @@ test('a stream: blocks begin with their first piece, and metadata ends it', () =
     { type: 'usage', usage: { inputTokens: 1, outputTokens: 2 } },
     { type: 'end' },
   ])
+})
+
+test('media in an answer are no answer, whole or in a stream', () => {
+  const image = { format: 'png', source: { bytes: 'AAAA' } }
+  const output = { message: { role: 'assistant', content: [{ text: 'Here' }, { image }] } }
+  expect(() => converse.provider.readAnswer({ output, stopReason: 'end_turn' })).toThrow('media')
+  expect(() => follow([['contentBlockStart', { contentBlockIndex: 0, start: { image } }]])).toThrow('media')
+  expect(() => follow([['contentBlockDelta', { contentBlockIndex: 0, delta: { image } }]])).toThrow('media')
 })
 
 test('a stream that breaks off has no end; one that only lacks its metadata has', () => {

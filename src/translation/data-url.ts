@@ -5,13 +5,14 @@ export interface EncodedBytes {
   base64: string
 }
 
-/** Null where it is no `data:` URL in base64. Parameters of the media type are kept with it. */
+/** Null where it is no `data:` URL in base64. Parameters of the media type are left out: providers know types without. */
 export function parseDataUrl(url: string): EncodedBytes | null {
   const comma = url.indexOf(',')
   if (!/^data:/i.test(url) || comma < 0) return null
   const head = url.slice('data:'.length, comma)
   if (!/;base64$/i.test(head)) return null
-  return { mediaType: head.slice(0, -';base64'.length).toLowerCase(), base64: url.slice(comma + 1) }
+  const [mediaType = ''] = head.split(';')
+  return { mediaType: mediaType.trim().toLowerCase(), base64: url.slice(comma + 1) }
 }
 
 export const dataUrl = ({ mediaType, base64 }: EncodedBytes): string => `data:${mediaType};base64,${base64}`

@@ -5,13 +5,16 @@
  *
  * Where one call of the provider takes fewer texts than the caller sends it is several calls, whose vectors and tokens
  * are put together in the order of the texts. Vectors go out as numbers or, as the official client asks unless it is told
- * otherwise, as the base64 of 32-bit floats.
+ * otherwise, as the base64 of 32-bit floats. What is no vector of such numbers, or of another length than the rest, is
+ * the provider's failure.
  */
+import { estimateTokens } from '../dialects/dialect.ts'
 import type { JsonObject } from '../dialects/json-value.ts'
 import type { MemberTable } from './language.ts'
 import { arrayAt, checkMembers, statedNumber, statedString, stringAt } from './members.ts'
 import type { NeutralError, Stated } from './neutral.ts'
-import { malformed, unsupported, unusable } from './refusals.ts'
+import { malformed, unsupported } from './refusals.ts'
+import { UnreadableAnswer } from './translated.ts'
 
 export interface EmbeddingLanguage {
   members: MemberTable
@@ -43,19 +46,32 @@ export const embeddingMembers: MemberTable = {
   user: { withoutEffect: 'it has no place for it, and vectors do not depend on it' },
 }
 
-/** The bodies of the calls that the request takes. Throws for what the provider cannot be told, the field named. */
-export function writeEmbeddings(body: Readonly<JsonObject>, language: EmbeddingLanguage): JsonObject[] {
+/** One call to the provider. */
+export interface EmbeddingCall {
+  body: JsonObject
+  /** How many texts it holds. */
+  texts: number
+  /** About how many tokens they are. */
+  estimate: number
+}
+
+/** The calls that the request takes. Throws for what the provider cannot be told, the field named. */
+export function writeEmbeddings(body: Readonly<JsonObject>, language: EmbeddingLanguage): EmbeddingCall[] {
   checkMembers(body, language.members)
   formatOf(body)
   const settings = {
     dimensions: statedNumber(body.dimensions, 'dimensions'),
     inputType: statedString(body.input_type, 'input_type'),
   }
+  const size = settings.dimensions?.value ?? 1
+  if (!Number.isInteger(size) || size < 1) throw malformed('dimensions', 'an integer of at least 1')
   const texts = textsOf(body.input)
   const { mostTexts } = language
-  return Array.from({ length: Math.ceil(texts.length / mostTexts) }, (_, call) =>
-    language.write(texts.slice(call * mostTexts, (call + 1) * mostTexts), settings),
-  )
+  return Array.from({ length: Math.ceil(texts.length / mostTexts) }, (_, call) => {
+    const some = texts.slice(call * mostTexts, (call + 1) * mostTexts)
+    const characters = some.reduce((sum, text) => sum + text.length, 0)
+    return { body: language.write(some, settings), texts: some.length, estimate: estimateTokens(characters) }
+  })
 }
 
 /** As OpenAI has it (API reference, Create embeddings): one request would be calls without number. */
@@ -80,29 +96,30 @@ function formatOf(body: Readonly<JsonObject>): 'float' | 'base64' {
   throw malformed('encoding_format', 'float or base64')
 }
 
-/** `asked`: the body of the request. Throws where there is not one vector for each of its texts. */
-export function readEmbeddings(calls: readonly Embedded[], asked: Readonly<JsonObject>): JsonObject {
-  const vectors = calls.flatMap((call) => call.vectors)
-  if (vectors.length !== textsOf(asked.input).length) throw unusable('The provider sent another number of vectors')
-  const written = formatOf(asked) === 'base64' ? base64Of : (vector: unknown) => vector
-  return {
-    object: 'list',
-    data: vectors.map((vector, index) => ({ object: 'embedding', index, embedding: written(vector) })),
-    model: asked.model,
-    ...embeddingUsage(calls),
-  }
+export interface EmbeddingItem {
+  /** One of the answer's `data`, as JSON. */
+  text: string
+  /** The vector's length. */
+  size: number
 }
 
-/** None where one of the calls does not say. */
-export function embeddingUsage(calls: readonly Embedded[]): JsonObject {
-  const tokens = calls.reduce<number | null>((sum, call) => addedTo(sum, call.tokens), 0)
-  return tokens === null || calls.length === 0 ? {} : { usage: { prompt_tokens: tokens, total_tokens: tokens } }
+/** A vector in the form that the request `asked` for. Throws where it is none. */
+export function writeItem(vector: unknown, index: number, asked: Readonly<JsonObject>): EmbeddingItem {
+  if (!isVector(vector)) throw new UnreadableAnswer('The provider sent no vector')
+  const embedding = formatOf(asked) === 'base64' ? base64Of(vector) : vector
+  return { text: JSON.stringify({ object: 'embedding', index, embedding }), size: vector.length }
 }
 
-const addedTo = (sum: number | null, tokens: number | null): number | null =>
-  sum === null || tokens === null ? null : sum + tokens
+/** Numbers, at least one, each within what a 32-bit float can be. */
+const isVector = (vector: unknown): vector is number[] =>
+  Array.isArray(vector) &&
+  vector.length > 0 &&
+  vector.every((number) => typeof number === 'number' && Number.isFinite(Math.fround(number)))
 
-function base64Of(vector: unknown): string {
-  if (!Array.isArray(vector)) throw unusable('The provider sent no vector')
-  return Buffer.from(Float32Array.from(vector.map(Number)).buffer).toString('base64')
-}
+const base64Of = (vector: readonly number[]): string => Buffer.from(Float32Array.from(vector).buffer).toString('base64')
+
+/** What stands around the items in the answer's JSON; `tokens` of the input. */
+export const aroundItems = (asked: Readonly<JsonObject>, tokens: number): { before: string; after: string } => ({
+  before: '{"object":"list","data":[',
+  after: `],"model":${JSON.stringify(asked.model)},"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}}`,
+})

@@ -11,6 +11,7 @@
  *
  * What cannot be read as what the provider's language says breaks the body with `UnreadableAnswer`.
  */
+import { statusOfError } from '../dialects/error-status.ts'
 import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
 import { announcedLength } from '../lib/announced-length.ts'
 import { parseExactly } from '../lib/exact-json.ts'
@@ -24,8 +25,20 @@ import type {
 } from './language.ts'
 import type { NeutralEvent } from './neutral.ts'
 
-/** The provider's answer is none in the language that it was asked in. */
-export class UnreadableAnswer extends Error {}
+type Unreadable = 'provider.invalid_answer' | 'provider.answer_too_large'
+
+/** The provider's answer is none in the language that it was asked in, or more of one than is held. */
+export class UnreadableAnswer extends Error {
+  readonly reason: Unreadable
+
+  constructor(
+    message: string,
+    { reason = 'provider.invalid_answer', ...more }: ErrorOptions & { reason?: Unreadable } = {},
+  ) {
+    super(message, more)
+    this.reason = reason
+  }
+}
 
 export interface Translation {
   /** The provider's language. */
@@ -192,7 +205,7 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
     try {
       for (const event of events()) {
         this.#told?.(event)
-        text += this.#to.event(event)
+        text += this.#to.event(this.#begun || text !== '' ? event : withStatus(event))
       }
     } catch (thrown) {
       this.#failure = unreadable(thrown)
@@ -200,6 +213,12 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
     return text
   }
 }
+
+/** A stream's error in the place of its beginning is a refusal, which has a status. */
+const withStatus = (event: NeutralEvent): NeutralEvent =>
+  event.type === 'error' && event.error.status === null
+    ? { type: 'error', error: { ...event.error, status: statusOfError(event.error) } }
+    : event
 
 class TranslatedWhole implements Bun.UnderlyingSource<Uint8Array> {
   readonly #pieces: Pieces
