@@ -6,7 +6,7 @@
  */
 import { type SseFrame, withData } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, Usage } from './dialect.ts'
-import { isObject, type JsonObject, objectsOf } from './json-value.ts'
+import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
 import { frameBytes, type OpenFrame } from './open-frame.ts'
 import { type FoundText, objectWith, textLength, textsIn } from './texts.ts'
 
@@ -34,6 +34,9 @@ export const unforeseenFacts = (data: JsonObject | string, usage: Usage | null):
   error: null,
   ours: false,
 })
+
+/** Characters of a whole answer in no form of its language: they were passed on, so that they count. An error's do not. */
+export const unforeseenLength = (body: JsonObject): number => (isGiven(body.error) ? 0 : textLength(body))
 
 const plain = 'unforeseen'
 const emptyFrame = new TextEncoder().encode('data:\n\n')
