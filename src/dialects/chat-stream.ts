@@ -29,6 +29,9 @@ const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 const readApart: ReadonlySet<string> = new Set(['choices'])
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
+/** What the places begin with of texts that stand in a choice beside its delta. */
+const beside = 'choice/'
+
 const callsOnly: ReadonlySet<string> = new Set(['tool_calls'])
 
 /** What a choice says: itself, or one of its calls. */
@@ -119,7 +122,12 @@ class ChatReader implements StreamReader {
     }
     if (isObject(choice.delta)) this.#openDelta(opened, choice.delta, index)
     for (const found of textsIn(choice, { except: deltaOnly })) {
-      opened.add(found, `${index}/choice/${found.place}`, true)
+      const channel = `${index}/${beside}${found.place}`
+      // As legacy completions say their text, and some providers the delta's once more.
+      const continued = found.place === 'text'
+      if (continued)
+        this.#learn(channel, { choice: index, call: null }, { ...found, place: beside + found.place }).ended = false
+      opened.add(found, channel, !continued)
     }
     if (!isFinished(choice)) return
     opened.ends.push(...this.#end(index))
@@ -196,6 +204,10 @@ class ChatReader implements StreamReader {
     if (unforeseen !== null) return unforeseen
     const known = this.#channels.get(channel)
     if (known === undefined) throw new RangeError('No frame has shown this channel')
+    if (known.place.startsWith(beside)) {
+      const said = objectWith(known.place.slice(beside.length), text)
+      return this.#chunkOfOurs([{ index: known.choice, ...said, delta: {}, finish_reason: null }])
+    }
     const place = known.call === null ? known.place : `${known.call.place}/${known.place}`
     return this.#chunkOfOurs([{ index: known.choice, delta: objectWith(place, text), finish_reason: null }])
   }

@@ -22,6 +22,7 @@ const forms: Readonly<Record<string, (piece: string) => { type?: string; [member
   chat: (content) => ({ object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content } }] }),
   messages: (piece) => ({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: piece } }),
   responses: (delta) => ({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta }),
+  completions: (piece) => ({ object: 'text_completion', choices: [{ index: 0, text: piece }] }),
   gemini: (piece) => ({ candidates: [{ content: { role: 'model', parts: [{ text: piece }] }, index: 0 }] }),
   'nobody knows': (piece) => ({ type: 'unheard_of', said: { so: piece } }),
 }
@@ -39,7 +40,7 @@ function textOf(form: string, bytes: Uint8Array): string {
     .join('')
 }
 
-const labels = new Set(['type', 'object', 'role'])
+const labels = new Set(['type', 'object', 'role', 'id', 'model'])
 
 function pieceIn(value: unknown): string {
   if (typeof value === 'string') return value
