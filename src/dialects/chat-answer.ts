@@ -11,7 +11,10 @@ export function generatedLength(choices: unknown, part: 'message' | 'delta'): nu
   let length = 0
   for (const choice of objectsOf(choices)) {
     const generated = choice[part]
-    if (!isObject(generated)) continue
+    if (!isObject(generated)) {
+      length += textOf(choice.text)?.length ?? 0
+      continue
+    }
     for (const name of textFields) length += textLength(generated[name])
     if (isObject(generated.function_call)) length += textOf(generated.function_call.arguments)?.length ?? 0
     for (const { function: called, custom } of objectsOf(generated.tool_calls)) {

@@ -13,8 +13,9 @@ import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Us
 import { endChannels } from './end-channels.ts'
 import { plainId, startedAt } from './facts.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
-import { endingFrame, frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
+import { endingFrame, frameBytes, OpenFrame } from './open-frame.ts'
 import { type FoundText, objectWith, textsIn } from './texts.ts'
+import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
 /** What a frame holds that is there for the usage alone. */
 const ofUsageFrame: ReadonlySet<string> = new Set([
@@ -27,6 +28,9 @@ const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 /** The choices are read one by one. */
 const readApart: ReadonlySet<string> = new Set(['choices'])
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])
+
+/** What the places begin with of texts that stand in a choice beside its delta. */
+const beside = 'choice/'
 
 const callsOnly: ReadonlySet<string> = new Set(['tool_calls'])
 
@@ -52,6 +56,7 @@ class ChatReader implements StreamReader {
   #usage: Usage | null = null
   /** The frame last followed, parsed: it is opened next, if at all. */
   #chunk: JsonObject | null = null
+  readonly #unforeseen = new Unforeseen()
   /** What the provider's chunks say of the answer as a whole. */
   #head: JsonObject | null = null
 
@@ -59,13 +64,15 @@ class ChatReader implements StreamReader {
     this.#start = start
   }
 
-  frame({ data }: SseFrameText): FrameFacts {
+  frame({ event, data }: SseFrameText): FrameFacts {
     const chunk = data === done ? null : parseObject(data)
     this.#chunk = chunk
-    if (chunk === null) return { terminal: data === done, textLength: 0, usage: this.#usage, error: null, ours: false }
+    if (chunk === null) return { ...unforeseenFacts(data === done ? '' : data, this.#usage), terminal: data === done }
     if (isGiven(chunk.error)) {
       return { terminal: true, textLength: 0, usage: this.#usage, error: errorCode(chunk.error), ours: false }
     }
+    const foreign = isForeign('chat', textOf(chunk.type) ?? event ?? '', chunk) && { foreign: true }
+    if (isUnforeseen(chunk)) return { ...unforeseenFacts(chunk, this.#noted(chunk)), ...foreign }
     // A first chunk may have nothing but what a filter says of the prompt, and no name of its own.
     if (this.#head === null && textOf(chunk.id)) this.#head = chunk
     for (const [position, choice] of objectsOf(chunk.choices).entries()) {
@@ -73,17 +80,21 @@ class ChatReader implements StreamReader {
       if (isFinished(choice)) this.#openChoices.delete(index)
       else this.#openChoices.add(index)
     }
-    const usage = readUsage(chunk.usage)
-    if (usage !== null) this.#usage = usage
     const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
     const saysMore = Object.keys(chunk).some((name) => !ofUsageFrame.has(name))
     return {
       terminal: false,
       textLength: generatedLength(chunk.choices, 'delta'),
-      usage: this.#usage,
+      usage: this.#noted(chunk),
       error: null,
       ours: onlyUsage && !saysMore && this.#start.usageAdded,
+      ...foreign,
     }
+  }
+
+  #noted({ usage }: JsonObject): Usage | null {
+    this.#usage = readUsage(usage) ?? this.#usage
+    return this.#usage
   }
 
   open(frame: SseFrame): FrameText | null {
@@ -91,10 +102,11 @@ class ChatReader implements StreamReader {
     if (data === null) return null
     if (data === done) return endingFrame(frame, this.#end(null))
     const chunk = this.#chunk
-    if (chunk === null) return plainFrame(frame, data)
+    if (chunk === null) return this.#unforeseen.openPlain(frame, data)
     const opened = new OpenFrame(frame, chunk)
     for (const [position, choice] of objectsOf(chunk.choices).entries()) this.#openChoice(opened, choice, position)
-    for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
+    if (isUnforeseen(chunk)) this.#unforeseen.open(opened, chunk, '')
+    else for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
     if (isGiven(chunk.error)) {
       opened.ends.push(...this.#end(null))
       opened.mayGoOn = false
@@ -110,7 +122,12 @@ class ChatReader implements StreamReader {
     }
     if (isObject(choice.delta)) this.#openDelta(opened, choice.delta, index)
     for (const found of textsIn(choice, { except: deltaOnly })) {
-      opened.add(found, `${index}/choice/${found.place}`, true)
+      const channel = `${index}/${beside}${found.place}`
+      // As legacy completions say their text, and some providers the delta's once more.
+      const continued = found.place === 'text'
+      if (continued)
+        this.#learn(channel, { choice: index, call: null }, { ...found, place: beside + found.place }).ended = false
+      opened.add(found, channel, !continued)
     }
     if (!isFinished(choice)) return
     opened.ends.push(...this.#end(index))
@@ -183,8 +200,14 @@ class ChatReader implements StreamReader {
   }
 
   delta(channel: string, text: string): Uint8Array {
+    const unforeseen = this.#unforeseen.delta(channel, text)
+    if (unforeseen !== null) return unforeseen
     const known = this.#channels.get(channel)
     if (known === undefined) throw new RangeError('No frame has shown this channel')
+    if (known.place.startsWith(beside)) {
+      const said = objectWith(known.place.slice(beside.length), text)
+      return this.#chunkOfOurs([{ index: known.choice, ...said, delta: {}, finish_reason: null }])
+    }
     const place = known.call === null ? known.place : `${known.call.place}/${known.place}`
     return this.#chunkOfOurs([{ index: known.choice, delta: objectWith(place, text), finish_reason: null }])
   }
@@ -218,6 +241,9 @@ class ChatReader implements StreamReader {
 export const chatReader = (start: StreamStart): StreamReader => new ChatReader(start)
 
 const nothing: ReadonlySet<string> = new Set()
+
+/** No chunk, and no error: what it may be nobody knows. */
+const isUnforeseen = ({ choices, error }: JsonObject): boolean => !Array.isArray(choices) && !isGiven(error)
 
 const channelOf = ({ choice, call }: Speaker, place: string): string =>
   call === null ? `${choice}/${place}` : `${choice}/${call.key}/${place}`

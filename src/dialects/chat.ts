@@ -19,6 +19,7 @@ import {
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { tokenMember } from './request-only.ts'
 import { descriptionSlots, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { unforeseenLength } from './unforeseen.ts'
 
 export const chat: Dialect = {
   family: 'chat',
@@ -59,7 +60,10 @@ export const chat: Dialect = {
 
   readAnswer: (body) =>
     isObject(body)
-      ? { usage: readUsage(body.usage), textLength: generatedLength(body.choices, 'message') }
+      ? {
+          usage: readUsage(body.usage),
+          textLength: Array.isArray(body.choices) ? generatedLength(body.choices, 'message') : unforeseenLength(body),
+        }
       : { usage: null, textLength: 0 },
 
   answerText(body) {

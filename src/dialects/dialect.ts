@@ -102,6 +102,8 @@ export interface FrameFacts {
   error: string | null
   /** The frame is there only because the gateway asked for usage: the caller must not see it. */
   ours: boolean
+  /** Another language than the stream's own says this: the answer is none (`unforeseen.ts`). */
+  foreign?: boolean
 }
 
 /**

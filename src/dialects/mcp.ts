@@ -14,13 +14,12 @@
  * text: what SSE carries here are whole messages.
  */
 import type { Failure, Verdictan } from '../failure.ts'
-import { parseExactly } from '../lib/exact-json.ts'
 import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import type { Dialect, RequestFacts, TextSlot } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { isObject, type JsonObject, textOf } from './json-value.ts'
 import { requestOnly } from './request-only.ts'
-import { slotsOf, textsIn } from './texts.ts'
+import { replacedArguments, slotsOf, textsIn } from './texts.ts'
 
 export const mcp: Dialect = {
   ...requestOnly,
@@ -140,7 +139,13 @@ function memberSlots(holder: JsonObject, member: string | null, role: string): T
     }
     const text = JSON.stringify(value)
     return [
-      { member: place, kind: 'tool_arguments', role, text, replace: (changed) => put(holder, name, parsed(changed)) },
+      {
+        member: place,
+        kind: 'tool_arguments',
+        role,
+        text,
+        replace: (changed) => put(holder, name, replacedArguments(changed)),
+      },
     ]
   })
 }
@@ -184,13 +189,4 @@ function blobSlots(value: unknown, member: string, role: string): TextSlot[] {
 
 function put(holder: JsonObject, name: string, value: unknown): void {
   holder[name] = value
-}
-
-function parsed(text: string): unknown {
-  try {
-    return parseExactly(text)
-  } catch {
-    // What a policy made of it is no JSON any more: a text that is refused is better than the object as it was.
-    return text
-  }
 }

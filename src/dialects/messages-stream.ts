@@ -8,8 +8,9 @@ import { endChannels } from './end-channels.ts'
 import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { blockTexts, ownMessage, readUsage } from './messages-texts.ts'
-import { frameBytes, OpenFrame, plainFrame } from './open-frame.ts'
+import { frameBytes, OpenFrame } from './open-frame.ts'
 import { type FoundText, objectWith, textsIn } from './texts.ts'
+import { isForeign, messageEvents, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
 interface Channel {
   name: string
@@ -39,6 +40,7 @@ class MessagesReader implements StreamReader {
   /** By index, the one that was started last. */
   readonly #blocks = new Map<number, Block>()
   readonly #openBlocks = new Set<number>()
+  readonly #unforeseen = new Unforeseen()
   #started = 0
   #usage: Usage | null = null
   #event: JsonObject | null = null
@@ -53,8 +55,10 @@ class MessagesReader implements StreamReader {
     const event = parseObject(data)
     this.#event = event
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
-    if (event === null) return facts
+    if (event === null) return { ...facts, ...unforeseenFacts(data, this.#usage) }
     this.#type = textOf(event.type) ?? name ?? ''
+    if (isForeign('messages', this.#type, event)) facts.foreign = true
+    if (isUnforeseen(this.#type, event)) return { ...facts, ...unforeseenFacts(event, this.#usage) }
     if (this.#type === 'message_start' && isObject(event.message)) {
       this.#hasBegun = true
       // Its output count is of what was produced when it was sent, nothing, and says nothing of the end.
@@ -95,9 +99,13 @@ class MessagesReader implements StreamReader {
     const { data } = frame
     if (data === null) return null
     const event = this.#event
-    if (event === null) return plainFrame(frame, data)
+    if (event === null) return this.#unforeseen.openPlain(frame, data)
     if (this.#type === 'content_block_delta' && isObject(event.delta)) return this.#openDelta(frame, event, event.delta)
     const opened = new OpenFrame(frame, event)
+    if (isUnforeseen(this.#type, event)) {
+      this.#unforeseen.open(opened, event, this.#type)
+      return opened
+    }
     if (this.#type === 'message_start' && isObject(event.message)) {
       opened.ends.push(...this.#end(null))
       addAround(opened, event, 'message')
@@ -183,6 +191,8 @@ class MessagesReader implements StreamReader {
   }
 
   delta(channel: string, text: string): Uint8Array {
+    const unforeseen = this.#unforeseen.delta(channel, text)
+    if (unforeseen !== null) return unforeseen
     const known = this.#channels.get(channel)
     if (known === undefined) throw new RangeError('No frame has shown this channel')
     passOn(known, text)
@@ -224,6 +234,10 @@ class MessagesReader implements StreamReader {
 }
 
 export const messagesReader = (start: StreamStart): StreamReader => new MessagesReader(start)
+
+/** No event that the language has, and no error: what it may be nobody knows. */
+const isUnforeseen = (type: string, { error }: JsonObject): boolean =>
+  !(messageEvents.has(type) || type === 'ping' || type === 'error' || isObject(error))
 
 /** Texts that stand beside the ones that are streamed, whole. */
 function addAround(opened: OpenFrame, holder: JsonObject, ...except: readonly string[]): void {

@@ -11,6 +11,7 @@ import { messagesReader } from './messages-stream.ts'
 import { contentSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
 import { tokenMember } from './request-only.ts'
 import { descriptionSlots, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { unforeseenLength } from './unforeseen.ts'
 
 export const messages: Dialect = {
   family: 'messages',
@@ -53,7 +54,10 @@ export const messages: Dialect = {
 
   readAnswer: (body) =>
     isObject(body)
-      ? { usage: readUsage(body.usage), textLength: generatedLength(body.content) }
+      ? {
+          usage: readUsage(body.usage),
+          textLength: Array.isArray(body.content) ? generatedLength(body.content) : unforeseenLength(body),
+        }
       : { usage: null, textLength: 0 },
 
   answerText: (body) =>

@@ -61,19 +61,6 @@ export class OpenFrame implements FrameText {
   }
 }
 
-/** A frame whose data is no JSON object: the whole of it is one text, for whoever reads it all the same. */
-export function plainFrame(frame: SseFrame, data: string, ends: readonly string[] = []): FrameText {
-  let sent = data
-  const replace = (text: string) => {
-    sent = text
-  }
-  return {
-    pieces: data === '' ? [] : [{ channel: 'data', kind: 'content', text: data, whole: true, replace }],
-    ends,
-    bytes: () => (sent === data ? frame.bytes : withData(frame.bytes, sent)),
-  }
-}
-
 /** A frame without texts that ends channels. */
 export const endingFrame = (frame: SseFrame, ends: readonly string[]): FrameText => ({
   pieces: [],

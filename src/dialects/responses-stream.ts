@@ -10,10 +10,11 @@ import type { SseFrame } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
 import { endChannels } from './end-channels.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
-import { frameBytes, kindOfStem, OpenFrame, plainFrame } from './open-frame.ts'
+import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { dropItemLogprobs, dropLogprobs, itemTexts, notGenerated, partOf } from './responses-texts.ts'
 import { objectWith, textsIn } from './texts.ts'
+import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
 const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 /** Events whose delta is encoded sound. */
@@ -37,6 +38,7 @@ class ResponsesReader implements StreamReader {
   #type = ''
   /** The response as the provider's first event told it. */
   #response: JsonObject | null = null
+  readonly #unforeseen = new Unforeseen()
   #lastNumber = -1
   /** Frames of ours among the provider's. */
   #inserted = 0
@@ -49,8 +51,10 @@ class ResponsesReader implements StreamReader {
     const event = parseObject(data)
     this.#event = event
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
-    if (event === null) return facts
+    if (event === null) return { ...facts, ...unforeseenFacts(data, this.#usage) }
     this.#type = textOf(event.type) ?? name ?? ''
+    if (isForeign('responses', this.#type, event)) facts.foreign = true
+    if (isUnforeseen(this.#type, event)) return { ...facts, ...unforeseenFacts(event, this.#usage) }
     if (typeof event.sequence_number === 'number') this.#lastNumber = event.sequence_number
     if (isObject(event.response)) {
       this.#response ??= event.response
@@ -76,10 +80,11 @@ class ResponsesReader implements StreamReader {
     const { data } = frame
     if (data === null) return null
     const event = this.#event
-    if (event === null) return plainFrame(frame, data)
+    if (event === null) return this.#unforeseen.openPlain(frame, data)
     const opened = new OpenFrame(frame, event, () => this.#renumber(event))
     const stem = stemOf(this.#type)
-    if (isObject(event.response)) this.#openResponse(opened, event, event.response)
+    if (isUnforeseen(this.#type, event)) this.#unforeseen.open(opened, event, this.#type)
+    else if (isObject(event.response)) this.#openResponse(opened, event, event.response)
     else if (isObject(event.item)) this.#openItem(opened, event, event.item)
     else if (isObject(event.part)) this.#openPart(opened, event, event.part, stem)
     else if (this.#type.endsWith('.delta') && !soundStems.has(stem)) this.#openDelta(opened, event, stem)
@@ -179,6 +184,8 @@ class ResponsesReader implements StreamReader {
   }
 
   delta(channel: string, text: string): Uint8Array {
+    const unforeseen = this.#unforeseen.delta(channel, text)
+    if (unforeseen !== null) return unforeseen
     const known = this.#channels.get(channel)
     if (known === undefined) throw new RangeError('No frame has shown this channel')
     // It stands before the frame that was last opened, and takes its number.
@@ -220,6 +227,18 @@ class ResponsesReader implements StreamReader {
 }
 
 export const responsesReader = (start: StreamStart): StreamReader => new ResponsesReader(start)
+
+/** How the names of events end that the language has; others may go on from one to the next. */
+const knownEnds = new Set([
+  ...['delta', 'done', 'added', 'created', 'queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'],
+  ...['searching', 'interpreting', 'generating', 'partial_image'],
+])
+
+/** No event that the language has, and no error: what it may be nobody knows. */
+function isUnforeseen(type: string, { error }: JsonObject): boolean {
+  if (type === 'error' || isObject(error)) return false
+  return !type.startsWith('response.') || !knownEnds.has(type.slice(type.lastIndexOf('.') + 1))
+}
 
 /** A delta that is read apart, or is no text. */
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])

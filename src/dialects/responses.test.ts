@@ -195,8 +195,12 @@ test('fields and events that nobody has heard of are inspected too', () => {
     { type: 'response.image_generation_call.partial_image', output_index: 1, partial_image_b64: 'AAAA' },
   )
   const { channels, wholes } = receivedFrom(responses, frames)
-  expect(channels).toEqual({ '2//new_text': 'part' })
-  expect(wholes.map((whole) => whole.split('=')[1])).toEqual(['response.news', 'read me', 'and me'])
+  expect(channels).toEqual({
+    '2//new_text': 'part',
+    'unforeseen/headline': 'read me',
+    'unforeseen/nested/list#0': 'and me',
+  })
+  expect(wholes.map((whole) => whole.split('=')[1])).toEqual(['response.news'])
 })
 
 test('an error is said flat, nested and with the extension, under the next number', () => {

@@ -11,6 +11,7 @@ import { generatedLength, ownResponse, readUsage, waiting } from './responses-an
 import { responsesReader } from './responses-stream.ts'
 import { dropItemLogprobs, itemTexts, notGenerated, roleOf } from './responses-texts.ts'
 import { descriptionSlots, memberSlot, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { unforeseenLength } from './unforeseen.ts'
 
 export const responses: Dialect = {
   family: 'responses',
@@ -53,7 +54,10 @@ export const responses: Dialect = {
 
   readAnswer: (body) =>
     isObject(body)
-      ? { usage: readUsage(body), textLength: generatedLength(body.output) }
+      ? {
+          usage: readUsage(body),
+          textLength: Array.isArray(body.output) ? generatedLength(body.output) : unforeseenLength(body),
+        }
       : { usage: null, textLength: 0 },
 
   answerText: (body) => (isObject(body) ? [...objectsOf(body.output).flatMap(itemSlots), ...slotsAround(body)] : []),

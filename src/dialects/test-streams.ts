@@ -128,8 +128,8 @@ export function heldBack(dialect: Dialect, frames: readonly SseFrame[], hold: ()
       continue
     }
     for (const piece of opened.pieces) {
-      // Names are never let out in parts.
-      if (piece.whole || piece.kind === 'name') continue
+      // Names are never let out in parts, and what is no JSON, in some recordings the last frame, has no end.
+      if (piece.whole || piece.kind === 'name' || piece.channel === 'unforeseen') continue
       const text = (held.get(piece.channel) ?? '') + piece.text
       const kept = opened.ends.includes(piece.channel) ? 0 : Math.min(hold(), text.length)
       piece.replace(text.slice(0, text.length - kept))

@@ -5,7 +5,8 @@
  * all, are texts: a model writes them. A label that says something else is read as a name is.
  */
 
-import { isNumber, parseExactly } from '../lib/exact-json.ts'
+import { isNumber, parseDistinctly } from '../lib/exact-json.ts'
+import { isRepetitive } from '../lib/json-members.ts'
 import type { TextKind, TextSlot } from './dialect.ts'
 import { isObject, type JsonObject } from './json-value.ts'
 import { isEncodedUrl, isLabel, saysNothing } from './vocabulary.ts'
@@ -144,7 +145,7 @@ const stringText = (holder: JsonObject, key: string, text: string, { place, kind
   alone,
   text,
   put(replacement) {
-    holder[key] = replacement
+    holder[key] = kind === 'tool_arguments' && replacement !== text ? withDistinctNames(replacement) : replacement
     // A provider refuses signed thinking whose text is not what it signed.
     if (key === 'thinking' && replacement !== text) delete holder.signature
   },
@@ -156,15 +157,26 @@ const argumentsText = (holder: JsonObject, key: string, value: unknown, { place 
   alone: true,
   text: JSON.stringify(value),
   put(replacement) {
-    holder[key] = parsedOr(replacement)
+    holder[key] = replacedArguments(replacement)
   },
 })
 
-function parsedOr(text: string): unknown {
+/** What a policy made of arguments that an object holds. */
+export function replacedArguments(text: string): unknown {
   try {
-    return parseExactly(text)
+    return parseDistinctly(text)
   } catch {
     // What a policy made of the arguments is no JSON any more: better a text that is refused than the arguments as they were.
+    return text
+  }
+}
+
+/** Arguments that are a text, and whole: names that a policy made alike are told apart. */
+function withDistinctNames(text: string): string {
+  try {
+    return isRepetitive(text, JSON.parse(text)) ? JSON.stringify(parseDistinctly(text)) : text
+  } catch {
+    // A part of arguments, or no JSON: what they come to is for whoever reads them.
     return text
   }
 }

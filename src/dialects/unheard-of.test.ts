@@ -120,6 +120,19 @@ describe('no text of a body escapes', () => {
   }
 })
 
+test('the text of a whole answer that another language says is counted, and an error’s is not', () => {
+  const bodies: readonly JsonObject[] = [
+    { choices: [{ message: { content: 'four' } }] },
+    { output: [{ type: 'message', content: [{ type: 'output_text', text: 'four' }] }] },
+    { content: [{ type: 'text', text: 'four' }] },
+    { candidates: [{ content: { parts: [{ text: 'four' }] } }] },
+  ]
+  for (const { readAnswer } of [chat, responses, messages]) {
+    for (const body of bodies) expect(readAnswer(body)).toEqual({ usage: null, textLength: 4 })
+    expect(readAnswer({ error: { message: 'four' } })).toEqual({ usage: null, textLength: 0 })
+  }
+})
+
 test('whatever a frame holds, it is read without throwing', () => {
   const types = [
     'response.created',

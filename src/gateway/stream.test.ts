@@ -209,3 +209,36 @@ test('a drain that takes too long cuts with an error frame and its outcome', asy
   expect(outcome()).toMatchObject({ verdict: 'error', reason_code: 'gateway.drained' })
   expect(await reader.rest()).toContain('"code":"draining"')
 })
+
+const foreign = (text: string) =>
+  `data: ${JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })}\n\n`
+
+test('a stream in another language is no answer from its first frame on', async () => {
+  const headers = { 'content-type': 'text/event-stream' }
+  const wrong = await startTestGateway(() => new Response(foreign('Hello'), { headers }))
+  const refused = await wrong.chat(streamed)
+  expect([refused.status, await refused.text()]).toEqual([502, expect.not.stringContaining('Hello')])
+  expect(wrong.lane.journal.outcomes()).toMatchObject([{ reason_code: 'provider.invalid_answer' }])
+  await wrong.stop()
+})
+
+test('a stream that goes over to another language ends there, and what was passed on is paid for', async () => {
+  const reader = await begin()
+  send(chunk('abcdefgh') + foreign('Hello'))
+  const rest = await reader.rest()
+  expect(rest).toStartWith(chunk('abcdefgh'))
+  expect(rest).not.toContain('Hello')
+  expect(outcome()).toMatchObject({
+    reason_code: 'provider.invalid_answer',
+    event_cost_attribution: { estimated: true, output_tokens: 2 },
+  })
+})
+
+test('frames that nobody knows pass as they came, and their text is paid for', async () => {
+  const reader = await begin()
+  const unknown = `data: ${JSON.stringify({ said: { so: 'abcdefgh' } })}\n\n`
+  send(unknown + unknown)
+  feed.close()
+  expect(await reader.rest()).toStartWith(unknown + unknown)
+  expect(outcome()).toMatchObject({ event_cost_attribution: { estimated: true, output_tokens: 4 } })
+})

@@ -23,6 +23,7 @@ import type { FrameFacts } from '../dialects/dialect.ts'
 import { isGiven } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
+import { UnreadableAnswer } from '../translation/translated.ts'
 import { answered, verdictOf } from './answered.ts'
 import type { ByteReader } from './bounded.ts'
 import { callerLeft } from './caller.ts'
@@ -165,14 +166,14 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   async pull(): Promise<void> {
     let passed = false
     while (!passed && !this.#ended) {
-      if (this.#waiting.length === 0 && this.#first === null) {
-        const frames = await this.#source.frames()
-        if (this.#ended) return
-        if (frames === 'ended') return this.#finishWithout()
-        if (typeof frames === 'string') return this.#fail(frames)
-        this.#waiting = frames
-      }
       try {
+        if (this.#waiting.length === 0 && this.#first === null) {
+          const frames = await this.#source.frames()
+          if (this.#ended) return
+          if (frames === 'ended') return await this.#finishWithout()
+          if (typeof frames === 'string') return await this.#fail(frames)
+          this.#waiting = frames
+        }
         passed = await this.#pass()
       } catch (thrown) {
         return thrown instanceof Failure ? this.#stop(null, thrown) : this.#fail(this.#unreadable(thrown))
@@ -249,6 +250,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     if (data === null) return null
     const exchange = this.#exchange
     const facts = given(exchange.reader).frame({ event, data })
+    if (facts.foreign) throw new UnreadableAnswer('A frame is in another language than was asked for')
     exchange.relayedText += facts.textLength
     if (!this.#isTranslated) this.#noteUsage(facts)
     if (facts.textLength > 0 && exchange.firstTokenMs === null) {
@@ -297,11 +299,14 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   /** The provider's side has ended; what is left may be a last frame that lacks only its blank line. */
   async #finishWithout(): Promise<void> {
     const rest = this.#source.rest()
+    const { relayedText } = this.#exchange
     const facts = rest === null ? null : this.#notice(rest)
     if (rest !== null && facts?.terminal) {
       const { bytes, stop } = await this.#inspect(rest, facts)
       return stop === null ? this.#finish(bytes, facts) : this.#stop(bytes, stop)
     }
+    // It is not passed on.
+    this.#exchange.relayedText = relayedText
     return this.#fail('provider.interrupted')
   }
 

@@ -34,6 +34,15 @@ export function parseExactly(text: string): unknown {
   return holdsInexact(text) ? new Reading(text).value() : value
 }
 
+/**
+ * The same of a text in which names were replaced: of members of one name each but the first is given one of its own
+ * (`name 2`), so that none is lost. Throws where it is no JSON.
+ */
+export function parseDistinctly(text: string): unknown {
+  JSON.parse(text)
+  return new Reading(text, true).value()
+}
+
 /** The object that a text holds; null where it is no JSON, or no object. */
 export function parseExactObject(text: string): Record<string, unknown> | null {
   try {
@@ -81,10 +90,12 @@ const isEnd = (code: number): boolean =>
 /** Reads a text that is known to be JSON. */
 class Reading {
   readonly #text: string
+  readonly #distinct: boolean
   #at = 0
 
-  constructor(text: string) {
+  constructor(text: string, distinct = false) {
     this.#text = text
+    this.#distinct = distinct
   }
 
   value(): unknown {
@@ -98,7 +109,8 @@ class Reading {
     const object: Record<string, unknown> = {}
     this.#at += 1
     while (this.#next() !== closeBrace) {
-      const name = this.#string()
+      const given = this.#string()
+      const name = this.#distinct ? freeName(object, given) : given
       this.#next()
       this.#at += 1
       const value = this.value()
@@ -154,6 +166,12 @@ class Reading {
     }
     return code
   }
+}
+
+function freeName(object: Readonly<Record<string, unknown>>, given: string): string {
+  let name = given
+  for (let number = 2; Object.hasOwn(object, name); number++) name = `${given} ${number}`
+  return name
 }
 
 const ownMember = { writable: true, enumerable: true, configurable: true } as const

@@ -27,6 +27,15 @@ describe('withNumbersOf() keeps every digit', () => {
     expect(after(text, ([, second]) => [{ ...second, say: '[two]' }])).toBe(`[{"say":"[two]","id":${near},"more":1}]`)
   })
 
+  test('of members whose names were changed, also where one has the name of another now', () => {
+    const text = `[{"a@b.co":${id},"[EMAIL]":{"c@d.co":${near},"x":["q",${id}]},"z":${near}}]`
+    expect(
+      after(text, ([{ 'a@b.co': first, '[EMAIL]': second, z }]) => [
+        { '[EMAIL]': first, '[EMAIL] 2': { '[EMAIL]': second['c@d.co'], x: ['changed', second.x[1]] }, z },
+      ]),
+    ).toBe(`[{"[EMAIL]":${id},"[EMAIL] 2":{"[EMAIL]":${near},"x":["changed",${id}]},"z":${near}}]`)
+  })
+
   test('but not of a number that a policy put there, nor where nobody knows which one it was', () => {
     expect(after(`{"seed":${id}}`, () => ({ seed: 7, other: 1e30 }))).toBe('{"seed":7,"other":1e+30}')
     const text = `[{"say":"a","id":${id}},{"say":"b","id":${near}}]`

@@ -6,7 +6,7 @@ import type { Usage } from '../dialects/dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { finishWith } from './finish.ts'
 import type { FinishReason, NeutralAnswer, NeutralCitation, NeutralError, NeutralPart } from './neutral.ts'
-import { unusable } from './refusals.ts'
+import { argumentsText, unusable } from './refusals.ts'
 
 /** Throws `upstream_provider_error` where there is no message. */
 export function readConverseAnswer(body: unknown): NeutralAnswer {
@@ -31,7 +31,7 @@ function partsOf(block: JsonObject, at: string): NeutralPart[] {
   if (typeof text === 'string') return [{ kind: 'text', text, at }]
   if (isObject(toolUse)) {
     const [id, name] = [textOf(toolUse.toolUseId) ?? '', textOf(toolUse.name) ?? '']
-    return [{ kind: 'tool_call', id, name, arguments: JSON.stringify(toolUse.input ?? {}), at }]
+    return [{ kind: 'tool_call', id, name, arguments: argumentsText(toolUse.input), at }]
   }
   if (isObject(reasoningContent)) return [thoughtOf(reasoningContent, at)]
   if (isObject(citationsContent)) return [citedText(citationsContent, at)]

@@ -5,12 +5,12 @@
  *
  * The language has no end of its own: a stream is whole once a reason to finish was said and the provider closed it.
  */
-import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { collected } from './collected.ts'
 import { finishOf, readGeminiError, readGeminiUsage } from './gemini-answers.ts'
 import type { NeutralStreamReader } from './language.ts'
 import type { FinishReason, NeutralAnswer, NeutralEvent } from './neutral.ts'
-import { frameObject, unusable } from './refusals.ts'
+import { argumentsText, frameObject, unusable } from './refusals.ts'
 
 interface OpenPart {
   part: number
@@ -119,7 +119,10 @@ export class GeminiStreamReader implements NeutralStreamReader {
     const events = this.#close()
     const part = this.#parts++
     const name = textOf(call.name) ?? ''
-    const text = JSON.stringify(call.args ?? {})
+    if (isGiven(call.partialArgs) || call.willContinue === true) {
+      throw unusable('The provider sent arguments in parts, which were not asked for')
+    }
+    const text = argumentsText(call.args)
     const id = textOf(call.id) ?? this.#callId(name, text)
     this.#calls++
     events.push({ type: 'part', part, kind: 'tool_call', id, name })

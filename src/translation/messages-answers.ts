@@ -25,7 +25,7 @@ import type {
   NeutralPart,
   NeutralThought,
 } from './neutral.ts'
-import { failed, unusable } from './refusals.ts'
+import { argumentsText, failed, unusable } from './refusals.ts'
 import { markSignature, writtenOpaque } from './signature.ts'
 
 const finishes: ReadonlyMap<string, FinishReason> = new Map([
@@ -93,7 +93,7 @@ function partsOfAnswer(block: JsonObject, at: string): NeutralPart[] {
     case 'redacted_thinking':
       return [{ ...none, kind: 'thought', redacted: textOf(block.data) ?? '' }]
     case 'tool_use': {
-      const input = JSON.stringify(block.input ?? {})
+      const input = argumentsText(block.input)
       return [{ kind: 'tool_call', id: textOf(block.id) ?? '', name: textOf(block.name) ?? '', arguments: input, at }]
     }
     default:

@@ -9,7 +9,7 @@ import type { NeutralStreamReader } from './language.ts'
 import { explanationOf, finishOf, readMessagesError } from './messages-answers.ts'
 import { citationOf } from './messages-read-parts.ts'
 import type { NeutralEvent } from './neutral.ts'
-import { frameObject } from './refusals.ts'
+import { argumentsText, frameObject } from './refusals.ts'
 
 interface Block {
   part: number
@@ -88,7 +88,8 @@ export class MessagesStreamReader implements NeutralStreamReader {
     this.#called ||= block.isCall
     events.push(begun)
     const { text, thinking, signature, data, input } = content
-    const given = block.isCall && isObject(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : null
+    const whole = block.isCall && input !== '' ? argumentsText(input) : '{}'
+    const given = whole === '{}' ? null : whole
     events.push(...this.#text(block, given ?? textOf(text) ?? textOf(thinking)))
     for (const citation of objectsOf(content.citations)) {
       events.push({ type: 'citation', part, citation: citationOf(citation) })

@@ -4,8 +4,8 @@
  *
  * - A text or a thought that another part interrupts ends there; what still comes of it is a further block, since clients
  *   join texts anyway.
- * - A tool call cannot be continued in another block. While one is open, what comes of other parts waits until it ends;
- *   this is the only thing that is held back.
+ * - A tool call cannot be continued in another block. While one is open, what comes of other parts waits until it ends,
+ *   and a call waits for those that began before it; nothing else is held back.
  * - A call or a thought begins with its first text, because a signature before it decides how it is written: a call's in
  *   a block before it (`signature.ts`), hidden thinking in a block of another type.
  *
@@ -92,9 +92,19 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
       if (event.type === 'text') this.#refusal += event.text
       return
     }
-    const held = this.#open !== null && this.#open !== part && this.#open.begin.kind === 'tool_call'
-    if (held) part.waiting.push(event)
+    if (this.#waitsFor(part)) part.waiting.push(event)
     else this.#pass(part, event)
+  }
+
+  /** Whether a call is open, or one that began earlier has still to come: calls stand in the order they began in. */
+  #waitsFor(part: Part): boolean {
+    const open = this.#open?.begin.kind === 'tool_call' ? this.#open : null
+    if (open !== null || part.begin.kind !== 'tool_call') return open !== null && open !== part
+    for (const earlier of this.#parts.values()) {
+      if (earlier === part) return false
+      if (earlier.begin.kind === 'tool_call' && !earlier.ended) return true
+    }
+    return false
   }
 
   #pass(part: Part, event: PartEvent): void {

@@ -1,7 +1,7 @@
 /** What is said where something cannot be translated: to the caller, whose own field is named, or of the provider's answer. */
 import type { JsonObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
-import { parseExactObject } from '../lib/exact-json.ts'
+import { isObject, parseExactObject } from '../lib/exact-json.ts'
 import type { FieldPath, NeutralError } from './neutral.ts'
 
 /** 400: the target, or any other language, has no place for what stands here. */
@@ -20,6 +20,18 @@ export function frameObject(data: string): JsonObject {
   const frame = parseExactObject(data)
   if (frame === null) throw unusable('The provider sent a frame that holds no object')
   return frame
+}
+
+/** Arguments that a provider's language holds as an object, as JSON text. Throws where they are anything else. */
+export function argumentsText(given: unknown): string {
+  if (given === undefined || given === null) return '{}'
+  if (!isObject(given)) throw unusable('The provider called a tool with arguments that are no JSON object')
+  return JSON.stringify(given)
+}
+
+/** Throws where a provider calls a tool and does not say which: no client could answer it. */
+export function requireName({ kind, name }: { kind: string; name?: string | null }): void {
+  if (kind === 'tool_call' && name === '') throw unusable('The provider called a tool without a name')
 }
 
 /** What a provider that ends a stream with an error, and nothing more, leaves unsaid. */

@@ -24,6 +24,7 @@ import type {
   ProviderLanguage,
 } from './language.ts'
 import type { NeutralEvent } from './neutral.ts'
+import { requireName } from './refusals.ts'
 
 type Unreadable = 'provider.invalid_answer' | 'provider.answer_too_large'
 
@@ -204,6 +205,7 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
     let text = ''
     try {
       for (const event of events()) {
+        if (event.type === 'part') requireName(event)
         this.#told?.(event)
         text += this.#to.event(this.#begun || text !== '' ? event : withStatus(event))
       }
@@ -264,7 +266,9 @@ function translatedBody(status: number, text: string, { from, to, asked }: Trans
   const body = parsedOr(text)
   if (status >= 400) return to.writeError(from.readError(status, body))
   try {
-    return to.writeAnswer(from.readAnswer(body), asked)
+    const answer = from.readAnswer(body)
+    for (const part of answer.parts) requireName(part)
+    return to.writeAnswer(answer, asked)
   } catch (thrown) {
     if (isObject(body) && isGiven(body.error)) return to.writeError(from.readError(status, body))
     throw unreadable(thrown)

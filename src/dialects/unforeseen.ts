@@ -1,0 +1,83 @@
+/**
+ * Frames in no form that a stream's language has. What is unknown in them is text (protocols section 9), and may go on
+ * from one to the next: each place of such frames is one text, which is inspected as those that the language knows.
+ *
+ * A frame that another language says is not passed on at all: whoever sent it was asked in the wrong one, or lies.
+ */
+import { type SseFrame, withData } from '../lib/sse.ts'
+import type { FrameFacts, FrameText, Usage } from './dialect.ts'
+import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
+import { frameBytes, type OpenFrame } from './open-frame.ts'
+import { type FoundText, objectWith, textLength, textsIn } from './texts.ts'
+
+type StreamLanguage = 'chat' | 'responses' | 'messages'
+
+/** The events of a messages stream. */
+export const messageEvents: ReadonlySet<string> = new Set([
+  ...['message_start', 'message_delta', 'message_stop'],
+  ...['content_block_start', 'content_block_delta', 'content_block_stop'],
+])
+
+/** Whether another language than `own` says so; `type`: what the frame calls itself, in its data or beside it. */
+export function isForeign(own: StreamLanguage, type: string, data: JsonObject): boolean {
+  if (own !== 'responses' && type.startsWith('response.')) return true
+  if (own !== 'messages' && messageEvents.has(type)) return true
+  if (own !== 'chat' && objectsOf(data.choices).length > 0) return true
+  return objectsOf(data.candidates).some(({ content, finishReason }) => isObject(content) || finishReason !== undefined)
+}
+
+/** What a frame in no form of the language means. Its text counts where the provider has not told what it used. */
+export const unforeseenFacts = (data: JsonObject | string, usage: Usage | null): FrameFacts => ({
+  terminal: false,
+  textLength: usage === null ? textLength(data) : 0,
+  usage,
+  error: null,
+  ours: false,
+})
+
+/** Characters of a whole answer in no form of its language: they were passed on, so that they count. An error's do not. */
+export const unforeseenLength = (body: JsonObject): number => (isGiven(body.error) ? 0 : textLength(body))
+
+const plain = 'unforeseen'
+const emptyFrame = new TextEncoder().encode('data:\n\n')
+
+export class Unforeseen {
+  readonly #types = new Map<string, { place: string; type: string }>()
+
+  /** Adds all texts of a frame; `type`: its event's name, empty where it has none. */
+  open(opened: OpenFrame, data: JsonObject, type: string): void {
+    for (const found of textsIn(data)) {
+      const channel = `unforeseen/${found.place}`
+      const continued = goesOn(found)
+      if (continued) this.#types.set(channel, { place: found.place, type })
+      opened.add(found, channel, !continued)
+    }
+  }
+
+  /** A frame whose data is no JSON object: the whole of it is text, for whoever reads it all the same. */
+  openPlain(frame: SseFrame, data: string): FrameText {
+    let sent = data
+    const replace = (text: string) => {
+      sent = text
+    }
+    return {
+      pieces: data === '' ? [] : [{ channel: plain, kind: 'content', text: data, whole: false, replace }],
+      ends: [],
+      bytes: () => (sent === data ? frame.bytes : withData(frame.bytes, sent)),
+    }
+  }
+
+  /** A frame of ours that goes on with a text; null where the channel is none of these. */
+  delta(channel: string, text: string): Uint8Array | null {
+    if (channel === plain) return withData(emptyFrame, text)
+    const known = this.#types.get(channel)
+    if (known === undefined) return null
+    const { place, type } = known
+    const data = objectWith(place, text)
+    return type === '' ? frameBytes(data) : frameBytes({ type, ...data }, type)
+  }
+}
+
+/** Labels and names say the same in every frame; arguments that are an object must still parse. */
+const goesOn = ({ kind, place, alone }: FoundText): boolean =>
+  kind !== 'name' && !(alone && kind === 'tool_arguments' && /(?:^|\/)(?:arguments|input)$/.test(place))
