@@ -120,3 +120,19 @@ test('the token of progress, what progress says, and what a server asks are what
   expect(text).toContain(`"maxTokens":${big}`)
   expect(sent.at(-1)).toContain(`"id":${big},"result":${odd}`)
 })
+
+test('a token of progress is no text, though it looks like one that a policy takes out', async () => {
+  const pii = testPolicy({ id: 'pii', kind: 'pii', config: { types: ['email'], action: 'redact' } })
+  gateway.lane.policies = compilePolicySet([{ ...pii, stages: ['pre_request', 'pre_response'] }])
+  const own = Number(JSON.parse(lastCall() ?? '{}').id) + 1
+  const mail = '"ann@example.com"'
+  asides = [
+    `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${own},"progress":1,"message":${mail}}}`,
+  ]
+  answered = Promise.withResolvers()
+  answered.resolve()
+  const answer = await call('11', `{"progressToken":${mail}}`)
+  gateway.lane.policies = compilePolicySet([])
+  expect(answer).toContain('"message":"[EMAIL]"')
+  expect(answer).toContain(`"progressToken":${mail}`)
+})
