@@ -14,7 +14,7 @@
  * text: what SSE carries here are whole messages.
  */
 import type { Failure, Verdictan } from '../failure.ts'
-import { parseExactly } from '../lib/exact-json.ts'
+import { parseSpelt } from '../lib/exact-json.ts'
 import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import type { Dialect, RequestFacts, TextSlot } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
@@ -188,7 +188,7 @@ function put(holder: JsonObject, name: string, value: unknown): void {
 
 function parsed(text: string): unknown {
   try {
-    return parseExactly(text)
+    return parseSpelt(text)
   } catch {
     // What a policy made of it is no JSON any more: a text that is refused is better than the object as it was.
     return text
