@@ -14,24 +14,20 @@ export interface ApplyKind<Wanted extends { name: string } = { name: string }> {
   readonly path: string
   /** An entry of the file's list. */
   readonly entry: z.ZodType<Wanted>
-  /** What differs, by the file's fields; nothing in it is a secret. Throws `usage` where it cannot be changed. */
+  /** Throws for an entry that the API would not take, by the API's own rules. */
+  check(wanted: Wanted): void
+  /**
+   * What differs, by the file's fields; what the file leaves out is what a new record has. Nothing in it is a secret.
+   * Throws `usage` where it cannot be changed.
+   */
   changesOf(wanted: Wanted, present: Present): Changes
   /**
    * What is sent to the API: all of an entry, or, where it is there, what is to change. Throws `usage` where a variable
    * is not set.
    */
   bodyOf(wanted: Wanted, changes: Changes | null, terminal: Terminal): Record<string, unknown>
-  /** The secrets of an entry, to be sent whether anything differs or not; a kind without any has none. */
+  /** Whether an entry names secrets; a kind without any does not say. */
+  hasSecrets?(wanted: Wanted): boolean
+  /** The secrets of an entry, to be sent whether anything differs or not. */
   secretsOf?(wanted: Wanted, terminal: Terminal): Record<string, unknown>
-  /** Whether an entry has any. */
-  holdsSecrets?(wanted: Wanted): boolean
 }
-
-/** Whether an object says nothing else than the present one, which holds the defaults too. */
-export const isWithin = (wanted: unknown, present: unknown): boolean =>
-  isObject(wanted) && isObject(present)
-    ? Object.entries(wanted).every(([name, value]) => Bun.deepEquals(value, present[name]))
-    : Bun.deepEquals(wanted, present)
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,15 +1,18 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import { Failure } from '../src/failure.ts'
-import { type ApplyKind, type Changes, isWithin, type Present } from './apply-kind.ts'
+import { checkContent, contentOf, createPolicyBody } from '../src/policies/policy-body.ts'
+import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 
-const entry = z.looseObject({ name: z.string().min(1), kind: z.string().min(1) })
+const entry = createPolicyBody
 type Wanted = z.infer<typeof entry>
 
+/** A policy of which the file does not say where it stands in the chain stays where it is. */
 export const policies: ApplyKind<Wanted> = {
   member: 'policies',
   one: 'policy',
   path: '/v1/policies',
   entry,
+  check: (wanted) => checkContent(contentOf(wanted)),
   changesOf(wanted, present) {
     if (present.kind !== wanted.kind) {
       throw new Failure('usage', {
@@ -25,7 +28,7 @@ function differencesOf(wanted: Wanted, present: Present): Changes {
   const changes: Changes = {}
   for (const [field, to] of Object.entries(wanted)) {
     const from = present[field]
-    if (!(field === 'config' ? isWithin(to, from) : Bun.deepEquals(to, from))) changes[field] = { from, to }
+    if (to !== undefined && !Bun.deepEquals(to, from)) changes[field] = { from, to }
   }
   return changes
 }

@@ -17,9 +17,12 @@ const there = [
   present('moved', { url: 'https://old.example.com/mcp', header_names: ['X-Key'] }),
   present('gone', { command: { program: 'npx', args: [] } }),
 ]
+let refusing = false
 const control = recordingControlPlane(({ method, path }) =>
   method !== 'GET'
-    ? present('done', {})
+    ? refusing
+      ? Response.json({ error: { message: 'It has changed', code: 'version_mismatch' } }, { status: 412 })
+      : present('done', {})
     : path === '/v1/policies'
       ? { policies: [], next_cursor: null }
       : { mcp_servers: there, next_cursor: null },
@@ -49,7 +52,7 @@ mcp_servers:
 `
 
 async function apply(text: string, ...flags: string[]) {
-  const path = join(folder, 'file.yaml')
+  const path = join(folder, text.startsWith('{"') ? 'file.json' : 'file.yaml')
   writeFileSync(path, text)
   const terminal = recordingTerminal({ environment: { ...control.environment, ...secrets } })
   const commands = { apply: async () => applyCommand(terminal) }
@@ -92,8 +95,37 @@ test('secrets that nothing else makes differ are sent where that is asked for', 
   const client = { ...oauth, client_secret: 'client-secret' }
   expect(sent()).toEqual([['PATCH /id-same', { headers: { 'X-Key': 'header-secret' }, oauth: client }]])
   control.requests.splice(0)
-  expect(await apply('mcp_servers: [{ name: gone }]', '--secrets')).toBe('= MCP server gone\n')
+  expect(await apply('mcp_servers: [{ name: gone, command: { program: npx } }]', '--secrets')).toBe(
+    '= MCP server gone\n',
+  )
   expect(sent()).toEqual([])
+})
+
+test('what a file leaves out becomes what a new record has, a secret taken away, and the dry run shows it', async () => {
+  const bare = (name: string) => `  - { name: ${name}, url: "https://${name}.example.com/mcp" }\n`
+  there.push(present('strict', { url: 'https://strict.example.com/mcp', approval: 'required', enabled: false }))
+  const file = `mcp_servers:\n${bare('same')}${bare('strict')}`
+  expect(await apply(file, '--dry-run', '--secrets')).toBe(
+    '~ MCP server same\n    header_env: ["X-Key"] -> []\n' +
+      `    oauth: ${JSON.stringify(oauth)} -> null\n` +
+      '~ MCP server strict\n    approval: "required" -> "first_use"\n    enabled: false -> true\nNothing was changed\n',
+  )
+  await apply(file)
+  there.pop()
+  expect(sent()).toEqual([
+    ['PATCH /id-same', { headers: null, oauth: null }],
+    ['PATCH /id-strict', { approval: 'first_use', enabled: true }],
+  ])
+})
+
+test('nothing is sent anew of a server that has no secrets, and whose change was refused is said', async () => {
+  there.push(present('open', { url: 'https://open.example.com/mcp' }))
+  const open = 'mcp_servers:\n  - { name: open, url: "https://open.example.com/mcp"'
+  expect(await apply(`${open} }\n`, '--secrets')).toBe('= MCP server open\n')
+  refusing = true
+  await expect(apply(`${open}, enabled: false }\n`)).rejects.toThrow('MCP server "open": It has changed')
+  refusing = false
+  there.pop()
 })
 
 test('what a list does not name is deleted by --prune alone, and nothing of a list that is not there', async () => {
@@ -111,7 +143,15 @@ test('a file that says what nobody knows, a secret itself, or a name twice, chan
   await expect(apply('{}')).rejects.toThrow('has no list')
   await expect(apply(server(', headers: { X-Key: secret }'))).rejects.toThrow('headers')
   await expect(apply(server('') + server('').slice(13))).rejects.toThrow('twice')
+  await expect(apply('{"mcp_servers":[],"mcp_servers":[]}')).rejects.toThrow('a name twice')
+  await expect(apply(`${server('')}  - { name: b__c, url: "https://b.example.com/mcp" }\n`)).rejects.toThrow('b__c')
+  await expect(apply(`${server('')}  - { name: b }\n`)).rejects.toThrow('"b": url: Write where')
+  const pattern =
+    '{ name: p, kind: pattern-filter, stages: [pre_response], config: { patterns: [{ name: a, pattern: "(" }], action: block } }'
+  await expect(apply(`${server('')}policies: [${pattern}]`)).rejects.toThrow('the policy "p": config.patterns.0')
   expect(sent()).toEqual([])
-  await expect(apply(`${server('')}  - { name: b, header_env: { X-Key: NONE } }\n`)).rejects.toThrow('NONE')
+  await expect(
+    apply(`${server('')}  - { name: b, url: "https://b.example.com/mcp", header_env: { X-Key: NONE } }\n`),
+  ).rejects.toThrow('NONE')
   expect(sent()).toEqual([])
 })

@@ -1,16 +1,18 @@
 /**
  * `apply -f FILE`: makes an installation hold what a file says. Each record is known by its name: one that is missing is
- * made, one that differs is changed, and what the file leaves out of it stays. Nothing else is touched, unless `--prune`
- * says that records which a list of the file does not name are to go.
+ * made, one that differs is changed, and what the file leaves out of it becomes what a new record has, no secret among
+ * it. Nothing else is touched, unless `--prune` says that records which a list of the file does not name are to go. All
+ * entries are checked, by the API's own rules, before anything is changed.
  */
 import { z } from 'zod'
-import { Failure } from '../src/failure.ts'
+import { asFailure, Failure } from '../src/failure.ts'
 import type { Api } from './api.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 import { mcpServers } from './apply-mcp-servers.ts'
 import { policies } from './apply-policies.ts'
 import { command, type Leaf } from './command.ts'
 import { connect, pageSchema, recordFlags } from './record.ts'
+import { ApiRefusal } from './report.ts'
 import { readStructuredFile } from './settings.ts'
 import { printable } from './table.ts'
 import type { Terminal } from './terminal.ts'
@@ -48,7 +50,7 @@ const plans: Readonly<Record<string, Plan>> = {
 
 export const applyCommand = (terminal: Terminal): Leaf =>
   command({
-    about: `Make records be what a file says: YAML, TOML or JSON with lists named ${Object.keys(plans).join(', ')}`,
+    about: `Make records be what a file says, and what it leaves out as in a new record: YAML, TOML or JSON with lists named ${Object.keys(plans).join(', ')}`,
     args: {
       file: { type: 'string', alias: 'f', required: true, description: 'The file', valueHint: 'FILE' },
       'dry-run': { type: 'boolean', description: 'Only show what would change' },
@@ -99,6 +101,7 @@ function planOf<Wanted extends { name: string }>(kind: ApplyKind<Wanted>): Plan 
   return async (file, { path, api, prune, secrets, terminal }) => {
     const wanted = checked(z.array(kind.entry), file[kind.member], `${path}: ${kind.member}`)
     requireOnce(wanted, kind, path)
+    for (const entry of wanted) checkEntry(entry, kind, path)
     const present = await readPresent(api, kind)
     const planned = wanted.map((entry): Planned => {
       const { name } = entry
@@ -109,7 +112,7 @@ function planOf<Wanted extends { name: string }>(kind: ApplyKind<Wanted>): Plan 
       }
       const { id, version } = known
       const changes = kind.changesOf(entry, known)
-      const resent = secrets && kind.holdsSecrets?.(entry) === true
+      const resent = secrets && kind.hasSecrets?.(entry) === true
       if (Object.keys(changes).length === 0 && !resent) return nothingToDo(of, name)
       return {
         ...of,
@@ -145,6 +148,16 @@ function requireOnce(wanted: readonly { name: string }[], { one }: { one: string
   if (twice !== undefined) throw new Failure('usage', { message: `${path} names the ${one} "${twice}" twice` })
 }
 
+function checkEntry<Wanted extends { name: string }>(entry: Wanted, { check, one }: ApplyKind<Wanted>, path: string) {
+  try {
+    check(entry)
+  } catch (thrown) {
+    const { message, param } = asFailure(thrown)
+    const what = param === null ? message : `${param}: ${message}`
+    throw new Failure('usage', { message: `${path}: the ${one} "${entry.name}": ${what}`, cause: thrown })
+  }
+}
+
 function checked<Value>(schema: z.ZodType<Value>, value: unknown, where: string): Value {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
@@ -165,7 +178,19 @@ async function readPresent(api: Api, { path, member }: { path: string; member: s
   return found
 }
 
-async function take(api: Api, { step: { action, id, version }, path }: Planned, body: unknown): Promise<void> {
+/** Whose change the API refuses is said: a file names many. */
+async function take(api: Api, planned: Planned, body: unknown): Promise<void> {
+  try {
+    await request(api, planned, body)
+  } catch (thrown) {
+    if (!(thrown instanceof ApiRefusal)) throw thrown
+    const { status, code, message, param, requestId } = thrown
+    const which = `${planned.one} "${planned.step.name}"`
+    throw new ApiRefusal({ status, code, message: `${which}: ${message}`, param, requestId })
+  }
+}
+
+async function request(api: Api, { step: { action, id, version }, path }: Planned, body: unknown): Promise<void> {
   if (action === 'unchanged') return
   if (action === 'create') {
     await api.json({ method: 'POST', path, body }, presentSchema)

@@ -32,7 +32,7 @@ const advice: Readonly<Record<string, string>> = {
   invalid_api_token: 'Set SERVICE_API_TOKEN to a valid API token of this installation',
   'tokens.expired': 'Make a new token and set SERVICE_API_TOKEN to it',
   token_already_rotated: 'Look at the token: rotated_to_id names the one that replaced it',
-  version_mismatch: 'Read the token again and repeat the command with its version',
+  version_mismatch: 'Somebody else changed the record: look at it again and repeat the command',
   permission_denied: 'Use a token whose roles hold the permission, for example an administrator token',
   not_found: 'Check the id: a list command shows those there are',
   api_unreachable: 'Check that it runs, and that --api-url or SERVICE_API_URL names it',

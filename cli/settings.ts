@@ -15,12 +15,21 @@ import {
   settingsSchema,
 } from '../src/config.ts'
 import { Failure } from '../src/failure.ts'
+import { countParts } from '../src/lib/json-parts.ts'
 
 const formats: Readonly<Record<string, (text: string) => unknown>> = {
   '.yaml': Bun.YAML.parse,
   '.yml': Bun.YAML.parse,
   '.toml': Bun.TOML.parse,
-  '.json': JSON.parse,
+  '.json': parseJson,
+}
+
+/** A name that stands twice in one object says two things: `JSON.parse` would take the last. */
+function parseJson(text: string): unknown {
+  const value: unknown = JSON.parse(text)
+  const most = text.length
+  if (countParts(text, most) !== countParts(JSON.stringify(value), most)) throw new SyntaxError('A name stands twice')
+  return value
 }
 
 const defaults = settingsSchema.parse({})
@@ -69,7 +78,10 @@ export function readStructuredFile(path: string): unknown {
   try {
     return parse(readFileSync(path, 'utf8'))
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? `${error.code}` : 'not valid in the format of its name'
+    const reason =
+      error instanceof Error && 'code' in error
+        ? `${error.code}`
+        : 'not valid, or a name twice, in the format of its name'
     throw new Failure('usage', { message: `${path} cannot be read: ${reason}`, cause: error })
   }
 }

@@ -187,8 +187,10 @@ export const settingsSchema = z.strictObject({
     .default(10 * mebibyte)
     .describe('The largest message of an MCP server that is taken'),
   mcp_inspected_texts: whole(1, 1_000_000)
-    .default(10_000)
-    .describe('The most texts of one MCP message that policies look at; one with more is refused where they do'),
+    .default(50_000)
+    .describe(
+      'The most texts, with names and numbers of objects, of one MCP message that policies look at: more are refused',
+    ),
   mcp_origins: z
     .string()
     .refine(

@@ -76,7 +76,17 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   telemetry: ['events', 'version.ts', 'lib'],
   console: ['failure.ts', 'api'],
   doctor: ['fleet', 'lib', 'version.ts', 'config.ts'],
-  cli: ['config.ts', 'failure.ts', 'version.ts', 'lib', 'console/bundle.ts'],
+  cli: [
+    'config.ts',
+    'failure.ts',
+    'version.ts',
+    'lib',
+    'console/bundle.ts',
+    // What apply checks before it changes anything.
+    'policies/policy-body.ts',
+    'mcp/servers/server-body.ts',
+    'mcp/servers/server-reach.ts',
+  ],
 }
 
 /** The command line may reach them, and only when it runs. */

@@ -135,6 +135,10 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
       const line = { request_id: exchange.requestId, server: server.name, error: String(error) }
       gateway.log.warn(line, 'An MCP server is missing from a list')
     },
+    repeats(server) {
+      const line = { request_id: exchange.requestId, server: server.name }
+      gateway.log.warn(line, 'An MCP server offers something twice: the first was shown')
+    },
   })
 }
 

@@ -7,7 +7,7 @@ import { testPolicy } from './test-lane.ts'
 import { openCaller, type TestCaller } from './test-mcp.ts'
 
 const big = '9007199254740993'
-const odd = `{"id":12345678901234567890,"zero":-0,"far":1e400,"mail":"ann@example.com"}`
+const odd = `{"id":12345678901234567890,"zero":-0,"far":1e400,"one":1.0,"big":1E5,"mail":"ann@example.com"}`
 const redacted = odd.replace('ann@example.com', '[EMAIL]')
 
 /** What the server was sent, to the letter. */
@@ -70,6 +70,7 @@ test('arguments, results, definitions and ids are what they were', async () => {
   expect(lastCall()).toContain(`"arguments":${odd}`)
   const list = await (await caller.post('{"jsonrpc":"2.0","id":1,"method":"tools/list"}')).text()
   expect(list).toContain(schema)
+  for (const id of ['5', '5.0']) expect(await call(id)).toContain(`"id":${id},`)
   const unknown = await (await caller.post(`{"jsonrpc":"2.0","id":-${big},"method":"nothing"}`)).text()
   expect(unknown).toContain(`"id":-${big},`)
 })
@@ -119,4 +120,20 @@ test('the token of progress, what progress says, and what a server asks are what
   expect(text).toContain(`"progressToken":${big},"progress":${big}`)
   expect(text).toContain(`"maxTokens":${big}`)
   expect(sent.at(-1)).toContain(`"id":${big},"result":${odd}`)
+})
+
+test('a token of progress is no text, though it looks like one that a policy takes out', async () => {
+  const pii = testPolicy({ id: 'pii', kind: 'pii', config: { types: ['email'], action: 'redact' } })
+  gateway.lane.policies = compilePolicySet([{ ...pii, stages: ['pre_request', 'pre_response'] }])
+  const own = Number(JSON.parse(lastCall() ?? '{}').id) + 1
+  const mail = '"ann@example.com"'
+  asides = [
+    `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${own},"progress":1,"message":${mail}}}`,
+  ]
+  answered = Promise.withResolvers()
+  answered.resolve()
+  const answer = await call('11', `{"progressToken":${mail}}`)
+  gateway.lane.policies = compilePolicySet([])
+  expect(answer).toContain('"message":"[EMAIL]"')
+  expect(answer).toContain(`"progressToken":${mail}`)
 })

@@ -216,7 +216,7 @@ test('what base64 spells is read where its media type says that it is text, and 
   const blobs = [encoded('to [EMAIL]'), blob, encoded('to [EMAIL]')].map((each) => ({ resource: { blob: each } }))
   expect(await caller.call('files__read')).toMatchObject({ result: { content: blobs } })
   files.handlers['tools/call'] = () => ({
-    content: Array.from({ length: 10_001 }, () => ({ type: 'text', text: 'x' })),
+    content: Array.from({ length: 50_001 }, () => ({ type: 'text', text: 'x' })),
   })
   expect(await caller.call('files__read')).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
 })

@@ -5,7 +5,7 @@
  * policy found something in it: most say nothing worth a record.
  */
 
-import { textOf } from '../dialects/json-value.ts'
+import { isObject, textOf } from '../dialects/json-value.ts'
 import { answering } from '../dialects/mcp.ts'
 import { asFailure } from '../failure.ts'
 import { rpcCodes } from '../lib/json-rpc.ts'
@@ -35,7 +35,12 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
     asked.signal.addEventListener('abort', leave, { once: true })
     gateway.running.add(exchange)
     try {
-      const params = await leaving(exchange, gateway, asked.params)
+      // What the server knows its progress by reaches nobody: the session has its own (`caller-requests.ts`).
+      const { _meta: _, ...rest } = asked.params
+      const { progressToken, ...shown } = metaOf(asked.params)
+      const tokenLess = progressToken === undefined ? asked.params : { ...rest, _meta: shown }
+      const left = await leaving(exchange, gateway, tokenLess)
+      const params = progressToken === undefined ? left : { ...left, _meta: { ...metaOf(left), progressToken } }
       const answer = await untilCut(exchange, answerOf(deliver(params)))
       await arriving(exchange, gateway, answer.words)
       await settle(exchange, gateway, outcomeOf(exchange, answer))
@@ -54,7 +59,11 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
   async tell(session, told) {
     const exchange = begin(gateway, session, told)
     try {
-      const params = await leaving(exchange, gateway, told.params)
+      const { progressToken, ...rest } = told.params
+      // The caller chose it, and knows its call by it.
+      const isCallers = told.method === 'notifications/progress'
+      const left = await leaving(exchange, gateway, isCallers ? rest : told.params)
+      const params = isCallers ? { progressToken, ...left } : left
       if (exchange.verdict !== 'allow') settleUnwatched(exchange, gateway, answered(exchange, 200))
       return params
     } catch (thrown) {
@@ -63,6 +72,8 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
     }
   },
 })
+
+const metaOf = ({ _meta: meta }: Json): Json => (isObject(meta) ? meta : {})
 
 /** Whether a session's token may still be used: it may have expired or been revoked since it was last shown. */
 export function mayGoOn({ token }: McpSession, gateway: Gateway): boolean {

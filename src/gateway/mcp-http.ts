@@ -5,7 +5,7 @@
  */
 import { rpcFailure } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
-import { parseExactly } from '../lib/exact-json.ts'
+import { parseSpelt } from '../lib/exact-json.ts'
 import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import { errorText, type Message, type RpcRequest, readMessage, resultText } from '../mcp/surface/json-rpc.ts'
@@ -146,7 +146,7 @@ function parsed(bytes: Uint8Array): unknown {
   try {
     const text = strictUtf8.decode(bytes)
     membersOf(text)
-    return parseExactly(text)
+    return parseSpelt(text)
   } catch (thrown) {
     if (thrown instanceof Failure && thrown.code === 'json_too_deep') throw thrown
     throw new McpError(rpcCodes.parseError, 'The body is not valid JSON')

@@ -31,7 +31,35 @@ test('a message of more texts than policies look at is refused, either way, and 
   expect(await call(100_000)).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
   const asked = server.asked.length
   expect(await call(1, more)).toMatchObject({ error: { data: { code: 'request_too_large' } } })
+  expect(await call(1, { _meta: { more } })).toMatchObject({ error: { data: { code: 'request_too_large' } } })
+  expect(await call(1, { arguments: { count: 1, more } })).toMatchObject({
+    error: { data: { code: 'request_too_large' } },
+  })
   expect(server.asked).toHaveLength(asked)
+})
+
+test('what one object holds counts one by one: names, strings and numbers', async () => {
+  const server = testMcpServer('files', {
+    'tools/list': () => ({ tools: [{ name: 'read', inputSchema: { type: 'object' } }] }),
+    'tools/call': ({ params }) => ({ content: [], ...(params.arguments as object) }),
+  })
+  const gateway = await startMcpGateway([server], { mcp_inspected_texts: 20 })
+  stop = () => gateway.stop()
+  const config = { types: ['email'], action: 'redact' }
+  gateway.lane.policies = compilePolicySet([testPolicy({ id: 'pii', kind: 'pii', config, stages: ['pre_response'] })])
+  const caller = await openCaller(gateway)
+  const call = (args: object) => caller.ask('tools/call', { name: 'files__read', arguments: args })
+  const many = <Value>(count: number, value: (at: number) => Value) =>
+    Array.from({ length: count }, (_, at) => value(at))
+  const kinds: ((at: number) => unknown)[] = [(at) => `text ${at}`, (at) => at]
+  for (const value of kinds) {
+    expect(await call({ structuredContent: { rows: many(19, value) } })).toMatchObject({ result: {} })
+    const tooMany = { error: { data: { code: 'mcp.server_error' } } }
+    expect(await call({ structuredContent: { rows: many(20, value) } })).toMatchObject(tooMany)
+    expect(await call({ _meta: Object.fromEntries(many(11, (at) => [`k${at}`, value(at)] as const)) })).toMatchObject(
+      tooMany,
+    )
+  }
 })
 
 test('what is scattered is found out from a few of its parts, and nothing is counted that is one text', () => {

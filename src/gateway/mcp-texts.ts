@@ -1,20 +1,26 @@
 /**
  * How many texts policies look at in one MCP message, either way (setting `mcp_inspected_texts`). Each costs a turn of its
- * own however short it is, and nothing else bounds their number: a long text is bounded by its message's size.
+ * own however short it is, and nothing else bounds their number: a long text is bounded by its message's size. What is
+ * shown as the JSON of an object counts by what it holds: names, strings, numbers and words.
  */
+import type { TextSlot } from '../dialects/dialect.ts'
 import { isObject } from '../dialects/json-value.ts'
 import { isScattered } from '../dialects/mcp.ts'
 import { Failure } from '../failure.ts'
+import { countParts } from '../lib/json-parts.ts'
 import type { Json } from '../mcp/connection.ts'
 import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 
-/** JSON of one text is no shorter: its quotes and a comma. */
-const leastBytes = 3
+/** JSON of one text is no shorter: a digit and a comma. */
+const leastBytes = 2
 
 /** The stage of a caller's request. Throws `request_too_large`. */
 export function boundTexts(exchange: Exchange, gateway: Gateway): void {
-  if (given(exchange.body).length > leastBytes * gateway.settings.mcp_inspected_texts) boundSaid(exchange, gateway)
+  const { body, parsed } = exchange
+  // The body by which a reviewer's leave is known holds no `_meta`.
+  const hasMeta = isObject(parsed?.params) && parsed.params._meta !== undefined
+  if (hasMeta || given(body).length > leastBytes * gateway.settings.mcp_inspected_texts) boundSaid(exchange, gateway)
 }
 
 /** What a caller says, which `exchange.parsed` holds. Throws `request_too_large`. */
@@ -34,7 +40,16 @@ export async function considerSaid(exchange: Exchange, gateway: Gateway, body: J
 }
 
 const tooMany = 'The message has more texts than policies look at'
-const hasTooMany = (said: Json, texts: () => readonly unknown[], { settings }: Gateway): boolean => {
+const hasTooMany = (said: Json, texts: () => readonly TextSlot[], { settings }: Gateway): boolean => {
   const most = settings.mcp_inspected_texts
-  return isScattered(said, most) || texts().length > most
+  return isScattered(said, most) || isMoreThan(most, texts())
+}
+
+function isMoreThan(most: number, texts: readonly TextSlot[]): boolean {
+  let left = most
+  for (const { kind, text } of texts) {
+    left -= kind === 'tool_arguments' ? countParts(text, left) : 1
+    if (left < 0) return true
+  }
+  return false
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { parseExactly, withDoubles } from './exact-json.ts'
+import { parseExactly, parseSpelt, withDoubles } from './exact-json.ts'
 
 const through = (text: string): string => JSON.stringify(parseExactly(text))
 const big = '12345678901234567890'
@@ -75,4 +75,23 @@ test('a text with such a number is read as JSON.parse reads it, white space, esc
     { numRuns: 40 },
   )
   expect(() => parseExactly(`{"a":${big},}`)).toThrow(SyntaxError)
+})
+
+test('every number can be kept as it was spelt, and none else is more than a number', () => {
+  const digits = fc.array(fc.nat(9), { minLength: 1, maxLength: 18 }).map((each) => each.join(''))
+  const whole = digits.map((text) => text.replace(/^0+(?=\d)/, ''))
+  const fraction = fc.oneof(
+    fc.constant(''),
+    digits.map((text) => `.${text}`),
+  )
+  const exponent = fc.oneof(fc.constant(''), fc.constantFrom('e0', 'E5', 'e+21', 'e-7', 'E400'))
+  const number = fc.tuple(fc.constantFrom('', '-'), whole, fraction, exponent).map((parts) => parts.join(''))
+  fc.assert(
+    fc.property(fc.array(number), (numbers) => {
+      const text = `{"a":[${numbers}],"b":${numbers[0] ?? '0.00000010'}}`
+      expect(JSON.stringify(parseSpelt(text))).toBe(text)
+    }),
+  )
+  expect(parseSpelt('[1, 1.5, "1.0", 1e+21]')).toEqual([1, 1.5, '1.0', 1e21])
+  expect(() => parseSpelt('[1.0,]')).toThrow(SyntaxError)
 })

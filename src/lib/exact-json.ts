@@ -2,7 +2,7 @@
  * JSON whose numbers come out as they went in. What is read and written again, or is JSON text in one language and an
  * object in another, goes through a value; a number that a double cannot hold (an id above 2^53, `-0`, `1e400`) would be
  * another one behind it. Such a number is kept as its own text (`JSON.rawJSON`), which `JSON.stringify` writes again; all
- * others are numbers.
+ * others are numbers. `parseSpelt` keeps every other spelling too, where a message is passed on.
  *
  * A text that may hold one is checked by `JSON.parse` and then read here: its reviver, which is shown the same, takes half
  * a minute for ten megabytes of short numbers.
@@ -35,13 +35,23 @@ export function parseExactly(text: string): unknown {
 }
 
 /**
- * The same of a text in which names were replaced: of members of one name each but the first is given one of its own
- * (`name 2`), so that none is lost. Throws where it is no JSON.
+ * The same of a text in which names were replaced, with every number spelt as it was: of members of one name each but the
+ * first is given one of its own (`name 2`), so that none is lost. Throws where it is no JSON.
  */
 export function parseDistinctly(text: string): unknown {
   JSON.parse(text)
-  return new Reading(text, true).value()
+  return new Reading(text, speltNumber, freeName).value()
 }
+
+/** Finds each number that JavaScript would write otherwise, and some that it would not. */
+const mayBeRespelt = /[:[,\s](?:-?[\d.]{16}|-0|-?0\.0{6}|-?\d+\.\d*0[\s,\]}]|-?[\d.]+[eE])/
+
+/** As `parseExactly`, with every number spelt as it was: `1.0`, `1E5`. Throws where it is no JSON. */
+export const parseSpelt = (text: string): unknown => speltOf(text, JSON.parse(text))
+
+/** The same of a text that was parsed already, to `value`. */
+export const speltOf = (text: string, value: unknown): unknown =>
+  mayBeRespelt.test(text) ? new Reading(text, speltNumber).value() : value
 
 /** The object that a text holds; null where it is no JSON, or no object. */
 export function parseExactObject(text: string): Record<string, unknown> | null {
@@ -90,12 +100,14 @@ const isEnd = (code: number): boolean =>
 /** Reads a text that is known to be JSON. */
 class Reading {
   readonly #text: string
-  readonly #distinct: boolean
+  readonly #numberOf: (source: string) => number | ExactNumber
+  readonly #nameOf: (object: Readonly<Record<string, unknown>>, given: string) => string
   #at = 0
 
-  constructor(text: string, distinct = false) {
+  constructor(text: string, readNumber = numberOf, readName = asGiven) {
     this.#text = text
-    this.#distinct = distinct
+    this.#numberOf = readNumber
+    this.#nameOf = readName
   }
 
   value(): unknown {
@@ -109,8 +121,7 @@ class Reading {
     const object: Record<string, unknown> = {}
     this.#at += 1
     while (this.#next() !== closeBrace) {
-      const given = this.#string()
-      const name = this.#distinct ? freeName(object, given) : given
+      const name = this.#nameOf(object, this.#string())
       this.#next()
       this.#at += 1
       const value = this.value()
@@ -154,7 +165,7 @@ class Reading {
     const source = this.#text.slice(start, this.#at)
     if (source === 'true') return true
     if (source === 'null') return null
-    return source === 'false' ? false : numberOf(source)
+    return source === 'false' ? false : this.#numberOf(source)
   }
 
   /** The next character that is no white space. */
@@ -167,6 +178,8 @@ class Reading {
     return code
   }
 }
+
+const asGiven = (_object: Readonly<Record<string, unknown>>, given: string): string => given
 
 function freeName(object: Readonly<Record<string, unknown>>, given: string): string {
   let name = given
@@ -191,6 +204,11 @@ function numberOf(source: string): number | ExactNumber {
   const sameText = whole.test(source) && magnitude < 1e21
   const isExact = sameText ? String(value) === source : decimalOf(source) === decimalOf(JSON.stringify(value))
   return isExact ? value : JSON.rawJSON(source)
+}
+
+function speltNumber(source: string): number | ExactNumber {
+  const value = Number(source)
+  return JSON.stringify(value) === source ? value : JSON.rawJSON(source)
 }
 
 /** One text for each number: `1.50`, `15e-1` and `1.5` are alike. */

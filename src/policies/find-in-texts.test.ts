@@ -1,3 +1,4 @@
+import { heapStats } from 'bun:jsc'
 import { expect, spyOn, test } from 'bun:test'
 import type { TextSlot } from '../dialects/dialect.ts'
 import { compilePolicySet } from './chain.ts'
@@ -53,6 +54,19 @@ test('long texts are found in as short ones are, wherever a piece ends, and othe
   expect(turns).toBeGreaterThan(5)
   expect(changed(decision)).toEqual([long.replaceAll('swordfish', '[TERM]'), '[TERM] '])
   expect(decision).toMatchObject({ verdict: 'redact', targets: ['m: TERM (terms[0])'] })
+})
+
+const stringsKept = () => {
+  Bun.gc(true)
+  return heapStats().objectTypeCounts.string ?? 0
+}
+
+test('a text that is full of findings is put together as it is read, not of all its parts at the end', async () => {
+  const { found } = find(['swordfish '.repeat(50_000)])
+  const before = stringsKept()
+  const decision = await found
+  expect(stringsKept() - before).toBeLessThan(10_000)
+  expect(changed(decision)?.[0]).toStartWith('[TERM] [TERM]')
 })
 
 test('short texts are read at once, and what stops the chain stops the reading', async () => {

@@ -17,7 +17,10 @@ const pieceUnits = 4 * 1024
 const turnMilliseconds = 5
 
 interface Found {
+  /** Of what is read in turns, those that were not noted yet. */
   readonly findings: Finding[]
+  /** What an event names. */
+  readonly targets: Set<string>
   readonly changes: Change[]
   stop: Stop | null
 }
@@ -42,7 +45,8 @@ export function findInTexts(
     rule ??= ruleOf()
     return rule
   }
-  const reading: Reading = { compiled, ruleOf: once, slots, found: { findings: [], changes: [], stop: null } }
+  const found: Found = { findings: [], targets: new Set(), changes: [], stop: null }
+  const reading: Reading = { compiled, ruleOf: once, slots, found }
   if (slots.reduce((sum, { text }) => sum + text.length, slots.length) > longUnits) return readInTurns(reading, now)
   for (const slot of slots) {
     if (slot.text === '' || !mayFind(compiled, slot)) continue
@@ -69,13 +73,15 @@ async function readInTurns(reading: Reading, now: () => number): Promise<Decisio
     if (!mayFind(compiled, slot)) continue
     const { kind, role, text, member: place } = slot
     const channel = new Channel([ruleOf()], { kind, role, place }, found.findings)
-    let out = ''
+    // Put together a piece at a time: a million small parts would be put together all at once, when everybody waits.
+    const out: string[] = []
     for (let at = 0; at < text.length && channel.stop === null; at += pieceUnits) {
       await giveWay()
-      out += channel.push(text.slice(at, at + pieceUnits))
+      out.push(flat(channel.push(text.slice(at, at + pieceUnits))))
+      note(found)
     }
-    out += channel.end()
-    if (isEnd(found, slot, { text: out, stop: channel.stop })) break
+    out.push(channel.end())
+    if (isEnd(found, slot, { text: out.join(''), stop: channel.stop })) break
   }
   return decisionOf(reading)
 }
@@ -87,10 +93,25 @@ function isEnd(found: Found, slot: TextSlot, { text, stop }: PassedWhole): boole
   return stop !== null
 }
 
+/** The same text, as one: what was put together of parts is read through, and its parts let go. */
+function flat(text: string): string {
+  text.charCodeAt(0)
+  return text
+}
+
+/** Takes in what was found so far: of a text that is full of findings none is kept. */
+function note({ findings, targets }: Found): void {
+  for (const { place, entry, label } of findings) {
+    if (targets.size >= mostTargets) break
+    targets.add(`${place}: ${label} (${entry})`)
+  }
+  findings.length = 0
+}
+
 function decisionOf({ compiled, found }: Reading): Decision | null {
-  const { findings, changes, stop } = found
-  if (findings.length === 0) return null
+  note(found)
+  const { targets, changes, stop } = found
+  if (targets.size === 0) return null
   const { action, reasonCode } = compiled
-  const targets = [...new Set(findings.map(({ place, entry, label }) => `${place}: ${label} (${entry})`))]
-  return { verdict: stop?.verdict ?? action, reasonCode, targets: targets.slice(0, mostTargets), changes }
+  return { verdict: stop?.verdict ?? action, reasonCode, targets: [...targets], changes }
 }

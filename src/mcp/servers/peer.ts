@@ -12,7 +12,7 @@
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { parseExactly } from '../../lib/exact-json.ts'
+import { parseExactly, speltOf, withDoubles } from '../../lib/exact-json.ts'
 import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json-rpc.ts'
 import type { Json, McpCaller } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
@@ -40,6 +40,8 @@ interface Pending {
   resolve(result: Json): void
   reject(error: unknown): void
   onProgress: ((params: Json) => void) | undefined
+  /** What comes are definitions. */
+  isListed: boolean
   /** Monotonic milliseconds. */
   silentSince: number
 }
@@ -81,7 +83,8 @@ export class Peer implements Receiver {
     const id = ++this.#count
     const { promise, resolve, reject } = Promise.withResolvers<Json>()
     const began = this.#options.clock.monotonic()
-    this.#pending.set(id, { resolve, reject, onProgress, silentSince: began })
+    const isListed = method === 'initialize' || method.endsWith('/list')
+    this.#pending.set(id, { resolve, reject, onProgress, isListed, silentSince: began })
     const giveUp = (reason: unknown) => {
       if (!this.#pending.delete(id)) return
       reject(reason)
@@ -120,13 +123,24 @@ export class Peer implements Receiver {
       return
     }
     if (isTooDeep(text)) this.#refuse(answeredBy(text))
-    else this.#read(parseExactly(text))
+    else this.#read(parseExactly(text), text)
   }
 
-  #read(message: unknown): void {
+  #read(message: unknown, text: string): void {
     if (!isJson(message)) this.#options.onStray()
-    else if (typeof message.method === 'string') this.#hear(message.method, message)
-    else this.#settle(message)
+    else if (typeof message.method === 'string') this.#hear(message.method, spelt(message, text))
+    else {
+      const { id, error } = message
+      // Definitions are compared with what was approved: another spelling of a number is no other definition.
+      const isListed = typeof id === 'number' && this.#pending.get(id)?.isListed === true
+      const said = isListed ? message : spelt(message, text)
+      // An id, and a code, are what they count as.
+      this.#settle({
+        ...said,
+        id,
+        error: isJson(error) && isJson(said.error) ? { ...said.error, code: error.code } : error,
+      })
+    }
   }
 
   lost(id: number, reason: Error): void {
@@ -201,7 +215,8 @@ export class Peer implements Receiver {
   }
 
   #progress(params: Json): void {
-    const pending = typeof params.progressToken === 'number' ? this.#pending.get(params.progressToken) : undefined
+    const token = withDoubles(params.progressToken)
+    const pending = typeof token === 'number' ? this.#pending.get(token) : undefined
     if (pending?.onProgress === undefined) return
     pending.silentSince = this.#options.clock.monotonic()
     pending.onProgress(params)
@@ -258,6 +273,12 @@ export class Peer implements Receiver {
     // The server may be what does not answer: it is told as far as it listens.
     this.notify(method, params).catch(() => undefined)
   }
+}
+
+/** A message with its numbers as they are spelt. */
+function spelt(message: Json, text: string): Json {
+  const said = speltOf(text, message)
+  return isJson(said) ? said : message
 }
 
 function withToken(params: Json | undefined, progressToken: number): Json {

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { pageQuery } from '../../api/page.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
-import { checkedUrl } from '../../providers/base-url.ts'
 import {
   all,
   answered,
@@ -42,6 +41,7 @@ import {
   type ServerCredentials,
   sealServerCredentials,
 } from './server-credentials.ts'
+import { checkedReach, type Reached } from './server-reach.ts'
 
 const path = '/v1/catalog/mcp-servers'
 const tag = 'Catalog'
@@ -93,13 +93,6 @@ export async function requireServer({ state }: Pick<CatalogDependencies, 'state'
   const [row] = await state.read('select * from mcp_servers where id = ? and deleted = 0', [id])
   if (row === undefined) throw missing('MCP server')
   return fromRow(mcpServers, row)
-}
-
-/** How a server is reached, checked: exactly one of a URL and a command, each with the secrets that go with it. */
-interface Reached {
-  url: string | null
-  command: Command | null
-  credentials: ServerCredentials
 }
 
 async function createServer(deps: CatalogDependencies, call: CatalogCall, body: CreateMcpServer) {
@@ -252,31 +245,6 @@ function newReach(before: ServerRow, held: ServerCredentials, body: UpdateMcpSer
     },
   }
 }
-
-function checkedReach({ plainHttp }: CatalogDependencies, { url, command, credentials }: Reached): Reached {
-  const { headers, oauth, environment } = credentials
-  if (url !== null && command !== null) throw wrong('command', 'Write either url or command')
-  if (url === null) {
-    if (command === null) throw wrong('url', 'Write where it is reached, or a command that starts it')
-    if (Object.keys(headers).length > 0) throw wrong('headers', 'A command has no headers: use environment')
-    if (oauth !== null) throw wrong('oauth', 'A command has no access token: use environment')
-    return { url, command, credentials }
-  }
-  if (Object.keys(environment).length > 0) throw wrong('environment', 'What is reached by URL has no environment')
-  if (oauth !== null && Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
-    throw wrong('headers', 'The authorization header is the one that oauth brings')
-  }
-  return {
-    url: checkedUrl(url, plainHttp, { param: 'url', instead: 'headers' }),
-    command,
-    credentials: { headers, oauth: oauth === null ? null : checkedOAuth(plainHttp, oauth), environment },
-  }
-}
-
-const checkedOAuth = (plainHttp: CatalogDependencies['plainHttp'], oauth: OAuthFields): OAuthFields => ({
-  ...oauth,
-  token_url: checkedUrl(oauth.token_url, plainHttp, { param: 'oauth.token_url', instead: 'client_secret' }),
-})
 
 /**
  * A secret goes only where whoever knows it has sent it: with a new address or program it must be given anew, or be

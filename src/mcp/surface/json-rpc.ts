@@ -18,11 +18,13 @@ export type Message =
   | { readonly kind: 'error'; readonly id: RpcId; readonly error: McpError }
 
 const longestId = 1024
-const wholeNumber = new RegExp(`^-?\\d{1,${longestId}}$`)
+const wholeNumber = /^-?\d+(?:\.0+)?(?:[eE]\+?\d+)?$/
 
 function isId(value: unknown): value is RpcId {
   if (typeof value === 'string') return value.length <= longestId
-  return JSON.isRawJSON(value) ? wholeNumber.test(value.rawJSON) : Number.isInteger(value)
+  if (!JSON.isRawJSON(value)) return Number.isInteger(value)
+  const { rawJSON: spelt } = value
+  return spelt.length <= longestId && wholeNumber.test(spelt) && Number.isFinite(Number(spelt))
 }
 
 /** Reads one parsed message. Throws an McpError; a batch, which neither version of the protocol allows, is one. */

@@ -48,6 +48,7 @@ function sessionWith(
     letFall: () => undefined,
   })
   const missing: string[] = []
+  const repeating: string[] = []
   const list = listKinds.get('tools/list')
   if (list === undefined) throw new Error('There is no such list')
   const { signal } = new AbortController()
@@ -56,6 +57,7 @@ function sessionWith(
       ...{ list, session, servers, cursor, signal, patienceMilliseconds },
       mayUse: () => true,
       missing: ({ name }) => void missing.push(name),
+      repeats: ({ name }) => void repeating.push(name),
     })
   /** All pages, by following their cursors. */
   const all = async () => {
@@ -70,7 +72,7 @@ function sessionWith(
     } while (cursor !== undefined && pages < 1000)
     return { names, pages }
   }
-  return { page, all, missing, session }
+  return { page, all, missing, repeating, session }
 }
 
 const tools = (count: number, start = 0): Json[] =>
@@ -152,4 +154,19 @@ test('a cursor that is none of this list is refused', async () => {
   for (const cursor of ['x', 5, '', made(['gone', null, 0]), made(['a', 5, 0]), made(['a', null, -1]), made({})]) {
     await expect(page(cursor)).rejects.toMatchObject({ code: -32602 })
   }
+})
+
+test('what a server offers twice is shown once, as it was first, and cursors that go round end its part', async () => {
+  let asked = 0
+  const { all, repeating } = sessionWith({
+    round({ cursor }) {
+      asked += 1
+      const next = cursor === 'p2' ? 'p3' : 'p2'
+      return { tools: [{ name: 'two', title: String(asked) }, ...tools(1), { name: 'two' }], nextCursor: next }
+    },
+    sound: () => ({ tools: tools(2) }),
+  })
+  expect((await all()).names).toEqual(['round__two', 'round__t0', 'sound__t0', 'sound__t1'])
+  expect(asked).toBe(3)
+  expect(repeating).toEqual(['round'])
 })

@@ -7,7 +7,8 @@
  * 3. A server that cannot be reached, or breaks the protocol, is left out and told of: the rest of the list stands.
  * 4. All are asked at once, and none is waited for longer than `longestMilliseconds`. One that is being opened then is
  *    left out too, and the caller told to list again when it is open.
- * 5. A server whose pages have no end gives way to the next after a number of them.
+ * 5. A server whose pages have no end gives way to the next after a number of them, or with a cursor that it gave before.
+ * 6. Of what a server offers twice on one page of ours the first is shown.
  */
 import { Failure } from '../../failure.ts'
 import { rpcCodes } from '../../lib/json-rpc.ts'
@@ -65,6 +66,8 @@ export interface Listing {
   mayUse(server: McpServerRecord, offer: Named): boolean
   /** Told of a server whose part is missing. */
   missing(server: McpServerRecord, error: unknown): void
+  /** Told of a server that offers something twice, or goes back to a cursor that it gave before. */
+  repeats(server: McpServerRecord): void
 }
 
 interface Position {
@@ -104,21 +107,49 @@ async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
     pages.set(next.server, page)
   }
   const offers: Json[] = []
+  let taken = new Taken(position)
   // What is late and was not asked for yet is for the next page.
   while (position !== null && offers.length < enough && (pages.has(position.server) || !signal.aborted)) {
     const { server } = position
     const asked = pages.get(server) ?? pageOf({ list, session, signal }, position)
     pages.delete(server)
     const page = await pageOrMissing(listing, server, asked)
-    offers.push(
-      ...servers
-        .approved(server, list.kind, page.offers)
-        .filter((offer) => listing.mayUse(server, offer))
-        .map((offer) => publishedOffer(server.name, offer)),
-    )
-    position = nextPosition(records, position, page.next)
+    const shown = servers
+      .approved(server, list.kind, page.offers)
+      .filter((offer) => listing.mayUse(server, offer) && taken.isNew(String(offer[list.named])))
+    offers.push(...shown.map((offer) => publishedOffer(server.name, offer)))
+    position = nextPosition(records, position, taken.isNewCursor(page.next) ? page.next : null)
+    if (position?.server === server) continue
+    if (taken.repeats) listing.repeats(server)
+    taken = new Taken(position)
   }
   return { [list.member]: offers, ...(position === null ? {} : { nextCursor: cursorOf(position) }) }
+}
+
+/** What was taken of one server. */
+class Taken {
+  repeats = false
+  readonly #names = new Set<string>()
+  readonly #cursors: Set<string | undefined>
+
+  constructor(begun: Position | null) {
+    this.#cursors = new Set([begun?.cursor])
+  }
+
+  isNew(name: string): boolean {
+    return this.#add(this.#names, name)
+  }
+
+  isNewCursor(cursor: string | null): boolean {
+    return cursor === null || this.#add(this.#cursors, cursor)
+  }
+
+  #add<Value>(known: Set<Value>, value: Value): boolean {
+    const isNew = !known.has(value)
+    if (isNew) known.add(value)
+    else this.repeats = true
+    return isNew
+  }
 }
 
 const first = (records: readonly McpServerRecord[]): Position | null =>
@@ -188,10 +219,13 @@ export async function seenNames(
 ): Promise<SeenNames> {
   const [approved, held] = [new Set<string>(), new Set<string>()]
   let next: string | null = null
-  for (let pages = 0; pages === 0 || (next !== null && pages < mostPages); pages++) {
+  const cursors = new Set<string | null>()
+  for (let pages = 0; pages < mostPages && !cursors.has(next); pages++) {
+    cursors.add(next)
     const page: Page = await pageOrNoList(asked, { server, cursor: next ?? undefined, pages })
     const shown = new Set(asked.servers.approved(server, asked.list.kind, page.offers))
     for (const offer of page.offers) (shown.has(offer) ? approved : held).add(String(offer[asked.list.named]))
+    if (page.next === null) break
     next = page.next
   }
   return { approved, held }

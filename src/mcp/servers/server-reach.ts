@@ -1,0 +1,40 @@
+/** How an MCP server may be reached (contract section 6): by the rules that hold whoever writes it down. */
+import { checkedUrl } from '../../providers/base-url.ts'
+import { type CatalogDependencies, wrong } from '../../providers/catalog-change.ts'
+import type { Command, OAuthFields } from './server-body.ts'
+import type { ServerCredentials } from './server-credentials.ts'
+
+type Reachable = Pick<CatalogDependencies, 'plainHttp'>
+
+/** How a server is reached, checked: exactly one of a URL and a command, each with the secrets that go with it. */
+export interface Reached {
+  url: string | null
+  command: Command | null
+  credentials: ServerCredentials
+}
+
+/** Throws `invalid_parameter` naming the field. */
+export function checkedReach({ plainHttp }: Reachable, { url, command, credentials }: Reached): Reached {
+  const { headers, oauth, environment } = credentials
+  if (url !== null && command !== null) throw wrong('command', 'Write either url or command')
+  if (url === null) {
+    if (command === null) throw wrong('url', 'Write where it is reached, or a command that starts it')
+    if (Object.keys(headers).length > 0) throw wrong('headers', 'A command has no headers: use environment')
+    if (oauth !== null) throw wrong('oauth', 'A command has no access token: use environment')
+    return { url, command, credentials }
+  }
+  if (Object.keys(environment).length > 0) throw wrong('environment', 'What is reached by URL has no environment')
+  if (oauth !== null && Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
+    throw wrong('headers', 'The authorization header is the one that oauth brings')
+  }
+  return {
+    url: checkedUrl(url, plainHttp, { param: 'url', instead: 'headers' }),
+    command,
+    credentials: { headers, oauth: oauth === null ? null : checkedOAuth(plainHttp, oauth), environment },
+  }
+}
+
+const checkedOAuth = (plainHttp: Reachable['plainHttp'], oauth: OAuthFields): OAuthFields => ({
+  ...oauth,
+  token_url: checkedUrl(oauth.token_url, plainHttp, { param: 'oauth.token_url', instead: 'client_secret' }),
+})
