@@ -83,3 +83,13 @@ test('what is held is approved by its digest, or the newest of all', async () =>
   ])
   expect(run(['approve', 'id', '--digest', 'none'])).rejects.toMatchObject({ code: 'not_found' })
 })
+
+test('an approval is taken back by its digest', async () => {
+  await run(['withdraw', 'id', '--digest', 'a2'])
+  expect(sent().at(-1)).toEqual({
+    method: 'POST',
+    path: `${path}/id/offers/withdraw`,
+    body: { kind: 'tool', name: 'a', digest: 'a2' },
+  })
+  expect(run(['withdraw', 'id', '--digest', 'none'])).rejects.toMatchObject({ code: 'not_found' })
+})

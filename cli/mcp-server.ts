@@ -1,5 +1,5 @@
 /**
- * `mcp-server list|get|create|update|delete|tools|approve`. Secrets are named by the variables of the environment that
+ * `mcp-server list|get|create|update|delete|tools|approve|withdraw`. Secrets are named by the variables of the environment that
  * hold them, never written into a flag: others can read a command line.
  */
 import { z } from 'zod'
@@ -75,6 +75,7 @@ export const mcpServerCommands = (terminal: Terminal): Group => ({
     delete: async () => deleteOf(server, 'Delete an MCP server, with what was approved of it', terminal),
     tools: async () => tools(terminal),
     approve: async () => approve(terminal),
+    withdraw: async () => withdraw(terminal),
   },
 })
 
@@ -142,9 +143,7 @@ const approve = (terminal: Terminal): Leaf =>
       const path = `${recordPath(server, flags.id)}/offers`
       const offers = await offersOf(api, path)
       const chosen = flags.held ? newestHeld(offers) : offers.filter(({ digest }) => digest === flags.digest)
-      if (chosen.length === 0 && flags.digest !== undefined) {
-        throw new Failure('not_found', { message: 'The server was not seen to offer a definition of this digest' })
-      }
+      if (chosen.length === 0 && flags.digest !== undefined) throw unseen()
       for (const { kind, name, digest } of chosen) {
         await api.json({ method: 'POST', path: `${path}/approve`, body: { kind, name, digest } }, z.looseObject({}))
         if (!flags.json) await terminal.write(`approved ${kind} ${printable(name)} ${digest}\n`)
@@ -153,6 +152,32 @@ const approve = (terminal: Terminal): Leaf =>
       else if (chosen.length === 0) terminal.note('Nothing is held')
     },
   })
+
+const withdraw = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Take back the approval of one definition, which is held then',
+    args: {
+      ...idArgument,
+      digest: {
+        type: 'string',
+        required: true,
+        description: 'Of the definition, as `tools` shows it',
+        valueHint: 'DIGEST',
+      },
+      ...recordFlags,
+    },
+    async run(flags) {
+      const api = connect(flags, terminal)
+      const path = `${recordPath(server, flags.id)}/offers`
+      const [body] = (await offersOf(api, path)).filter(({ digest }) => digest === flags.digest)
+      if (body === undefined) throw unseen()
+      const { kind, name, digest } = body
+      await sendRecord({ method: 'POST', path: `${path}/withdraw`, body: { kind, name, digest } }, flags, terminal)
+    },
+  })
+
+const unseen = () =>
+  new Failure('not_found', { message: 'The server was not seen to offer a definition of this digest' })
 
 const offerSchema = z.object({
   kind: z.string(),

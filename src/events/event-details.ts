@@ -152,7 +152,7 @@ const groups: readonly Described[] = [
   },
   {
     name: 'McpOfferEvent',
-    types: ['mcp.offer_approved', 'mcp.offer_changed'],
+    types: ['mcp.offer_approved', 'mcp.offer_changed', 'mcp.offer_withdrawn'],
     details: z.looseObject({
       mcp_server_id: z.string(),
       server: z.string().describe('Its name'),

@@ -48,6 +48,7 @@ export const eventTypes = [
   'catalog.deleted',
   'mcp.offer_approved',
   'mcp.offer_changed',
+  'mcp.offer_withdrawn',
   'member.created',
   'member.updated',
   'member.team_created',

@@ -11,10 +11,11 @@ import { timestamp } from '../../lib/clock.ts'
 import { parseExactObject } from '../../lib/exact-json.ts'
 import { type CatalogCall, idParams, missing } from '../../providers/catalog-change.ts'
 import { mcpOffers } from '../../store/ledger.ts'
+import type { Statement } from '../../store/open.ts'
 import { fromRow } from '../../store/rows.ts'
 import { offerId, offerKinds, offerNameLimit } from './definition.ts'
 import { offerReportReplySchema, offerReportSchema } from './offer-report.ts'
-import { approve, approvedDigests } from './offer-rows.ts'
+import { approve, approvedDigests, withdraw } from './offer-rows.ts'
 import { misfitOf } from './offer-shape.ts'
 import { requireServer } from './server-routes.ts'
 import { type OfferDependencies, takeOffers } from './take-offers.ts'
@@ -67,6 +68,17 @@ export const mcpOfferRoutes = (deps: OfferDependencies): AnyRoute[] => [
   }),
   route({
     method: 'POST',
+    path: `${path}/withdraw`,
+    tag,
+    summary: 'Takes back the approval of one definition: it is held, as if nobody had approved it',
+    access: 'catalog:write',
+    params: idParams,
+    body: approvalBody,
+    reply: offerSchema,
+    handle: (call) => withdrawOffer(deps, call, call.params.id, call.body),
+  }),
+  route({
+    method: 'POST',
     path: '/v1/gateway-runtime/mcp-offers',
     tag: 'Gateway runtime',
     summary: 'Tell what an MCP server offers that was not approved as it is',
@@ -98,41 +110,66 @@ async function listOffers(
   return { reply: { offers: page.rows.map((row) => shown(row, approved)), next_cursor: page.next_cursor } }
 }
 
-async function approveOffer(
-  deps: OfferDependencies,
-  { principal, requestId }: CatalogCall,
-  serverId: string,
-  { kind, name, digest }: z.infer<typeof approvalBody>,
-) {
+type Named = z.infer<typeof approvalBody>
+
+async function approveOffer(deps: OfferDependencies, call: CatalogCall, serverId: string, named: Named) {
+  const found = await requireOffer(deps, serverId, named)
+  const { kind, digest } = named
+  const misfit = misfitOf(kind, parseExactObject(found.row.definition))
+  if (misfit !== null)
+    throw new Failure('invalid_parameter', { param: 'digest', message: `It cannot be approved: ${misfit}` })
+  if (found.approved !== digest) {
+    await changeOffer(
+      deps,
+      call,
+      { ...found, named, type: 'mcp.offer_approved' },
+      approve(serverId, named, 'replacing'),
+    )
+  }
+  return { reply: shown(found.row, await approvedDigests(deps.state, serverId)) }
+}
+
+async function withdrawOffer(deps: OfferDependencies, call: CatalogCall, serverId: string, named: Named) {
+  const found = await requireOffer(deps, serverId, named)
+  if (found.approved === named.digest) {
+    await changeOffer(deps, call, { ...found, named, type: 'mcp.offer_withdrawn' }, withdraw(serverId, named))
+  }
+  return { reply: shown(found.row, await approvedDigests(deps.state, serverId)) }
+}
+
+/** A definition that was seen, its server, and which definition of the same thing is approved. */
+async function requireOffer(deps: OfferDependencies, serverId: string, { kind, name, digest }: Named) {
   const server = await requireServer(deps, serverId)
   const [found] = await deps.ledger.read(
     'select * from mcp_offers where server_id = ? and kind = ? and name = ? and digest = ?',
     [serverId, kind, name, digest],
   )
   if (found === undefined) throw missing('definition of this MCP server')
-  const row = fromRow(mcpOffers, found)
-  const misfit = misfitOf(kind, parseExactObject(row.definition))
-  if (misfit !== null)
-    throw new Failure('invalid_parameter', { param: 'digest', message: `It cannot be approved: ${misfit}` })
-  const before = (await approvedDigests(deps.state, serverId)).get(offerId(serverId, kind, name)) ?? null
-  if (before !== digest) {
-    const { clock, newId } = deps
-    await deps.recorder.change({
-      event: controlPlaneEvent({
-        ...{ type: 'mcp.offer_approved', principal, requestId, teamId: null, configVersion: 0, clock, newId },
-        details: {
-          mcp_server_id: serverId,
-          server: server.name,
-          kind,
-          offers: [{ name, digest, approved_digest: before }],
-        },
-      }),
-      guard: { sql: 'select exists (select 1 from mcp_servers where id = ? and deleted = 0)', args: [serverId] },
-      state: [approve(serverId, { kind, name, digest }, 'replacing')],
-      ledger: [],
-    })
-  }
-  return { reply: shown(row, await approvedDigests(deps.state, serverId)) }
+  const approved = (await approvedDigests(deps.state, serverId)).get(offerId(serverId, kind, name)) ?? null
+  return { server, row: fromRow(mcpOffers, found), approved }
+}
+
+interface OfferChange extends Awaited<ReturnType<typeof requireOffer>> {
+  named: Named
+  type: 'mcp.offer_approved' | 'mcp.offer_withdrawn'
+}
+
+async function changeOffer(
+  { recorder, clock, newId }: OfferDependencies,
+  { principal, requestId }: CatalogCall,
+  { server, named: { kind, name, digest }, approved, type }: OfferChange,
+  statement: Statement,
+): Promise<void> {
+  const offers = [{ name, digest, approved_digest: approved }]
+  await recorder.change({
+    event: controlPlaneEvent({
+      ...{ type, principal, requestId, teamId: null, configVersion: 0, clock, newId },
+      details: { mcp_server_id: server.id, server: server.name, kind, offers },
+    }),
+    guard: { sql: 'select exists (select 1 from mcp_servers where id = ? and deleted = 0)', args: [server.id] },
+    state: [statement],
+    ledger: [],
+  })
 }
 
 function shown(row: Omit<OfferRow, 'id'>, approved: ReadonlyMap<string, string>): z.infer<typeof offerSchema> {

@@ -12,8 +12,8 @@ const heldKept = 5
 /** The approved digest of each thing that a server offers, by `offerId`. */
 export async function approvedDigests(state: Database, serverId: string): Promise<ReadonlyMap<string, string>> {
   const rows = await state.read<{ id: string; digest: string }>(
-    'select id, digest from mcp_approvals where server_id = ? and deleted = 0',
-    [serverId],
+    'select id, digest from mcp_approvals where server_id = ? and deleted = 0 and digest <> ?',
+    [serverId, withdrawn],
   )
   return new Map(rows.map(({ id, digest }) => [id, digest]))
 }
@@ -27,6 +27,17 @@ export const approve = (
   sql: `insert into mcp_approvals (id, server_id, digest, version) values (?, ?, ?, ${newStateVersion})
     on conflict (id) do ${where === 'first' ? 'nothing' : 'update set digest = excluded.digest, version = excluded.version'}`,
   args: [offerId(serverId, kind, name), serverId, digest],
+})
+
+/** No definition has it: a thing of which none is approved is known, so that none is for being the first. */
+const withdrawn = ''
+
+export const withdraw = (
+  serverId: string,
+  { kind, name, digest }: Pick<Definition, 'kind' | 'name' | 'digest'>,
+): Statement => ({
+  sql: `update mcp_approvals set digest = ?, version = ${newStateVersion} where id = ? and digest = ? and deleted = 0`,
+  args: [withdrawn, offerId(serverId, kind, name), digest],
 })
 
 /** Notes since when it is known what a server offers of a kind. */

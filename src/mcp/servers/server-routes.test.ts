@@ -207,6 +207,27 @@ test('a person approves one definition in the place of another', async () => {
   expect((await eventsOf(id)).at(-1)).toMatchObject({ event_type: 'mcp.offer_approved', details: { kind: 'tool' } })
 })
 
+test('an approval that is taken back leaves the definition held, also while the server is first used', async () => {
+  const { id } = await make()
+  await report(id, [tool('a')])
+  const digest = definitionOf('tool', tool('a'))?.digest
+  const body = { kind: 'tool', name: 'a', digest }
+  const back = await call('POST', `${servers}/${id}/offers/withdraw`, body)
+  expect(back.json).toMatchObject({ status: 'held', approved_digest: null })
+  expect((await eventsOf(id)).at(-1)).toMatchObject({
+    event_type: 'mcp.offer_withdrawn',
+    details: { offers: [{ name: 'a', approved_digest: digest }] },
+  })
+  await report(id, [tool('a')])
+  expect(await offersOf(id)).toEqual(['a held'])
+  expect((await call('POST', `${servers}/${id}/offers/approve`, body)).json).toMatchObject({ status: 'approved' })
+  expect(await refused('POST', `${servers}/${id}/offers/withdraw`, { ...body, name: 'b' })).toEqual([
+    404,
+    'not_found',
+    null,
+  ])
+})
+
 test('where a person must approve, nothing is approved before', async () => {
   const { id } = await make({ url: 'https://tools.example.com/mcp', approval: 'required' })
   expect(await report(id, [tool('a')])).toEqual({ approved: 0, held: 1 })
