@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, expectAnswer } from '../client.ts'
-import { endConsole, openConsole, picture, seriousFindings, sharedConsole } from './console.ts'
+import { endConsole, make, openConsole, owner, picture, seriousFindings, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 
@@ -100,6 +100,41 @@ test('a scope that was added since the page was shown is shown before it can be 
   await page.getByRole('button', { name: 'Approve' }).click()
   await page.waitForURL(/^http:[^?]*\/callback/)
   expect(new URL(page.url()).searchParams.has('code')).toBe(true)
+})
+
+test('a double click across another sign-in in the browser answers nothing; the page says whose it is now', async () => {
+  const { gatehouse } = await sharedConsole()
+  const other = { email: 'swapped@example.com', password: 'a long enough secret 2' }
+  await make('/v1/users', { ...other, name: 'Sam Swapped', role: 'member' })
+  await using opened = await openConsole()
+  const { page } = opened
+  const signIn = async ({ email, password }: typeof other) => {
+    const answer = await page
+      .context()
+      .request.post(`${gatehouse.baseUrl}/v1/auth/login`, { data: { email, password } })
+    expect(answer.ok()).toBe(true)
+  }
+  const answerable = () => page.locator('.equal button:enabled').first().waitFor()
+  const program = new URLSearchParams({
+    ...{ client_id: 'gatehouse-cli', redirect_uri: `http://127.0.0.1:${application.port}/callback` },
+    ...{ code_challenge: 'c'.repeat(43), code_challenge_method: 'S256', state: 's' },
+  })
+  for (const path of [asked(), `/authorize-program?${program}`]) {
+    await signIn(owner)
+    await opened.to(path)
+    await answerable()
+    await signIn(other)
+    const place = await page.getByRole('button', { name: 'Approve' }).boundingBox()
+    const [x, y] = [(place?.x ?? 0) + 20, (place?.y ?? 0) + 10]
+    await page.mouse.click(x, y)
+    await page.getByText(`The account changed: you are now signed in as ${other.email}.`).waitFor()
+    const approve = page.getByRole('button', { name: 'Approve' })
+    await approve.waitFor()
+    expect(await approve.isDisabled()).toBe(true)
+    await approve.click({ force: true })
+    await answerable()
+    expect(page.url()).toContain('/console/')
+  }
 })
 
 test('an application is registered with the scopes that are ticked, and asked for nothing that is always the same', async () => {

@@ -1,7 +1,7 @@
 /**
  * Where an application's authorization request brings a person (RFC 6749 section 4.1.1): who asks, where they will be
  * sent back, what for. Nothing else is on the page. The query is handed to the API as it came; what is wrong with it,
- * and where the browser may go, is decided there. An approval names what was shown here.
+ * and where the browser may go, is decided there. An approval names what was shown here, and to whom.
  */
 import { useEffect } from 'preact/hooks'
 import { address } from '../address.ts'
@@ -87,16 +87,17 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
         You will be sent back to <strong class="wrap">{redirect_host}</strong>.
       </p>
       <Answers
-        decide={(approve) =>
-          api('POST /v1/oauth/authorize/decision', { body: { ...asked, approve, scopes: approve ? shown : [] } })
+        question={JSON.stringify(question)}
+        decide={(approve, account) =>
+          api('POST /v1/oauth/authorize/decision', {
+            body: { ...asked, approve, scopes: approve ? shown : [], user_id: account },
+          })
         }
         done={({ redirect_to, error_page }) => {
           if (redirect_to === undefined) throw new Error(error_page?.message ?? 'The request cannot be answered')
           leaveFor(redirect_to)
         }}
-        refused={({ code }) => {
-          if (code === 'consent_outdated') lookAgain()
-        }}
+        lookAgain={lookAgain}
       />
     </>
   )
