@@ -66,6 +66,38 @@ test('what was typed is there after a session has ended, and is sent with the to
   await page.locator('[data-secret]').waitFor()
 })
 
+test('a token whose answer was lost is not made again: the form says so and leads to it', async () => {
+  const { gatehouse } = await sharedConsole()
+  await using opened = await openConsole()
+  const { page } = opened
+  let lost = 0
+  await page.route('**/v1/tokens', async (route) => {
+    if (route.request().method() !== 'POST' || lost > 0) return await route.continue()
+    lost += 1
+    await route.fetch()
+    await route.fulfill({ status: 504, body: 'A proxy that gave up' })
+  })
+  const make = page.getByRole('button', { name: 'Make token' })
+  await opened.to('/tokens/new')
+  await page.getByLabel('Member').check()
+  await page.getByLabel('Name', { exact: true }).fill('its answer is lost')
+  await make.click()
+  await page.getByText('That failed').waitFor()
+  await make.click()
+  await page.getByText('It is made already').waitFor()
+  const listed = z.object({ tokens: z.array(z.looseObject({ id: z.string(), name: z.string() })) })
+  const { tokens } = expectAnswer(await api(gatehouse, '/v1/tokens?limit=100'), 200, listed)
+  const [made, ...more] = tokens.filter(({ name }) => name === 'its answer is lost')
+  expect(more).toEqual([])
+  await page.getByRole('link', { name: 'Open it' }).click()
+  await page.waitForURL(`**/tokens/${made?.id}*`)
+  await opened.within('/tokens/new')
+  await page.getByLabel('Member').check()
+  await page.getByLabel('Name', { exact: true }).fill('its answer is lost')
+  await make.click()
+  await page.locator('[data-secret]').waitFor()
+})
+
 test('a model of 200 letters and one that turns letters round leave the page as wide as it is', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'asks for odd models' })
