@@ -128,6 +128,57 @@ test('a model of 200 letters and one that turns letters round leave the page as 
   expect(row?.height).toBeLessThan(80)
 })
 
+test('an address that is no text shows that there is no such page', async () => {
+  await using opened = await openConsole()
+  await opened.to('/')
+  for (const path of ['/tokens/%E0%A4%A', '/traffic/%FF', '/policies/%FF']) {
+    await opened.within(path)
+    await opened.page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+    await opened.within('/settings')
+    await opened.page.getByRole('heading', { name: 'Settings' }).waitFor()
+  }
+})
+
+test('no column is pushed out: by a long name of a policy, nor by usual models on a telephone; amounts stay whole', async () => {
+  const { gatehouse } = await sharedConsole()
+  await make('/v1/policies', {
+    ...{ name: 'W'.repeat(200), kind: 'pii', stages: ['pre_request'] },
+    config: { action: 'redact' },
+  })
+  const { token_value: token } = await createToken(gatehouse, { name: 'of two models' })
+  for (const model of ['simulator/lorem', 'of_one/model_2026_07_18']) {
+    await (await chat(gatehouse, { token, model, requestId: 'usual-models' })).text()
+  }
+  await eventsOfRequest(gatehouse, 'usual-models')
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  const broadFont = `document.body.style.letterSpacing = '1px'`
+  const beyond = `(() => {
+    const { scrollWidth, clientWidth } = document.querySelector('main section.table')
+    return scrollWidth - clientWidth
+  })()`
+  for (const [path, width] of [
+    ['/traffic', 390],
+    ['/policies', 390],
+    ['/policies', 1600],
+  ] as const) {
+    await page.setViewportSize({ width, height: 844 })
+    await opened.to(path)
+    await page.locator('main section.table').waitFor()
+    await page.evaluate(broadFont)
+    expect([path, width, await page.evaluate(beyond)]).toEqual([path, width, 0])
+    await picture(page, `columns-${path.slice(1)}-${width}`)
+  }
+  await page.setViewportSize({ width: 390, height: 844 })
+  await opened.to('/')
+  await allThere(page)
+  await page.evaluate(broadFont)
+  await page.evaluate(`for (const one of document.querySelectorAll('.figure')) one.textContent = '$0.000103'`)
+  const broken = `[...document.querySelectorAll('.figure')].filter(
+    ({ offsetHeight, scrollWidth, clientWidth }) => offsetHeight > 40 || scrollWidth > clientWidth).length`
+  expect(await page.evaluate(broken)).toBe(0)
+})
+
 test('names that would be markup are text on every screen', async () => {
   const { gatehouse } = await sharedConsole()
   const name = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`
