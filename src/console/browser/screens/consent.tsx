@@ -7,7 +7,7 @@ import { useEffect } from 'preact/hooks'
 import { address } from '../address.ts'
 import { api, type ConsentQuestion } from '../api/routes.ts'
 import { useLoaded } from '../parts/loaded.tsx'
-import { said } from '../parts/said.tsx'
+import { said, visible } from '../parts/said.tsx'
 import { Answers, DecisionPage, leaveFor } from './decision-page.tsx'
 
 type Asked = Record<string, string | string[]>
@@ -61,9 +61,10 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
   const shown = scopes.map(({ scope }) => scope)
   return (
     <>
-      <h1>
-        Let <span class="wrap">{said(client.client_name)}</span> in?
-      </h1>
+      <h1>Let this application in?</h1>
+      <p>It calls itself</p>
+      {/* Apart from the page's own sentences, so that no name can pass for one. */}
+      <blockquote title={visible(client.client_name)}>“{said(client.client_name)}”</blockquote>
       <p>
         {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It
         asks to:
