@@ -52,7 +52,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'tokens/principal.ts',
     'escalations/arrivals.ts',
   ],
-  tokens: ['store', 'failure.ts', 'lib', 'api', 'events', 'fleet/wire.ts'],
+  tokens: ['store', 'failure.ts', 'config.ts', 'lib', 'api', 'events', 'fleet/wire.ts'],
   members: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens'],
   oauth: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'members', 'config.ts'],
   fleet: ['store', 'failure.ts', 'version.ts', 'lib', 'api', 'events', 'tokens', 'providers', 'policies', 'usage'],

@@ -92,6 +92,17 @@ test('only a signed-in browser is told what a program asks for, and who it is', 
   }
 })
 
+test('a word of another account than the page showed is refused, yes and no', async () => {
+  for (const approve of [true, false]) {
+    const refused = await plane.call('POST', '/v1/auth/programs/decision', {
+      cookie: ann.cookie,
+      headers: plane.fromPage(ann),
+      body: { ...asked(), approve, user_id: 'somebody else' },
+    })
+    expect([refused.status, refused.json.error.code]).toEqual([409, 'consent_outdated'])
+  }
+})
+
 test('a query that is wrong leads nowhere', async () => {
   const wrong: Record<string, string>[] = [
     { redirect_uri: 'https://evil.example/' },

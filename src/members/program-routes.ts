@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { requireSession } from './auth-routes.ts'
-import { sessionPrincipal } from './authenticate-session.ts'
+import { requireAccount, sessionPrincipal } from './authenticate-session.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { memberEvent, recordChange } from './member-event.ts'
 import { makeCode, mayGiveToken, outOfBand, type ProgramRequest, programQuery } from './program-code.ts'
@@ -59,10 +59,14 @@ const decideProgram = (dependencies: MemberDependencies): AnyRoute =>
     tag: 'Sessions',
     summary: "Takes that person's answer",
     access: 'signed-in',
-    body: programQuery.extend({ approve: z.boolean() }),
+    body: programQuery.extend({
+      approve: z.boolean(),
+      user_id: z.string().optional().describe('The account that the page showed; another one is refused'),
+    }),
     reply: decisionSchema,
-    async handle({ body: { approve, ...asked }, requestId }, request) {
+    async handle({ body: { approve, user_id: shownUser, ...asked }, requestId }, request) {
       const session = await requireBrowser(request, dependencies)
+      if (shownUser !== undefined) requireAccount(session, shownUser)
       if (!approve) return { reply: answerTo(asked, { error: 'access_denied' }) }
       assertMayGive(asked, session)
       const code = await approveProgram(dependencies, asked, session, requestId)

@@ -29,7 +29,7 @@ describe('an access token', () => {
     })
     expect([write.status, write.json.error.code]).toEqual([403, 'insufficient_scope'])
     expect(write.headers.get('www-authenticate')).toBe(
-      `Bearer error="insufficient_scope", scope="tokens:write", resource_metadata="${testOrigin}/.well-known/oauth-protected-resource"`,
+      `Bearer error="insufficient_scope", resource_metadata="${testOrigin}/.well-known/oauth-protected-resource"`,
     )
     expect((await oauth.eventsOf('auth.refused')).at(-1)).toMatchObject({
       event_attribution: { user_id: owner.id, oauth_client_id: clientId },

@@ -22,7 +22,10 @@ const preview = (fields: Record<string, unknown> = {}, person = ada) =>
 const decide = (approve: boolean, fields: Record<string, unknown> = {}) =>
   oauth.call('POST', '/v1/oauth/authorize/decision', {
     ...ada.asPage,
-    body: { ...oauth.query(clientId, { scope: 'gateway:invoke', ...fields }), approve, scopes: ['gateway:invoke'] },
+    body: {
+      ...oauth.query(clientId, { scope: 'gateway:invoke', ...fields }),
+      ...{ approve, scopes: ['gateway:invoke'], user_id: ada.id },
+    },
   })
 
 describe('the preview', () => {
@@ -121,12 +124,25 @@ describe('the decision', () => {
     expect(new URL(again.json.redirect_to).searchParams.has('code')).toBe(true)
   })
 
+  test('is refused of another account than the page showed, yes and no, and leaves nothing', async () => {
+    const bea = await oauth.person('bea@example.com')
+    const agreed = await oauth.agreement(ada, oauth.query(clientId, { scope: 'gateway:invoke' }))
+    for (const approve of [true, false]) {
+      const body = { ...agreed, approve }
+      const { status, json } = await oauth.call('POST', '/v1/oauth/authorize/decision', { ...bea.asPage, body })
+      expect([status, json.error.code]).toEqual([409, 'consent_outdated'])
+    }
+    expect(await oauth.store.ledger.read('select 1 from oauth_grants where user_id = ?', [bea.id])).toEqual([])
+  })
+
   test('of a yes must say what was shown; a no need not', async () => {
     const body = oauth.query(clientId, { scope: 'gateway:invoke' })
     const send = (approve: boolean) =>
       oauth.call('POST', '/v1/oauth/authorize/decision', { ...ada.asPage, body: { ...body, approve } })
     const { status, json } = await send(true)
     expect([status, json.error.param]).toEqual([422, 'scopes'])
+    Object.assign(body, { scopes: ['gateway:invoke'] })
+    expect((await send(true)).json.error.param).toBe('user_id')
     expect(new URL((await send(false)).json.redirect_to).searchParams.get('error')).toBe('access_denied')
   })
 

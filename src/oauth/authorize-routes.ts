@@ -4,13 +4,14 @@
  * page shall do: show the request, show an error, or send the browser to an address that was built here.
  *
  * The person is the one of the browser's session; the decision is a write and so carries the session's CSRF token. Nothing
- * is kept between the two: the decision considers the whole request again, and an approval names the scopes that the
- * preview showed. Where others would be granted by now, nothing is: nobody approves what they have not seen.
+ * is kept between the two: the decision considers the whole request again, and an approval names the scopes and the
+ * account that the page showed. Where others would be granted by now, or by somebody else, nothing is: nobody approves
+ * what they have not seen.
  */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
-import { sessionOf, sessionPrincipal } from '../members/authenticate-session.ts'
+import { requireAccount, sessionOf, sessionPrincipal } from '../members/authenticate-session.ts'
 import { recordChange } from '../members/member-event.ts'
 import type { LiveSession } from '../members/session.ts'
 import { findUser, teamsOfUsers } from '../members/user.ts'
@@ -89,15 +90,18 @@ const decision = (dependencies: OAuthDependencies): AnyRoute =>
     body: asked.extend({
       approve: z.boolean(),
       scopes: z.array(z.string()).optional().describe('To approve: the scopes that the preview showed'),
+      user_id: z.string().optional().describe('To approve: the account that the page showed'),
     }),
     reply: z.union([redirection, errorPage]),
-    async handle({ body: { approve, scopes: shown, ...query }, requestId }, request) {
+    async handle({ body: { approve, scopes: shown, user_id: shownUser, ...query }, requestId }, request) {
       const session = await requireBrowserSession(request, dependencies)
       const considered = await consider(dependencies, parametersOfObject(query))
       if (considered.kind !== 'ask') return { reply: refusalReply(considered) }
       const { authorization } = considered
+      if (shownUser !== undefined) requireAccount(session, shownUser)
       if (!approve) return { reply: { redirect_to: await deny(dependencies, authorization, session, requestId) } }
       requireShown(authorization, shown)
+      if (shownUser === undefined) throw missing('user_id')
       const { redirectTo, grantId } = await authorize(dependencies, authorization, session, requestId)
       return { reply: { redirect_to: redirectTo }, secretOf: grantId }
     },
@@ -125,10 +129,12 @@ async function requireBrowserSession(request: Request, dependencies: OAuthDepend
 
 /** Throws `consent_outdated` (409) where an approval would grant other scopes than the person was shown. */
 function requireShown({ scope }: Authorization, shown: readonly string[] | undefined): void {
-  if (shown === undefined) throw new Failure('invalid_parameter', { param: 'scopes', message: 'scopes is required' })
+  if (shown === undefined) throw missing('scopes')
   const asShown = new Set(shown)
   if (asShown.size !== scope.length || !scope.every((one) => asShown.has(one))) throw new Failure('consent_outdated')
 }
+
+const missing = (param: string): Failure => new Failure('invalid_parameter', { param, message: `${param} is required` })
 
 async function consider(dependencies: OAuthDependencies, parameters: Parameters): Promise<Considered> {
   const { ledger, settings, baseUrl, gatewayUrl } = dependencies

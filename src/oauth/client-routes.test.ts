@@ -37,6 +37,8 @@ test('a registration answers with the names of RFC 7591 and no secret', async ()
 test('a registration names the field that is wrong', async () => {
   const wrong: [Record<string, unknown>, string][] = [
     [{ client_name: '' }, 'client_name'],
+    [{ client_name: '\u2800' }, 'client_name'],
+    [{ client_name: 'A\u2800note' }, 'client_name'],
     [{ redirect_uris: [] }, 'redirect_uris'],
     [{ redirect_uris: ['http://app.example.com/callback'] }, 'redirect_uris.0'],
     [{ redirect_uris: [testRedirect, `${testRedirect}#x`] }, 'redirect_uris.1'],

@@ -67,7 +67,8 @@ export async function temporaryOAuth(settings: Partial<Settings> = {}) {
   /** What the page sends when the person agrees to what it shows. */
   async function agreement(who: TestPerson, asked: Fields): Promise<Fields> {
     const { json } = await call('POST', '/v1/oauth/authorize/preview', { ...who.asPage, body: asked })
-    return { ...asked, approve: true, scopes: json.scopes?.map(({ scope }: { scope: string }) => scope) }
+    const scopes = json.scopes?.map(({ scope }: { scope: string }) => scope)
+    return { ...asked, approve: true, scopes, user_id: json.user?.id }
   }
 
   /** A code that the person approved. */

@@ -1,4 +1,5 @@
 /** What an OAuth access token adds to a token: through which application somebody acts, and how far that goes. */
+import { delegableScopes } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Permission } from './permissions.ts'
 
@@ -20,12 +21,13 @@ export function requireAudience({ resources }: Pick<Delegation, 'resources'>, re
 
 /**
  * What refuses a delegated call that needs `permission`: where the scope lacks it, the application can ask for it, and
- * is told so (RFC 6750 section 3.1); where the person lacks it, no scope helps.
+ * is told so (RFC 6750 section 3.1); where the person lacks it, no scope helps. A permission that no application can be
+ * given is not named as a scope: whoever asked for it would be refused as a whole.
  */
 export const notDelegated = ({ scope }: Pick<Delegation, 'scope'>, permission: Permission): Failure =>
   scope.includes(permission)
     ? new Failure('permission_denied', { message: `The person lacks the permission ${permission}` })
     : new Failure('insufficient_scope', {
         message: `The access token was not given the scope ${permission}`,
-        extra: { scope: permission },
+        extra: delegableScopes.some((scope) => scope === permission) ? { scope: permission } : {},
       })

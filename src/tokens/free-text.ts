@@ -10,8 +10,8 @@ const secretMessage = 'This holds a secret of this installation: leave it out, a
 /** For `.refine`. */
 export const noSecret = [(text: string) => !holdsSecret(text), secretMessage] as const
 
-/** What no eye can see, but for what joins letters and gives emoji their form. */
-const hidden = /(?!\u200C|\u200D|\uFE0E|\uFE0F)\p{Default_Ignorable_Code_Point}/u
+/** What no eye can see, the blank of Braille (U+2800) included, but for what joins letters and gives emoji their form. */
+const hidden = /\u2800|(?!\u200C|\u200D|\uFE0E|\uFE0F)\p{Default_Ignorable_Code_Point}/u
 const shown = /[\p{L}\p{N}\p{P}\p{S}]/u
 
 /** Trimmed and on one line. */

@@ -195,6 +195,7 @@ describe('the decision', () => {
     ...queryOf(authorizationUrl(gatehouse, clientId, newVerifier())),
     approve: true,
     scopes: ['gateway:invoke', 'tokens:read'],
+    user_id: ada.id,
   })
 
   test('of a forged request is refused', async () => {

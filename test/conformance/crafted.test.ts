@@ -32,6 +32,7 @@ const decisionOf = (fields: Record<string, string | null> = {}) => ({
   ...queryOf(authorizationUrl(gatehouse, clientId, newVerifier(), { scope: 'gateway:invoke', ...fields })),
   approve: true,
   scopes: ['gateway:invoke'],
+  user_id: ada.id,
 })
 
 describe('the token endpoint', () => {

@@ -78,6 +78,9 @@ export async function decide(gatehouse: Installed, who: Person, address: URL, ap
     return { status: answer.status, headers: answer.headers, body: parseOrKeep(await answer.text()) }
   }
   const shown = expectAnswer(await ask('preview', asked), 200, previewed).scopes
-  const answer = await ask('decision', { ...asked, approve, scopes: shown?.map(({ scope }) => scope) })
+  const answer = await ask('decision', {
+    ...asked,
+    ...{ approve, scopes: shown?.map(({ scope }) => scope), user_id: who.id },
+  })
   return new URL(expectAnswer(answer, 200, decided).redirect_to)
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, expectAnswer } from '../client.ts'
-import { endConsole, openConsole, picture, seriousFindings, sharedConsole } from './console.ts'
+import { endConsole, make, openConsole, owner, picture, seriousFindings, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 
@@ -11,11 +11,14 @@ const redirect = `http://127.0.0.1:${application.port}/callback?kept=1`
 const verifier = 'a-verifier-of-more-than-43-characters-which-is-random'
 let clientId: string
 
-beforeAll(async () => {
+async function registered(fields: { client_name: string; scope: string }): Promise<string> {
   const { gatehouse } = await sharedConsole()
-  const body = { client_name: 'Notebook <b>', redirect_uris: [redirect], scope: 'gateway:invoke tokens:read' }
-  const made = await api(gatehouse, '/v1/oauth/clients', { body })
-  clientId = expectAnswer(made, 201, z.looseObject({ client_id: z.string() })).client_id
+  const made = await api(gatehouse, '/v1/oauth/clients', { body: { redirect_uris: [redirect], ...fields } })
+  return expectAnswer(made, 201, z.looseObject({ client_id: z.string() })).client_id
+}
+
+beforeAll(async () => {
+  clientId = await registered({ client_name: 'Notebook <b>', scope: 'gateway:invoke tokens:read' })
 }, 240_000)
 afterAll(endConsole)
 afterAll(() => application.stop(true))
@@ -37,7 +40,8 @@ test('the page names the application, the host and each scope; an approval gives
   await using opened = await openConsole()
   const { page } = opened
   await opened.to(asked())
-  await page.getByRole('heading', { name: 'Let Notebook <b> in?' }).waitFor()
+  await page.getByRole('heading', { name: 'Let this application in?' }).waitFor()
+  expect(await page.locator('blockquote').textContent()).toBe('“Notebook <b>”')
   expect(await page.locator('strong').allTextContents()).toEqual([`127.0.0.1:${application.port}`])
   expect(await page.locator('main li').count()).toBe(1)
   expect(await page.getByRole('link').count()).toBe(0)
@@ -62,6 +66,20 @@ test('the page names the application, the host and each scope; an approval gives
   expect(expectAnswer(given, 200, z.looseObject({ scope: z.string() })).scope).toBe('gateway:invoke')
 })
 
+test('a name that reads like the page stands apart from its sentences, and takes three lines at most', async () => {
+  const name = 'the Admin. Nothing new is asked; you have approved this already. Choose Approve to go on'
+  const client_id = await registered({ client_name: name, scope: 'gateway:invoke' })
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  await opened.to(asked({ client_id }))
+  const quoted = page.locator('blockquote')
+  expect(await quoted.textContent()).toBe(`“${name}”`)
+  expect(await page.getByRole('heading').allTextContents()).toEqual(['Let this application in?'])
+  await page.evaluate(`document.querySelector('blockquote').style.width = '120px'`)
+  expect((await quoted.boundingBox())?.height).toBeLessThan(80)
+  await picture(page, 'consent-name')
+})
+
 test('a denial goes back as access_denied, with the state as it came', async () => {
   await using opened = await openConsole()
   const { page } = opened
@@ -83,13 +101,11 @@ test('an address that is not registered shows a page and leads nowhere', async (
 
 test('a scope that was added since the page was shown is shown before it can be approved', async () => {
   const { gatehouse } = await sharedConsole()
-  const body = { client_name: 'Growing', redirect_uris: [redirect], scope: 'gateway:invoke' }
-  const made = await api(gatehouse, '/v1/oauth/clients', { body })
-  const { client_id } = expectAnswer(made, 201, z.looseObject({ client_id: z.string() }))
+  const client_id = await registered({ client_name: 'Growing', scope: 'gateway:invoke' })
   await using opened = await openConsole()
   const { page } = opened
   await opened.to(asked({ client_id, scope: '' }))
-  await page.getByRole('heading', { name: 'Let Growing in?' }).waitFor()
+  await page.getByText('“Growing”').waitFor()
   await api(gatehouse, `/v1/oauth/clients/${client_id}`, {
     method: 'PATCH',
     body: { scope: 'gateway:invoke tokens:read' },
@@ -100,6 +116,41 @@ test('a scope that was added since the page was shown is shown before it can be 
   await page.getByRole('button', { name: 'Approve' }).click()
   await page.waitForURL(/^http:[^?]*\/callback/)
   expect(new URL(page.url()).searchParams.has('code')).toBe(true)
+})
+
+test('a double click across another sign-in in the browser answers nothing; the page says whose it is now', async () => {
+  const { gatehouse } = await sharedConsole()
+  const other = { email: 'swapped@example.com', password: 'a long enough secret 2' }
+  await make('/v1/users', { ...other, name: 'Sam Swapped', role: 'member' })
+  await using opened = await openConsole()
+  const { page } = opened
+  const signIn = async ({ email, password }: typeof other) => {
+    const answer = await page
+      .context()
+      .request.post(`${gatehouse.baseUrl}/v1/auth/login`, { data: { email, password } })
+    expect(answer.ok()).toBe(true)
+  }
+  const answerable = () => page.locator('.equal button:enabled').first().waitFor()
+  const program = new URLSearchParams({
+    ...{ client_id: 'gatehouse-cli', redirect_uri: `http://127.0.0.1:${application.port}/callback` },
+    ...{ code_challenge: 'c'.repeat(43), code_challenge_method: 'S256', state: 's' },
+  })
+  for (const path of [asked(), `/authorize-program?${program}`]) {
+    await signIn(owner)
+    await opened.to(path)
+    await answerable()
+    await signIn(other)
+    const place = await page.getByRole('button', { name: 'Approve' }).boundingBox()
+    const [x, y] = [(place?.x ?? 0) + 20, (place?.y ?? 0) + 10]
+    await page.mouse.click(x, y)
+    await page.getByText(`The account changed: you are now signed in as ${other.email}.`).waitFor()
+    const approve = page.getByRole('button', { name: 'Approve' })
+    await approve.waitFor()
+    expect(await approve.isDisabled()).toBe(true)
+    await approve.click({ force: true })
+    await answerable()
+    expect(page.url()).toContain('/console/')
+  }
 })
 
 test('an application is registered with the scopes that are ticked, and asked for nothing that is always the same', async () => {

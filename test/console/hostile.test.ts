@@ -66,6 +66,38 @@ test('what was typed is there after a session has ended, and is sent with the to
   await page.locator('[data-secret]').waitFor()
 })
 
+test('a token whose answer was lost is not made again: the form says so and leads to it', async () => {
+  const { gatehouse } = await sharedConsole()
+  await using opened = await openConsole()
+  const { page } = opened
+  let lost = 0
+  await page.route('**/v1/tokens', async (route) => {
+    if (route.request().method() !== 'POST' || lost > 0) return await route.continue()
+    lost += 1
+    await route.fetch()
+    await route.fulfill({ status: 504, body: 'A proxy that gave up' })
+  })
+  const make = page.getByRole('button', { name: 'Make token' })
+  await opened.to('/tokens/new')
+  await page.getByLabel('Member').check()
+  await page.getByLabel('Name', { exact: true }).fill('its answer is lost')
+  await make.click()
+  await page.getByText('That failed').waitFor()
+  await make.click()
+  await page.getByText('It is made already').waitFor()
+  const listed = z.object({ tokens: z.array(z.looseObject({ id: z.string(), name: z.string() })) })
+  const { tokens } = expectAnswer(await api(gatehouse, '/v1/tokens?limit=100'), 200, listed)
+  const [made, ...more] = tokens.filter(({ name }) => name === 'its answer is lost')
+  expect(more).toEqual([])
+  await page.getByRole('link', { name: 'Open it' }).click()
+  await page.waitForURL(`**/tokens/${made?.id}*`)
+  await opened.within('/tokens/new')
+  await page.getByLabel('Member').check()
+  await page.getByLabel('Name', { exact: true }).fill('its answer is lost')
+  await make.click()
+  await page.locator('[data-secret]').waitFor()
+})
+
 test('a model of 200 letters and one that turns letters round leave the page as wide as it is', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'asks for odd models' })
@@ -96,6 +128,75 @@ test('a model of 200 letters and one that turns letters round leave the page as 
   expect(row?.height).toBeLessThan(80)
 })
 
+test('an address that is no text shows that there is no such page', async () => {
+  await using opened = await openConsole()
+  await opened.to('/')
+  for (const path of ['/tokens/%E0%A4%A', '/traffic/%FF', '/policies/%FF']) {
+    await opened.within(path)
+    await opened.page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+    await opened.within('/settings')
+    await opened.page.getByRole('heading', { name: 'Settings' }).waitFor()
+  }
+})
+
+test('no column is pushed out: by a long name of a policy, nor by usual models on a telephone; amounts stay whole', async () => {
+  const { gatehouse } = await sharedConsole()
+  await make('/v1/policies', {
+    ...{ name: 'W'.repeat(200), kind: 'pii', stages: ['pre_request'] },
+    config: { action: 'redact' },
+  })
+  const { token_value: token } = await createToken(gatehouse, { name: 'of two models' })
+  for (const model of ['simulator/lorem', 'of_one/model_2026_07_18']) {
+    await (await chat(gatehouse, { token, model, requestId: 'usual-models' })).text()
+  }
+  await eventsOfRequest(gatehouse, 'usual-models')
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  const broadFont = `document.body.style.letterSpacing = '1px'`
+  const beyond = `(() => {
+    const { scrollWidth, clientWidth } = document.querySelector('main section.table')
+    return scrollWidth - clientWidth
+  })()`
+  for (const [path, width] of [
+    ['/traffic', 390],
+    ['/policies', 390],
+    ['/policies', 1600],
+  ] as const) {
+    await page.setViewportSize({ width, height: 844 })
+    await opened.to(path)
+    await page.locator('main section.table').waitFor()
+    await page.evaluate(broadFont)
+    expect([path, width, await page.evaluate(beyond)]).toEqual([path, width, 0])
+    await picture(page, `columns-${path.slice(1)}-${width}`)
+  }
+  await page.setViewportSize({ width: 390, height: 844 })
+  await opened.to('/')
+  await allThere(page)
+  await page.evaluate(broadFont)
+  await page.evaluate(`for (const one of document.querySelectorAll('.figure')) one.textContent = '$0.000103'`)
+  const broken = `[...document.querySelectorAll('.figure')].filter(
+    ({ offsetHeight, scrollWidth, clientWidth }) => offsetHeight > 40 || scrollWidth > clientWidth).length`
+  expect(await page.evaluate(broken)).toBe(0)
+})
+
+test('no heading skips a level where a list is empty, and a short id stands on one line', async () => {
+  const { gatehouse } = await sharedConsole()
+  const scope = 'gateway:invoke mcp:invoke tokens:read events:read events:export'
+  const body = { client_name: 'M'.repeat(60), redirect_uris: ['https://line.example.com/'], scope }
+  expect((await api(gatehouse, '/v1/oauth/clients', { body })).status).toBe(201)
+  await using opened = await openConsole({ width: 730 })
+  const { page } = opened
+  await opened.to('/catalog?kind=consumer-groups')
+  await page.getByText('No consumer groups yet').waitFor()
+  const levels = `[...document.querySelectorAll('h1, h2, h3')].map(({ tagName }) => Number(tagName[1]))`
+  const found = z.array(z.number()).parse(await page.evaluate(levels))
+  expect(found.filter((level, index) => level > (found[index - 1] ?? 0) + 1)).toEqual([])
+  await opened.within('/applications')
+  const id = page.locator('td code[title]').first()
+  await id.waitFor()
+  expect((await id.boundingBox())?.height).toBeLessThan(25)
+})
+
 test('names that would be markup are text on every screen', async () => {
   const { gatehouse } = await sharedConsole()
   const name = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`
@@ -119,7 +220,7 @@ test('names that would be markup are text on every screen', async () => {
     ...{ code_challenge: 'c'.repeat(43), code_challenge_method: 'S256' },
   })
   await opened.to(`/oauth/authorize?${consent}`)
-  await page.getByRole('heading', { name: 'Let <img' }).waitFor()
+  await page.locator('blockquote', { hasText: '<img' }).waitFor()
   expect(await page.locator('img, main script').count()).toBe(0)
   await opened.to('/')
   for (const path of [

@@ -73,7 +73,18 @@ export function screenAt(path: string): { screen: Screen; id: string } | null {
     const [before = '', after] = screen.path.split('{id}')
     if (after === undefined || !path.startsWith(before) || !path.endsWith(after)) continue
     const id = path.slice(before.length, path.length - after.length)
-    if (id !== '' && !id.includes('/')) return { screen, id: decodeURIComponent(id) }
+    const read = id.includes('/') ? '' : decoded(id)
+    if (read !== '') return { screen, id: read }
   }
   return null
+}
+
+/** A part of a path as it was meant; empty where it is no text in UTF-8, which no record is named by. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    // A mistyped address is answered by the page that says so.
+    return ''
+  }
 }

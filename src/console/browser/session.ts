@@ -18,6 +18,9 @@ export const csrfToken = (): string | null => caller.peek()?.csrf_token ?? null
 /** Whether the session has ended under the screen, which stays below the sign-in with all that was typed. */
 export const sessionOver = signal(false)
 
+/** Whether another account than the one before has come to this page: what is shown is said to be another's then. */
+export const accountChanged = signal(false)
+
 type News = 'signed in' | 'signed out'
 const otherPages = new BroadcastChannel('gatehouse-session')
 const tell = (news: News): void => otherPages.postMessage(news)
@@ -55,6 +58,8 @@ export function signedOut(): void {
 
 /** Takes who is signed in now. */
 export function take(found: Caller | null): void {
+  const [before, now] = [caller.peek()?.user?.id, found?.user?.id]
+  accountChanged.value = before !== undefined && now !== undefined && (now !== before || accountChanged.peek())
   caller.value = found
   sessionNote.value = null
   sessionOver.value = false

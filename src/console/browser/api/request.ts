@@ -3,6 +3,7 @@
  * that says the session has ended shows the sign-in in place of the screen; the address stays, so it goes on there.
  */
 import { caller, csrfToken, sessionEnded, take } from '../session.ts'
+import { repeatable } from './repetition.ts'
 import type { Caller } from './routes.ts'
 
 /** What the API refused, in its own words (contract section 2). */
@@ -12,13 +13,19 @@ export class Refusal extends Error {
   /** The field at fault: `config.terms.0`. */
   readonly param: string | null
   readonly requestId: string | null
+  /** What the first sending of the same made, where its secret is not told again. */
+  readonly madeId: string | null
 
-  constructor(status: number, said: { message: string; code: string; param: string | null; requestId: string | null }) {
+  constructor(
+    status: number,
+    said: { message: string; code: string; param: string | null; requestId: string | null; madeId?: string | null },
+  ) {
     super(said.message)
     this.status = status
     this.code = said.code
     this.param = said.param
     this.requestId = said.requestId
+    this.madeId = said.madeId ?? null
   }
 }
 
@@ -36,16 +43,31 @@ export async function request<Reply>(
   sent: Sent = {},
   { again = false }: { again?: boolean } = {},
 ): Promise<Reply> {
-  const response = await send(method, path, sent)
+  const { key, ended } = repeatable(method, path, sent.body)
+  // Until something else is known, and for good where the sending throws.
+  ended('unknown')
+  const response = await send(
+    method,
+    path,
+    key === null ? sent : { ...sent, headers: { ...sent.headers, 'idempotency-key': key } },
+  )
   const body = await response.json().catch(() => null)
-  if (response.ok) return body
+  if (response.ok && body !== null) {
+    ended('decided')
+    return body
+  }
   const refusal = refusalOf(response, body)
+  if (decides(refusal)) ended('decided')
   if (refusal.code === 'csrf_refused' && !again && (await isSamePerson())) {
     return await request(method, path, sent, { again: true })
   }
   if (response.status === 401 && path !== '/v1/auth/login') sessionEnded()
   throw refusal
 }
+
+/** Whether a refusal tells what became of the content, and not only of this sending of it. */
+const decides = ({ status, code }: Refusal): boolean =>
+  status >= 400 && status < 500 && ![401, 403, 429].includes(status) && code !== 'idempotency_in_flight'
 
 /** Another tab has signed in anew: takes its session. Another person's screen replaces what this one's showed. */
 async function isSamePerson(): Promise<boolean> {
@@ -95,11 +117,12 @@ function refusalOf(response: Response, body: unknown): Refusal {
     code: said?.error.code ?? 'unknown',
     param: said?.error.param ?? null,
     requestId: response.headers.get('x-request-id'),
+    madeId: typeof said?.error.id === 'string' ? said.error.id : null,
   })
 }
 
 interface Envelope {
-  error: { message: string; code: string; param: string | null }
+  error: { message: string; code: string; param: string | null; id?: unknown }
 }
 
 const isEnvelope = (body: unknown): body is Envelope =>

@@ -168,9 +168,12 @@ interface Routes {
   'POST /v1/auth/logout': { reply: { signed_out: true } }
   'POST /v1/auth/password': { body: { current_password: string; new_password: string }; reply: User }
   'POST /v1/auth/programs/preview': { body: Record<string, string>; reply: ProgramPreview }
-  'POST /v1/auth/programs/decision': { body: Record<string, string | boolean>; reply: ProgramDecision }
+  'POST /v1/auth/programs/decision': { body: Record<string, string | boolean | undefined>; reply: ProgramDecision }
   'POST /v1/oauth/authorize/preview': { body: Record<string, string | string[]>; reply: ConsentAnswer }
-  'POST /v1/oauth/authorize/decision': { body: Record<string, string | string[] | boolean>; reply: ConsentAnswer }
+  'POST /v1/oauth/authorize/decision': {
+    body: Record<string, string | string[] | boolean | undefined>
+    reply: ConsentAnswer
+  }
   'GET /v1/oauth/scopes': { reply: { scopes: DelegableScope[] } }
   'GET /v1/tokens': {
     query: Paged & Record<string, string | number | null | undefined>

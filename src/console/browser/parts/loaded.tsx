@@ -1,6 +1,7 @@
 /** What a screen reads from the API, in all its states: on its way, there, refused, failed. */
 import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { href } from '../address.ts'
 import { Refusal } from '../api/request.ts'
 import { sessionOver } from '../session.ts'
 
@@ -111,15 +112,16 @@ export const Skeleton = ({ rows }: { rows: number }) => (
 
 /** Says what happened, what was kept and what to do. */
 export function Fault({ refusal, retry, kept }: { refusal: Refusal; retry?: () => void; kept?: string }) {
-  const { status, message, requestId } = refusal
-  const [title, advice] = explained(status)
+  const { status, requestId, madeId } = refusal
+  const [title, advice, message = refusal.message] = ofRepetition(refusal) ?? explained(status)
   return (
     <div class={`note ${status === 403 ? 'warn' : 'danger'}`} role="alert">
       <div class="stack close">
         <strong>{title}</strong>
         <p>
           {message}
-          {/[.!?]$/.test(message) ? '' : '.'} {kept} {advice}
+          {/[.!?]$/.test(message) ? '' : '.'} {kept} {advice}{' '}
+          {madeId !== null && <a href={href(`/tokens/${madeId}`)}>Open it</a>}
         </p>
         {status !== 403 && (retry !== undefined || requestId !== null) && (
           <div class="row">
@@ -136,7 +138,18 @@ export function Fault({ refusal, retry, kept }: { refusal: Refusal; retry?: () =
   )
 }
 
-function explained(status: number): [title: string, advice: string] {
+type Explained = readonly [title: string, advice: string, message?: string]
+
+/** What was sent again, because its answer had not come. */
+function ofRepetition({ code }: Refusal): Explained | null {
+  if (code === 'idempotency_in_flight')
+    return ['That may be under way still', 'Try again in a minute.', 'It was sent before, and is not done twice']
+  if (code !== 'idempotency_key_used') return null
+  const message = 'The first sending did it; the answer with the secret was lost, and no secret is shown twice'
+  return ['It is made already', 'Rotate it to get another secret, or revoke it.', message]
+}
+
+function explained(status: number): Explained {
   if (status === 403)
     return ['You may not see or do this', 'Somebody with the role of owner or admin can give you more.']
   if (status === 404)

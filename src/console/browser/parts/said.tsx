@@ -3,8 +3,12 @@
  * cannot be seen or would turn letters round made visible; a word that is long may break anywhere, others may not.
  */
 
-/** Controls, format characters (bidi, zero width) and blanks that do not look like any. Line ends and tabs may stay. */
-const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]/gu
+/**
+ * Controls, format characters (bidi, zero width) and blanks that do not look like any. Line ends and tabs may stay, and
+ * what joins two pictures into one.
+ */
+const unseen =
+  /(?!(?<=\p{Extended_Pictographic}[\ufe0f\p{Emoji_Modifier}]?)\u200d\p{Extended_Pictographic})[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u2800\u3164\uffa0]/gu
 
 const named = (character: string): string =>
   `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`

@@ -38,7 +38,7 @@ export const CopyButton = ({ text, what }: { text: string; what: string }) => (
 )
 
 export const Id = ({ id, what = 'Id', short = false }: { id: string; what?: string; short?: boolean }) => (
-  <span class="row tight">
+  <span class={`row tight ${short ? 'nowrap' : ''}`}>
     <code title={id}>{said(short ? shortId(id) : id)}</code>
     <CopyButton text={id} what={what} />
   </span>

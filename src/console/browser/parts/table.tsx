@@ -129,7 +129,7 @@ function Pager({ next, note }: { next: string | null; note: ComponentChildren })
 /** Says what will appear here and what makes it happen. */
 export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
   <div class="empty">
-    <h3>{title}</h3>
+    <p class="title">{title}</p>
     {children}
   </div>
 )

@@ -15,12 +15,18 @@ export function AuthorizeProgram() {
   )
   return (
     <DecisionPage title="Let a program in?" question={found}>
-      {(preview) => <Question preview={preview} asked={asked} />}
+      {(preview) => <Question preview={preview} asked={asked} lookAgain={found.reload} />}
     </DecisionPage>
   )
 }
 
-function Question({ preview, asked }: { preview: ProgramPreview; asked: Record<string, string> }) {
+interface QuestionProps {
+  preview: ProgramPreview
+  asked: Record<string, string>
+  lookAgain(): void
+}
+
+function Question({ preview, asked, lookAgain }: QuestionProps) {
   const [given, setGiven] = useState<{ code: string | null } | null>(null)
   if (given !== null) return <Given code={given.code} program={preview.program} />
   const { program, redirect_host, token_name } = preview
@@ -50,11 +56,15 @@ function Question({ preview, asked }: { preview: ProgramPreview; asked: Record<s
         )}
       </p>
       <Answers
-        decide={(approve) => api('POST /v1/auth/programs/decision', { body: { ...asked, approve } })}
+        question={JSON.stringify(preview)}
+        decide={(approve, account) =>
+          api('POST /v1/auth/programs/decision', { body: { ...asked, approve, user_id: account } })
+        }
         done={({ redirect_to, code }) => {
           if (redirect_to === null) setGiven({ code })
           else leaveFor(redirect_to)
         }}
+        lookAgain={lookAgain}
       />
     </>
   )

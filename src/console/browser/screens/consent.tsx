@@ -1,13 +1,13 @@
 /**
  * Where an application's authorization request brings a person (RFC 6749 section 4.1.1): who asks, where they will be
  * sent back, what for. Nothing else is on the page. The query is handed to the API as it came; what is wrong with it,
- * and where the browser may go, is decided there. An approval names what was shown here.
+ * and where the browser may go, is decided there. An approval names what was shown here, and to whom.
  */
 import { useEffect } from 'preact/hooks'
 import { address } from '../address.ts'
 import { api, type ConsentQuestion } from '../api/routes.ts'
 import { useLoaded } from '../parts/loaded.tsx'
-import { said } from '../parts/said.tsx'
+import { said, visible } from '../parts/said.tsx'
 import { Answers, DecisionPage, leaveFor } from './decision-page.tsx'
 
 type Asked = Record<string, string | string[]>
@@ -61,9 +61,10 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
   const shown = scopes.map(({ scope }) => scope)
   return (
     <>
-      <h1>
-        Let <span class="wrap">{said(client.client_name)}</span> in?
-      </h1>
+      <h1>Let this application in?</h1>
+      <p>It calls itself</p>
+      {/* Apart from the page's own sentences, so that no name can pass for one. */}
+      <blockquote title={visible(client.client_name)}>“{said(client.client_name)}”</blockquote>
       <p>
         {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It
         asks to:
@@ -87,16 +88,17 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
         You will be sent back to <strong class="wrap">{redirect_host}</strong>.
       </p>
       <Answers
-        decide={(approve) =>
-          api('POST /v1/oauth/authorize/decision', { body: { ...asked, approve, scopes: approve ? shown : [] } })
+        question={JSON.stringify(question)}
+        decide={(approve, account) =>
+          api('POST /v1/oauth/authorize/decision', {
+            body: { ...asked, approve, scopes: approve ? shown : [], user_id: account },
+          })
         }
         done={({ redirect_to, error_page }) => {
           if (redirect_to === undefined) throw new Error(error_page?.message ?? 'The request cannot be answered')
           leaveFor(redirect_to)
         }}
-        refused={({ code }) => {
-          if (code === 'consent_outdated') lookAgain()
-        }}
+        lookAgain={lookAgain}
       />
     </>
   )

@@ -8,6 +8,7 @@ import { Filters } from '../parts/filters.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { asRefusal, Fault, Skeleton, useLoaded } from '../parts/loaded.tsx'
+import { said } from '../parts/said.tsx'
 import { Command } from '../parts/small.tsx'
 import { Empty } from '../parts/table.tsx'
 import { say } from '../parts/toast.tsx'
@@ -156,12 +157,12 @@ function Chain({ chain, move }: { chain: readonly PolicyRecord[]; move: Move | n
               </td>
               <td>
                 <a class="main" href={href(`/policies/${policy.id}`)}>
-                  {policy.name}
+                  {said(policy.name)}
                 </a>
               </td>
               <td class="wide">{words(policy.kind)}</td>
               <td class="wider">{policy.stages.map(words).join(', ')}</td>
-              <td class="wide">{targetsOf(policy, (id) => teamName(teams, id))}</td>
+              <td class="wide">{said(targetsOf(policy, (id) => teamName(teams, id)))}</td>
               <td class="nowrap">
                 <PolicyState policy={policy} />
               </td>
