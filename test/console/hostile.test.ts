@@ -197,6 +197,40 @@ test('no heading skips a level where a list is empty, and a short id stands on o
   expect((await id.boundingBox())?.height).toBeLessThan(25)
 })
 
+test('a change that comes upon another one shows both, and is saved over it or given up, without losing what was typed', async () => {
+  const { gatehouse } = await sharedConsole()
+  const policy = { name: 'contested', kind: 'pii', stages: ['pre_request'], config: { action: 'redact' } }
+  const records = [
+    ['/v1/teams', '/people?kind=teams&open=', await make('/v1/teams', { name: 'contested' })],
+    ['/v1/policies', '/policies/', await make('/v1/policies', policy)],
+  ] as const
+  await using opened = await openConsole()
+  const { page } = opened
+  for (const [route, screen, { id }] of records) {
+    const path = `${route}/${id}`
+    const rename = (name: string) => api(gatehouse, path, { method: 'PATCH', body: { name } })
+    const nameNow = async () => expectAnswer(await api(gatehouse, path), 200, z.looseObject({ name: z.string() })).name
+    await opened.to(screen + id)
+    const name = page.getByLabel('Name', { exact: true })
+    const save = page.getByRole('button', { name: 'Save', exact: true })
+    await name.fill('mine')
+    await rename('theirs')
+    await save.click()
+    await page.getByText('Saved now: theirs').waitFor()
+    expect(await name.inputValue()).toBe('mine')
+    await page.getByRole('button', { name: 'Save mine' }).click()
+    await page.getByText('Saved now: theirs').waitFor({ state: 'detached' })
+    expect(await nameNow()).toBe('mine')
+    await opened.to(screen + id)
+    await name.fill('mine again')
+    await rename('theirs again')
+    await save.click()
+    await page.getByRole('button', { name: 'Take what is saved' }).click()
+    await page.getByText('Saved now').waitFor({ state: 'detached' })
+    expect([await name.inputValue(), await nameNow()]).toEqual(['theirs again', 'theirs again'])
+  }
+})
+
 test('names that would be markup are text on every screen', async () => {
   const { gatehouse } = await sharedConsole()
   const name = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`
