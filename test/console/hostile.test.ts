@@ -98,6 +98,27 @@ test('a token whose answer was lost is not made again: the form says so and lead
   await page.locator('[data-secret]').waitFor()
 })
 
+test('what was typed is kept where another account signs in elsewhere, and the page says who is there now', async () => {
+  const { gatehouse } = await sharedConsole()
+  const other = { email: 'second@example.com', password: 'a long enough secret 2' }
+  await make('/v1/users', { ...other, name: 'Second', role: 'admin' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens/new')
+  await page.getByLabel('Member').check()
+  const name = page.getByLabel('Name', { exact: true })
+  await name.fill('typed by the owner')
+  const answer = await page.context().request.post(`${gatehouse.baseUrl}/v1/auth/login`, { data: other })
+  expect(answer.ok()).toBe(true)
+  await page.getByRole('button', { name: 'Make token' }).click()
+  await page.getByRole('heading', { name: 'The account changed' }).waitFor()
+  await page.getByText(`You are now signed in as ${other.email}.`).waitFor()
+  await page.getByRole('button', { name: 'Go on as Second' }).click()
+  expect(await name.inputValue()).toBe('typed by the owner')
+  await page.getByRole('button', { name: 'Make token' }).click()
+  await page.locator('[data-secret]').waitFor()
+})
+
 test('a model of 200 letters and one that turns letters round leave the page as wide as it is', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'asks for odd models' })
