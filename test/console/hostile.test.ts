@@ -98,6 +98,27 @@ test('a token whose answer was lost is not made again: the form says so and lead
   await page.locator('[data-secret]').waitFor()
 })
 
+test('what was typed is kept where another account signs in elsewhere, and the page says who is there now', async () => {
+  const { gatehouse } = await sharedConsole()
+  const other = { email: 'second@example.com', password: 'a long enough secret 2' }
+  await make('/v1/users', { ...other, name: 'Second', role: 'admin' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens/new')
+  await page.getByLabel('Member').check()
+  const name = page.getByLabel('Name', { exact: true })
+  await name.fill('typed by the owner')
+  const answer = await page.context().request.post(`${gatehouse.baseUrl}/v1/auth/login`, { data: other })
+  expect(answer.ok()).toBe(true)
+  await page.getByRole('button', { name: 'Make token' }).click()
+  await page.getByRole('heading', { name: 'The account changed' }).waitFor()
+  await page.getByText(`You are now signed in as ${other.email}.`).waitFor()
+  await page.getByRole('button', { name: 'Go on as Second' }).click()
+  expect(await name.inputValue()).toBe('typed by the owner')
+  await page.getByRole('button', { name: 'Make token' }).click()
+  await page.locator('[data-secret]').waitFor()
+})
+
 test('a model of 200 letters and one that turns letters round leave the page as wide as it is', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'asks for odd models' })
@@ -195,6 +216,40 @@ test('no heading skips a level where a list is empty, and a short id stands on o
   const id = page.locator('td code[title]').first()
   await id.waitFor()
   expect((await id.boundingBox())?.height).toBeLessThan(25)
+})
+
+test('a change that comes upon another one shows both, and is saved over it or given up, without losing what was typed', async () => {
+  const { gatehouse } = await sharedConsole()
+  const policy = { name: 'contested', kind: 'pii', stages: ['pre_request'], config: { action: 'redact' } }
+  const records = [
+    ['/v1/teams', '/people?kind=teams&open=', await make('/v1/teams', { name: 'contested' })],
+    ['/v1/policies', '/policies/', await make('/v1/policies', policy)],
+  ] as const
+  await using opened = await openConsole()
+  const { page } = opened
+  for (const [route, screen, { id }] of records) {
+    const path = `${route}/${id}`
+    const rename = (name: string) => api(gatehouse, path, { method: 'PATCH', body: { name } })
+    const nameNow = async () => expectAnswer(await api(gatehouse, path), 200, z.looseObject({ name: z.string() })).name
+    await opened.to(screen + id)
+    const name = page.getByLabel('Name', { exact: true })
+    const save = page.getByRole('button', { name: 'Save', exact: true })
+    await name.fill('mine')
+    await rename('theirs')
+    await save.click()
+    await page.getByText('Saved now: theirs').waitFor()
+    expect(await name.inputValue()).toBe('mine')
+    await page.getByRole('button', { name: 'Save mine' }).click()
+    await page.getByText('Saved now: theirs').waitFor({ state: 'detached' })
+    expect(await nameNow()).toBe('mine')
+    await opened.to(screen + id)
+    await name.fill('mine again')
+    await rename('theirs again')
+    await save.click()
+    await page.getByRole('button', { name: 'Take what is saved' }).click()
+    await page.getByText('Saved now').waitFor({ state: 'detached' })
+    expect([await name.inputValue(), await nameNow()]).toEqual(['theirs again', 'theirs again'])
+  }
 })
 
 test('names that would be markup are text on every screen', async () => {

@@ -13,12 +13,13 @@ import { listenToKeys } from './parts/keys.tsx'
 import { asRefusal, Fault, useLoaded } from './parts/loaded.tsx'
 import { Empty } from './parts/table.tsx'
 import { applyTheme } from './preferences.ts'
+import { AccountChanged } from './screens/account-changed.tsx'
 import { AuthorizeProgram } from './screens/authorize-program.tsx'
 import { Consent } from './screens/consent.tsx'
 import { Setup } from './screens/setup.tsx'
 import { SignIn, SignInAgain } from './screens/sign-in.tsx'
 import { screenAt } from './screens.tsx'
-import { caller, listenToOtherPages, may, sessionOver, take } from './session.ts'
+import { caller, listenToDrafts, listenToOtherPages, may, newcomer, sessionOver, take, turn } from './session.ts'
 
 /** Pages that stand alone, with nothing around them that leads away. */
 const alone: Readonly<Record<string, () => preact.JSX.Element>> = {
@@ -33,9 +34,10 @@ function Console() {
   if (caller.value === null) return <SignIn />
   const Page = alone[path.value]
   return (
-    <Fragment key={caller.value.user?.id}>
+    <Fragment key={turn.value}>
       {Page === undefined ? <Inside /> : <Page />}
       {sessionOver.value && <SignInAgain />}
+      {newcomer.value !== null && <AccountChanged />}
     </Fragment>
   )
 }
@@ -116,5 +118,6 @@ function Inside() {
 applyTheme()
 followLinks()
 listenToKeys()
+listenToDrafts()
 listenToOtherPages(() => api('GET /v1/auth/session', {}))
 render(<Console />, document.body)

@@ -21,6 +21,22 @@ export const sessionOver = signal(false)
 /** Whether another account than the one before has come to this page: what is shown is said to be another's then. */
 export const accountChanged = signal(false)
 
+/** Another account than the one whose draft stands on the page; it waits until the person has seen that. */
+export const newcomer = signal<Caller | null>(null)
+
+/** Whose screen is shown, by turns: a screen with its drafts stays as long as this does. */
+export const turn = signal(0)
+
+let draft: Element | null = null
+
+/** Notes in which form somebody has begun to write. */
+export function listenToDrafts(): void {
+  document.addEventListener('input', ({ target }) => {
+    const form = target instanceof Element ? target.closest('main form, dialog form') : null
+    if (form !== null && form.closest('dialog.whole') === null) draft = form
+  })
+}
+
 type News = 'signed in' | 'signed out'
 const otherPages = new BroadcastChannel('gatehouse-session')
 const tell = (news: News): void => otherPages.postMessage(news)
@@ -56,13 +72,26 @@ export function signedOut(): void {
   tell('signed out')
 }
 
-/** Takes who is signed in now. */
+/** Takes who is signed in now; where another person's draft is on the page, that person is told first. */
 export function take(found: Caller | null): void {
   const [before, now] = [caller.peek()?.user?.id, found?.user?.id]
-  accountChanged.value = before !== undefined && now !== undefined && (now !== before || accountChanged.peek())
-  caller.value = found
+  const another = before !== undefined && now !== undefined && now !== before
   sessionNote.value = null
   sessionOver.value = false
+  if (another && draft?.isConnected === true) {
+    newcomer.value = found
+    return
+  }
+  newcomer.value = null
+  accountChanged.value = another || (now !== undefined && accountChanged.peek())
+  if (another) turn.value += 1
+  caller.value = found
+}
+
+/** Takes the other account, and leaves the draft where it is. */
+export function goOnAsNewcomer(): void {
+  caller.value = newcomer.peek()
+  newcomer.value = null
 }
 
 /** Whether the person who is signed in has a permission. */

@@ -58,8 +58,9 @@ export async function request<Reply>(
   }
   const refusal = refusalOf(response, body)
   if (decides(refusal)) ended('decided')
-  if (refusal.code === 'csrf_refused' && !again && (await isSamePerson())) {
-    return await request(method, path, sent, { again: true })
+  if (refusal.code === 'csrf_refused' && !again) {
+    if (await isSamePerson()) return await request(method, path, sent, { again: true })
+    throw new Refusal(409, { ...refusal, message: 'The account changed, so this was not done' })
   }
   if (response.status === 401 && path !== '/v1/auth/login') sessionEnded()
   throw refusal

@@ -54,7 +54,7 @@ export function useModal(stays: boolean, close: () => void) {
 export function useAction<Result>(
   work: () => Promise<Result>,
   done: (result: Result) => void,
-): { run(): void; busy: boolean; refusal: Refusal | null } {
+): { run(): void; clear(): void; busy: boolean; refusal: Refusal | null } {
   const [busy, setBusy] = useState(false)
   const running = useRef(false)
   const [refusal, setRefusal] = useState<Refusal | null>(null)
@@ -73,7 +73,7 @@ export function useAction<Result>(
       setBusy(false)
     }
   }
-  return { run: () => void run(), busy, refusal }
+  return { run: () => void run(), clear: () => setRefusal(null), busy, refusal }
 }
 
 interface ConfirmProps {

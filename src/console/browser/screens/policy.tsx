@@ -1,10 +1,11 @@
 /** One policy: a form made from its kind's schema, and beside it what it would say. */
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { go, href, queryValue } from '../address.ts'
 import { bodySchema, type JsonSchema } from '../api/description.ts'
 import { request } from '../api/request.ts'
 import { api, type PolicyRecord } from '../api/routes.ts'
 import { words } from '../formats.ts'
+import { Conflict } from '../parts/conflict.tsx'
 import { Confirm, useAction } from '../parts/dialog.tsx'
 import { CheckField, RadioField, TextField } from '../parts/field.tsx'
 import { Head } from '../parts/frame.tsx'
@@ -136,6 +137,8 @@ function Editor({ kind, record, forms, saved }: EditorProps) {
     record === null ? { name: '', kind, stages: stages.slice(0, 1), config: {} } : before,
   )
   const set = (name: string) => (value: unknown) => setBody((now) => ({ ...now, [name]: value }))
+  /** The version that a change is made over: a newer one, once it was looked at. */
+  const version = useRef(record?.version ?? 0)
   const { run, busy, refusal } = useAction(
     () =>
       record === null
@@ -143,7 +146,7 @@ function Editor({ kind, record, forms, saved }: EditorProps) {
         : api('PATCH /v1/policies/{id}', {
             params: { id: record.id },
             body: changed(before, body),
-            ifMatch: record.version,
+            ifMatch: version.current,
           }),
     (made) => {
       say(record === null ? 'Made; gateways have it within moments' : 'Saved; gateways have it within moments')
@@ -196,7 +199,20 @@ function Editor({ kind, record, forms, saved }: EditorProps) {
             />
           </div>
         </details>
-        {refusal !== null && <Fault refusal={refusal} />}
+        {refusal !== null && record !== null && (
+          <Conflict
+            refusal={refusal}
+            read={() => api('GET /v1/policies/{id}', { params: { id: record.id } })}
+            fieldsOf={bodyOf}
+            mine={changed(before, body)}
+            saveMine={(theirs) => {
+              version.current = theirs.version
+              run()
+            }}
+            takeTheirs={(theirs) => saved?.(theirs)}
+          />
+        )}
+        {refusal !== null && record === null && <Fault refusal={refusal} />}
         {may('policies:write') && (
           <div class="row end">
             <a class="button" href={href('/policies')}>

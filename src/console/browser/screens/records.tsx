@@ -8,6 +8,7 @@ import type { Permission } from '../../../tokens/permissions.ts'
 import { address, href, queryValue, setQuery } from '../address.ts'
 import { bodySchema, type JsonSchema } from '../api/description.ts'
 import { request } from '../api/request.ts'
+import { Conflict } from '../parts/conflict.tsx'
 import { Confirm, Dialog, useAction } from '../parts/dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Fault, Show, useLoaded } from '../parts/loaded.tsx'
@@ -176,7 +177,8 @@ async function schemaOf(kind: RecordKind, record: Listed | null): Promise<JsonSc
 
 const recordPath = (kind: RecordKind, record: Listed): string => `${kind.path}/${encodeURIComponent(record.id)}`
 
-const headersOf = ({ version }: Listed) => (version === undefined ? {} : { headers: { 'if-match': `"${version}"` } })
+const headersOf = ({ version }: { version?: number | undefined }) =>
+  version === undefined ? {} : { headers: { 'if-match': `"${version}"` } }
 
 interface FormProps {
   kind: RecordKind
@@ -189,19 +191,23 @@ interface FormProps {
 
 function RecordForm({ kind, record, schema, choices, close, askDelete }: FormProps) {
   const names = Object.keys(schema.properties ?? {})
-  const before: JsonObject =
-    record === null
-      ? {}
-      : Object.fromEntries(names.filter((name) => record[name] != null).map((name) => [name, record[name]]))
+  const fieldsOf = (of: JsonObject): JsonObject =>
+    Object.fromEntries(names.filter((name) => of[name] != null).map((name) => [name, of[name]]))
+  const [before, setBefore] = useState<JsonObject>(record === null ? {} : fieldsOf(record))
   const [value, setValue] = useState<JsonObject>(before)
+  /** The version that a change is made over: a newer one, once it was looked at. */
+  const version = useRef(record?.version)
   const form = useRef<HTMLFormElement>(null)
   // The dialog was there before its form, and holds the focus.
   useEffect(() => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
-  const { run, busy, refusal } = useAction(
+  const { run, busy, refusal, clear } = useAction(
     () =>
       record === null
         ? request('POST', kind.path, { body: value })
-        : request('PATCH', recordPath(kind, record), { body: changed(before, value), ...headersOf(record) }),
+        : request('PATCH', recordPath(kind, record), {
+            body: changed(before, value),
+            ...headersOf({ version: version.current }),
+          }),
     () => {
       say(record === null ? 'Added' : 'Saved')
       close()
@@ -222,7 +228,25 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
         several={kind.several}
         {...{ value, set: setValue, choices, refusal }}
       />
-      {refusal !== null && <Fault refusal={refusal} />}
+      {refusal !== null && record === null && <Fault refusal={refusal} />}
+      {refusal !== null && record !== null && (
+        <Conflict<Listed>
+          refusal={refusal}
+          read={() => request<Listed>('GET', recordPath(kind, record))}
+          fieldsOf={fieldsOf}
+          mine={changed(before, value)}
+          saveMine={(theirs) => {
+            version.current = theirs.version
+            run()
+          }}
+          takeTheirs={(theirs) => {
+            version.current = theirs.version
+            setBefore(fieldsOf(theirs))
+            setValue(fieldsOf(theirs))
+            clear()
+          }}
+        />
+      )}
       <div class="row between">
         <span>
           {askDelete !== null && (

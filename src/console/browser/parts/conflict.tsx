@@ -1,0 +1,65 @@
+/** What to do where somebody changed a record while it stood in a form: what they made of it beside what one wrote. */
+import type { Refusal } from '../api/request.ts'
+import { words } from '../formats.ts'
+import { Fault, Show, useLoaded } from './loaded.tsx'
+import { said } from './said.tsx'
+import type { JsonObject } from './schema-form.tsx'
+
+interface Props<Theirs> {
+  refusal: Refusal
+  /** The record as it is now. */
+  read(): Promise<Theirs>
+  /** The fields of it that the form has. */
+  fieldsOf(theirs: Theirs): JsonObject
+  /** What is about to be changed, by field. */
+  mine: JsonObject
+  saveMine(theirs: Theirs): void
+  takeTheirs(theirs: Theirs): void
+}
+
+/** What was refused; where the record was changed meanwhile, both versions and the choice between them. */
+export function Conflict<Theirs>({ refusal, ...choice }: Props<Theirs>) {
+  if (refusal.status !== 412) return <Fault refusal={refusal} />
+  return <Choice key={refusal.requestId} {...choice} />
+}
+
+function Choice<Theirs>({ read, fieldsOf, mine, saveMine, takeTheirs }: Omit<Props<Theirs>, 'refusal'>) {
+  const found = useLoaded('theirs', read)
+  return (
+    <div class="note warn" role="alert">
+      <div class="stack close">
+        <strong>Somebody changed this meanwhile</strong>
+        <Show of={found} rows={2}>
+          {(theirs) => {
+            const fields = fieldsOf(theirs)
+            return (
+              <>
+                <p>What you wrote is kept here. Where it is not what is saved now:</p>
+                <dl class="facts">
+                  {Object.entries(mine).map(([name, value]) => (
+                    <div key={name}>
+                      <dt>{words(name)}</dt>
+                      <dd>Saved now: {written(fields[name])}</dd>
+                      <dd>Yours: {written(value)}</dd>
+                    </div>
+                  ))}
+                </dl>
+                <div class="row">
+                  <button type="button" onClick={() => saveMine(theirs)}>
+                    Save mine
+                  </button>
+                  <button type="button" onClick={() => takeTheirs(theirs)}>
+                    Take what is saved
+                  </button>
+                </div>
+              </>
+            )
+          }}
+        </Show>
+      </div>
+    </div>
+  )
+}
+
+const written = (value: unknown) =>
+  value == null ? 'nothing' : said(typeof value === 'string' ? value : JSON.stringify(value))
