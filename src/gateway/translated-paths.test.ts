@@ -163,7 +163,7 @@ describe('embeddings of Bedrock', () => {
     }
     const input = ['a', 'b']
     const thrown: unknown = await openai.embeddings.create({ model: 'titan', input }).catch((error) => error)
-    expect(thrown).toMatchObject({ status: 502, code: 'upstream_provider_error' })
+    expect(thrown).toMatchObject({ status: 502, code: 'provider_primary_path_error' })
     expect(running.lane.journal.outcomes().at(-1)).toMatchObject({
       verdict: 'error',
       event_cost_attribution: { input_tokens: 7, estimated: false },
