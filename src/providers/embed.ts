@@ -118,6 +118,7 @@ class EmbeddingCalls {
       throw new UnreadableAnswer('The answer is too large', { reason: 'provider.answer_too_large' })
     }
     this.#bytesLeft -= text.length
+    // Whoever asked for the one before is told of its failure.
     this.#reading = this.#reading.catch(() => undefined).then(() => this.#read(index, call, text, answer))
     await this.#reading
   }

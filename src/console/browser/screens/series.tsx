@@ -12,7 +12,7 @@ const liveMilliseconds = 15_000
 /** The sums of the time range, by one dimension or all together. */
 export function useSeries(by: SeriesBy | null, filters: Readonly<Record<string, string>> = {}): Loaded<Series> {
   const { since, until } = timeRange()
-  // Comes beside the sums that it is to draw.
+  // Comes beside the sums that it is to draw; where it does not, whoever draws asks for it again.
   useEffect(() => void chartLibrary().catch(() => undefined), [])
   const query = { since, until, by, ...filters }
   return useLoaded(JSON.stringify(query), (signal) => api('GET /v1/events/series', { query, signal }), {
