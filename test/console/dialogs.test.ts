@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { api, chat, createToken } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
 import { allThere, endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
+import { makeAskingPolicy } from './every-screen.ts'
 
 setDefaultTimeout(60_000)
 
@@ -19,13 +20,7 @@ beforeAll(async () => {
   await api(gatehouse, '/v1/oauth/clients', {
     body: { client_name: 'asked about', redirect_uris, scope: 'tokens:read' },
   })
-  await make('/v1/policies', {
-    name: 'asks for a person',
-    kind: 'escalate',
-    stages: ['pre_request'],
-    when: 'request.text.contains("open the vault")',
-    config: { reason_code: 'vault.opened' },
-  })
+  await makeAskingPolicy()
 }, 240_000)
 afterAll(endConsole)
 
@@ -146,7 +141,11 @@ test('those that decide on a request, list the keys, and choose a time range', a
     return (await inbox.count()) > 0
   })
   for (const key of ['a', 'b']) {
-    await dialogs.page.keyboard.press(key)
+    // A key that comes before the screen listens opens nothing.
+    await until('the dialog is open', async () => {
+      await dialogs.page.keyboard.press(key)
+      return (await dialogs.page.locator('dialog[open]').count()) > 0
+    })
     await dialogs.look(`resolve-${key}`)
     await dialogs.leave()
   }

@@ -74,16 +74,20 @@ const makeRecords = (): Promise<unknown> =>
     make('/v1/access-policies', { name: 'small', models: ['gpt-4o-mini*'], requests_per_minute: 30 }),
   ])
 
-/** A request that waits for a person; the gateway has the policy as soon as it has heard of it. */
-async function makeEscalation(token: string): Promise<void> {
-  const { gatehouse } = await sharedConsole()
-  await make('/v1/policies', {
+/** Has requests that would open the vault wait for a person. */
+export const makeAskingPolicy = (): Promise<unknown> =>
+  make('/v1/policies', {
     name: 'asks for a person',
     kind: 'escalate',
     stages: ['pre_request'],
     when: 'request.text.contains("open the vault")',
     config: { reason_code: 'vault.opened' },
   })
+
+/** A request that waits for a person; the gateway has the policy as soon as it has heard of it. */
+async function makeEscalation(token: string): Promise<void> {
+  const { gatehouse } = await sharedConsole()
+  await makeAskingPolicy()
   await eventually(async () => {
     const answer = await chat(gatehouse, { token, model: 'simulator/echo', text: 'open the vault', requestId: 'vault' })
     await answer.text()
