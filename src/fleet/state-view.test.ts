@@ -66,6 +66,26 @@ const addProvider = (id: string, position: number, version: number) =>
   )
 
 describe('a view of the state', () => {
+  test('never has a token without the limits it names, though no refresh has brought them yet', async () => {
+    await view.load('g', keys)
+    const made = change((version) =>
+      writer.run("insert into access_policies (id, requests_per_minute, version) values ('p', 3, ?)", [version]),
+    )
+    change((version) => {
+      addToken('one', version)
+      writer.run(`update tokens set access_policy_ids = '["p"]' where hash = 'one'`)
+    })
+    expect(view.token('one')?.accessPolicyIds).toEqual(['p'])
+    expect(view.limits.accessPolicies.get('p')?.requestsPerMinute).toBe(3)
+    expect(view.version).toBeLessThan(made)
+    change((version) => writer.run('update access_policies set requests_per_minute = 5, version = ?', [version]))
+    change((version) => addToken('two', version))
+    view.token('two')
+    expect(view.limits.accessPolicies.get('p')?.requestsPerMinute).toBe(5)
+    await view.refresh()
+    expect(view.limits.accessPolicies.get('p')?.requestsPerMinute).toBe(5)
+  })
+
   test('sees a token as soon as it is committed and each change of it after a refresh', async () => {
     await view.load('g', keys)
     change((version) => addToken('one', version))

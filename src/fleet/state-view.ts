@@ -3,7 +3,8 @@
  * another process keeps current.
  *
  * The catalog is in memory. A token's record is compiled on first use by one indexed read and kept in an LRU, from
- * which each refresh takes what has changed since (`version > ?`). Refreshes read in pages, so that no read
+ * which each refresh takes what has changed since (`version > ?`). Where that read is ahead of the catalog, the catalog
+ * is read with it: a token never comes without the limits and policies that it names. Refreshes read in pages, so that no read
  * transaction is long: an open one keeps the writer's log from being emptied. A file that was replaced (another inode)
  * or that holds another history is read anew.
  *
@@ -51,6 +52,8 @@ export class FileStateView implements StateView {
   readonly #denials = new Map<string, StatePosition>()
   #opened: Opened | null = null
   #head: Head | null = null
+  /** Names the version that the catalog, the limits and the policies were read at. */
+  #catalogNonce: string | null = null
   #catalog: Catalog = emptyCatalog
   #limits: LimitSet = noLimits
   readonly #catalogs = new CatalogView()
@@ -100,11 +103,22 @@ export class FileStateView implements StateView {
   token(hash: string): GovernedToken | null {
     const known = this.#tokens.get(hash)
     if (known !== undefined) return known
-    return this.#reading((opened) => {
-      const compiled = readToken(opened, hash)
-      if (compiled !== null) this.#tokens.set(hash, compiled)
-      return compiled
-    })
+    return this.#reading((opened) =>
+      opened.database.transaction(() => {
+        const compiled = readToken(opened, hash)
+        if (compiled === null) return null
+        this.#followCatalog(opened.database)
+        this.#tokens.set(hash, compiled)
+        return compiled
+      })(),
+    )
+  }
+
+  /** To be called inside a read transaction: whoever reads a row by itself may see it before the refresh of its version. */
+  #followCatalog(database: Database): void {
+    const head = this.#readHead(database)
+    if (head.nonce === this.#catalogNonce) return
+    this.#readCatalog(database, head, this.#head === null || !this.#follows(this.#head, head))
   }
 
   denied(hash: string): boolean {
@@ -167,7 +181,11 @@ export class FileStateView implements StateView {
   async load(gatewayId: string, keys: DataKeys): Promise<void> {
     this.#gatewayId = gatewayId
     this.#keys = keys
-    if (this.#head !== null) this.#reading(({ database }) => this.#readCatalog(database, false))
+    if (this.#head !== null) {
+      this.#reading(({ database }) =>
+        database.transaction(() => this.#readCatalog(database, this.#readHead(database), false))(),
+      )
+    }
     await this.refresh()
   }
 
@@ -215,7 +233,7 @@ export class FileStateView implements StateView {
       const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= floor
       if (!same || this.#tokens.size === 0) {
         this.#tokens.clear()
-        if (this.#head?.nonce !== head.nonce) this.#readCatalog(database, !same)
+        if (this.#head?.nonce !== head.nonce) this.#readCatalog(database, head, !same)
         return { head, changed: [], limited: [], next: null }
       }
       if (this.#head?.version === head.version) return { head, changed: [], limited: [], next: null }
@@ -227,7 +245,7 @@ export class FileStateView implements StateView {
         .all(from.version, from.id, pageRows)
       const last = rows.at(-1)
       const next = rows.length < pageRows || last === undefined ? null : { version: last.version, id: last.id }
-      if (next === null) this.#readCatalog(database, false)
+      if (next === null) this.#readCatalog(database, head, false)
       const limited = next === null ? readLimited(database, this.version) : []
       const delegated = next === null ? readDelegated(database, this.version) : []
       return { head, changed: [...rows.map(({ hash }) => hash), ...delegated], limited, next }
@@ -259,7 +277,8 @@ export class FileStateView implements StateView {
   }
 
   /** `anew`: what was read before is of another file or history, or misses deletions. */
-  #readCatalog(database: Database, anew: boolean): void {
+  #readCatalog(database: Database, { nonce }: Pick<Head, 'nonce'>, anew: boolean): void {
+    this.#catalogNonce = nonce
     this.#policies.read(database, anew)
     if (this.#gatewayId === null) return
     this.#catalog = this.#catalogs.read(database, this.#gatewayId, this.#keys, anew)
