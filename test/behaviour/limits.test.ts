@@ -26,7 +26,9 @@ afterAll(async () => {
 })
 
 const madeSchema = z.looseObject({ id: z.uuid(), name: z.string() })
-const make = async (path: string, body: object) => expectAnswer(await api(gatehouse, path, { body }), 201, madeSchema)
+/** Under a name of its own: a test that is tried again finds nothing in its way. */
+const make = async (path: string, limits: object) =>
+  expectAnswer(await api(gatehouse, path, { body: { name: crypto.randomUUID(), ...limits } }), 201, madeSchema)
 const refusalSchema = z.object({ error: z.object({ code: z.string(), type: z.string(), message: z.string() }) })
 
 async function refusal(answer: Response) {
@@ -46,8 +48,8 @@ const derive = async (id: string, how: 'clone' | 'rotate', body: object = {}) =>
 test('a consumer group answers 429 with Retry-After, an access policy 503, and the provider sees neither', async () => {
   const { teamId } = await installation(gatehouse)
   const token = await createToken(gatehouse, { bindings: { team_id: teamId } })
-  await make('/v1/consumer-groups', { name: 'g', requests_per_minute: 2, members: { tokens: [token.id] } })
-  const policy = await make('/v1/access-policies', { name: 'p', requests_per_minute: 1 })
+  await make('/v1/consumer-groups', { requests_per_minute: 2, members: { tokens: [token.id] } })
+  const policy = await make('/v1/access-policies', { requests_per_minute: 1 })
   const slow = await createToken(gatehouse, { access_policy_ids: [policy.id] })
   upstream.forget()
   const statuses: number[] = []
@@ -72,7 +74,7 @@ test('a consumer group answers 429 with Retry-After, an access policy 503, and t
 
 test('a limit of 100 requests a minute lets exactly 100 of 500 through on three gateways at once', async () => {
   const gateways = await threeGateways()
-  const policy = await make('/v1/access-policies', { name: 'shared', requests_per_minute: 100 })
+  const policy = await make('/v1/access-policies', { requests_per_minute: 100 })
   const { token_value: token } = await createToken(gatehouse, { access_policy_ids: [policy.id] })
   const ask = async (index: number) => {
     const answer = await chat(gateways[index % 3] ?? gatehouse, { token })
@@ -153,6 +155,7 @@ test('limits are kept from the command line', async () => {
   expect((await operate(gatehouse, 'budget', 'delete', id)).code).toBe(2)
   expect((await operate(gatehouse, 'budget', 'delete', id, '--yes')).code).toBe(0)
   expect((await operate(gatehouse, 'budget', 'get', id)).code).toBe(1)
-  expect((await operate(gatehouse, 'access-policy', 'list')).stdout).toContain('shared')
+  const { name } = await make('/v1/access-policies', { requests_per_minute: 1 })
+  expect((await operate(gatehouse, 'access-policy', 'list')).stdout).toContain(name)
   expect((await operate(gatehouse, 'consumer-group', 'list', '--json')).code).toBe(0)
 })
