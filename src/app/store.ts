@@ -8,6 +8,7 @@ import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { createReadCredentials, type ReadCredential } from '../store/read-credential.ts'
 import { openRemoteDatabase } from '../store/remote.ts'
+import { requireBoth } from './lost-database.ts'
 
 export interface Store {
   state: Database
@@ -45,6 +46,7 @@ export async function openStore(settings: StoreSettings, directory: string, now:
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const store = isRemote(settings) ? await openServers(settings, now) : await openFiles(directory)
   try {
+    await requireBoth(store)
     await migrateState(store.state)
     await migrateLedger(store.ledger)
     await moveNames(store)

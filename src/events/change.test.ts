@@ -100,6 +100,33 @@ function dying({ state, ledger }: TestDatabases, at: number, before: boolean): {
 }
 
 describe('a change', () => {
+  test('that takes a name is made once, however many want it at once, and the name is free where none was made', async () => {
+    const refusal = new Failure('conflict', { param: 'name' })
+    const claim = (own: string) => ({
+      key: 'gateway wanted',
+      taken: { sql: "select 1 from secrets where name like 'wanted%' and name <> ?", args: [own] },
+      refusal,
+    })
+    const wanted = (place: string) => changeOf(`wanted-${place}`, { claim: claim(`wanted-${place}`) })
+    const controlPlanes = [recorderOn(databases), recorderOn(databases)]
+    const outcomes = await Promise.allSettled(
+      ['1', '2', '3', '4'].map((place, index) => controlPlanes[index % 2]?.change(wanted(place))),
+    )
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    for (const outcome of outcomes) if (outcome.status === 'rejected') expect(outcome.reason).toBe(refusal)
+    const result = await found()
+    expectAgreement(result)
+    expect(result.gateways).toHaveLength(1)
+    await expect(recorderOn(databases).change(wanted('5'))).rejects.toBe(refusal)
+    await emptyTestDatabases(databases)
+    await expect(recorderOn(dying(databases, 2, true)).change(wanted('6'))).rejects.toThrow(Crash)
+    await expect(recorderOn(databases).change(wanted('7'))).rejects.toBe(refusal)
+    await databases.ledger.write([{ sql: 'update pending_changes set created_at = 0', args: [] }])
+    await recorderOn(databases).settle()
+    await recorderOn(databases).change(wanted('7'))
+    expectAgreement(await found())
+  })
+
   test('is in the state, in the ledger and in the chain, each with the same version', async () => {
     announced.length = 0
     const { head } = await recorderOn(databases).change(changeOf('a', { deny: ['hash'] }))

@@ -30,7 +30,7 @@ import {
 } from './append.ts'
 import { controlPlaneChain } from './chain.ts'
 import type { Event } from './event.ts'
-import { type Change, type Recorder, versionArgument } from './recorder.ts'
+import { type Change, type NameClaim, type Recorder, versionArgument } from './recorder.ts'
 
 export interface RecorderOptions {
   state: Database
@@ -54,6 +54,8 @@ interface Pending {
   ledger: readonly Statement[]
   deny: readonly string[]
   cut: readonly string[]
+  /** The name it takes; nobody else does while it is pending. */
+  claim?: string | undefined
 }
 
 export function createRecorder(options: RecorderOptions): Recorder {
@@ -102,17 +104,27 @@ async function changeLedger({ state }: RecorderOptions, append: Append, change: 
 
 async function writePending(
   { ledger }: RecorderOptions,
-  { event, ledger: after, deny = [], cut = [] }: Change,
+  { event, ledger: after, deny = [], cut = [], claim }: Change,
 ): Promise<void> {
-  const pending: Pending = { ledger: after, deny, cut }
-  await ledger.write([
+  const pending: Pending = { ledger: after, deny, cut, claim: claim?.key }
+  const write = ledger.write([
+    ...(claim === undefined ? [] : [unclaimed(claim)]),
     {
       sql: `insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ${databaseTime})`,
       args: [event.event_id, JSON.stringify(pending), JSON.stringify(event)],
     },
     ...(cut.length === 0 ? [] : keepCut(event.event_id, cut)),
   ])
+  await write.catch((error: unknown) => {
+    throw claim !== undefined && brokenConstraint(error) === 'check' ? claim.refusal : error
+  })
 }
+
+const unclaimed = ({ key, taken }: NameClaim): Statement => ({
+  sql: `insert into guards (holds) select 0 where exists (${taken.sql})
+    or exists (select 1 from pending_changes where statements ->> 'claim' = ?)`,
+  args: [...taken.args, key],
+})
 
 /** For control planes that miss the announcement (fleet/change-feed.ts); old ones go in the same write. */
 const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [

@@ -4,12 +4,24 @@
  * event appended to the control plane's chain. What is found pending for more than 5 s is settled by looking for its id
  * in `change_log`; where it is missing, a row with applied = 0 makes its late writer fail, and the pending is dropped.
  */
+import type { Failure } from '../failure.ts'
 import type { Head } from '../fleet/wire.ts'
 import type { Statement } from '../store/open.ts'
 import type { Event } from './event.ts'
 
+/** A name that is kept in the ledger while what bears it is in the state. */
+export interface NameClaim {
+  /** One for each name: of changes that claim it at once, one is made. */
+  key: string
+  /** Finds rows of the ledger where somebody else bears it. */
+  taken: Statement
+  refusal: Failure
+}
+
 export interface Change {
   event: Event
+  /** What the change names anew. It throws the refusal where somebody else has the name, or is about to. */
+  claim?: NameClaim | undefined
   /**
    * Statements on the state database. They run in one transaction after `state_head.version` was raised, so the new
    * version is `(select version from state_head)` in them. Empty for a change of the ledger alone.

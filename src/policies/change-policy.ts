@@ -1,7 +1,7 @@
 /** Making, changing, ordering and deleting policies: each one change of the state, with its event. */
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { Event, EventType } from '../events/event.ts'
-import { type Change, type Recorder, versionArgument } from '../events/recorder.ts'
+import { type Change, type NameClaim, type Recorder, versionArgument } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -42,7 +42,6 @@ export async function createPolicy(
 ): Promise<NamedPolicy> {
   const content = contentOf(body)
   checkContent(content)
-  await requireFreeName(deps.ledger, body.name, null)
   const id = deps.newId()
   const last = '(select coalesce(max(position), 0) + 1 from policies where deleted = 0)'
   const place = body.order === undefined ? { position: last } : {}
@@ -52,17 +51,17 @@ export async function createPolicy(
     { ...place, version: newStateVersion },
   )
   await change(deps, {
+    claim: claimOf(body.name, id),
     event: eventOf(deps, actor, 'policy.created', { policy_id: id, name: body.name, ...detailsOf(content) }),
     state: [...(body.order === undefined ? [] : [makeRoom(body.order)]), insert],
     ledger: [
       insertRow(ledgerPolicies, {
         id,
-        name: id,
+        name: body.name,
         createdAt: deps.clock.now(),
         createdBy: actor.principal.name,
         version: versionArgument,
       }),
-      nameAs(id, body.name),
     ],
   })
   return await requirePolicy(deps, id)
@@ -79,10 +78,10 @@ export async function updatePolicy(
   const content = changedContent(stored, body)
   checkContent(content)
   const name = body.name ?? known.name
-  await requireFreeName(deps.ledger, name, stored.id)
   const order = body.order ?? stored.position
   const moves = order !== stored.position
   await change(deps, {
+    claim: claimOf(name, stored.id),
     event: eventOf(deps, actor, 'policy.updated', {
       policy_id: stored.id,
       name,
@@ -96,7 +95,7 @@ export async function updatePolicy(
       ...(moves ? [makeRoom(order)] : []),
       updateRow(statePolicies, stored.id, { ...columnsOf(content), position: order }, { version: newStateVersion }),
     ],
-    ledger: [nameAs(stored.id, name), updateRow(ledgerPolicies, stored.id, { version: versionArgument })],
+    ledger: [updateRow(ledgerPolicies, stored.id, { name, version: versionArgument })],
   })
   return await requirePolicy(deps, stored.id)
 }
@@ -179,26 +178,11 @@ async function change({ recorder }: PolicyDependencies, made: Change): Promise<v
   }
 }
 
-/**
- * Names a policy. By now the state has it, so this must not fail: where somebody else took the name in the same moment,
- * the id is added to it.
- */
-const nameAs = (id: string, name: string): Statement => ({
-  sql: `update policies set name = ? || case
-      when exists (select 1 from policies where name = ? and deleted_at is null and id <> ?) then ' ' || id else '' end
-    where id = ?`,
-  args: [name, name, id, id],
+const claimOf = (name: string, own: string): NameClaim => ({
+  key: `policy ${name}`,
+  taken: { sql: 'select 1 from policies where name = ? and deleted_at is null and id <> ?', args: [name, own] },
+  refusal: new Failure('conflict', { message: 'There is a policy of this name already', param: 'name' }),
 })
-
-async function requireFreeName(ledger: Database, name: string, own: string | null): Promise<void> {
-  const rows = await ledger.read('select 1 from policies where name = ? and deleted_at is null and id is not ?', [
-    name,
-    own,
-  ])
-  if (rows.length > 0) {
-    throw new Failure('conflict', { message: 'There is a policy of this name already', param: 'name' })
-  }
-}
 
 const makeRoom = (position: number): Statement => ({
   sql: `update policies set position = position + 1, version = ${newStateVersion} where deleted = 0 and position >= ?`,

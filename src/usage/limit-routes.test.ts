@@ -102,6 +102,13 @@ test('a name belongs to one record of its kind', async () => {
   await call('POST', '/v1/budgets', body)
   const again = await call('POST', '/v1/budgets', body)
   expect([again.status, again.json.error.param]).toEqual([409, 'name'])
+  const other = budget({ name: 'Once of four' })
+  const made = await Promise.all(Array.from({ length: 4 }, () => call('POST', '/v1/budgets', other)))
+  expect(made.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409])
+  const { id } = (await call('POST', '/v1/budgets', budget({ name: 'Renamed' }))).json
+  expect((await call('PATCH', `/v1/budgets/${id}`, { name: 'Renamed', max_budget: 2 })).status).toBe(200)
+  const taken = await call('PATCH', `/v1/budgets/${id}`, { name: 'Only once' })
+  expect([taken.status, taken.json.error.param]).toEqual([409, 'name'])
 })
 
 test('a token names only limits that exist, and holds on to them', async () => {

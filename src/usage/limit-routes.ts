@@ -11,7 +11,7 @@ import { pageLimit } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event.ts'
-import type { Recorder } from '../events/recorder.ts'
+import type { NameClaim, Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -127,10 +127,10 @@ const create = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     status: 201,
     async handle({ principal, body: { name: said, ...fields }, requestId }) {
       const name = limitName.parse(said)
-      await requireFreeName(deps, kind, name, null)
       await kind.check(fields, deps.ledger)
       const id = deps.newId()
       await deps.recorder.change({
+        claim: claimOf(kind, name, id),
         event: eventOf(deps, kind, { type: 'catalog.created', id, name, principal, requestId, details: fields }),
         state: [insertRow(kind.table, { ...kind.columns(fields), id }, { version: newStateVersion })],
         ledger: [insertRow(limitNames, { id, kind: kind.kind, name, createdAt: deps.clock.now() })],
@@ -165,11 +165,11 @@ const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
       const name = limitName.optional().parse(said)
       const { named, row } = await requireLimit(deps, kind, id)
       requireVersion(headers, Number(row.version))
-      if (name !== undefined) await requireFreeName(deps, kind, name, id)
       await kind.check(fields, deps.ledger)
       const event = { type: 'catalog.updated', id, name: name ?? named.name, principal, requestId } as const
       await deps.recorder.change({
         event: eventOf(deps, kind, { ...event, details: { changed: fields } }),
+        claim: name === undefined ? undefined : claimOf(kind, name, id),
         guard: versionGuard(kind, id, row),
         state: [updateRow(kind.table, id, kind.columns(fields), { version: newStateVersion })],
         ledger: name === undefined ? [] : [updateRow(limitNames, id, { name })],
@@ -260,15 +260,11 @@ const unlessAny = (guard: Statement, rows: Statement): Statement => ({
   args: [...guard.args, ...rows.args],
 })
 
-async function requireFreeName({ ledger }: LimitDependencies, kind: LimitKind, name: string, own: string | null) {
-  const rows = await ledger.read('select 1 from limit_names where kind = ? and name = ? and id is not ?', [
-    kind.kind,
-    name,
-    own,
-  ])
-  if (rows.length === 0) return
-  throw new Failure('conflict', { param: 'name', message: `There is another ${kind.word} of this name` })
-}
+const claimOf = ({ kind, word }: LimitKind, name: string, own: string): NameClaim => ({
+  key: `${kind} ${name}`,
+  taken: { sql: 'select 1 from limit_names where kind = ? and name = ? and id <> ?', args: [kind, name, own] },
+  refusal: new Failure('conflict', { param: 'name', message: `There is another ${word} of this name` }),
+})
 
 interface LimitEvent {
   type: EventType

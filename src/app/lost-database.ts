@@ -1,0 +1,28 @@
+/**
+ * Before an installation is opened: of its two databases none may have been emptied while the other goes on. A state
+ * made anew beside a ledger that knows its tokens would call each of them unknown, and a ledger made anew would count
+ * their limits from nothing.
+ */
+import { Failure } from '../failure.ts'
+import type { Database } from '../store/open.ts'
+
+/** Throws `conflict`, in words for the operator, where one database is empty and the other has been in use. */
+export async function requireBoth({ state, ledger }: { state: Database; ledger: Database }): Promise<void> {
+  // What was in use first: another control plane may be making both at this moment, the one that is looked for first.
+  const ledgerUsed = await hasRows(ledger, 'state_seen', 'version > 0')
+  const stateUsed = await hasRows(state, 'state_head', 'version > 0')
+  if (ledgerUsed && !(await hasTable(state, 'state_head'))) throw lost('state', 'ledger')
+  if (stateUsed && !(await hasTable(ledger, 'organizations'))) throw lost('ledger', 'state')
+}
+
+const lost = (empty: string, used: string): Failure =>
+  new Failure('conflict', {
+    message: `The ${empty} database is empty, but the ${used} database has been in use with another one: restore the ${empty} database from its backup and start again. To begin an installation anew, empty both`,
+  })
+
+const hasTable = async (database: Database, name: string): Promise<boolean> =>
+  (await database.read("select 1 from sqlite_master where type = 'table' and name = ?", [name])).length > 0
+
+const hasRows = async (database: Database, table: string, condition: string): Promise<boolean> =>
+  (await hasTable(database, table)) &&
+  (await database.read(`select 1 from ${table} where ${condition} limit 1`)).length > 0
