@@ -11,6 +11,25 @@ export const askable: ReadonlyMap<string, string> = new Map([
   ['roots/list', 'roots'],
 ])
 
+/**
+ * What of a server's request the caller has not declared that it takes, in words; null where it takes all of it: tools of
+ * `sampling/createMessage` (2025-11-25, Sampling, Capabilities) and the modes of `elicitation/create` (Elicitation,
+ * Capabilities: without any named, forms alone).
+ */
+export function undeclared(method: string, params: Json, capabilities: Json): string | null {
+  if (method === 'sampling/createMessage') {
+    const sampling = isJson(capabilities.sampling) ? capabilities.sampling : {}
+    const hasTools = params.tools !== undefined || params.toolChoice !== undefined
+    return hasTools && sampling.tools === undefined ? 'The caller takes no tools with sampling' : null
+  }
+  if (method !== 'elicitation/create') return null
+  const modes = isJson(capabilities.elicitation) ? capabilities.elicitation : {}
+  const mode = params.mode ?? 'form'
+  if (mode === 'form' ? modes.form !== undefined || modes.url === undefined : mode === 'url' && modes.url !== undefined)
+    return null
+  return 'The caller does not take this mode of elicitation'
+}
+
 const passable: ReadonlySet<string> = new Set(askable.values())
 
 /** Those capabilities of a caller that a server can make use of through the gateway. */

@@ -124,6 +124,21 @@ describe('the decision', () => {
     expect(new URL(again.json.redirect_to).searchParams.has('code')).toBe(true)
   })
 
+  test('is refused of an application that goes by another name than the page showed', async () => {
+    const renamed = await oauth.register({ client_name: 'Known' })
+    const agreed = await oauth.agreement(ada, oauth.query(renamed, { scope: 'gateway:invoke' }))
+    await oauth.call('PATCH', `/v1/oauth/clients/${renamed}`, {
+      token: oauth.adminToken,
+      body: { client_name: 'Another' },
+    })
+    const body = { ...agreed, client_name: 'Known' }
+    const { status, json } = await oauth.call('POST', '/v1/oauth/authorize/decision', { ...ada.asPage, body })
+    expect([status, json.error.code]).toEqual([409, 'consent_outdated'])
+    const known = { ...ada.asPage, body: { ...agreed, client_name: 'Another' } }
+    const again = await oauth.call('POST', '/v1/oauth/authorize/decision', known)
+    expect(new URL(again.json.redirect_to).searchParams.has('code')).toBe(true)
+  })
+
   test('is refused of another account than the page showed, yes and no, and leaves nothing', async () => {
     const bea = await oauth.person('bea@example.com')
     const agreed = await oauth.agreement(ada, oauth.query(clientId, { scope: 'gateway:invoke' }))

@@ -91,9 +91,13 @@ const decision = (dependencies: OAuthDependencies): AnyRoute =>
       approve: z.boolean(),
       scopes: z.array(z.string()).optional().describe('To approve: the scopes that the preview showed'),
       user_id: z.string().optional().describe('To approve: the account that the page showed'),
+      client_name: z.string().optional().describe('The name that the page showed; an application may be renamed'),
     }),
     reply: z.union([redirection, errorPage]),
-    async handle({ body: { approve, scopes: shown, user_id: shownUser, ...query }, requestId }, request) {
+    async handle(
+      { body: { approve, scopes: shown, user_id: shownUser, client_name: shownName, ...query }, requestId },
+      request,
+    ) {
       const session = await requireBrowserSession(request, dependencies)
       const considered = await consider(dependencies, parametersOfObject(query))
       if (considered.kind !== 'ask') return { reply: refusalReply(considered) }
@@ -101,6 +105,7 @@ const decision = (dependencies: OAuthDependencies): AnyRoute =>
       if (shownUser !== undefined) requireAccount(session, shownUser)
       if (!approve) return { reply: { redirect_to: await deny(dependencies, authorization, session, requestId) } }
       requireShown(authorization, shown)
+      if (shownName !== undefined && shownName !== authorization.client.name) throw new Failure('consent_outdated')
       if (shownUser === undefined) throw missing('user_id')
       const { redirectTo, grantId } = await authorize(dependencies, authorization, session, requestId)
       return { reply: { redirect_to: redirectTo }, secretOf: grantId }

@@ -119,6 +119,72 @@ test('what the server says and asks on the way reaches the caller, and nothing t
   expect(answers).toContainEqual({ jsonrpc: '2.0', id: 1, result: {} })
 })
 
+const elicitation = (id: string, params: object = {}) =>
+  frame({ jsonrpc: '2.0', id, method: 'elicitation/create', params })
+const saidOf = (id: string) => fake.received.filter(({ body }) => body !== null && body.id === id && !body.method)
+
+test('what a server asks in the course of a call is taken back from the caller with its end, and room is left', async () => {
+  const caller = new TestCaller({ elicitation: {} })
+  const { connection } = await connect({ caller })
+  let [asked, open] = [0, 0]
+  caller.answer = (_method, _params, signal) => {
+    asked += 1
+    open += 1
+    return new Promise((_resolve, reject) =>
+      signal.addEventListener('abort', () => {
+        open -= 1
+        reject(signal.reason)
+      }),
+    )
+  }
+  for (let round = 1; round <= 18; round += 1) {
+    fake.behaviour = (message) => stream([elicitation(`q${round}`), frame(answer(message, {}))])
+    await call(connection)
+    await until('it was taken back', () => open === 0)
+  }
+  expect(asked).toBe(18)
+  const left = new AbortController()
+  fake.behaviour = () => stream([elicitation('last')], { ends: false })
+  const given = call(connection, {}, left.signal)
+  await until('it was asked', () => open === 1)
+  left.abort(new Error('The caller left'))
+  await expect(given).rejects.toThrow('The caller left')
+  await until('it was taken back', () => open === 0)
+})
+
+test('a request that its server takes back is answered by nobody', async () => {
+  const caller = new TestCaller({ elicitation: {} })
+  const { connection } = await connect({ caller })
+  caller.answer = (_method, _params, signal) =>
+    new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'q' } }
+  fake.behaviour = (message) =>
+    stream([elicitation('q'), frame(cancelled), elicitation('r', { mode: 'other' }), frame(answer(message, {}))])
+  await call(connection)
+  await until('the answer after it', () => saidOf('r').length === 1)
+  expect(saidOf('q')).toEqual([])
+})
+
+test.each([
+  ['elicitation/create', { mode: 'url' }, { elicitation: { form: {} } }],
+  ['elicitation/create', { mode: 'url' }, { elicitation: {} }],
+  ['elicitation/create', {}, { elicitation: { url: {} } }],
+  ['sampling/createMessage', { tools: [] }, { sampling: {} }],
+])('%s with %p is refused for a caller that declared %p', async (method, params, capabilities) => {
+  const caller = new TestCaller(capabilities)
+  const { connection } = await connect({ caller })
+  let asked = 0
+  caller.answer = () => {
+    asked += 1
+    return {}
+  }
+  fake.behaviour = (message) => stream([frame({ jsonrpc: '2.0', id: 'q', method, params }), frame(answer(message, {}))])
+  await call(connection)
+  await until('the refusal', () => saidOf('q').length === 1)
+  expect(saidOf('q')[0]?.body).toMatchObject({ error: { code: -32602 } })
+  expect(asked).toBe(0)
+})
+
 test('what the server says by itself reaches the caller', async () => {
   fake.listening = () =>
     stream([frame({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })], { ends: false })

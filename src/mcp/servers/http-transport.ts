@@ -129,15 +129,15 @@ export class HttpTransport implements Transport {
     if (!isStream(answer)) {
       const text = await boundedText(answer, this.#options.limit)
       wait.over = true
-      if (text !== '') this.#receiver.message(text)
+      if (text !== '') this.#receiver.message(text, id)
       return
     }
     const reading: Reading = { lastEventId: null, retryMilliseconds: leastWaitMilliseconds }
-    await this.#read(answer, reading)
+    await this.#read(answer, reading, id)
     for (let attempt = 1; this.#receiver.waits(id) && attempt <= resumptions; attempt++) {
       if (reading.lastEventId === null) return
       await pause(reading.retryMilliseconds, signal)
-      await this.#read(await this.#send('GET', null, signal, reading.lastEventId), reading)
+      await this.#read(await this.#send('GET', null, signal, reading.lastEventId), reading, id)
     }
   }
 
@@ -198,7 +198,7 @@ export class HttpTransport implements Transport {
     })
   }
 
-  async #read(answer: Response, reading: Reading): Promise<void> {
+  async #read(answer: Response, reading: Reading, during: number | null): Promise<void> {
     if (answer.body === null) return
     const splitter = new SseSplitter(this.#options.limit)
     let read = 0
@@ -211,7 +211,7 @@ export class HttpTransport implements Transport {
       }
       for (const frame of splitter.push(chunk)) {
         if (frame.asides === true) noteFields(frame.bytes, reading)
-        if (frame.data !== null && frame.data !== '') this.#receiver.message(frame.data)
+        if (frame.data !== null && frame.data !== '') this.#receiver.message(frame.data, during)
       }
     }
   }
@@ -225,7 +225,7 @@ export class HttpTransport implements Transport {
       try {
         const answer = await this.#send('GET', null, signal, reading.lastEventId)
         if (!isStream(answer)) return await answer.body?.cancel()
-        await this.#read(answer, reading)
+        await this.#read(answer, reading, null)
       } catch (error) {
         if (signal.aborted) return
         if (error instanceof SessionForgotten) {

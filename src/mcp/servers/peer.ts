@@ -4,7 +4,8 @@
  *
  * - an answer settles the request of its id; one that nobody asked for, or that is given twice, is counted and let fall;
  * - progress goes to the request of its token and gives it its time anew, up to the total;
- * - a request reaches the caller only where the caller declared the capability for it, a limited number at once;
+ * - a request reaches the caller only where the caller declared the capability for it, a limited number at once, and no
+ *   longer than the calls last in whose course it came;
  * - other notifications reach the caller. A server that says more than `Flood` takes is cut off; what it was asked for
  *   does not count.
  *
@@ -16,7 +17,7 @@ import { parseExactly, speltOf, withDoubles } from '../../lib/exact-json.ts'
 import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json-rpc.ts'
 import type { Json, McpCaller } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { askable, isJson } from '../protocol.ts'
+import { askable, isJson, undeclared } from '../protocol.ts'
 import { Flood } from './flood.ts'
 import { answeredBy, isTooDeep } from './message-depth.ts'
 import type { Receiver, Transport } from './transport.ts'
@@ -46,6 +47,15 @@ interface Pending {
   silentSince: number
 }
 
+/** A request of the server that waits for the caller. */
+interface Asked {
+  readonly ended: AbortController
+  /** The calls in whose course it came, as far as they run; null where it came beside all. */
+  readonly during: Set<number> | null
+  /** The server has taken it back: it wants no answer. */
+  withdrawn: boolean
+}
+
 export interface PeerCall {
   signal: AbortSignal
   onProgress?: ((params: Json) => void) | undefined
@@ -56,7 +66,7 @@ export class Peer implements Receiver {
   readonly #transport: Transport
   readonly #pending = new Map<number, Pending>()
   /** By the key of the server's id. */
-  readonly #asked = new Map<string, AbortController>()
+  readonly #asked = new Map<string, Asked>()
   readonly #flood: Flood
   #count = 0
   #over: Failure | null = null
@@ -99,6 +109,7 @@ export class Peer implements Receiver {
       return await promise
     } finally {
       stopClock()
+      this.#endAsked(id)
       signal.removeEventListener('abort', leave)
       // A stream that goes on behind the answer has nothing more to say.
       endWait()
@@ -116,19 +127,19 @@ export class Peer implements Receiver {
     await this.#transport.close()
   }
 
-  message(text: string): void {
+  message(text: string, during?: number | null): void {
     if (this.#over !== null) return
     if (!this.#flood.takes()) {
       this.broken(new Failure('mcp.server_error', { message: 'The MCP server says too much' }))
       return
     }
     if (isTooDeep(text)) this.#refuse(answeredBy(text))
-    else this.#read(parseExactly(text), text)
+    else this.#read(parseExactly(text), text, during)
   }
 
-  #read(message: unknown, text: string): void {
+  #read(message: unknown, text: string, during: number | null | undefined): void {
     if (!isJson(message)) this.#options.onStray()
-    else if (typeof message.method === 'string') this.#hear(message.method, spelt(message, text))
+    else if (typeof message.method === 'string') this.#hear(message.method, spelt(message, text), during)
     else {
       const { id, error } = message
       // Definitions are compared with what was approved: another spelling of a number is no other definition.
@@ -164,7 +175,7 @@ export class Peer implements Receiver {
     this.#over ??= reason
     for (const { reject } of this.#pending.values()) reject(reason)
     this.#pending.clear()
-    for (const asked of this.#asked.values()) asked.abort(reason)
+    for (const { ended } of this.#asked.values()) ended.abort(reason)
     this.#asked.clear()
   }
 
@@ -206,9 +217,9 @@ export class Peer implements Receiver {
     } else pending.reject(new Failure('mcp.server_error', { message: 'The MCP server gave neither result nor error' }))
   }
 
-  #hear(method: string, { id, params }: Json): void {
+  #hear(method: string, { id, params }: Json, during: number | null | undefined): void {
     const given = isJson(params) ? params : undefined
-    if (isRpcId(id)) void this.#serve(id, method, given)
+    if (isRpcId(id)) void this.#serve(id, method, given, this.#running(during))
     else if (method === 'notifications/progress') this.#progress(given ?? {})
     else if (method === 'notifications/cancelled') this.#cancelled(given?.requestId)
     else this.#options.caller.notify(method, given)
@@ -223,35 +234,63 @@ export class Peer implements Receiver {
   }
 
   #cancelled(id: unknown): void {
-    if (isRpcId(id)) this.#asked.get(rpcKey(id))?.abort()
+    const asked = isRpcId(id) ? this.#asked.get(rpcKey(id)) : undefined
+    if (asked === undefined) return
+    asked.withdrawn = true
+    asked.ended.abort(new Failure('mcp.server_error', { message: 'The MCP server has taken its request back' }))
+  }
+
+  /** The calls that something said on this one's stream belongs to: where nobody can tell, any that run. */
+  #running(during: number | null | undefined): Set<number> | null {
+    const calls = during === undefined ? [...this.#pending.keys()] : during === null ? [] : [during]
+    return calls.length === 0 ? null : new Set(calls)
+  }
+
+  /** A call is over: nobody is asked on for what was wanted in its course alone. */
+  #endAsked(call: number): void {
+    for (const { ended, during } of this.#asked.values()) {
+      if (during?.delete(call) === true && during.size === 0) {
+        ended.abort(new Failure('mcp.server_error', { message: 'The call for which the MCP server asked is over' }))
+      }
+    }
   }
 
   /** Answers what the server asks: by the caller, where that can. */
-  async #serve(id: RpcId, method: string, params: Json | undefined): Promise<void> {
-    const answer = await this.#answerTo(rpcKey(id), method, params)
-    if (this.#over !== null) return
+  async #serve(id: RpcId, method: string, params: Json | undefined, during: Set<number> | null): Promise<void> {
+    const answer = await this.#answerTo(rpcKey(id), method, params, during)
+    if (this.#over !== null || answer === null) return
     // A server that does not take the answer goes without.
     await this.#transport.tell({ jsonrpc: '2.0', id, ...answer }).catch(() => undefined)
   }
 
-  async #answerTo(key: string, method: string, params: Json | undefined): Promise<Json> {
+  /** Null where the server has taken its request back. */
+  async #answerTo(
+    key: string,
+    method: string,
+    params: Json | undefined,
+    during: Set<number> | null,
+  ): Promise<Json | null> {
     if (method === 'ping') return { result: {} }
     const { caller } = this.#options
     const capability = askable.get(method)
     if (capability === undefined || caller.capabilities[capability] === undefined) {
       return { error: { code: rpcCodes.methodNotFound, message: 'Method not found' } }
     }
+    const lacking = undeclared(method, params ?? {}, caller.capabilities)
+    if (lacking !== null) return { error: { code: rpcCodes.invalidParams, message: lacking } }
     if (this.#asked.size >= mostAsked || this.#asked.has(key)) {
       return { error: { code: rpcCodes.internalError, message: 'Too many requests at once' } }
     }
-    const ended = new AbortController()
-    this.#asked.set(key, ended)
+    const asked: Asked = { ended: new AbortController(), during, withdrawn: false }
+    const { ended } = asked
+    this.#asked.set(key, asked)
     // A request that waits for the caller is not held against the server.
     const waiting = setInterval(() => this.#giveTime(), this.#options.idleMilliseconds / 2)
     const deadline = setTimeout(() => ended.abort(new Failure('mcp.server_timeout')), this.#options.totalMilliseconds)
     try {
       return { result: await caller.request(method, params, { signal: ended.signal }) }
     } catch (error) {
+      if (asked.withdrawn) return null
       if (!(error instanceof McpError))
         return { error: { code: rpcCodes.internalError, message: 'The caller gave no answer' } }
       return {

@@ -4,8 +4,11 @@ import type { Json } from '../connection.ts'
 
 /** Whom a transport hands what it reads. */
 export interface Receiver {
-  /** One message as it was written. Throws a `SyntaxError` where it is no JSON. */
-  message(text: string): void
+  /**
+   * One message as it was written. `during`: the request on whose stream it came, null where it came beside all; absent
+   * where the transport cannot tell. Throws a `SyntaxError` where it is no JSON.
+   */
+  message(text: string, during?: number | null): void
   /** No answer to this request will come any more; nothing where it has one. */
   lost(id: number, reason: Error): void
   /** Whether the request still waits for its answer. */

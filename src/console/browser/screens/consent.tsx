@@ -91,7 +91,13 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
         question={JSON.stringify(question)}
         decide={(approve, account) =>
           api('POST /v1/oauth/authorize/decision', {
-            body: { ...asked, approve, scopes: approve ? shown : [], user_id: account },
+            body: {
+              ...asked,
+              approve,
+              scopes: approve ? shown : [],
+              user_id: account,
+              client_name: client.client_name,
+            },
           })
         }
         done={({ redirect_to, error_page }) => {
