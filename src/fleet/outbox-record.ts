@@ -22,6 +22,8 @@ export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds]
 
 export const recordOverhead = 17
 const headerBytes = 16
+const beforeBody = '"body":'
+const closingBrace = 0x7d
 
 /** The most that the JSON of one event may take; larger ones are trimmed (event-size.ts). */
 export const eventBytes = 4096
@@ -71,9 +73,32 @@ export const bootRecordSchema = z.object({ boot_id: z.string() })
 
 /** Writes a record into `target` at `at`, which must have room, and gives the offset after it. */
 export function encodeRecord(target: Buffer, at: number, seq: number, kind: RecordKind, json: string): number {
-  const written = target.write(json, at + recordOverhead, 'utf8')
-  const end = at + recordOverhead + written
-  target.writeUInt32BE(1 + written, at)
+  const start = at + recordOverhead
+  return endRecord(target, at, seq, kind, start + target.write(json, start, 'utf8'))
+}
+
+export interface EventRecord {
+  /** The event's number in the lane's chain. */
+  n: number
+  /** The exchange whose outcome this is, if it is one. */
+  closes: string | null
+  /** The event's exact JSON. */
+  body: string
+}
+
+/** Writes the record of an event as `encodeRecord` does; its body stands last, up to one byte before the offset after it. */
+export function encodeEvent(target: Buffer, at: number, seq: number, { n, closes, body }: EventRecord) {
+  const start = at + recordOverhead
+  const head = `{"n":${n},"closes":${closes === null ? 'null' : JSON.stringify(closes)},${beforeBody}`
+  const bodyStart = start + target.write(head, start, 'utf8')
+  const bodyEnd = bodyStart + target.write(body, bodyStart, 'utf8')
+  target[bodyEnd] = closingBrace
+  return { bodyStart, bodyEnd, end: endRecord(target, at, seq, recordKinds.event, bodyEnd + 1) }
+}
+
+/** Writes what stands before a record's JSON, which ends at `end`. */
+function endRecord(target: Buffer, at: number, seq: number, kind: RecordKind, end: number): number {
+  target.writeUInt32BE(end - at - headerBytes, at)
   target.writeUInt32BE(Math.floor(seq / 2 ** 32), at + 8)
   target.writeUInt32BE(seq % 2 ** 32, at + 12)
   target[at + headerBytes] = kind
@@ -101,23 +126,9 @@ export function decodeRecord(bytes: Buffer, at: number): OutboxRecord | 'unwritt
   return { seq, kind: bytes[at + headerBytes] ?? 0, json: bytes.subarray(at + recordOverhead, end), end }
 }
 
-/** The JSON of an event record; `body` stands last, so that its exact bytes can be cut out again. */
-export const eventRecord = (n: number, closes: string | null, body: string): string =>
-  `{"n":${n},"closes":${JSON.stringify(closes)},"body":${body}}`
-
-export interface EventRecord {
-  /** The event's number in the lane's chain. */
-  n: number
-  /** The exchange whose outcome this is, if it is one. */
-  closes: string | null
-  /** The event's exact JSON. */
-  body: string
-}
-
-const beforeBody = '"body":'
 const recordHead = z.object({ n: z.number().int(), closes: z.string().nullable() })
 
-/** Opens what `eventRecord` made. */
+/** Opens the JSON of what `encodeEvent` made. */
 export function parseEventRecord(json: Buffer): EventRecord {
   const body = json.indexOf(beforeBody)
   const head = recordHead.parse(JSON.parse(`${json.toString('utf8', 0, body - 1)}}`))

@@ -18,14 +18,14 @@ import type { UsageJournal } from '../usage/lane-usage.ts'
 import { eventJson } from './event-size.ts'
 import { FailedCloses } from './failed-closes.ts'
 import type { Journal } from './lane.ts'
-import { type Batch, newBatch, type OpenExchange, together } from './outbox-batch.ts'
+import { type Batch, type CommittedNews, newBatch, type OpenExchange, together } from './outbox-batch.ts'
 import { OutboxReader } from './outbox-reader.ts'
 import {
   type DenyRecord,
   denyRecords,
+  encodeEvent,
   encodeRecord,
   eventBytes,
-  eventRecord,
   mostTogether,
   type RecordKind,
   recordBytes,
@@ -73,7 +73,7 @@ export class Outbox implements Journal, UsageJournal {
   #denials: DenyRecord[]
   #syncTimer: Timer | null = null
   #closed = false
-  readonly #listeners: (() => void)[] = []
+  readonly #listeners: ((news: CommittedNews) => void)[] = []
   readonly #unknownCallers: UnknownCallers
   readonly #failedCloses = new FailedCloses((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
   /** What recovery found, for the log. */
@@ -256,7 +256,7 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   /** Calls the listener after each batch that was committed with an event in it. */
-  onNews(listener: () => void): void {
+  onNews(listener: (news: CommittedNews) => void): void {
     this.#listeners.push(listener)
   }
 
@@ -340,7 +340,12 @@ export class Outbox implements Journal, UsageJournal {
   #appendEvent(closes: string | null, body: string): Batch {
     // Room first: making it may commit, and a failing commit takes numbers back.
     this.#makeRoom(recordBytes)
-    return this.#append(recordKinds.event, eventRecord(++this.#n, closes, body))
+    this.#batch ??= this.#begin()
+    const record = { n: ++this.#n, closes, body }
+    const { bodyStart, bodyEnd, end } = encodeEvent(this.#buffer, this.#length, ++this.#seq, record)
+    this.#batch.bodies.push(bodyStart, bodyEnd)
+    this.#length = end
+    return this.#batch
   }
 
   /** Commits or goes on in the next segment where the batch or the segment has no room for so many bytes. */
@@ -385,7 +390,7 @@ export class Outbox implements Journal, UsageJournal {
       batch.reject(failure)
       return failure
     }
-    const news = this.#n > this.#committedN
+    const first = this.#committedN + 1
     segment.committed += length
     segment.last = this.#n
     this.#committedSeq = this.#seq
@@ -393,7 +398,9 @@ export class Outbox implements Journal, UsageJournal {
     this.#space.written(segment)
     this.#syncSoon()
     batch.resolve()
-    if (news) for (const listener of this.#listeners) listener()
+    if (batch.bodies.length > 0) {
+      for (const listener of this.#listeners) listener({ first, bytes: this.#buffer, bodies: batch.bodies })
+    }
     return null
   }
 
