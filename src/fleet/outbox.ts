@@ -246,8 +246,7 @@ export class Outbox implements Journal, UsageJournal {
 
   /** The control plane has all events up to number `n`: their segments need no longer be kept for it. */
   shipped(n: number): void {
-    this.#space.acknowledged = n
-    this.#space.prune(n)
+    this.#space.shipped(n)
   }
 
   /** Reads committed events in order for shipping, from the one after `n` on. */

@@ -30,6 +30,8 @@ export interface ShipperOptions {
   clock: Pick<Clock, 'monotonic'>
   /** How long news wait for more. */
   lingerMs: number
+  /** Batches that are not full begin at least so far apart. */
+  paceMs?: number
   batches?: ShipperBatches
 }
 
@@ -37,8 +39,7 @@ export interface ShipperOptions {
 const readAtOnce = 128
 /** After these nothing can be shipped from the same head. */
 const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'lane_fenced'])
-/** Batches that are not full begin at least so far apart. */
-const paceMs = 100
+const usualPaceMs = 100
 
 export class Shipper {
   readonly #options: ShipperOptions
@@ -95,7 +96,7 @@ export class Shipper {
 
   /** How long to wait before what there is now goes, in milliseconds. */
   #pause(): number {
-    const { lingerMs, clock } = this.#options
+    const { lingerMs, clock, paceMs = usualPaceMs } = this.#options
     if (this.#full) return 0
     return Math.max(lingerMs, this.#sentAt + paceMs - clock.monotonic())
   }
