@@ -77,6 +77,29 @@ export function encodeRecord(target: Buffer, at: number, seq: number, kind: Reco
   return endRecord(target, at, seq, kind, start + target.write(json, start, 'utf8'))
 }
 
+/**
+ * As `encodeRecord`, of an object that is `head`, an event's JSON and a brace: a text made of both would be copied once
+ * more. The event ends one byte before the offset that is given.
+ */
+export function encodeAround(
+  target: Buffer,
+  at: number,
+  { seq, kind, head, body }: { seq: number; kind: RecordKind; head: string; body: string },
+): { bodyStart: number; end: number } {
+  const start = at + recordOverhead
+  const bodyStart = start + target.write(head, start, 'utf8')
+  const bodyEnd = bodyStart + target.write(body, bodyStart, 'utf8')
+  target[bodyEnd] = closingBrace
+  return { bodyStart, end: endRecord(target, at, seq, kind, bodyEnd + 1) }
+}
+
+/** What stands before the interrupted outcome in an open record. */
+export const openHead = (exchange: string): string => `{"exchange":${JSON.stringify(exchange)},"interrupted":`
+
+/** What stands before the body in the record of an event, which thus can be cut out again to the byte. */
+export const eventHead = (n: number, closes: string | null): string =>
+  `{"n":${n},"closes":${JSON.stringify(closes)},${beforeBody}`
+
 export interface EventRecord {
   /** The event's number in the lane's chain. */
   n: number
@@ -84,16 +107,6 @@ export interface EventRecord {
   closes: string | null
   /** The event's exact JSON. */
   body: string
-}
-
-/** Writes the record of an event as `encodeRecord` does; its body stands last, up to one byte before the offset after it. */
-export function encodeEvent(target: Buffer, at: number, seq: number, { n, closes, body }: EventRecord) {
-  const start = at + recordOverhead
-  const head = `{"n":${n},"closes":${closes === null ? 'null' : JSON.stringify(closes)},${beforeBody}`
-  const bodyStart = start + target.write(head, start, 'utf8')
-  const bodyEnd = bodyStart + target.write(body, bodyStart, 'utf8')
-  target[bodyEnd] = closingBrace
-  return { bodyStart, bodyEnd, end: endRecord(target, at, seq, recordKinds.event, bodyEnd + 1) }
 }
 
 /** Writes what stands before a record's JSON, which ends at `end`. */
@@ -128,7 +141,7 @@ export function decodeRecord(bytes: Buffer, at: number): OutboxRecord | 'unwritt
 
 const recordHead = z.object({ n: z.number().int(), closes: z.string().nullable() })
 
-/** Opens the JSON of what `encodeEvent` made. */
+/** Opens the JSON of an event's record. */
 export function parseEventRecord(json: Buffer): EventRecord {
   const body = json.indexOf(beforeBody)
   const head = recordHead.parse(JSON.parse(`${json.toString('utf8', 0, body - 1)}}`))

@@ -23,10 +23,12 @@ import { OutboxReader } from './outbox-reader.ts'
 import {
   type DenyRecord,
   denyRecords,
-  encodeEvent,
+  encodeAround,
   encodeRecord,
   eventBytes,
+  eventHead,
   mostTogether,
+  openHead,
   type RecordKind,
   recordBytes,
   recordKinds,
@@ -170,10 +172,11 @@ export class Outbox implements Journal, UsageJournal {
       if (this.#closed) throw new Failure('draining')
       if (this.owing) throw new Failure('event_outbox_full')
       if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
-      const json = `{"exchange":${JSON.stringify(exchangeId)},"interrupted":${eventJson(interrupted, eventBytes)}}`
+      const json = eventJson(interrupted, eventBytes)
       this.#space.ensure((1 + closingEvents) * recordBytes, this.#written)
       this.#makeRoom(recordBytes)
-      const batch = this.#append(recordKinds.open, json)
+      const batch = this.#begun()
+      this.#appendAround(recordKinds.open, openHead(exchangeId), json)
       this.#opened(exchangeId, closingEvents, batch)
       return batch.committed
     } catch (error) {
@@ -339,12 +342,10 @@ export class Outbox implements Journal, UsageJournal {
   #appendEvent(closes: string | null, body: string): Batch {
     // Room first: making it may commit, and a failing commit takes numbers back.
     this.#makeRoom(recordBytes)
-    this.#batch ??= this.#begin()
-    const record = { n: ++this.#n, closes, body }
-    const { bodyStart, bodyEnd, end } = encodeEvent(this.#buffer, this.#length, ++this.#seq, record)
-    this.#batch.bodies.push(bodyStart, bodyEnd)
-    this.#length = end
-    return this.#batch
+    const batch = this.#begun()
+    const bodyStart = this.#appendAround(recordKinds.event, eventHead(++this.#n, closes), body)
+    batch.bodies.push(bodyStart, this.#length - 1)
+    return batch
   }
 
   /** Commits or goes on in the next segment where the batch or the segment has no room for so many bytes. */
@@ -356,14 +357,26 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   #append(kind: RecordKind, json: string): Batch {
-    this.#batch ??= this.#begin()
+    const batch = this.#begun()
     this.#length = encodeRecord(this.#buffer, this.#length, ++this.#seq, kind, json)
-    return this.#batch
+    return batch
   }
 
-  #begin(): Batch {
-    setImmediate(() => this.#commit())
-    return newBatch()
+  /** Appends a record around an event; gives where the body starts in the buffer, at whose end only a brace follows. */
+  #appendAround(kind: RecordKind, head: string, body: string): number {
+    const record = { seq: ++this.#seq, kind, head, body }
+    const { bodyStart, end } = encodeAround(this.#buffer, this.#length, record)
+    this.#length = end
+    return bodyStart
+  }
+
+  /** The batch of this tick. */
+  #begun(): Batch {
+    if (this.#batch === null) {
+      this.#batch = newBatch()
+      setImmediate(() => this.#commit())
+    }
+    return this.#batch
   }
 
   /** Writes the batch. Where that fails, its appends fail and the memory is as it was before them. */
