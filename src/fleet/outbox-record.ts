@@ -22,7 +22,9 @@ export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds]
 
 export const recordOverhead = 17
 const headerBytes = 16
+const beforeNumber = '{"n":'
 const beforeBody = '"body":'
+const zero = 0x30
 const closingBrace = 0x7d
 
 /** The most that the JSON of one event may take; larger ones are trimmed (event-size.ts). */
@@ -98,7 +100,7 @@ export const openHead = (exchange: string): string => `{"exchange":${JSON.string
 
 /** What stands before the body in the record of an event, which thus can be cut out again to the byte. */
 export const eventHead = (n: number, closes: string | null): string =>
-  `{"n":${n},"closes":${JSON.stringify(closes)},${beforeBody}`
+  `${beforeNumber}${n},"closes":${JSON.stringify(closes)},${beforeBody}`
 
 export interface EventRecord {
   /** The event's number in the lane's chain. */
@@ -152,5 +154,12 @@ export function parseEventRecord(json: Buffer): EventRecord {
 export const eventBody = (json: Buffer): Buffer =>
   json.subarray(json.indexOf(beforeBody) + beforeBody.length, json.length - 1)
 
-/** The number of an event record, read without parsing it. */
-export const eventNumber = (json: Buffer): number => Number(json.toString('latin1', 5, json.indexOf(',')))
+/** The number of an event record, read without parsing or copying it. */
+export function eventNumber(json: Buffer): number {
+  let n = 0
+  for (let at = beforeNumber.length; ; at++) {
+    const digit = (json[at] ?? 0) - zero
+    if (digit < 0 || digit > 9) return n
+    n = 10 * n + digit
+  }
+}

@@ -17,7 +17,7 @@ export interface BatchBounds {
   /** Events of a batch, and bytes of it, more than any line has. */
   events: number
   bytes: number
-  /** Batches that are held at a time. */
+  /** Batches that are held at a time, two or more. */
   most: number
 }
 
@@ -58,8 +58,9 @@ export class ShipperBatches {
     return this.#batches.length > 1 || (first !== undefined && first.events >= this.#bounds.events)
   }
 
-  get empty(): boolean {
-    return this.#batches.length === 0
+  /** Whether more goes into the batch that is to be shipped next. */
+  get open(): boolean {
+    return !this.full && this.#batches[0]?.given !== true
   }
 
   /** The ledger's head is this one: lets go of what it has, and of all where this is not a head from here. */

@@ -36,7 +36,7 @@ export interface ShipperOptions {
 }
 
 /** Read from the outbox at a time. */
-const readAtOnce = 128
+const readAtOnce = 64
 /** After these nothing can be shipped from the same head. */
 const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'lane_fenced'])
 const usualPaceMs = 100
@@ -91,7 +91,12 @@ export class Shipper {
 
   /** Whether there is a batch that nothing more fits into, here or in the outbox. */
   get #full(): boolean {
-    return this.#batches.full || this.#batches.last < this.#options.outbox.lastEvent
+    return this.#batches.full || this.#behind
+  }
+
+  /** Whether there are events that only the outbox has. */
+  get #behind(): boolean {
+    return this.#batches.last < this.#options.outbox.lastEvent
   }
 
   /** How long to wait before what there is now goes, in milliseconds. */
@@ -122,7 +127,7 @@ export class Shipper {
     this.#sentAt = this.#options.clock.monotonic()
     let wait: number | null = null
     try {
-      const lines = this.#lines(head)
+      const lines = await this.#lines(head)
       if (lines !== null) {
         const reply = await this.#options.post(lines)
         this.#attempt = 0
@@ -141,13 +146,16 @@ export class Shipper {
     if (!this.done) this.#soon(wait ?? this.#pause())
   }
 
-  /** The next batch, or null where there is no news. */
-  #lines(head: ChainHead): Buffer<ArrayBuffer> | null {
-    if (this.#batches.empty) {
-      for (const { n, record } of this.#reader.read(head.seq, readAtOnce)) {
+  /** The next batch, or null where there is no news or another head in the meantime. */
+  async #lines(head: ChainHead): Promise<Buffer<ArrayBuffer> | null> {
+    while (this.#batches.open && this.#behind) {
+      for (const { n, record } of this.#reader.read(this.#batches.last, readAtOnce)) {
         const body = eventBody(record)
         this.#batches.add(n, body, 0, body.length)
       }
+      // Whatever else the process has to do waits for a part of a batch only.
+      await nextTurn()
+      if (this.#head !== head || this.#stopped) return null
     }
     return this.#batches.first()
   }
@@ -177,3 +185,5 @@ export class Shipper {
     }
   }
 }
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
