@@ -40,6 +40,8 @@ const readAtOnce = 64
 /** After these nothing can be shipped from the same head. */
 const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'lane_fenced'])
 const usualPaceMs = 100
+/** What the control plane does not take now is offered again after so long at most. */
+const mostWaitMs = 2000
 
 export class Shipper {
   readonly #options: ShipperOptions
@@ -166,7 +168,7 @@ export class Shipper {
       if (this.#head === head) this.#head = null
       this.#options.onBroken(failure, head.seq)
     } else this.#options.onFailure(failure)
-    return backoff(this.#attempt++, this.#options.random)
+    return Math.min(mostWaitMs, backoff(this.#attempt++, this.#options.random))
   }
 
   /** Goes on from the head that the ledger has: an empty batch is answered with it. False where that is no news. */
