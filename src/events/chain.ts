@@ -10,12 +10,34 @@ export const chainStart = (chain: string): string =>
 
 /** The digest after event number `n` with this body. */
 export function chainNext(previous: string, n: number, body: string | Uint8Array): string {
-  const link = Buffer.allocUnsafe(72)
-  link.write(previous, 0, 'hex')
-  link.writeUInt32BE(Math.floor(n / 2 ** 32), 32)
-  link.writeUInt32BE(n % 2 ** 32, 36)
-  Bun.SHA256.hash(body, link.subarray(40))
-  return Bun.SHA256.hash(link, 'hex')
+  const walk = new ChainWalk(previous)
+  walk.step(n, body)
+  return walk.digest
+}
+
+/** Goes along a chain, event by event. */
+export class ChainWalk {
+  /** dn−1, n and the body's digest, as they are hashed. */
+  readonly #link = Buffer.allocUnsafe(72)
+  readonly #digest = this.#link.subarray(0, 32)
+  readonly #body = this.#link.subarray(40)
+
+  constructor(digest: string) {
+    this.#link.write(digest, 0, 'hex')
+  }
+
+  /** Event number `n` with this body. */
+  step(n: number, body: string | Uint8Array): void {
+    this.#link.writeUInt32BE(Math.floor(n / 2 ** 32), 32)
+    this.#link.writeUInt32BE(n % 2 ** 32, 36)
+    Bun.SHA256.hash(body, this.#body)
+    Bun.SHA256.hash(this.#link, this.#digest)
+  }
+
+  /** The digest after the last step. */
+  get digest(): string {
+    return this.#digest.toString('hex')
+  }
 }
 
 /** The control plane's own chain; a gateway lane's chain is named by its lane. */

@@ -16,13 +16,24 @@ export interface Batch {
   /** Exchanges that it opens and closes: where it cannot be written they are set back, first those it closed. */
   readonly opened: OpenExchange[]
   readonly closed: { exchange: OpenExchange; bodies: readonly string[] }[]
+  /** Where the bodies of its events are: the start and the end of each. */
+  readonly bodies: number[]
+}
+
+/** Events that were just committed; the bytes are good during the call only. */
+export interface CommittedNews {
+  /** The number of the first of them. */
+  first: number
+  bytes: Buffer
+  /** The start and the end of each body. */
+  bodies: readonly number[]
 }
 
 export function newBatch(): Batch {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   // Who appended holds the promise; one that nobody waits for must not end the process.
   promise.catch(() => undefined)
-  return { committed: promise, resolve, reject, opened: [], closed: [] }
+  return { committed: promise, resolve, reject, opened: [], closed: [], bodies: [] }
 }
 
 /** Resolves when all batches are committed; appends of one tick nearly always share one. */

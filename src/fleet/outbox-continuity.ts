@@ -12,7 +12,8 @@ import { forkedAfter } from './outbox-agreement.ts'
 import { carryOver } from './outbox-carried.ts'
 import type { AnnouncedHead, ChainHead } from './wire.ts'
 
-const keepEveryMs = 1000
+/** A restart computes the digests from the kept place on, of as many seconds of events at most. */
+const keepEveryMs = 5000
 
 export interface ContinuityOptions {
   files: LaneFiles

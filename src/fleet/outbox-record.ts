@@ -22,6 +22,10 @@ export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds]
 
 export const recordOverhead = 17
 const headerBytes = 16
+const beforeNumber = '{"n":'
+const beforeBody = '"body":'
+const zero = 0x30
+const closingBrace = 0x7d
 
 /** The most that the JSON of one event may take; larger ones are trimmed (event-size.ts). */
 export const eventBytes = 4096
@@ -71,9 +75,45 @@ export const bootRecordSchema = z.object({ boot_id: z.string() })
 
 /** Writes a record into `target` at `at`, which must have room, and gives the offset after it. */
 export function encodeRecord(target: Buffer, at: number, seq: number, kind: RecordKind, json: string): number {
-  const written = target.write(json, at + recordOverhead, 'utf8')
-  const end = at + recordOverhead + written
-  target.writeUInt32BE(1 + written, at)
+  const start = at + recordOverhead
+  return endRecord(target, at, seq, kind, start + target.write(json, start, 'utf8'))
+}
+
+/**
+ * As `encodeRecord`, of an object that is `head`, an event's JSON and a brace: a text made of both would be copied once
+ * more. The event ends one byte before the offset that is given.
+ */
+export function encodeAround(
+  target: Buffer,
+  at: number,
+  { seq, kind, head, body }: { seq: number; kind: RecordKind; head: string; body: string },
+): { bodyStart: number; end: number } {
+  const start = at + recordOverhead
+  const bodyStart = start + target.write(head, start, 'utf8')
+  const bodyEnd = bodyStart + target.write(body, bodyStart, 'utf8')
+  target[bodyEnd] = closingBrace
+  return { bodyStart, end: endRecord(target, at, seq, kind, bodyEnd + 1) }
+}
+
+/** What stands before the interrupted outcome in an open record. */
+export const openHead = (exchange: string): string => `{"exchange":${JSON.stringify(exchange)},"interrupted":`
+
+/** What stands before the body in the record of an event, which thus can be cut out again to the byte. */
+export const eventHead = (n: number, closes: string | null): string =>
+  `${beforeNumber}${n},"closes":${JSON.stringify(closes)},${beforeBody}`
+
+export interface EventRecord {
+  /** The event's number in the lane's chain. */
+  n: number
+  /** The exchange whose outcome this is, if it is one. */
+  closes: string | null
+  /** The event's exact JSON. */
+  body: string
+}
+
+/** Writes what stands before a record's JSON, which ends at `end`. */
+function endRecord(target: Buffer, at: number, seq: number, kind: RecordKind, end: number): number {
+  target.writeUInt32BE(end - at - headerBytes, at)
   target.writeUInt32BE(Math.floor(seq / 2 ** 32), at + 8)
   target.writeUInt32BE(seq % 2 ** 32, at + 12)
   target[at + headerBytes] = kind
@@ -101,23 +141,9 @@ export function decodeRecord(bytes: Buffer, at: number): OutboxRecord | 'unwritt
   return { seq, kind: bytes[at + headerBytes] ?? 0, json: bytes.subarray(at + recordOverhead, end), end }
 }
 
-/** The JSON of an event record; `body` stands last, so that its exact bytes can be cut out again. */
-export const eventRecord = (n: number, closes: string | null, body: string): string =>
-  `{"n":${n},"closes":${JSON.stringify(closes)},"body":${body}}`
-
-export interface EventRecord {
-  /** The event's number in the lane's chain. */
-  n: number
-  /** The exchange whose outcome this is, if it is one. */
-  closes: string | null
-  /** The event's exact JSON. */
-  body: string
-}
-
-const beforeBody = '"body":'
 const recordHead = z.object({ n: z.number().int(), closes: z.string().nullable() })
 
-/** Opens what `eventRecord` made. */
+/** Opens the JSON of an event's record. */
 export function parseEventRecord(json: Buffer): EventRecord {
   const body = json.indexOf(beforeBody)
   const head = recordHead.parse(JSON.parse(`${json.toString('utf8', 0, body - 1)}}`))
@@ -128,5 +154,12 @@ export function parseEventRecord(json: Buffer): EventRecord {
 export const eventBody = (json: Buffer): Buffer =>
   json.subarray(json.indexOf(beforeBody) + beforeBody.length, json.length - 1)
 
-/** The number of an event record, read without parsing it. */
-export const eventNumber = (json: Buffer): number => Number(json.toString('latin1', 5, json.indexOf(',')))
+/** The number of an event record, read without parsing or copying it. */
+export function eventNumber(json: Buffer): number {
+  let n = 0
+  for (let at = beforeNumber.length; ; at++) {
+    const digit = (json[at] ?? 0) - zero
+    if (digit < 0 || digit > 9) return n
+    n = 10 * n + digit
+  }
+}

@@ -50,6 +50,7 @@ const fewestBytes = 256 * 1024
 const diskPart = 1 / 16
 /** After a failed allocation the disk is left alone for so long: each try would fill it again. */
 const retryMs = 500
+const pruneEveryMs = 1000
 
 export class OutboxSpace {
   readonly #options: SpaceOptions
@@ -60,6 +61,7 @@ export class OutboxSpace {
   #made = 0
   #closed = false
   #retryAt = Number.NEGATIVE_INFINITY
+  #prunedAt = Number.NEGATIVE_INFINITY
   /** Bytes set aside for exchanges that are open. */
   reserved = 0
   /** Segments with bytes that were not synced yet. */
@@ -177,8 +179,21 @@ export class OutboxSpace {
     }
   }
 
-  /** Deletes segments whose events the control plane has up to number `acknowledged`, oldest first. */
-  prune(acknowledged: number, roomFor = 0): void {
+  /**
+   * The control plane has all events up to number `n`. How much room is left is looked at now and then only: whoever
+   * needs room looks by itself.
+   */
+  shipped(n: number): void {
+    this.acknowledged = n
+    const now = this.#options.clock.monotonic()
+    if (now - this.#prunedAt < pruneEveryMs) return
+    this.#prunedAt = now
+    this.#prune(0)
+  }
+
+  /** Deletes segments that the control plane has, oldest first, where they are old or room is short. */
+  #prune(roomFor: number): void {
+    const { acknowledged } = this
     const oldest = this.#options.clock.now() - this.#options.keepMs
     for (;;) {
       const [first] = this.segments
@@ -223,7 +238,7 @@ export class OutboxSpace {
   /** Whether there is room for one more segment, beside one that is being allocated. */
   #hasRoom(): boolean {
     const wanted = this.#allocating ? 2 * this.#nextBytes() : this.#nextBytes()
-    this.prune(this.acknowledged, wanted)
+    this.#prune(wanted)
     return this.#fits(wanted)
   }
 

@@ -18,15 +18,17 @@ import type { UsageJournal } from '../usage/lane-usage.ts'
 import { eventJson } from './event-size.ts'
 import { FailedCloses } from './failed-closes.ts'
 import type { Journal } from './lane.ts'
-import { type Batch, newBatch, type OpenExchange, together } from './outbox-batch.ts'
+import { type Batch, type CommittedNews, newBatch, type OpenExchange, together } from './outbox-batch.ts'
 import { OutboxReader } from './outbox-reader.ts'
 import {
   type DenyRecord,
   denyRecords,
+  encodeAround,
   encodeRecord,
   eventBytes,
-  eventRecord,
+  eventHead,
   mostTogether,
+  openHead,
   type RecordKind,
   recordBytes,
   recordKinds,
@@ -73,7 +75,7 @@ export class Outbox implements Journal, UsageJournal {
   #denials: DenyRecord[]
   #syncTimer: Timer | null = null
   #closed = false
-  readonly #listeners: (() => void)[] = []
+  readonly #listeners: ((news: CommittedNews) => void)[] = []
   readonly #unknownCallers: UnknownCallers
   readonly #failedCloses = new FailedCloses((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
   /** What recovery found, for the log. */
@@ -170,10 +172,11 @@ export class Outbox implements Journal, UsageJournal {
       if (this.#closed) throw new Failure('draining')
       if (this.owing) throw new Failure('event_outbox_full')
       if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
-      const json = `{"exchange":${JSON.stringify(exchangeId)},"interrupted":${eventJson(interrupted, eventBytes)}}`
+      const json = eventJson(interrupted, eventBytes)
       this.#space.ensure((1 + closingEvents) * recordBytes, this.#written)
       this.#makeRoom(recordBytes)
-      const batch = this.#append(recordKinds.open, json)
+      const batch = this.#begun()
+      this.#appendAround(recordKinds.open, openHead(exchangeId), json)
       this.#opened(exchangeId, closingEvents, batch)
       return batch.committed
     } catch (error) {
@@ -246,8 +249,7 @@ export class Outbox implements Journal, UsageJournal {
 
   /** The control plane has all events up to number `n`: their segments need no longer be kept for it. */
   shipped(n: number): void {
-    this.#space.acknowledged = n
-    this.#space.prune(n)
+    this.#space.shipped(n)
   }
 
   /** Reads committed events in order for shipping, from the one after `n` on. */
@@ -256,7 +258,7 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   /** Calls the listener after each batch that was committed with an event in it. */
-  onNews(listener: () => void): void {
+  onNews(listener: (news: CommittedNews) => void): void {
     this.#listeners.push(listener)
   }
 
@@ -340,7 +342,10 @@ export class Outbox implements Journal, UsageJournal {
   #appendEvent(closes: string | null, body: string): Batch {
     // Room first: making it may commit, and a failing commit takes numbers back.
     this.#makeRoom(recordBytes)
-    return this.#append(recordKinds.event, eventRecord(++this.#n, closes, body))
+    const batch = this.#begun()
+    const bodyStart = this.#appendAround(recordKinds.event, eventHead(++this.#n, closes), body)
+    batch.bodies.push(bodyStart, this.#length - 1)
+    return batch
   }
 
   /** Commits or goes on in the next segment where the batch or the segment has no room for so many bytes. */
@@ -352,14 +357,26 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   #append(kind: RecordKind, json: string): Batch {
-    this.#batch ??= this.#begin()
+    const batch = this.#begun()
     this.#length = encodeRecord(this.#buffer, this.#length, ++this.#seq, kind, json)
-    return this.#batch
+    return batch
   }
 
-  #begin(): Batch {
-    setImmediate(() => this.#commit())
-    return newBatch()
+  /** Appends a record around an event; gives where the body starts in the buffer, at whose end only a brace follows. */
+  #appendAround(kind: RecordKind, head: string, body: string): number {
+    const record = { seq: ++this.#seq, kind, head, body }
+    const { bodyStart, end } = encodeAround(this.#buffer, this.#length, record)
+    this.#length = end
+    return bodyStart
+  }
+
+  /** The batch of this tick. */
+  #begun(): Batch {
+    if (this.#batch === null) {
+      this.#batch = newBatch()
+      setImmediate(() => this.#commit())
+    }
+    return this.#batch
   }
 
   /** Writes the batch. Where that fails, its appends fail and the memory is as it was before them. */
@@ -385,7 +402,7 @@ export class Outbox implements Journal, UsageJournal {
       batch.reject(failure)
       return failure
     }
-    const news = this.#n > this.#committedN
+    const first = this.#committedN + 1
     segment.committed += length
     segment.last = this.#n
     this.#committedSeq = this.#seq
@@ -393,7 +410,9 @@ export class Outbox implements Journal, UsageJournal {
     this.#space.written(segment)
     this.#syncSoon()
     batch.resolve()
-    if (news) for (const listener of this.#listeners) listener()
+    if (batch.bodies.length > 0) {
+      for (const listener of this.#listeners) listener({ first, bytes: this.#buffer, bodies: batch.bodies })
+    }
     return null
   }
 

@@ -1,19 +1,20 @@
 /**
- * Ships a lane's events to the control plane: in order, in batches, from the head of its chain that the ledger names.
- * Digests are computed here, over the exact bytes. What is lost or repeated on the way does no harm: the reply is the
- * ledger's head, and shipping goes on behind it.
+ * Ships a lane's events to the control plane: in order, in batches (shipper-batches.ts), from the head of its chain that
+ * the ledger names. What is lost or repeated on the way does no harm: the reply is the ledger's head, and shipping goes
+ * on behind it.
  *
  * A batch costs the control plane a request and a transaction, however small it is. So news after a quiet time goes at
  * once, and while there is a lot of it batches follow each other at a pace that lets them fill; a full one never waits.
  */
-import { chainNext } from '../events/chain.ts'
 import { asFailure, type Failure, type FailureCode } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import { backoff } from './backoff.ts'
 import type { Outbox } from './outbox.ts'
+import type { CommittedNews } from './outbox-batch.ts'
 import type { OutboxReader } from './outbox-reader.ts'
 import { eventBody } from './outbox-record.ts'
-import { type ChainHead, eventLineHead } from './wire.ts'
+import { ShipperBatches } from './shipper-batches.ts'
+import type { ChainHead } from './wire.ts'
 
 export interface ShipperOptions {
   outbox: Outbox
@@ -29,20 +30,23 @@ export interface ShipperOptions {
   clock: Pick<Clock, 'monotonic'>
   /** How long news wait for more. */
   lingerMs: number
+  /** Batches that are not full begin at least so far apart. */
+  paceMs?: number
+  batches?: ShipperBatches
 }
 
-/** More than a line has around its body. */
-const aroundBody = 128
-/** A full batch: few enough that the control plane takes it in within a few milliseconds (protocols section 7). */
-const batchEvents = 128
+/** Read from the outbox at a time. */
+const readAtOnce = 64
 /** After these nothing can be shipped from the same head. */
 const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'lane_fenced'])
-/** Batches that are not full begin at least so far apart. */
-const paceMs = 50
+const usualPaceMs = 100
+/** What the control plane does not take now is offered again after so long at most. */
+const mostWaitMs = 2000
 
 export class Shipper {
   readonly #options: ShipperOptions
   readonly #reader: OutboxReader
+  readonly #batches: ShipperBatches
   #head: ChainHead | null = null
   #timer: Timer | null = null
   #dueAt = 0
@@ -55,13 +59,15 @@ export class Shipper {
   constructor(options: ShipperOptions) {
     this.#options = options
     this.#reader = options.outbox.reader()
-    options.outbox.onNews(() => this.#soon(this.#pause()))
+    this.#batches = options.batches ?? new ShipperBatches()
+    options.outbox.onNews((news) => this.#take(news))
   }
 
   /** Goes on behind this head, which the control plane has just named. */
   resume(head: ChainHead): void {
     this.#head = head
     this.#attempt = 0
+    this.#batches.follow(head)
     this.#options.outbox.shipped(head.seq)
     this.#soon(0)
   }
@@ -77,10 +83,28 @@ export class Shipper {
     this.#reader.close()
   }
 
+  #take({ first, bytes, bodies }: CommittedNews): void {
+    for (let index = 0; index < bodies.length; index += 2) {
+      if (!this.#batches.add(first + index / 2, bytes, bodies[index] ?? 0, bodies[index + 1] ?? 0)) break
+    }
+    // After a failure what is due already is what is tried again, news or not.
+    if (this.#attempt === 0 && (this.#timer === null || this.#full)) this.#soon(this.#pause())
+  }
+
+  /** Whether there is a batch that nothing more fits into, here or in the outbox. */
+  get #full(): boolean {
+    return this.#batches.full || this.#behind
+  }
+
+  /** Whether there are events that only the outbox has. */
+  get #behind(): boolean {
+    return this.#batches.last < this.#options.outbox.lastEvent
+  }
+
   /** How long to wait before what there is now goes, in milliseconds. */
   #pause(): number {
-    const { outbox, lingerMs, clock } = this.#options
-    if (this.#head !== null && outbox.lastEvent - this.#head.seq >= batchEvents) return 0
+    const { lingerMs, clock, paceMs = usualPaceMs } = this.#options
+    if (this.#full) return 0
     return Math.max(lingerMs, this.#sentAt + paceMs - clock.monotonic())
   }
 
@@ -105,12 +129,15 @@ export class Shipper {
     this.#sentAt = this.#options.clock.monotonic()
     let wait: number | null = null
     try {
-      const lines = this.#lines(head)
+      const lines = await this.#lines(head)
       if (lines !== null) {
         const reply = await this.#options.post(lines)
         this.#attempt = 0
         // A hello that came in the meantime knows better.
-        if (this.#head === head) this.#head = reply
+        if (this.#head === head) {
+          this.#head = reply
+          this.#batches.replied(reply)
+        }
         this.#options.outbox.shipped(reply.seq)
         this.#options.onAgreed(reply)
       }
@@ -121,21 +148,18 @@ export class Shipper {
     if (!this.done) this.#soon(wait ?? this.#pause())
   }
 
-  /** The next batch, or null where there is no news; bodies are copied from the outbox and never made text. */
-  #lines(head: ChainHead): Buffer<ArrayBuffer> | null {
-    const events = this.#reader.read(head.seq, batchEvents)
-    if (events.length === 0) return null
-    const bytes = Buffer.allocUnsafe(events.reduce((sum, { record }) => sum + record.length + aroundBody, 0))
-    let { digest } = head
-    let at = 0
-    for (const { n, record } of events) {
-      const body = eventBody(record)
-      digest = chainNext(digest, n, body)
-      at += bytes.write(eventLineHead(n, digest), at, 'latin1')
-      at += body.copy(bytes, at)
-      at += bytes.write('}\n', at, 'latin1')
+  /** The next batch, or null where there is no news or another head in the meantime. */
+  async #lines(head: ChainHead): Promise<Buffer<ArrayBuffer> | null> {
+    while (this.#batches.open && this.#behind) {
+      for (const { n, record } of this.#reader.read(this.#batches.last, readAtOnce)) {
+        const body = eventBody(record)
+        this.#batches.add(n, body, 0, body.length)
+      }
+      // Whatever else the process has to do waits for a part of a batch only.
+      await nextTurn()
+      if (this.#head !== head || this.#stopped) return null
     }
-    return bytes.subarray(0, at)
+    return this.#batches.first()
   }
 
   async #failed(failure: Failure, head: ChainHead): Promise<number> {
@@ -144,7 +168,7 @@ export class Shipper {
       if (this.#head === head) this.#head = null
       this.#options.onBroken(failure, head.seq)
     } else this.#options.onFailure(failure)
-    return backoff(this.#attempt++, this.#options.random)
+    return Math.min(mostWaitMs, backoff(this.#attempt++, this.#options.random))
   }
 
   /** Goes on from the head that the ledger has: an empty batch is answered with it. False where that is no news. */
@@ -152,7 +176,10 @@ export class Shipper {
     try {
       const announced = await this.#options.post(Buffer.alloc(0))
       if (announced.seq === head.seq && announced.digest === head.digest) return false
-      if (this.#head === head) this.#head = announced
+      if (this.#head === head) {
+        this.#head = announced
+        this.#batches.follow(announced)
+      }
       return true
     } catch (error) {
       this.#options.onFailure(asFailure(error))
@@ -160,3 +187,5 @@ export class Shipper {
     }
   }
 }
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
