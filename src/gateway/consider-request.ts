@@ -18,7 +18,7 @@ import { prepareInspection } from './consider-response.ts'
 import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 import { memberJson } from './member-json.ts'
-import { noteStage, requestContext, stageRun } from './policy-subject.ts'
+import { ExchangeStage, noteStage, requestContext } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
 export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<void> | void {
@@ -28,7 +28,7 @@ export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<v
   if (policies.length === 0) return proceed(exchange, gateway)
   refuseRepeated(exchange)
   refuseTokens(exchange, gateway, policies)
-  const outcome = runStage(stageRun(exchange, gateway, policies, subjectOf(exchange, gateway)))
+  const outcome = runStage(new ExchangeStage(exchange, gateway, policies, subjectOf(exchange, gateway)))
   return outcome instanceof Promise
     ? outcome.then((late) => conclude(exchange, gateway, late))
     : conclude(exchange, gateway, outcome)
@@ -98,7 +98,7 @@ async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutc
   return await conclude(
     exchange,
     gateway,
-    await runStage(stageRun(exchange, gateway, rest, subjectOf(exchange, gateway))),
+    await runStage(new ExchangeStage(exchange, gateway, rest, subjectOf(exchange, gateway))),
   )
 }
 
