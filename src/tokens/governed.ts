@@ -81,6 +81,7 @@ export function globMatches(pattern: string, text: string): boolean {
   const star = pattern.indexOf('*')
   if (star < 0) return pattern === text
   if (!text.startsWith(pattern.slice(0, star))) return false
+  if (star === pattern.length - 1) return true
   const parts = pattern.split('*')
   const [first = ''] = parts
   const last = parts.at(-1) ?? ''
