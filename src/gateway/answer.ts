@@ -73,11 +73,9 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   if (exchange.unreportedInput === null) exchange.usage = usage
   exchange.relayedText = textLength
   if (isOnlyError(body)) throw unusable(exchange, gateway, 'provider.error')
-  const repetitive = isAnswerConsidered(exchange) && isRepetitive(text, body)
-  const plain = repetitive ? encoder.encode(withNumbersOf(text, body)) : null
-  const instead = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
+  const sent = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
   await settle(exchange, gateway, outcomeOf(exchange, upstream.status, body))
-  answerWith(exchange, gateway, upstream, instead ?? plain ?? bytes)
+  answerWith(exchange, gateway, upstream, sent ?? bytes)
 }
 
 /** Members of which an answer has one, in whatever family. */
@@ -96,7 +94,10 @@ function outcomeOf(exchange: Exchange, status: number, body: unknown): Outcome {
   return failed ? { verdict: 'error', reason: 'provider.error', status } : answered(exchange, status)
 }
 
-/** What policies make of the answer; null where it goes as it came. Throws what they decide. */
+/**
+ * What policies make of the answer; null where it goes as it came. One in which a member is given twice goes as it was
+ * read. Throws what they decide.
+ */
 async function considered(
   exchange: Exchange,
   gateway: Gateway,
@@ -105,10 +106,11 @@ async function considered(
   text: string,
 ): Promise<Uint8Array | null> {
   if (!isObject(body)) throw unusable(exchange, gateway, 'provider.invalid_answer')
+  const asRead = isRepetitive(text, body) ? encoder.encode(withNumbersOf(text, body)) : null
   endAttempt(exchange, gateway, 'ok')
   readArgumentsExactly(body, text)
   const changed = await considerAnswer(exchange, gateway, { status, body })
-  return changed === null ? null : encoder.encode(withNumbersOf(text, changed))
+  return changed === null ? asRead : encoder.encode(withNumbersOf(text, changed))
 }
 
 /**
