@@ -31,7 +31,7 @@ export const chat: Dialect = {
   read(body) {
     const model = modelOf(body)
     checkFormat(body)
-    const tools = hostedTools(body.tools, (type) => type !== 'function' && type !== 'custom')
+    const tools = hostedTools(body.tools, isHosted)
     return {
       model,
       stream: body.stream === true,
@@ -78,6 +78,8 @@ export const chat: Dialect = {
   providerError: () => null,
   escalation,
 }
+
+const isHosted = (type: string): boolean => type !== 'function' && type !== 'custom'
 
 /** What `response_format` must be (service.md Gateway routes): an object that names its type. */
 function checkFormat({ response_format: format }: Readonly<JsonObject>): void {

@@ -3,11 +3,12 @@ import type { Family } from './dialect.ts'
 import { isGiven } from './json-value.ts'
 
 const chatMembers = ['max_completion_tokens', 'max_tokens']
-const newerMember = chatMembers.slice(0, 1)
+const newerMember = ['max_completion_tokens']
+const olderMember = ['max_tokens']
 const others: Readonly<Partial<Record<Family, readonly string[]>>> = {
   responses: ['max_output_tokens'],
-  messages: ['max_tokens'],
-  completions: ['max_tokens'],
+  messages: olderMember,
+  completions: olderMember,
 }
 const none: readonly string[] = []
 
@@ -17,5 +18,5 @@ const none: readonly string[] = []
  */
 export function outputLimitMembers(family: Family, body: Readonly<Record<string, unknown>>): readonly string[] {
   if (family !== 'chat') return others[family] ?? none
-  return isGiven(body.max_tokens) ? chatMembers.filter((name) => isGiven(body[name])) : newerMember
+  return isGiven(body.max_tokens) ? (isGiven(body.max_completion_tokens) ? chatMembers : olderMember) : newerMember
 }

@@ -80,7 +80,9 @@ function hidesTokens(value: unknown, key: string, depth: number): boolean {
   if (typeof value !== 'object' || value === null || choosing.test(key) || ownNumbers.test(key)) return false
   if (depth > deepest) return false
   if (Array.isArray(value)) {
-    return (textual.test(key) && isTokens(value)) || value.some((inner) => hidesTokens(inner, key, depth + 1))
+    if (textual.test(key) && isTokens(value)) return true
+    for (const inner of value) if (hidesTokens(inner, key, depth + 1)) return true
+    return false
   }
   if (!isObject(value)) return false
   const isCall = typeof value.type === 'string' && value.type.endsWith('tool_use')

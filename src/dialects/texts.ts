@@ -147,10 +147,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[]): void 
     const alone = around.alone || step.startsWith('#')
     const inside: Around = { place, key, kind, alone, joinParts, depth: around.depth + 1 }
     if (typeof value === 'string') {
-      const put = (text: string) => {
-        values[position] = text
-      }
-      if (!isEncodedUrl(value)) found.push({ place, kind, alone, text: value, put })
+      if (!isEncodedUrl(value)) found.push(elementText(values, position, value, inside))
     } else if (Array.isArray(value)) walkArray(value, inside, found)
     else if (isObject(value) && !JSON.isRawJSON(value)) walkObject(value, inside, found)
   }
@@ -165,6 +162,16 @@ function stepOf(value: unknown, position: number, { joinParts }: Around): string
   const { type } = value
   return joinParts && typeof type === 'string' && partOfText.test(type) ? `~${type}` : `#${position}`
 }
+
+const elementText = (values: unknown[], position: number, text: string, { place, kind, alone }: Around): FoundText => ({
+  place,
+  kind,
+  alone,
+  text,
+  put(replacement) {
+    values[position] = replacement
+  },
+})
 
 const argumentsText = (holder: JsonObject, key: string, value: unknown, { place }: Around): FoundText => ({
   place,

@@ -11,15 +11,20 @@ import { runStage, type StageSubject } from '../policies/run-stage.ts'
 import { calledTools } from '../policies/trial.ts'
 import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
+import type { BeginInspection } from './inspected-stream.ts'
 import { isPoliced, PolicedStream } from './policed-stream.ts'
 import { ExchangeStage, noteStage, requestContext } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
 /** Makes ready what a streamed answer goes through, under the chain that admits the request. */
 export function prepareInspection(exchange: Exchange, gateway: Gateway): void {
-  if (!given(exchange.facts).stream || !isPoliced(exchange)) return
-  exchange.beginInspection = (reader) => new PolicedStream(exchange, gateway, reader)
+  if (given(exchange.facts).stream && isPoliced(exchange)) exchange.beginInspection = inspectionOf(exchange, gateway)
 }
+
+const inspectionOf =
+  (exchange: Exchange, gateway: Gateway): BeginInspection =>
+  (reader) =>
+    new PolicedStream(exchange, gateway, reader)
 
 /** Whether a whole answer must be looked at before it may go out. */
 export const isAnswerConsidered = (exchange: Exchange): boolean => isPoliced(exchange)

@@ -26,13 +26,15 @@ import { resourceName } from './resource-name.ts'
 import { translateRequest } from './translate-request.ts'
 
 export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void> | void {
-  const { prices } = gateway
-  if (exchange.paths.every((path) => prices.knows(path))) return reserve(exchange, gateway)
-  return prices.load().then(() => {
-    if (exchange.cut !== null) throw exchange.cut.failure
-    lookAtToken(exchange, gateway)
-    return reserve(exchange, gateway)
-  })
+  for (const path of exchange.paths) if (!gateway.prices.knows(path)) return reserveLater(exchange, gateway)
+  return reserve(exchange, gateway)
+}
+
+async function reserveLater(exchange: Exchange, gateway: Gateway): Promise<void> {
+  await gateway.prices.load()
+  if (exchange.cut !== null) throw exchange.cut.failure
+  lookAtToken(exchange, gateway)
+  await reserve(exchange, gateway)
 }
 
 interface BoundedPath {

@@ -149,8 +149,10 @@ export function costAttribution(exchange: Exchange, { usage, estimated, cost, so
 }
 
 /** What the terms of the admission say; where there was none, those of now. */
-const termsOf = ({ priced }: Exchange, { prices, clock }: Terms, model: ResolvedModel): ModelTerms =>
-  priced.find((path) => path.model === model)?.terms ?? prices.terms(model, clock.now())
+function termsOf({ priced }: Exchange, { prices, clock }: Terms, model: ResolvedModel): ModelTerms {
+  for (const path of priced) if (path.model === model) return path.terms
+  return prices.terms(model, clock.now())
+}
 
 function costAt({ dialect, parsed }: Exchange, { price }: ModelTerms, usage: Usage): number | null {
   return price === null ? null : costOf(price, dialect.family, usage, spokenCharacters(parsed))

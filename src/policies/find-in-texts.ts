@@ -36,25 +36,28 @@ interface TurnClock {
   now(): number
 }
 
-/**
- * What the policy says; null where it finds nothing. `ruleOf` is asked where a text may hold something, which few do;
- * `clock` is in milliseconds that only
- * grow.
- */
+/** Whether the policy may find something; true of texts that are long together, which are not read for that. */
+export function mayFindIn(compiled: TextPolicy, slots: readonly TextSlot[]): boolean {
+  if (isLong(slots)) return true
+  for (const slot of slots) if (slot.text !== '' && mayFind(compiled, slot)) return true
+  return false
+}
+
+/** What the policy says; null where it finds nothing. `clock` is in milliseconds that only grow. */
 export function findInTexts(
   compiled: TextPolicy,
-  ruleOf: () => InspectionRule,
+  rule: InspectionRule,
   slots: readonly TextSlot[],
   clock: TurnClock,
 ): Decision | null | Promise<Decision | null> {
-  if (isLong(slots)) return readInTurns(readingOf(compiled, ruleOf(), slots), clock)
-  let reading: Reading | null = null
+  const found: Found = { findings: [], targets: new Set(), changes: [], stop: null }
+  const reading: Reading = { compiled, rule, slots, found }
+  if (isLong(slots)) return readInTurns(reading, clock)
   for (const slot of slots) {
     if (slot.text === '' || !mayFind(compiled, slot)) continue
-    reading ??= readingOf(compiled, ruleOf(), slots)
-    if (isEnd(reading.found, slot, readAtOnce(reading, slot))) break
+    if (isEnd(found, slot, readAtOnce(reading, slot))) break
   }
-  return reading === null ? null : decisionOf(reading)
+  return decisionOf(reading)
 }
 
 function isLong(slots: readonly TextSlot[]): boolean {
@@ -62,13 +65,6 @@ function isLong(slots: readonly TextSlot[]): boolean {
   for (const { text } of slots) units += text.length
   return units > longUnits
 }
-
-const readingOf = (compiled: TextPolicy, rule: InspectionRule, slots: readonly TextSlot[]): Reading => ({
-  compiled,
-  rule,
-  slots,
-  found: { findings: [], targets: new Set(), changes: [], stop: null },
-})
 
 function readAtOnce({ rule, found }: Reading, { kind, role, text, member: place }: TextSlot): PassedWhole {
   return followWhole([rule], { kind, role, place, text }, found.findings)

@@ -10,7 +10,7 @@ import type { PolicyStage, RequestFacts, TextSlot } from '../dialects/dialect.ts
 import type { Verdict } from '../events/event.ts'
 import type { ActivePolicy, PolicyResult } from './chain.ts'
 import type { PolicyContext } from './context.ts'
-import { findInTexts } from './find-in-texts.ts'
+import { findInTexts, mayFindIn } from './find-in-texts.ts'
 import type { Change, Decision, PolicyTools, Subject } from './kinds/kind.ts'
 import { type Placeholders, ruleOf } from './redaction.ts'
 import { endsChain, stronger } from './verdict.ts'
@@ -147,9 +147,9 @@ class StageWalk implements Subject {
   #ask(policy: ActivePolicy): Decision | null | Promise<Decision | null> {
     const { compiled } = policy
     if (compiled instanceof Error) throw compiled
-    return compiled.form === 'whole'
-      ? compiled.consider(this, this.#run.tools)
-      : findInTexts(compiled, () => ruleOf(policy, compiled, this.#run.subject.placeholders), this.texts, this.#run)
+    if (compiled.form === 'whole') return compiled.consider(this, this.#run.tools)
+    if (!mayFindIn(compiled, this.texts)) return null
+    return findInTexts(compiled, ruleOf(policy, compiled, this.#run.subject.placeholders), this.texts, this.#run)
   }
 
   #brokenDecision(policy: ActivePolicy, error: unknown): Decision {

@@ -73,7 +73,12 @@ export function tokenStatus(
 
 /** Matches a model id against a filter of exact names and `*` globs (contract section 6). */
 export function modelAllowed(filter: readonly string[] | null, model: string): boolean {
-  return filter === null || filter.some((pattern) => globMatches(pattern, model))
+  return filter === null || someGlobMatches(filter, model)
+}
+
+export function someGlobMatches(patterns: readonly string[], text: string): boolean {
+  for (const pattern of patterns) if (globMatches(pattern, text)) return true
+  return false
 }
 
 /** Linear-time glob: `*` stands for any run of characters, everything else for itself. */
