@@ -17,15 +17,17 @@ export function fitChain(exchange: Exchange, gateway: Gateway): void {
 }
 
 interface KnownChain {
-  readonly set: PolicySet
   readonly gatewayId: string
   readonly model: string
   readonly family: Family
   readonly chain: PolicyChain
 }
 
-/** Each token's last chain: most tokens ask for the same model again and again, and a changed token is a new object. */
-const lastChains = new WeakMap<GovernedToken, KnownChain>()
+/**
+ * Each token's last chain of a set: most tokens ask for the same model again and again, and a changed token is a new
+ * object. A set that was replaced is let go of with its chains.
+ */
+const lastChains = new WeakMap<PolicySet, WeakMap<GovernedToken, KnownChain>>()
 
 /** The policies that hold for this caller and a model, or what else is asked for by name. */
 export function chainFor({ token: admitted, dialect }: Exchange, { lane }: Gateway, model: string): PolicyChain {
@@ -33,11 +35,15 @@ export function chainFor({ token: admitted, dialect }: Exchange, { lane }: Gatew
   const { policies: set } = lane.view
   const { gatewayId } = lane.standing
   const { family } = dialect
-  const last = lastChains.get(token)
-  const isSame = last?.model === model && last.family === family && last.set === set && last.gatewayId === gatewayId
-  if (isSame) return last.chain
+  let ofSet = lastChains.get(set)
+  if (ofSet === undefined) {
+    ofSet = new WeakMap()
+    lastChains.set(set, ofSet)
+  }
+  const last = ofSet.get(token)
+  if (last?.model === model && last.family === family && last.gatewayId === gatewayId) return last.chain
   const chain = findChain(token, lane, model, family)
-  lastChains.set(token, { set, gatewayId, model, family, chain })
+  ofSet.set(token, { gatewayId, model, family, chain })
   return chain
 }
 

@@ -21,7 +21,7 @@ const sweepMilliseconds = 10
  * How long an exchange may take before its caller is watched, which costs as much as the rest of its admission: the call
  * of a caller that leaves sooner is ended then, or is over.
  */
-const momentMilliseconds = 100
+const momentMilliseconds = 50
 /** Deadlines are seconds: with ten thousand streams, looking at each more often would take a tenth of a processor. */
 const sweepsForDeadlines = 5
 
