@@ -125,8 +125,7 @@ class ChatReader implements StreamReader {
       const channel = `${index}/${beside}${found.place}`
       // As legacy completions say their text, and some providers the delta's once more.
       const continued = found.place === 'text'
-      if (continued)
-        this.#learn(channel, { choice: index, call: null }, { ...found, place: beside + found.place }).ended = false
+      if (continued) this.#learn(channel, { choice: index, call: null }, { place: beside + found.place }).ended = false
       opened.add(found, channel, !continued)
     }
     if (!isFinished(choice)) return
@@ -185,7 +184,7 @@ class ChatReader implements StreamReader {
     }
   }
 
-  #learn(name: string, speaker: Speaker, { place }: FoundText): Channel {
+  #learn(name: string, speaker: Speaker, { place }: Pick<FoundText, 'place'>): Channel {
     let known = this.#channels.get(name)
     if (known === undefined) {
       known = { ...speaker, place, ended: false, name: '' }

@@ -18,7 +18,7 @@ import {
 } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { tokenMember } from './request-only.ts'
-import { descriptionSlots, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { descriptionSlots, FoundSlot, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
 export const chat: Dialect = {
@@ -31,7 +31,7 @@ export const chat: Dialect = {
   read(body) {
     const model = modelOf(body)
     checkFormat(body)
-    const tools = hostedTools(body.tools, (type) => type !== 'function' && type !== 'custom')
+    const tools = hostedTools(body.tools, isHosted)
     return {
       model,
       stream: body.stream === true,
@@ -45,16 +45,12 @@ export const chat: Dialect = {
     }
   },
 
-  requestText: (body) => [
-    ...messageSlots(body),
-    ...predictionSlots(body),
-    ...descriptionSlots(body, 'tools'),
-    ...descriptionSlots(body, 'tool_choice'),
-    ...descriptionSlots(body, 'function_call'),
-    ...descriptionSlots(body, 'functions'),
-    ...descriptionSlots(body, 'response_format'),
-    ...restSlots(body, ['messages', 'prediction', 'tools', 'functions', 'response_format']),
-  ],
+  requestText(body) {
+    const slots = messageSlots(body)
+    for (const member of describing) if (body[member] !== undefined) slots.push(...memberTexts(body, member))
+    slots.push(...restSlots(body, readMembers))
+    return slots
+  },
 
   tokenInput: (body) => tokenMember(body),
 
@@ -68,7 +64,13 @@ export const chat: Dialect = {
 
   answerText(body) {
     if (!isObject(body)) return []
-    return [...objectsOf(body.choices).flatMap(choiceSlots), ...slotsAround(body)]
+    const slots: TextSlot[] = []
+    for (const choice of objectsOf(body.choices)) slots.push(...choiceSlots(choice))
+    for (const found of textsIn(body, { except: choicesOnly })) {
+      // Texts that providers put beside the choices, such as citations.
+      slots.push(new FoundSlot(found, { member: outermost(found.place), role: null }))
+    }
+    return slots
   },
 
   reader: (start) => chatReader(start),
@@ -76,6 +78,8 @@ export const chat: Dialect = {
   providerError: () => null,
   escalation,
 }
+
+const isHosted = (type: string): boolean => type !== 'function' && type !== 'custom'
 
 /** What `response_format` must be (service.md Gateway routes): an object that names its type. */
 function checkFormat({ response_format: format }: Readonly<JsonObject>): void {
@@ -113,16 +117,26 @@ function unboundedMember(body: Readonly<JsonObject>): string | null {
   return null
 }
 
-const messageSlots = (body: JsonObject): TextSlot[] =>
-  objectsOf(body.messages).flatMap((message) => {
+function messageSlots({ messages }: JsonObject): TextSlot[] {
+  const slots: TextSlot[] = []
+  for (const message of objectsOf(messages)) {
     const role = textOf(message.role)
     const kind = role === 'tool' || role === 'function' ? 'tool_result' : 'content'
-    return slotsOf(textsIn(message, { kind }), { member: 'messages', role })
-  })
+    const owner = { member: 'messages', role }
+    for (const found of textsIn(message, { kind })) slots.push(new FoundSlot(found, owner))
+  }
+  return slots
+}
 
-/** A predicted output is sent to the model too. */
-const predictionSlots = (body: JsonObject): TextSlot[] =>
-  isObject(body.prediction) ? slotsOf(textsIn(body.prediction), { member: 'prediction', role: 'assistant' }) : []
+/** Members with texts of their own, in the order in which they are read after the messages. */
+const describing = ['prediction', 'tools', 'tool_choice', 'function_call', 'functions', 'response_format'] as const
+const readMembers = ['messages', 'prediction', 'tools', 'functions', 'response_format']
+
+/** The texts of one of these; a predicted output is sent to the model too. */
+function memberTexts(body: JsonObject, member: (typeof describing)[number]): TextSlot[] {
+  if (member !== 'prediction') return descriptionSlots(body, member)
+  return isObject(body.prediction) ? slotsOf(textsIn(body.prediction), { member, role: 'assistant' }) : []
+}
 
 function choiceSlots(choice: JsonObject): TextSlot[] {
   // Log probabilities spell the text once more.
@@ -133,12 +147,6 @@ function choiceSlots(choice: JsonObject): TextSlot[] {
 }
 
 const choicesOnly: ReadonlySet<string> = new Set(['choices'])
-
-/** Texts that providers put beside the choices, such as citations. */
-const slotsAround = (body: JsonObject): TextSlot[] =>
-  textsIn(body, { except: choicesOnly }).flatMap((found) =>
-    slotsOf([found], { member: outermost(found.place), role: null }),
-  )
 
 /** An answer without content, which waits for a person (service.md Escalation). */
 function escalation({ model }: RequestFacts, verdictan: Verdictan, exchangeId: string): JsonObject {

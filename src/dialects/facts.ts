@@ -54,7 +54,10 @@ const beyondParts = new Set([
 /** Whether a part at any depth brings more input than its bytes show. */
 export function reachesBeyond(value: unknown, depth = 0): boolean {
   if (typeof value !== 'object' || value === null || depth > 64) return false
-  if (Array.isArray(value)) return value.some((element) => reachesBeyond(element, depth + 1))
+  if (Array.isArray(value)) {
+    for (const element of value) if (reachesBeyond(element, depth + 1)) return true
+    return false
+  }
   if (!isObject(value)) return false
   if (typeof value.type === 'string' && beyondParts.has(value.type) && !isPlainDocument(value)) return true
   for (const name in value) {

@@ -19,7 +19,10 @@ export function parseObject(text: string): JsonObject | null {
 }
 
 /** The objects of an array; nothing where it is none. */
-export const objectsOf = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : [])
+export const objectsOf = (value: unknown): readonly JsonObject[] =>
+  Array.isArray(value) ? value.filter(isObject) : none
+
+const none: readonly JsonObject[] = []
 
 export const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 

@@ -63,7 +63,8 @@ const ownNumbers = /^(?:logprobs|arguments|tools|functions|response_format|forma
  * numbers for a value (`prompt_token_ids`) or where a text would stand in it (`content: [1, 2]`); null where none does.
  */
 export function tokenMember(body: Readonly<JsonObject>, ...texts: readonly string[]): string | null {
-  for (const [member, value] of Object.entries(body)) {
+  for (const member in body) {
+    const value = body[member]
     if (texts.includes(member) && holdsTokens(value)) return member
     if (!choosing.test(member) && (isTokens(value) || hidesTokens(value, member, 0))) return member
   }
@@ -79,10 +80,16 @@ function hidesTokens(value: unknown, key: string, depth: number): boolean {
   if (typeof value !== 'object' || value === null || choosing.test(key) || ownNumbers.test(key)) return false
   if (depth > deepest) return false
   if (Array.isArray(value)) {
-    return (textual.test(key) && isTokens(value)) || value.some((inner) => hidesTokens(inner, key, depth + 1))
+    if (textual.test(key) && isTokens(value)) return true
+    for (const inner of value) if (hidesTokens(inner, key, depth + 1)) return true
+    return false
   }
-  const isCall = isObject(value) && typeof value.type === 'string' && value.type.endsWith('tool_use')
-  return Object.entries(value).some(
-    ([name, inner]) => !(isCall && name === 'input') && hidesTokens(inner, name, depth + 1),
-  )
+  if (!isObject(value)) return false
+  const isCall = typeof value.type === 'string' && value.type.endsWith('tool_use')
+  for (const name in value) {
+    const inner = value[name]
+    if (typeof inner !== 'object' || (isCall && name === 'input')) continue
+    if (hidesTokens(inner, name, depth + 1)) return true
+  }
+  return false
 }

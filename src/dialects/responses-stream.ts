@@ -13,7 +13,7 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, 
 import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { dropItemLogprobs, dropLogprobs, itemTexts, notGenerated, partOf } from './responses-texts.ts'
-import { objectWith, textsIn } from './texts.ts'
+import { asKind, objectWith, textsIn } from './texts.ts'
 import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
 const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed'])
@@ -102,7 +102,7 @@ class ResponsesReader implements StreamReader {
       const isDelta = found.place === 'delta'
       const channel = isDelta ? channelOf(event, stem) : `${channelOf(event, stem)}/${found.place}`
       if (isDelta) this.#learn(channel, event, stem, null)
-      opened.add({ ...found, kind: isDelta ? kind : found.kind }, channel, !isDelta)
+      opened.add(isDelta ? asKind(found, kind) : found, channel, !isDelta)
     }
     for (const found of inObject) {
       const channel = `${channelOf(event, stem)}/${found.place}`

@@ -4,7 +4,7 @@
  */
 import type { TextKind } from './dialect.ts'
 import { isObject, type JsonObject, textOf } from './json-value.ts'
-import { type FoundText, textsIn } from './texts.ts'
+import { asKind, type FoundText, textsIn } from './texts.ts'
 
 /** Members of a response that are no answer: the request's own said again, and the items, which are read one by one. */
 export const notGenerated: ReadonlySet<string> = new Set([
@@ -43,7 +43,7 @@ const kinds: Readonly<Record<string, TextKind>> = {
 export const itemTexts = (item: JsonObject): FoundText[] => {
   const texts = textsIn(item, { kind: kinds[textOf(item.type) ?? ''] ?? 'content' })
   if (item.type !== 'mcp_call') return texts
-  return texts.map((found) => (found.place === 'output' ? { ...found, kind: 'tool_result' } : found))
+  return texts.map((found) => (found.place === 'output' ? asKind(found, 'tool_result') : found))
 }
 
 /** Whose words an item of the input is. */

@@ -56,6 +56,33 @@ export interface FoundText {
   put(text: string): void
 }
 
+/** A string of an object. */
+class StringText implements FoundText {
+  readonly place: string
+  readonly kind: TextKind
+  readonly text: string
+  readonly alone: boolean
+  readonly #holder: JsonObject
+  readonly #key: string
+
+  constructor(holder: JsonObject, key: string, text: string, { place, kind, alone }: Around) {
+    this.place = place
+    this.kind = kind
+    this.text = text
+    this.alone = alone
+    this.#holder = holder
+    this.#key = key
+  }
+
+  put(replacement: string): void {
+    const [holder, key] = [this.#holder, this.#key]
+    const isOther = replacement !== this.text
+    holder[key] = this.kind === 'tool_arguments' && isOther ? withDistinctNames(replacement) : replacement
+    // A provider refuses signed thinking whose text is not what it signed.
+    if (key === 'thinking' && isOther) delete holder.signature
+  }
+}
+
 const deepest = 64
 
 interface Around {
@@ -104,7 +131,7 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], exce
       depth: around.depth + 1,
     }
     if (isArgumentsObject(key, value, holder)) found.push(argumentsText(holder, key, value, inside))
-    else if (typeof value === 'string') found.push(stringText(holder, key, value, inside))
+    else if (typeof value === 'string') found.push(new StringText(holder, key, value, inside))
     else if (Array.isArray(value)) walkArray(value, inside, found)
     else if (isObject(value)) walkObject(value, inside, found)
   }
@@ -120,10 +147,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[]): void 
     const alone = around.alone || step.startsWith('#')
     const inside: Around = { place, key, kind, alone, joinParts, depth: around.depth + 1 }
     if (typeof value === 'string') {
-      const put = (text: string) => {
-        values[position] = text
-      }
-      if (!isEncodedUrl(value)) found.push({ place, kind, alone, text: value, put })
+      if (!isEncodedUrl(value)) found.push(elementText(values, position, value, inside))
     } else if (Array.isArray(value)) walkArray(value, inside, found)
     else if (isObject(value) && !JSON.isRawJSON(value)) walkObject(value, inside, found)
   }
@@ -139,15 +163,13 @@ function stepOf(value: unknown, position: number, { joinParts }: Around): string
   return joinParts && typeof type === 'string' && partOfText.test(type) ? `~${type}` : `#${position}`
 }
 
-const stringText = (holder: JsonObject, key: string, text: string, { place, kind, alone }: Around): FoundText => ({
+const elementText = (values: unknown[], position: number, text: string, { place, kind, alone }: Around): FoundText => ({
   place,
   kind,
   alone,
   text,
   put(replacement) {
-    holder[key] = kind === 'tool_arguments' && replacement !== text ? withDistinctNames(replacement) : replacement
-    // A provider refuses signed thinking whose text is not what it signed.
-    if (key === 'thinking' && replacement !== text) delete holder.signature
+    values[position] = replacement
   },
 })
 
@@ -181,21 +203,49 @@ function withDistinctNames(text: string): string {
   }
 }
 
-/** The texts of a body's member as slots. `onReplace` takes out what repeats a replaced text. */
-export const slotsOf = (
-  texts: readonly FoundText[],
-  { member, role, onReplace }: { member: string; role: string | null; onReplace?: () => void },
-): TextSlot[] =>
-  texts.map(({ kind, text, put }) => ({
-    member,
-    kind,
-    role,
-    text,
-    replace(replacement) {
-      put(replacement)
-      onReplace?.()
-    },
-  }))
+/** The same text as one of another kind. */
+export const asKind = (found: FoundText, kind: TextKind): FoundText => ({
+  place: found.place,
+  kind,
+  text: found.text,
+  alone: found.alone,
+  put: (text) => found.put(text),
+})
+
+/** Where slots stand, and whose words they are. `onReplace` takes out what repeats a replaced text. */
+interface Owner {
+  readonly member: string
+  readonly role: string | null
+  readonly onReplace?: () => void
+}
+
+/** A text that was found, as a slot. */
+export class FoundSlot implements TextSlot {
+  readonly member: string
+  readonly kind: TextKind
+  readonly role: string | null
+  readonly text: string
+  readonly #found: FoundText
+  readonly #owner: Owner
+
+  constructor(found: FoundText, owner: Owner) {
+    this.member = owner.member
+    this.kind = found.kind
+    this.role = owner.role
+    this.text = found.text
+    this.#found = found
+    this.#owner = owner
+  }
+
+  replace(replacement: string): void {
+    this.#found.put(replacement)
+    this.#owner.onReplace?.()
+  }
+}
+
+/** The texts of a body's member as slots. */
+export const slotsOf = (texts: readonly FoundText[], owner: Owner): TextSlot[] =>
+  texts.map((found) => new FoundSlot(found, owner))
 
 /** A slot for a member that is itself a string. */
 export const memberSlot = (body: JsonObject, member: string, role: string | null): TextSlot[] => {

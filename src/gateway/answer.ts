@@ -38,8 +38,12 @@ export function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> 
 }
 
 /** Whether the family answers in this type beside JSON. */
-const isPlain = ({ dialect }: Exchange, type: string): boolean =>
-  dialect.plainAnswers?.some((start) => type.startsWith(start)) ?? false
+function isPlain({ dialect }: Exchange, type: string): boolean {
+  for (const start of dialect.plainAnswers ?? none) if (type.startsWith(start)) return true
+  return false
+}
+
+const none: readonly string[] = []
 
 /** Whether an answer may be read in one piece: asking for `body` makes a stream of it, which costs more. */
 function isSmall({ headers }: Response): boolean {
@@ -73,11 +77,9 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   if (exchange.unreportedInput === null) exchange.usage = usage
   exchange.relayedText = textLength
   if (isOnlyError(body)) throw unusable(exchange, gateway, 'provider.error')
-  const repetitive = isAnswerConsidered(exchange) && isRepetitive(text, body)
-  const plain = repetitive ? encoder.encode(withNumbersOf(text, body)) : null
-  const instead = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
+  const sent = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
   await settle(exchange, gateway, outcomeOf(exchange, upstream.status, body))
-  answerWith(exchange, gateway, upstream, instead ?? plain ?? bytes)
+  answerWith(exchange, gateway, upstream, sent ?? bytes)
 }
 
 /** Members of which an answer has one, in whatever family. */
@@ -87,8 +89,10 @@ const answerMembers = ['choices', 'output', 'content', 'data', 'results', 'text'
 function isOnlyError(body: unknown): boolean {
   if (!isObject(body)) return false
   const { error } = body
-  return (isObject(error) || typeof error === 'string') && !answerMembers.some((member) => Object.hasOwn(body, member))
+  return (isObject(error) || typeof error === 'string') && !holdsAnswer(body)
 }
+
+const holdsAnswer = (body: JsonObject): boolean => answerMembers.some((member) => Object.hasOwn(body, member))
 
 /** A response that failed says so in its own form, which passes as it came. */
 function outcomeOf(exchange: Exchange, status: number, body: unknown): Outcome {
@@ -96,7 +100,10 @@ function outcomeOf(exchange: Exchange, status: number, body: unknown): Outcome {
   return failed ? { verdict: 'error', reason: 'provider.error', status } : answered(exchange, status)
 }
 
-/** What policies make of the answer; null where it goes as it came. Throws what they decide. */
+/**
+ * What policies make of the answer; null where it goes as it came. One in which a member is given twice goes as it was
+ * read. Throws what they decide.
+ */
 async function considered(
   exchange: Exchange,
   gateway: Gateway,
@@ -105,10 +112,11 @@ async function considered(
   text: string,
 ): Promise<Uint8Array | null> {
   if (!isObject(body)) throw unusable(exchange, gateway, 'provider.invalid_answer')
+  const asRead = isRepetitive(text, body) ? encoder.encode(withNumbersOf(text, body)) : null
   endAttempt(exchange, gateway, 'ok')
   readArgumentsExactly(body, text)
   const changed = await considerAnswer(exchange, gateway, { status, body })
-  return changed === null ? null : encoder.encode(withNumbersOf(text, changed))
+  return changed === null ? asRead : encoder.encode(withNumbersOf(text, changed))
 }
 
 /**
@@ -183,6 +191,13 @@ function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, 
   })
 }
 
+/** Notes with each chunk that the provider is not silent. */
+const stillHeard =
+  (exchange: Exchange, { clock }: Gateway) =>
+  () => {
+    exchange.waitingSince = clock.monotonic()
+  }
+
 async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<Uint8Array> {
   const limit = gateway.settings.answer_limit_bytes
   exchange.waitingSince = gateway.clock.monotonic()
@@ -190,11 +205,7 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   try {
     if (isSmall(upstream)) bytes = await upstream.bytes()
     else if (upstream.body === null) bytes = new Uint8Array(0)
-    else {
-      bytes = await readBounded(upstream.body.getReader(), limit, () => {
-        exchange.waitingSince = gateway.clock.monotonic()
-      })
-    }
+    else bytes = await readBounded(upstream.body.getReader(), limit, stillHeard(exchange, gateway))
   } catch (thrown) {
     const reason = thrown instanceof UnreadableAnswer ? thrown.reason : 'provider.interrupted'
     throw exchange.cut?.failure ?? unusable(exchange, gateway, reason, thrown)

@@ -1,13 +1,16 @@
 import { type Verdict, verdicts } from '../events/event.ts'
 import type { Failure } from '../failure.ts'
-import type { Exchange, Outcome } from './exchange.ts'
+import type { Exchange, Outcome, ReasonCode } from './exchange.ts'
 
 /** The outcome of an exchange whose answer was passed on: the strongest verdict of its policies, and its reason. */
-export function answered({ verdict, policyResults }: Exchange, status: number): Outcome {
-  if (verdict === 'allow') return { verdict, reason: 'ok', status }
-  const decisive = policyResults.find((result) => result.verdict === verdict && result.mode === 'enforce')
-  return { verdict, reason: decisive?.reason_code ?? 'ok', status }
-}
+export const answered = (exchange: Exchange, status: number): Outcome => ({
+  verdict: exchange.verdict,
+  reason: exchange.verdict === 'allow' ? 'ok' : decisiveReason(exchange),
+  status,
+})
+
+const decisiveReason = ({ verdict, policyResults }: Exchange): ReasonCode =>
+  policyResults.find((result) => result.verdict === verdict && result.mode === 'enforce')?.reason_code ?? 'ok'
 
 const limited: ReadonlySet<string> = new Set([
   'policy_rate_limited',

@@ -18,7 +18,7 @@ import { prepareInspection } from './consider-response.ts'
 import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 import { memberJson } from './member-json.ts'
-import { noteStage, requestContext, stageRun } from './policy-subject.ts'
+import { ExchangeStage, noteStage, requestContext } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
 export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<void> | void {
@@ -28,11 +28,12 @@ export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<v
   if (policies.length === 0) return proceed(exchange, gateway)
   refuseRepeated(exchange)
   refuseTokens(exchange, gateway, policies)
-  const outcome = runStage(stageRun(exchange, gateway, policies, subjectOf(exchange, gateway)))
-  return outcome instanceof Promise
-    ? outcome.then((late) => conclude(exchange, gateway, late))
-    : conclude(exchange, gateway, outcome)
+  const outcome = runStage(new ExchangeStage(exchange, gateway, policies, subjectOf(exchange, gateway)))
+  return outcome instanceof Promise ? concludeLater(exchange, gateway, outcome) : conclude(exchange, gateway, outcome)
 }
+
+const concludeLater = async (exchange: Exchange, gateway: Gateway, outcome: Promise<StageOutcome>): Promise<void> =>
+  await conclude(exchange, gateway, await outcome)
 
 /** A member given twice is read here one way and by another parser the other: what policies read must be what is sent. */
 function refuseRepeated({ members, parsed }: Exchange): void {
@@ -47,10 +48,13 @@ function refuseRepeated({ members, parsed }: Exchange): void {
 function refuseTokens(exchange: Exchange, gateway: Gateway, policies: readonly ActivePolicy[]): void {
   const { dialect, parsed } = exchange
   const param = parsed === null ? null : (dialect.tokenInput?.(parsed) ?? null)
-  if (param === null || !policies.some((policy) => readsText(policy, requestContext(exchange, gateway)))) return
+  if (param === null || !someReadText(policies, requestContext(exchange, gateway))) return
   const message = 'A policy reads the text of this, which is given in tokens: send it as text'
   throw new Failure('invalid_parameter', { param, message })
 }
+
+const someReadText = (policies: readonly ActivePolicy[], context: PolicyContext): boolean =>
+  policies.some((policy) => readsText(policy, context))
 
 function readsText({ enforced, compiled, kind, condition, when }: ActivePolicy, context: PolicyContext): boolean {
   if (!enforced || compiled instanceof Error) return false
@@ -98,7 +102,7 @@ async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutc
   return await conclude(
     exchange,
     gateway,
-    await runStage(stageRun(exchange, gateway, rest, subjectOf(exchange, gateway))),
+    await runStage(new ExchangeStage(exchange, gateway, rest, subjectOf(exchange, gateway))),
   )
 }
 
@@ -116,15 +120,16 @@ function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
 }
 
 function proceed(exchange: Exchange, gateway: Gateway): Promise<void> | void {
-  if (exchange.paths.length > 1) {
-    exchange.paths = exchange.paths.filter((path, index) => index === 0 || mayServe(exchange, gateway, path))
-  }
+  if (exchange.paths.length > 1) exchange.paths = servingPaths(exchange, gateway)
   prepareInspection(exchange, gateway)
   // A stream cannot go back behind a policy that asked for a person: whether it has leave is found before it is sent.
   if (exchange.beginInspection === null || !given(exchange.chain).escalatesAnswers) return
   const granted = useGrant(exchange, gateway)
   if (granted instanceof Promise) return granted.then(() => undefined)
 }
+
+const servingPaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[] =>
+  exchange.paths.filter((path, index) => index === 0 || mayServe(exchange, gateway, path))
 
 /**
  * Whether a fallback may serve the request: the chain allows the model, and no condition of the chain that did not hold

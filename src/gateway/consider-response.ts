@@ -5,20 +5,26 @@
  */
 
 import { inspectSlots } from '../inspection/slots.ts'
-import { ResponseView } from '../policies/context.ts'
-import { runStage } from '../policies/run-stage.ts'
+import { type PolicyContext, ResponseView } from '../policies/context.ts'
+import { outputStages } from '../policies/kinds/kind.ts'
+import { runStage, type StageSubject } from '../policies/run-stage.ts'
 import { calledTools } from '../policies/trial.ts'
 import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
+import type { BeginInspection } from './inspected-stream.ts'
 import { isPoliced, PolicedStream } from './policed-stream.ts'
-import { noteStage, requestContext, stageRun } from './policy-subject.ts'
+import { ExchangeStage, noteStage, requestContext } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
 /** Makes ready what a streamed answer goes through, under the chain that admits the request. */
 export function prepareInspection(exchange: Exchange, gateway: Gateway): void {
-  if (!given(exchange.facts).stream || !isPoliced(exchange)) return
-  exchange.beginInspection = (reader) => new PolicedStream(exchange, gateway, reader)
+  if (given(exchange.facts).stream && isPoliced(exchange)) exchange.beginInspection = inspectionOf(exchange, gateway)
 }
+
+const inspectionOf =
+  (exchange: Exchange, gateway: Gateway): BeginInspection =>
+  (reader) =>
+    new PolicedStream(exchange, gateway, reader)
 
 /** Whether a whole answer must be looked at before it may go out. */
 export const isAnswerConsidered = (exchange: Exchange): boolean => isPoliced(exchange)
@@ -38,12 +44,16 @@ export async function considerAnswer(
   const toolCalls = () => calledTools(body)
   const response = new ResponseView({ status, texts: () => dialect.answerText(body), toolCalls })
   const texts = () => response.slots()
-  const context = { ...requestContext(exchange, gateway), response }
-  for (const stage of ['post_request', 'pre_response'] as const) {
+  const { request, token, model, now } = requestContext(exchange, gateway)
+  const context: PolicyContext = { request, response, token, model, now }
+  const facts = given(exchange.facts)
+  const requestBody = exchange.parsed
+  for (const stage of outputStages) {
     let policies = chain.at(stage)
     while (policies.length > 0) {
-      const subject = { stage, context, facts: given(exchange.facts), body, requestBody: exchange.parsed, texts }
-      const outcome = await runStage(stageRun(exchange, gateway, policies, { ...subject, placeholders: null }))
+      const subject: StageSubject = { stage, context, facts, body, requestBody, texts, placeholders: null }
+      const run = runStage(new ExchangeStage(exchange, gateway, policies, subject))
+      const outcome = run instanceof Promise ? await run : run
       if (exchange.cut !== null) throw exchange.cut.failure
       changed ||= outcome.changed.size > 0
       const { decisive } = outcome

@@ -63,15 +63,21 @@ export type EventFrame = (id: string, verdict: Verdict, reason: string) => Event
 
 /** The decision events of an exchange, made of a common frame of its events. */
 export function decisionEvents(exchange: Exchange, { newId }: Pick<Gateway, 'newId'>, frame: EventFrame): Event[] {
-  return exchange.policyResults.filter(isNoted).map((result) => {
-    const { escalation } = exchange
-    const escalated = escalation !== null && result.verdict === 'escalate' && result.policy_id === escalation.policyId
-    const asked = result.verdict === 'escalate' && result.mode === 'enforce'
-    const event = frame(newId(), asked ? 'approval_required' : result.verdict, result.reason_code)
-    event.details = { ...maskedResult(result), ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}) }
-    if (escalated && exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
-    return event
-  })
+  const events: Event[] = []
+  for (const result of exchange.policyResults) {
+    if (isNoted(result)) events.push(decisionEvent(exchange, newId(), frame, result))
+  }
+  return events
+}
+
+function decisionEvent(exchange: Exchange, id: string, frame: EventFrame, result: PolicyResult): Event {
+  const { escalation } = exchange
+  const escalated = escalation !== null && result.verdict === 'escalate' && result.policy_id === escalation.policyId
+  const asked = result.verdict === 'escalate' && result.mode === 'enforce'
+  const event = frame(id, asked ? 'approval_required' : result.verdict, result.reason_code)
+  event.details = { ...maskedResult(result), ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}) }
+  if (escalated && exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
+  return event
 }
 
 /** What is an event of its own: every verdict but allow, and a policy that failed even where that let it pass. */

@@ -70,9 +70,9 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
 /** The next path that its circuit allows, taken out of those left with what it passes over; null where none does. */
 function nextPath({ left }: Course, { circuits, clock }: Gateway): ResolvedModel | null {
   const now = clock.monotonic()
-  for (const [index, path] of left.entries()) {
+  for (const path of left) {
     if (!circuits.allows(path, now)) continue
-    left.splice(0, index + 1)
+    left.splice(0, left.indexOf(path) + 1)
     return path
   }
   return null

@@ -1,6 +1,8 @@
 /** The policies that hold for this request, and whether its family has the stages they need (contract section 6). */
+import type { Family } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
-import type { PolicyChain } from '../policies/chain.ts'
+import type { PolicyChain, PolicySet } from '../policies/chain.ts'
+import type { GovernedToken } from '../tokens/governed.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 
 /** A stage that the family lacks is never skipped: the chain is refused, whatever its policies' `when` and `mode` say. */
@@ -14,10 +16,39 @@ export function fitChain(exchange: Exchange, gateway: Gateway): void {
   }
 }
 
+interface KnownChain {
+  readonly gatewayId: string
+  readonly model: string
+  readonly family: Family
+  readonly chain: PolicyChain
+}
+
+/**
+ * Each token's last chain of a set: most tokens ask for the same model again and again, and a changed token is a new
+ * object. A set that was replaced is let go of with its chains.
+ */
+const lastChains = new WeakMap<PolicySet, WeakMap<GovernedToken, KnownChain>>()
+
 /** The policies that hold for this caller and a model, or what else is asked for by name. */
 export function chainFor({ token: admitted, dialect }: Exchange, { lane }: Gateway, model: string): PolicyChain {
   const token = given(admitted)
-  return lane.view.policies.chainFor({
+  const { policies: set } = lane.view
+  const { gatewayId } = lane.standing
+  const { family } = dialect
+  let ofSet = lastChains.get(set)
+  if (ofSet === undefined) {
+    ofSet = new WeakMap()
+    lastChains.set(set, ofSet)
+  }
+  const last = ofSet.get(token)
+  if (last?.model === model && last.family === family && last.gatewayId === gatewayId) return last.chain
+  const chain = findChain(token, lane, model, family)
+  ofSet.set(token, { gatewayId, model, family, chain })
+  return chain
+}
+
+const findChain = (token: GovernedToken, lane: Gateway['lane'], model: string, family: Family): PolicyChain =>
+  lane.view.policies.chainFor({
     organizationId: lane.standing.organizationId,
     gatewayId: lane.standing.gatewayId,
     tokenId: token.id,
@@ -25,6 +56,5 @@ export function chainFor({ token: admitted, dialect }: Exchange, { lane }: Gatew
     teamId: token.teamId ?? token.eventTeamId,
     policyIds: token.policyIds,
     model,
-    family: dialect.family,
+    family,
   })
-}

@@ -22,13 +22,13 @@ import { type PolicyContext, ResponseView } from '../policies/context.ts'
 import { mostTargets } from '../policies/find-in-texts.ts'
 import type { TextPolicy } from '../policies/kinds/kind.ts'
 import { ruleOf } from '../policies/redaction.ts'
-import { brokenReason, runStage, type Said, type StageSubject } from '../policies/run-stage.ts'
+import { brokenReason, resultOf, runStage, type Said, type StageSubject } from '../policies/run-stage.ts'
 import { stronger } from '../policies/verdict.ts'
 import { CollectedAnswer } from './collected-answer.ts'
 import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import type { Inspected, StreamInspection } from './inspected-stream.ts'
-import { noteStage, requestContext, stageRun } from './policy-subject.ts'
+import { ExchangeStage, noteStage, requestContext } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
 const outputStages = ['post_request', 'pre_response'] as const
@@ -163,7 +163,7 @@ export class PolicedStream implements StreamInspection {
     subject: StageSubject,
   ): Promise<Failure | null> {
     const [exchange, gateway] = [this.#exchange, this.#gateway]
-    const outcome = await runStage(stageRun(exchange, gateway, policies, subject))
+    const outcome = await runStage(new ExchangeStage(exchange, gateway, policies, subject))
     const { decisive } = outcome
     const granted = outcome.verdict === 'escalate' && decisive !== null && (await useGrant(exchange, gateway))
     noteStage(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
@@ -225,8 +225,9 @@ function sorted(exchange: Exchange, gateway: Gateway) {
 }
 
 /** Records what one policy said that ends nothing. */
-const noteOne = (exchange: Exchange, stage: PolicyStage, said: Said): void =>
-  noteStage(exchange, stage, { said: [said], verdict: 'allow', decisive: null, changed: new Set() })
+const noteOne = ({ policyResults }: Exchange, stage: PolicyStage, said: Said): void => {
+  policyResults.push(resultOf(stage, said))
+}
 
 /** With a reviewer's leave a policy that would only ask for a person is not asked. */
 function isGranted({ grant }: Exchange, { policy, rule, result }: RunningRule): boolean {

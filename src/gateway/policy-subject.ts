@@ -4,8 +4,9 @@ import type { ActivePolicy } from '../policies/chain.ts'
 import { isObject, ModelView, type PolicyContext, RequestView, TokenView } from '../policies/context.ts'
 import type { PolicyTools } from '../policies/kinds/kind.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
-import { resultsOf, type StageOutcome, type StageRun, type StageSubject } from '../policies/run-stage.ts'
+import { resultOf, type StageOutcome, type StageRun, type StageSubject } from '../policies/run-stage.ts'
 import { stronger } from '../policies/verdict.ts'
+import type { GovernedToken } from '../tokens/governed.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 
 /** What conditions read of the request; made once, when the first stage has a policy. */
@@ -26,11 +27,24 @@ export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyCo
       headers: request.headers,
     }),
     response: null,
-    token: new TokenView({ ...token, metadata: token.metadataTrust === 'caller' ? textsOf(parsed?.metadata) : {} }),
+    token: tokenView(token, parsed),
     model: new ModelView(model?.id ?? facts.model, model?.provider.name ?? mcp?.server?.name ?? ''),
     now: new Date(clock.now()),
   }
   return exchange.policyContext
+}
+
+/** Of tokens that bring nothing of the caller's along: a changed token is a new object. */
+const tokenViews = new WeakMap<GovernedToken, TokenView>()
+
+function tokenView(token: GovernedToken, parsed: Exchange['parsed']): TokenView {
+  if (token.metadataTrust === 'caller') return new TokenView({ ...token, metadata: textsOf(parsed?.metadata) })
+  let view = tokenViews.get(token)
+  if (view === undefined) {
+    view = new TokenView({ ...token, metadata: {} })
+    tokenViews.set(token, view)
+  }
+  return view
 }
 
 const textsOf = (metadata: unknown): Record<string, string> =>
@@ -40,33 +54,53 @@ const textsOf = (metadata: unknown): Record<string, string> =>
       )
     : {}
 
-export const policyTools = (exchange: Exchange, { fetch, settings }: Gateway): PolicyTools => ({
-  fetch,
-  resolve: resolveHost,
-  privateWebhooks: settings.webhook_addresses === 'any',
-  signal: exchange.abort.signal,
-})
+/** A stage of an exchange, to be run, and what its policies may use of the world. */
+export class ExchangeStage implements StageRun, PolicyTools {
+  readonly policies: readonly ActivePolicy[]
+  readonly subject: StageSubject
+  readonly #exchange: Exchange
+  readonly #gateway: Gateway
 
-/** A stage of this exchange, to be run. */
-export const stageRun = (
-  exchange: Exchange,
-  gateway: Gateway,
-  policies: readonly ActivePolicy[],
-  subject: StageSubject,
-): StageRun => ({
-  policies,
-  subject,
-  tools: policyTools(exchange, gateway),
-  now: () => gateway.clock.monotonic(),
-  broken(policy, error) {
-    const { id, requestId } = exchange
+  constructor(exchange: Exchange, gateway: Gateway, policies: readonly ActivePolicy[], subject: StageSubject) {
+    this.policies = policies
+    this.subject = subject
+    this.#exchange = exchange
+    this.#gateway = gateway
+  }
+
+  get tools(): PolicyTools {
+    return this
+  }
+
+  get fetch(): PolicyTools['fetch'] {
+    return this.#gateway.fetch
+  }
+
+  get resolve(): PolicyTools['resolve'] {
+    return resolveHost
+  }
+
+  get privateWebhooks(): boolean {
+    return this.#gateway.settings.webhook_addresses === 'any'
+  }
+
+  get signal(): AbortSignal {
+    return this.#exchange.abort.signal
+  }
+
+  now(): number {
+    return this.#gateway.clock.monotonic()
+  }
+
+  broken(policy: ActivePolicy, error: unknown): void {
+    const { id, requestId } = this.#exchange
     const line = { request_id: requestId, exchange_id: id, policy_id: policy.id, error: String(error) }
-    gateway.log.error(line, 'A policy could not decide')
-  },
-})
+    this.#gateway.log.error(line, 'A policy could not decide')
+  }
+}
 
 /** Takes what a stage came to into the exchange. */
 export function noteStage(exchange: Exchange, stage: PolicyStage, outcome: StageOutcome): void {
-  exchange.policyResults.push(...resultsOf(stage, outcome.said))
+  for (const said of outcome.said) exchange.policyResults.push(resultOf(stage, said))
   exchange.verdict = stronger(exchange.verdict, outcome.verdict)
 }

@@ -10,14 +10,18 @@ import { type Exchange, type Gateway, given } from './exchange.ts'
 import { resourceName } from './resource-name.ts'
 
 export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {
-  const spent = depletable(exchange).find((account) => gateway.lane.allowances.exhausted(account))
-  if (spent !== undefined) throw depletionFailure(new UsageRefused(spent, 'exhausted'), exchange, gateway)
+  for (const account of depletable(exchange)) {
+    if (!gateway.lane.allowances.exhausted(account)) continue
+    throw depletionFailure(new UsageRefused(account, 'exhausted'), exchange, gateway)
+  }
 }
 
+const none: readonly AccountName[] = []
+
 /** The limits that a disposable token ends with. */
-export function depletable({ token }: Exchange): AccountName[] {
+export function depletable({ token }: Exchange): readonly AccountName[] {
   const { keyClass, accounts } = given(token)
-  if (keyClass !== 'disposable') return []
+  if (keyClass !== 'disposable') return none
   return accounts.flatMap(({ id, maxBudget, maxRequests }) => [
     ...(maxRequests === null ? [] : [requestsAccount(id)]),
     ...(maxBudget === null ? [] : [moneyAccount(id)]),

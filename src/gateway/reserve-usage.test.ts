@@ -335,7 +335,7 @@ describe('however an exchange ends, what it held is settled or given back exactl
 
   test('a caller that leaves while it waits for its limits', async () => {
     const allowances = limits(10_000_000)
-    allowances.delay = 60
+    allowances.delay = 300
     const ask = await start(answered, { allowances })
     const abort = new AbortController()
     const asked = ask(question, abort.signal).catch(() => undefined)

@@ -15,14 +15,7 @@ import { asFailure, Failure } from '../failure.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
 import { affordableOutput, boundedCost, boundOf, type CostBound } from '../usage/bound.ts'
-import {
-  countsMoney,
-  type MoneyAccount,
-  moneyAccounts,
-  requestDemands,
-  spendOwnerOf,
-  usageFailure,
-} from '../usage/demands.ts'
+import { countsMoney, drawsOf, type MoneyAccount, usageFailure } from '../usage/demands.ts'
 import { mostAsked } from '../usage/lease.ts'
 import { outputMaximum } from '../usage/output-maximum.ts'
 import { windowAt } from '../usage/window.ts'
@@ -33,13 +26,15 @@ import { resourceName } from './resource-name.ts'
 import { translateRequest } from './translate-request.ts'
 
 export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void> | void {
-  const { prices } = gateway
-  if (exchange.paths.every((path) => prices.knows(path))) return reserve(exchange, gateway)
-  return prices.load().then(() => {
-    if (exchange.cut !== null) throw exchange.cut.failure
-    lookAtToken(exchange, gateway)
-    return reserve(exchange, gateway)
-  })
+  for (const path of exchange.paths) if (!gateway.prices.knows(path)) return reserveLater(exchange, gateway)
+  return reserve(exchange, gateway)
+}
+
+async function reserveLater(exchange: Exchange, gateway: Gateway): Promise<void> {
+  await gateway.prices.load()
+  if (exchange.cut !== null) throw exchange.cut.failure
+  lookAtToken(exchange, gateway)
+  await reserve(exchange, gateway)
 }
 
 interface BoundedPath {
@@ -54,14 +49,14 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const priced: PricedPath[] = []
   for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now) })
   exchange.priced = priced
-  exchange.spendOwner = spendOwnerOf(token, view.gateway.spendOwner)
+  const { owner, requests, money } = drawsOf(token, view.limits, view.gateway.spendOwner)
+  exchange.spendOwner = owner
   exchange.bodyLength = given(exchange.body).length
-  const demands = requestDemands(token)
-  const accounts = moneyAccounts(token, view.limits, view.gateway.spendOwner)
-  if (accounts.length === 0 && demands.length === 0) return
-  const paths = accounts.length === 0 ? [] : boundPaths(exchange)
-  demands.push(...moneyDemands(exchange, gateway, accounts, paths))
-  return hold(exchange, gateway, demands, paths)
+  if (money.length > 0) {
+    const paths = boundPaths(exchange)
+    return hold(exchange, gateway, [...requests, ...moneyDemands(exchange, gateway, money, paths)], paths)
+  }
+  if (requests.length > 0) return hold(exchange, gateway, requests, [])
 }
 
 /** The paths whose cost has a bound, the one that was asked for first. */
@@ -69,15 +64,15 @@ function boundPaths(exchange: Exchange): BoundedPath[] {
   const { dialect, parsed } = exchange
   const request = { family: dialect.family, facts: given(exchange.facts), parsed, body: bodyToBound(exchange) }
   const bounded: BoundedPath[] = []
-  for (const [index, { model, terms }] of exchange.priced.entries()) {
+  for (const { model, terms } of exchange.priced) {
     try {
       bounded.push({ model, bound: boundOf(request, terms) })
     } catch (thrown) {
       // The model that was asked for is refused by name; a fallback that cannot be bounded is only not taken.
-      if (index === 0) throw thrown
+      if (model === exchange.priced[0]?.model) throw thrown
     }
   }
-  exchange.paths = bounded.map(({ model }) => model)
+  if (bounded.length < exchange.paths.length) exchange.paths = bounded.map(({ model }) => model)
   return bounded
 }
 
@@ -99,7 +94,8 @@ function moneyDemands(
   const [first] = paths
   // A call of a tool goes to no model.
   if (first === undefined) return accounts.map(({ account }) => ({ account, want: 1, min: 1 }))
-  const want = Math.max(1, ...paths.map(({ bound }) => boundedCost(bound, bound.most)))
+  let want = 1
+  for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))
   const least = limitMembers(exchange).length === 0 ? first.bound.most : first.bound.least
   const min = Math.max(1, boundedCost(first.bound, least))
   const now = gateway.clock.now()
@@ -121,25 +117,30 @@ function hold(
   demands: readonly Demand[],
   paths: readonly BoundedPath[],
 ): Promise<void> | void {
-  const take = (reservation: Reservation) => {
-    exchange.reservation = reservation
-    clamp(exchange, gateway, reservation, paths)
-  }
-  const refuse = (thrown: unknown): never => {
-    throw failureOf(thrown, given(exchange.token), gateway)
-  }
   let reserved: Reservation | Promise<Reservation>
   try {
     reserved = gateway.lane.allowances.reserve(demands, exchange.abort.signal)
   } catch (thrown) {
-    return refuse(thrown)
+    throw failureOf(thrown, given(exchange.token), gateway)
   }
-  if (!(reserved instanceof Promise)) return take(reserved)
-  return reserved.then((reservation) => {
-    take(reservation)
-    if (exchange.cut !== null) throw exchange.cut.failure
-    lookAtToken(exchange, gateway)
-  }, refuse)
+  if (reserved instanceof Promise) return holdLater(exchange, gateway, reserved, paths)
+  exchange.reservation = reserved
+  clamp(exchange, gateway, reserved, paths)
+}
+
+async function holdLater(
+  exchange: Exchange,
+  gateway: Gateway,
+  reserved: Promise<Reservation>,
+  paths: readonly BoundedPath[],
+): Promise<void> {
+  const reservation = await reserved.catch((thrown: unknown) => {
+    throw failureOf(thrown, given(exchange.token), gateway)
+  })
+  exchange.reservation = reservation
+  clamp(exchange, gateway, reservation, paths)
+  if (exchange.cut !== null) throw exchange.cut.failure
+  lookAtToken(exchange, gateway)
 }
 
 function failureOf(thrown: unknown, token: GovernedToken, gateway: Gateway): Failure {
@@ -151,8 +152,10 @@ function failureOf(thrown: unknown, token: GovernedToken, gateway: Gateway): Fai
 function clamp(exchange: Exchange, gateway: Gateway, { held }: Reservation, paths: readonly BoundedPath[]): void {
   const [first] = paths
   if (first === undefined) return
-  const granted = Math.min(...held.filter(({ account }) => countsMoney(account)).map(({ amount }) => amount))
+  let granted = Number.POSITIVE_INFINITY
+  for (const { account, amount } of held) if (countsMoney(account)) granted = Math.min(granted, amount)
   const most = affordableOutput(first.bound, granted)
+  if (most === first.bound.most && paths.length === 1) return
   const limit = most < first.bound.most ? most : Number.POSITIVE_INFINITY
   if (most < first.bound.most) limitOutput(exchange, most)
   exchange.paths = paths

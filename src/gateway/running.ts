@@ -17,6 +17,11 @@ import { endAttempt } from './record.ts'
 import { tokenRevoked } from './token-revoked.ts'
 
 const sweepMilliseconds = 10
+/**
+ * How long an exchange may take before its caller is watched, which costs as much as the rest of its admission: the call
+ * of a caller that leaves sooner is ended then, or is over.
+ */
+const momentMilliseconds = 50
 /** Deadlines are seconds: with ten thousand streams, looking at each more often would take a tenth of a processor. */
 const sweepsForDeadlines = 5
 
@@ -47,7 +52,7 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
     const now = clock.monotonic()
     for (const exchange of exchanges) {
       // Until then the server's own limit holds for a body that does not come.
-      if (!exchange.watched && exchange.facts !== null) {
+      if (!exchange.watched && exchange.facts !== null && now - exchange.startedMonotonic > momentMilliseconds) {
         exchange.watched = true
         watch(exchange)
       }

@@ -13,7 +13,7 @@ import type { ModelTerms } from '../providers/price-book.ts'
 import type { Held } from '../usage/allowance.ts'
 import { costOf } from '../usage/cost.ts'
 import { countsMoney } from '../usage/demands.ts'
-import { mostHeld } from '../usage/lease.ts'
+import { mostHeld, plainName } from '../usage/lease.ts'
 import type { Attempt, Exchange, Gateway, ReasonCode, ResolvedModel } from './exchange.ts'
 import { completedUsage, estimateOf, nothing, spokenCharacters, withinInput } from './used.ts'
 import { withoutSecrets } from './without-secrets.ts'
@@ -47,14 +47,19 @@ export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode):
   if (usage === null && !estimable && earlier === 0) return null
   const terms = termsOf(exchange, gateway, model)
   const source = terms.price?.source ?? null
-  const told = costAt(exchange, terms, usage === null ? nothing : withinInput(usage))
   const last = usedByLast(exchange, estimable)
   const cost = costAt(exchange, terms, last.usage)
-  if (cost === null || told === null) return { ...last, cost: null, source }
+  if (cost === null) return { ...last, cost: null, source }
   const whole = cost + earlier
-  const reported = usage === null ? earlier : told + earlier
-  const paid = last.estimated ? Math.max(reported, Math.min(whole, heldMoney(exchange))) : whole
-  return { ...last, cost: Math.min(paid, mostHeld), source }
+  const paid = last.estimated ? paidOf(exchange, terms, whole, earlier) : whole
+  return { usage: last.usage, estimated: last.estimated, cost: Math.min(paid, mostHeld), source }
+}
+
+/** An estimate never passes what is held, but for what was reported. */
+function paidOf(exchange: Exchange, terms: ModelTerms, whole: number, earlier: number): number {
+  const { usage } = exchange
+  const told = usage === null ? 0 : (costAt(exchange, terms, withinInput(usage)) ?? 0)
+  return Math.max(told + earlier, Math.min(whole, heldMoney(exchange)))
 }
 
 /** A failed call of several costs what was reported, and no estimate of the rest. */
@@ -86,29 +91,32 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
     reservation.release()
     return
   }
-  const used = usedOf(reservation.held, spent?.cost ?? 0)
-  if (reservation.held.some(({ amount }, index) => (used[index]?.amount ?? 0) > amount)) {
-    event.details = { ...event.details, bound_violated: true }
+  const { held } = reservation
+  const cost = spent?.cost ?? 0
+  const used: Held[] = []
+  let isViolated = false
+  for (let index = 0; index < held.length; index++) {
+    const set = held[index]
+    if (set === undefined) break
+    const amount = countsMoney(set.account) ? usedOf(held, index, cost) : set.amount
+    used.push({ account: set.account, amount })
+    isViolated ||= amount > set.amount
   }
+  if (isViolated) event.details = { ...event.details, bound_violated: true }
   event.settlements = [...reservation.settle(used)]
 }
 
-/** The cost on each limit of money; of a budget whose window ended meanwhile what was held first is used first. */
-function usedOf(held: readonly Held[], cost: number): Held[] {
-  const left = new Map<string, number>()
-  return held.map(({ account, amount }, index) => {
-    if (!countsMoney(account)) return { account, amount }
-    const name = plainName(account)
-    const owed = left.get(name) ?? cost
-    const last = !held.some((other, place) => place > index && plainName(other.account) === name)
-    const used = last ? owed : Math.min(owed, amount)
-    left.set(name, owed - used)
-    return { account, amount: used }
-  })
+/** The cost on a limit of money; of a budget whose window ended meanwhile what was held first is used first. */
+function usedOf(held: readonly Held[], index: number, cost: number): number {
+  const name = plainName(held[index]?.account ?? '')
+  let owed = cost
+  for (const [place, { account, amount }] of held.entries()) {
+    if (plainName(account) !== name || place === index) continue
+    if (place > index) return Math.min(owed, held[index]?.amount ?? 0)
+    owed -= Math.min(owed, amount)
+  }
+  return owed
 }
-
-/** An account's name without the window it is booked in. */
-const plainName = (account: string): string => account.split('@')[0] ?? account
 
 /** Corrects the tokens a minute by what was used; a request that was refused counts for nothing. */
 export function settleRates(exchange: Exchange, spent: Spent | null): void {
@@ -141,8 +149,10 @@ export function costAttribution(exchange: Exchange, { usage, estimated, cost, so
 }
 
 /** What the terms of the admission say; where there was none, those of now. */
-const termsOf = ({ priced }: Exchange, { prices, clock }: Terms, model: ResolvedModel): ModelTerms =>
-  priced.find((path) => path.model === model)?.terms ?? prices.terms(model, clock.now())
+function termsOf({ priced }: Exchange, { prices, clock }: Terms, model: ResolvedModel): ModelTerms {
+  for (const path of priced) if (path.model === model) return path.terms
+  return prices.terms(model, clock.now())
+}
 
 function costAt({ dialect, parsed }: Exchange, { price }: ModelTerms, usage: Usage): number | null {
   return price === null ? null : costOf(price, dialect.family, usage, spokenCharacters(parsed))

@@ -23,8 +23,11 @@ export function traceExchange(
   if (trace === null || trace.spanId === null) return
   const own = exchangeSpan(exchange, trace, trace.spanId, outcome, cost)
   own.endedAt = exchange.startedAt + (clock.monotonic() - exchange.startedMonotonic)
-  tracer.ended([own, ...exchange.attempts.flatMap((attempt, index) => attemptSpan(exchange, own, attempt, index))])
+  tracer.ended([own, ...attemptSpans(exchange, own)])
 }
+
+const attemptSpans = (exchange: Exchange, own: Span): Span[] =>
+  exchange.attempts.flatMap((attempt, index) => attemptSpan(exchange, own, attempt, index))
 
 function exchangeSpan(
   exchange: Exchange,

@@ -19,9 +19,15 @@ import type { LanguageName, NeutralPart, NeutralRequest } from '../translation/n
 import { type Exchange, type Gateway, given, type ResolvedModel } from './exchange.ts'
 
 export function translateRequest(exchange: Exchange, gateway: Gateway): void {
-  const { paths } = exchange
-  if (paths.every((path) => languageOf(exchange, path) === null && path.kind.check === undefined)) return
-  exchange.paths = paths.filter((path, index) => {
+  for (const path of exchange.paths) {
+    if (languageOf(exchange, path) === null && path.kind.check === undefined) continue
+    exchange.paths = translatablePaths(exchange, gateway)
+    return
+  }
+}
+
+const translatablePaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[] =>
+  exchange.paths.filter((path, index) => {
     const language = languageOf(exchange, path)
     try {
       if (language === null) path.kind.check?.(exchange.dialect.family, given(exchange.parsed), path.upstreamModel)
@@ -33,7 +39,6 @@ export function translateRequest(exchange: Exchange, gateway: Gateway): void {
       return false
     }
   })
-}
 
 /** Leaves a path its first language where that can say the request, else the next one that can. */
 function settleLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): void {

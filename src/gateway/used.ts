@@ -41,13 +41,14 @@ export function completedUsage(exchange: Exchange, told: Usage): { usage: Usage;
   const withoutOutput = outputTokens === null ? hasText || reader !== null : outputTokens === 0 && hasText
   const withoutInput = inputTokens === null || (inputTokens === 0 && withoutOutput)
   const isBehind = withoutOutput || textSinceUsage > 0
+  if (!withoutInput && !isBehind) return { usage: withinInput(told), estimated: false }
   const estimate = estimateOf(exchange)
   const usage = {
     ...told,
     inputTokens: withoutInput ? estimate.inputTokens : inputTokens,
     outputTokens: isBehind ? Math.max(outputTokens ?? 0, estimate.outputTokens ?? 0) : outputTokens,
   }
-  return { usage: withinInput(usage), estimated: withoutInput || isBehind }
+  return { usage: withinInput(usage), estimated: true }
 }
 
 const isGiven = (count: number | null | undefined): count is number => count !== null && count !== undefined
@@ -56,6 +57,11 @@ const isGiven = (count: number | null | undefined): count is number => count !==
 export function withinInput(usage: Usage): Usage {
   const { inputTokens, cachedInputTokens, cacheWriteTokens, cacheWriteHourTokens, audioInputTokens } = usage
   const input = inputTokens ?? 0
+  const isWithin =
+    (cachedInputTokens ?? 0) + (cacheWriteTokens ?? 0) <= input &&
+    (cacheWriteHourTokens ?? 0) <= (cacheWriteTokens ?? 0) &&
+    (audioInputTokens ?? 0) <= input
+  if (isWithin) return usage
   const cached = isGiven(cachedInputTokens) ? Math.min(cachedInputTokens, input) : null
   const written = isGiven(cacheWriteTokens) ? Math.min(cacheWriteTokens, input - (cached ?? 0)) : null
   const within: Usage = { ...usage, cachedInputTokens: cached, cacheWriteTokens: written }

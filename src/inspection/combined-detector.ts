@@ -5,7 +5,10 @@ import type { Work } from './work.ts'
 
 export const combinedDetector = (detectors: readonly Detector[]): Detector => ({
   bounded: detectors.every(({ bounded }) => bounded),
-  mayMatch: (text) => detectors.some((detector) => detector.mayMatch(text)),
+  mayMatch(text) {
+    for (const detector of detectors) if (detector.mayMatch(text)) return true
+    return false
+  },
   scanner: (text, work) => new CombinedScanner(detectors, text, work),
 })
 

@@ -135,7 +135,10 @@ function disjoint(found: readonly Found[]): Found[] {
 
 function repeatedWords(text: string): Found[] {
   const found: Found[] = []
-  let [count, runStart, wordStart, wordEnd] = [0, 0, 0, 0]
+  let count = 0
+  let runStart = 0
+  let wordStart = 0
+  let wordEnd = 0
   const tell = () => {
     if (count >= repeats) found.push({ start: runStart, end: wordEnd, label, entry: 'repeated_word' })
   }

@@ -61,11 +61,17 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
     }
     return true
   }
-  const holds = (check: Check): boolean => check(seen, round)
+  const mayMatch = (group: readonly Check[]): boolean => {
+    for (const check of group) if (check(seen, round)) return true
+    return false
+  }
   return (text) => {
     round++
     for (const index of always) asked[index] = round
-    return read(text) ? all.filter((index) => asked[index] === round && checks[index]?.some(holds)) : all
+    if (!read(text)) return all
+    const found: number[] = []
+    for (const index of all) if (asked[index] === round && mayMatch(checks[index] ?? [])) found.push(index)
+    return found
   }
 }
 

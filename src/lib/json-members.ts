@@ -88,8 +88,9 @@ export function memberCount(value: unknown): number {
   let count = 0
   if (Array.isArray(value)) for (const element of value) count += memberCount(element)
   else {
-    for (const inner of Object.values(value)) {
+    for (const name in value) {
       count += 1
+      const inner: unknown = Reflect.get(value, name)
       if (typeof inner === 'object') count += memberCount(inner)
     }
   }

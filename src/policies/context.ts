@@ -63,7 +63,12 @@ export class RequestView {
 
   /** One entry for each text, with whose words it is; empty where the dialect does not say. */
   get messages(): MessageView[] {
-    this.#messages ??= said(this.slots()).map(({ role, text }) => new MessageView(role ?? '', text))
+    if (this.#messages === null) {
+      this.#messages = []
+      for (const { kind, role, text } of this.slots()) {
+        if (kind !== 'name') this.#messages.push(new MessageView(role ?? '', text))
+      }
+    }
     return this.#messages
   }
 
@@ -186,7 +191,8 @@ const joined = (texts: readonly TextSlot[]): string =>
 
 /** The names of `tools` as chat, responses and messages write them, and of chat's `functions`, which came before. */
 export function toolNames(body: Readonly<Record<string, unknown>> | null): string[] {
-  return [body?.tools, body?.functions].flatMap((tools) => (Array.isArray(tools) ? tools.flatMap(namesOfTool) : []))
+  if (body?.tools === undefined && body?.functions === undefined) return []
+  return [body.tools, body.functions].flatMap((tools) => (Array.isArray(tools) ? tools.flatMap(namesOfTool) : []))
 }
 
 /** A namespace of tools is what is in it. */

@@ -25,12 +25,7 @@ function find(texts: readonly string[], action = 'redact') {
   let now = 0
   const rule = ruleOf(policy, compiled, null)
   const follow = spyOn(rule.matcher, 'follow')
-  const found = findInTexts(
-    compiled,
-    () => rule,
-    slots,
-    () => (now += 3),
-  )
+  const found = findInTexts(compiled, rule, slots, { now: () => (now += 3) })
   return { found, slots, follow }
 }
 

@@ -27,52 +27,63 @@ interface Found {
 
 interface Reading {
   readonly compiled: TextPolicy
-  /** Made for the first text that may hold something, which few do. */
-  readonly ruleOf: () => InspectionRule
+  readonly rule: InspectionRule
   readonly slots: readonly TextSlot[]
   readonly found: Found
 }
 
-/** What the policy says; null where it finds nothing. `now` is milliseconds that only grow. */
+interface TurnClock {
+  now(): number
+}
+
+/** Whether the policy may find something; true of texts that are long together, which are not read for that. */
+export function mayFindIn(compiled: TextPolicy, slots: readonly TextSlot[]): boolean {
+  if (isLong(slots)) return true
+  for (const slot of slots) if (slot.text !== '' && mayFind(compiled, slot)) return true
+  return false
+}
+
+/** What the policy says; null where it finds nothing. `clock` is in milliseconds that only grow. */
 export function findInTexts(
   compiled: TextPolicy,
-  ruleOf: () => InspectionRule,
+  rule: InspectionRule,
   slots: readonly TextSlot[],
-  now: () => number,
+  clock: TurnClock,
 ): Decision | null | Promise<Decision | null> {
-  let rule: InspectionRule | null = null
-  const once = () => {
-    rule ??= ruleOf()
-    return rule
-  }
   const found: Found = { findings: [], targets: new Set(), changes: [], stop: null }
-  const reading: Reading = { compiled, ruleOf: once, slots, found }
-  if (slots.reduce((sum, { text }) => sum + text.length, slots.length) > longUnits) return readInTurns(reading, now)
+  const reading: Reading = { compiled, rule, slots, found }
+  if (isLong(slots)) return readInTurns(reading, clock)
   for (const slot of slots) {
     if (slot.text === '' || !mayFind(compiled, slot)) continue
-    if (isEnd(reading.found, slot, readAtOnce(reading, slot))) break
+    if (isEnd(found, slot, readAtOnce(reading, slot))) break
   }
   return decisionOf(reading)
 }
 
-function readAtOnce({ ruleOf, found }: Reading, { kind, role, text, member: place }: TextSlot): PassedWhole {
-  return followWhole([ruleOf()], { kind, role, place, text }, found.findings)
+function isLong(slots: readonly TextSlot[]): boolean {
+  let units = slots.length
+  for (const { text } of slots) units += text.length
+  return units > longUnits
 }
 
-async function readInTurns(reading: Reading, now: () => number): Promise<Decision | null> {
-  const { compiled, ruleOf, slots, found } = reading
-  let since = now()
+function readAtOnce({ rule, found }: Reading, { kind, role, text, member: place }: TextSlot): PassedWhole {
+  return followWhole([rule], { kind, role, place, text }, found.findings)
+}
+
+async function readInTurns(reading: Reading, clock: TurnClock): Promise<Decision | null> {
+  const { compiled, rule, slots, found } = reading
+  let since = clock.now()
   const giveWay = async () => {
-    if (now() - since < turnMilliseconds) return
+    if (clock.now() - since < turnMilliseconds) return
     await turn()
-    since = now()
+    since = clock.now()
   }
   for (const slot of slots) {
     if (slot.text === '') continue
     await giveWay()
     if (!mayFind(compiled, slot)) continue
     const { kind, role, text, member: place } = slot
-    const channel = new Channel([ruleOf()], { kind, role, place }, found.findings)
+    const channel = new Channel([rule], { kind, role, place }, found.findings)
     // Put together a piece at a time: a million small parts would be put together all at once, when everybody waits.
     const out: string[] = []
     for (let at = 0; at < text.length && channel.stop === null; at += pieceUnits) {

@@ -11,49 +11,64 @@ import { literalMatcher } from './kinds/literal-matcher.ts'
 
 const numbered = /\[[^[\]]{1,200}_\d{1,9}\]/g
 
+interface Kept {
+  /** By placeholder. */
+  readonly values: Map<string, string>
+  /** Placeholders by label and value. */
+  readonly known: Map<string, string>
+  /** How many of each label there are. */
+  readonly counts: Map<string, number>
+  /** What the request itself names so, in its body or anything within: it stands for nothing of ours. */
+  readonly taken: ReadonlySet<string>
+}
+
 /** What was taken out of one exchange's request. Never leaves the process. */
 export class Placeholders {
-  readonly #values = new Map<string, string>()
-  readonly #known = new Map<string, string>()
-  readonly #counts = new Map<string, number>()
   readonly #body: unknown
-  #taken: ReadonlySet<string> | null = null
+  /** Of most requests nothing is kept. */
+  #kept: Kept | null = null
 
-  /** What the request itself names so, in its body or anything within, stands for nothing of ours. */
   constructor(body: unknown) {
     this.#body = body
   }
 
   get size(): number {
-    return this.#values.size
+    return this.#kept?.values.size ?? 0
   }
 
   /** The placeholder of a value, the same each time. */
   keep(label: string, value: string): string {
+    this.#kept ??= {
+      values: new Map(),
+      known: new Map(),
+      counts: new Map(),
+      taken: new Set(JSON.stringify(this.#body)?.match(numbered)),
+    }
+    const { values, known, counts, taken } = this.#kept
     const key = `${label}\n${value}`
-    const known = this.#known.get(key)
-    if (known !== undefined) return known
-    this.#taken ??= new Set(JSON.stringify(this.#body)?.match(numbered))
-    let count = this.#counts.get(label) ?? 0
+    const present = known.get(key)
+    if (present !== undefined) return present
+    let count = counts.get(label) ?? 0
     let placeholder: string
     do placeholder = `[${label}_${++count}]`
-    while (this.#taken.has(placeholder))
-    this.#counts.set(label, count)
-    this.#known.set(key, placeholder)
-    this.#values.set(placeholder, value)
+    while (taken.has(placeholder))
+    counts.set(label, count)
+    known.set(key, placeholder)
+    values.set(placeholder, value)
     return placeholder
   }
 
   /** The rule that puts the values back into an answer; it is no policy's, and nothing records it. */
   restoring(): InspectionRule {
+    const values = this.#kept?.values ?? new Map<string, string>()
     return {
       policyId: '',
       kind: 'restore',
       reasonCode: 'policy.restored',
-      matcher: literalMatcher([...this.#values.keys()]),
+      matcher: literalMatcher([...values.keys()]),
       action: 'rewrite',
       enforced: true,
-      replacement: (_found, text) => this.#values.get(text) ?? text,
+      replacement: (_found, text) => values.get(text) ?? text,
     }
   }
 }

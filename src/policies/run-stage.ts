@@ -10,7 +10,7 @@ import type { PolicyStage, RequestFacts, TextSlot } from '../dialects/dialect.ts
 import type { Verdict } from '../events/event.ts'
 import type { ActivePolicy, PolicyResult } from './chain.ts'
 import type { PolicyContext } from './context.ts'
-import { findInTexts } from './find-in-texts.ts'
+import { findInTexts, mayFindIn } from './find-in-texts.ts'
 import type { Change, Decision, PolicyTools, Subject } from './kinds/kind.ts'
 import { type Placeholders, ruleOf } from './redaction.ts'
 import { endsChain, stronger } from './verdict.ts'
@@ -66,80 +66,78 @@ export function runStage(run: StageRun): StageOutcome | Promise<StageOutcome> {
   return run.policies.length === 0 ? nothing : new StageWalk(run).from(0)
 }
 
-/** What policies are shown of a stage's subject; what none asks for is not made. */
-class ShownSubject implements Subject {
-  readonly stage: PolicyStage
-  readonly context: PolicyContext
-  readonly #subject: StageSubject
-  readonly #slots: () => readonly TextSlot[]
+const unchanged: ReadonlySet<string> = new Set()
+const allowed: Decision = { verdict: 'allow', reasonCode: 'ok', targets: [] }
 
-  constructor(subject: StageSubject, slots: () => readonly TextSlot[]) {
-    this.stage = subject.stage
-    this.context = subject.context
-    this.#subject = subject
-    this.#slots = slots
-  }
-
-  get facts(): RequestFacts {
-    return this.#subject.facts
-  }
-
-  get body(): Subject['body'] {
-    return this.#subject.body
-  }
-
-  get requestBody(): Subject['requestBody'] {
-    return this.#subject.requestBody
-  }
-
-  get texts(): readonly TextSlot[] {
-    return this.#slots()
-  }
-}
-
-class StageWalk {
+/** The walk through a stage's policies, and what they are shown of its subject; what none asks for is not made. */
+class StageWalk implements Subject {
   readonly #run: StageRun
   readonly #said: Said[] = []
-  readonly #changed = new Set<string>()
+  #changed: Set<string> | null = null
   #verdict: Verdict = 'allow'
   #decisive: Said | null = null
-  readonly #shown: Subject
   #texts: readonly TextSlot[] | null = null
 
   constructor(run: StageRun) {
     this.#run = run
-    this.#shown = new ShownSubject(run.subject, () => this.#slots())
+  }
+
+  get stage(): PolicyStage {
+    return this.#run.subject.stage
+  }
+
+  get context(): PolicyContext {
+    return this.#run.subject.context
+  }
+
+  get facts(): RequestFacts {
+    return this.#run.subject.facts
+  }
+
+  get body(): Subject['body'] {
+    return this.#run.subject.body
+  }
+
+  get requestBody(): Subject['requestBody'] {
+    return this.#run.subject.requestBody
+  }
+
+  get texts(): readonly TextSlot[] {
+    this.#texts ??= this.#run.subject.texts()
+    return this.#texts
   }
 
   from(first: number): StageOutcome | Promise<StageOutcome> {
-    const { policies, now } = this.#run
+    const { policies } = this.#run
+    // Each one's time begins where the last one's ended: reading the clock costs as much as many a policy.
+    let since = this.#run.now()
     for (let index = first; index < policies.length; index += 1) {
       const policy = policies[index]
       if (policy === undefined) break
-      let startedAt = 0
       let decision: Decision | null | Promise<Decision | null>
       try {
         if (!this.#applies(policy)) continue
-        startedAt = now()
         decision = this.#ask(policy)
       } catch (error) {
-        startedAt ||= now()
         decision = this.#brokenDecision(policy, error)
       }
-      if (decision instanceof Promise) return this.#later(policy, decision, startedAt, index)
-      if (this.#take(policy, decision, startedAt)) break
+      if (decision instanceof Promise) return this.#later(policy, decision, since, index)
+      const now = this.#run.now()
+      if (this.#take(policy, decision, now - since)) break
+      since = now
     }
-    return { said: this.#said, verdict: this.#verdict, decisive: this.#decisive, changed: this.#changed }
+    const changed = this.#changed ?? unchanged
+    return { said: this.#said, verdict: this.#verdict, decisive: this.#decisive, changed }
   }
 
   async #later(
     policy: ActivePolicy,
     pending: Promise<Decision | null>,
-    startedAt: number,
+    since: number,
     index: number,
   ): Promise<StageOutcome> {
     const decision = await pending.catch((error: unknown) => this.#brokenDecision(policy, error))
-    return this.from(this.#take(policy, decision, startedAt) ? this.#run.policies.length : index + 1)
+    return this.from(this.#take(policy, decision, this.#run.now() - since) ? this.#run.policies.length : index + 1)
   }
 
   #applies({ condition }: ActivePolicy): boolean {
@@ -149,19 +147,9 @@ class StageWalk {
   #ask(policy: ActivePolicy): Decision | null | Promise<Decision | null> {
     const { compiled } = policy
     if (compiled instanceof Error) throw compiled
-    return compiled.form === 'whole'
-      ? compiled.consider(this.#shown, this.#run.tools)
-      : findInTexts(
-          compiled,
-          () => ruleOf(policy, compiled, this.#run.subject.placeholders),
-          this.#slots(),
-          this.#run.now,
-        )
-  }
-
-  #slots(): readonly TextSlot[] {
-    this.#texts ??= this.#run.subject.texts()
-    return this.#texts
+    if (compiled.form === 'whole') return compiled.consider(this, this.#run.tools)
+    if (!mayFindIn(compiled, this.texts)) return null
+    return findInTexts(compiled, ruleOf(policy, compiled, this.#run.subject.placeholders), this.texts, this.#run)
   }
 
   #brokenDecision(policy: ActivePolicy, error: unknown): Decision {
@@ -171,10 +159,9 @@ class StageWalk {
   }
 
   /** Records what a policy said and applies it; true where that ends the chain. */
-  #take(policy: ActivePolicy, given: Decision | null, startedAt: number): boolean {
-    const latencyMs = Math.round((this.#run.now() - startedAt) * 1000) / 1000
-    const decision = this.#possible(policy, given ?? { verdict: 'allow', reasonCode: 'ok', targets: [] })
-    const said: Said = { policy, decision, latencyMs }
+  #take(policy: ActivePolicy, given: Decision | null, milliseconds: number): boolean {
+    const decision = this.#possible(policy, given ?? allowed)
+    const said: Said = { policy, decision, latencyMs: Math.round(milliseconds * 1000) / 1000 }
     this.#said.push(said)
     if (!policy.enforced) return false
     if (decision.changes !== undefined) this.#apply(decision.changes)
@@ -194,6 +181,7 @@ class StageWalk {
 
   #apply(changes: readonly Change[]): void {
     const { body, context } = this.#run.subject
+    this.#changed ??= new Set()
     for (const change of changes) {
       if ('slot' in change) {
         change.slot.replace(change.text)
@@ -210,15 +198,14 @@ class StageWalk {
   }
 }
 
-/** A stage's findings as the outcome's event shows them. */
-export const resultsOf = (stage: PolicyStage, said: readonly Said[]): PolicyResult[] =>
-  said.map(({ policy, decision, latencyMs }) => ({
-    policy_id: policy.id,
-    kind: policy.kind,
-    stage,
-    mode: policy.enforced ? 'enforce' : 'monitor',
-    verdict: decision.verdict,
-    reason_code: decision.reasonCode,
-    latency_ms: latencyMs,
-    targets: decision.targets,
-  }))
+/** What one policy said, as the outcome's event shows it. */
+export const resultOf = (stage: PolicyStage, { policy, decision, latencyMs }: Said): PolicyResult => ({
+  policy_id: policy.id,
+  kind: policy.kind,
+  stage,
+  mode: policy.enforced ? 'enforce' : 'monitor',
+  verdict: decision.verdict,
+  reason_code: decision.reasonCode,
+  latency_ms: latencyMs,
+  targets: decision.targets,
+})

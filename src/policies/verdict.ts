@@ -18,7 +18,7 @@ const strength: ReadonlyMap<Verdict, number> = new Map(byStrength.map((verdict, 
 
 /** The stronger of two; `error`, which no policy gives, is above all. */
 export const stronger = (one: Verdict, other: Verdict): Verdict =>
-  (strength.get(other) ?? 0) > (strength.get(one) ?? 0) ? other : one
+  other !== 'allow' && (strength.get(other) ?? 0) > (strength.get(one) ?? 0) ? other : one
 
 /** After these nothing else is asked: the request or the answer goes no further. */
 export const endsChain = (verdict: Verdict): boolean =>

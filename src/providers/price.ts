@@ -43,15 +43,24 @@ export const picoOfMillion = (dollars: number): number => Math.ceil(Number((doll
 export const millionOfPico = (pico: number): number => pico / 1_000_000
 
 /** Adds up units at picodollars each to nano-dollars, exactly, rounded up once. */
-export function nanoOf(parts: readonly (readonly [units: number, pico: number])[]): number {
-  let whole = 0
-  let rest = 0
-  for (const [units, pico] of parts) {
-    whole += units * Math.floor(pico / 1000)
-    rest += units * (pico % 1000)
+export class Sum {
+  #whole = 0
+  #rest = 0
+
+  add(units: number, pico: number): this {
+    this.#whole += units * Math.floor(pico / 1000)
+    this.#rest += units * (pico % 1000)
+    return this
   }
-  return whole + Math.ceil(rest / 1000)
+
+  get nano(): number {
+    return this.#whole + Math.ceil(this.#rest / 1000)
+  }
 }
+
+/** Nano-dollars of units of one price. */
+export const nanoOf = (units: number, pico: number): number =>
+  units * Math.floor(pico / 1000) + Math.ceil((units * (pico % 1000)) / 1000)
 
 /** The tier that a request with this much input is billed by. */
 export function tierOf({ tiers }: Price, inputTokens: number): PriceTier | null {

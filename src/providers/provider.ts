@@ -84,15 +84,17 @@ export function languagesFor(
   listed: readonly Family[] | null,
 ): readonly LanguageName[] {
   const { language, further, families } = kind
-  if (language === undefined || !textFamilies.has(family)) return []
-  const told = textOf(kind, listed ?? [])
-  const speaks = (name: Family): boolean => (told.length === 0 ? families : told).includes(name)
-  if (speaks(family)) return []
+  if (language === undefined || !textFamilies.has(family)) return none
+  const told = listed === null ? none : textOf(kind, listed)
+  const spoken: readonly Family[] = told.length === 0 ? families : told
+  if (spoken.includes(family)) return none
   const first = told.length > 0 && further !== undefined && !told.some((name) => name === language) ? [] : [language]
   const goesFurther =
     further !== undefined && (listed === null ? further.of(provider) : told.includes(further.language))
   return goesFurther ? [...first, further.language] : first
 }
+
+const none: readonly never[] = []
 
 /** The text families among these that a kind speaks itself. */
 const textOf = ({ families }: ProviderKind, listed: readonly Family[]): readonly Family[] =>

@@ -73,7 +73,12 @@ export function tokenStatus(
 
 /** Matches a model id against a filter of exact names and `*` globs (contract section 6). */
 export function modelAllowed(filter: readonly string[] | null, model: string): boolean {
-  return filter === null || filter.some((pattern) => globMatches(pattern, model))
+  return filter === null || someGlobMatches(filter, model)
+}
+
+export function someGlobMatches(patterns: readonly string[], text: string): boolean {
+  for (const pattern of patterns) if (globMatches(pattern, text)) return true
+  return false
 }
 
 /** Linear-time glob: `*` stands for any run of characters, everything else for itself. */
@@ -81,6 +86,7 @@ export function globMatches(pattern: string, text: string): boolean {
   const star = pattern.indexOf('*')
   if (star < 0) return pattern === text
   if (!text.startsWith(pattern.slice(0, star))) return false
+  if (star === pattern.length - 1) return true
   const parts = pattern.split('*')
   const [first = ''] = parts
   const last = parts.at(-1) ?? ''

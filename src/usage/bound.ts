@@ -18,7 +18,7 @@
  */
 import type { Family, RequestFacts } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
-import { nanoOf, type Price, type PriceTier } from '../providers/price.ts'
+import { nanoOf, type Price, Sum } from '../providers/price.ts'
 import { audioCost } from './cost.ts'
 
 /** Tokens that a template adds to a request, to each message of it, and to one that has tools. */
@@ -59,14 +59,14 @@ export interface CostBound {
 
 /** Nano-dollars that the request costs at most if each answer is limited to so many tokens. */
 export const boundedCost = (bound: CostBound, tokens: number): number =>
-  bound.fixed + nanoOf([[tokens * bound.choices, bound.output]])
+  bound.fixed + nanoOf(tokens * bound.choices, bound.output)
 
 /** The largest output for which `granted` nano-dollars suffice; below `bound.least` it cannot be served. */
 export function affordableOutput(bound: CostBound, granted: number): number {
-  if (bound.output === 0) return granted >= bound.fixed ? bound.most : 0
+  if (granted >= boundedCost(bound, bound.most)) return bound.most
+  if (bound.output === 0) return 0
   const spare = BigInt(Math.max(0, granted - bound.fixed)) * 1000n
-  const tokens = spare / BigInt(bound.output * bound.choices)
-  return Number(tokens < BigInt(bound.most) ? tokens : BigInt(bound.most))
+  return Number(spare / BigInt(bound.output * bound.choices))
 }
 
 /**
@@ -83,7 +83,7 @@ export function boundOf(request: BoundedRequest, { price, contextWindow, maxOutp
     return fixedBound(price.request + audioCost(price.audioHour, request.body.length / leastAudioBytesPerSecond))
   }
   if (family === 'speech' && price.character !== null) {
-    return fixedBound(price.request + nanoOf([[request.body.length, price.character]]))
+    return fixedBound(price.request + nanoOf(request.body.length, price.character))
   }
   return tokenBound(request, price, contextWindow, maxOutputTokens)
 }
@@ -112,12 +112,7 @@ function tokenBound(
   const thinking = parsed === null ? 0 : thinkingBudget(parsed)
   return {
     fixed:
-      price.request +
-      toolUses * price.toolUse +
-      nanoOf([
-        [input, rates.input],
-        [predicted, rates.output],
-      ]),
+      price.request + toolUses * price.toolUse + new Sum().add(input, rates.input).add(predicted, rates.output).nano,
     output: rates.output,
     choices: Math.max(1, facts.choices),
     most,
@@ -152,9 +147,12 @@ const unbounded: Readonly<Partial<Record<Family, string>>> = { speech: 'input', 
 
 function outputBound({ family, facts }: BoundedRequest, window: number | null, maxOutputTokens: number | null): number {
   if (withoutOutput.has(family)) return 0
-  const limits = [facts.outputLimit, maxOutputTokens, window].filter((limit) => limit !== null)
-  if (limits.length === 0) throw boundless(unbounded[family] ?? 'max_tokens')
-  return Math.min(...limits)
+  const { outputLimit } = facts
+  if (outputLimit === null && maxOutputTokens === null && window === null) {
+    throw boundless(unbounded[family] ?? 'max_tokens')
+  }
+  const none = Number.POSITIVE_INFINITY
+  return Math.min(outputLimit ?? none, maxOutputTokens ?? none, window ?? none)
 }
 
 /** A model that thinks within a budget refuses a limit below it. */
@@ -164,23 +162,32 @@ function thinkingBudget({ thinking }: Readonly<Record<string, unknown>>): number
   return typeof budget === 'number' && Number.isSafeInteger(budget) && budget > 0 ? budget : 0
 }
 
-/** The dearest rates of every tier that this much input reaches; those of sound where the body may hold some. */
-function dearest({ tiers }: Price, input: number, { family, body }: BoundedRequest) {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  const hour = bytes.includes('"1h"')
-  const sound = family === 'transcriptions' || bytes.includes('audio')
-  const reached = tiers.filter(({ fromInputTokens }) => fromInputTokens <= input)
-  const most = (rate: (tier: PriceTier) => number) => Math.max(0, ...reached.map(rate))
-  return {
-    input: most((tier) =>
-      Math.max(
-        tier.input,
-        tier.cachedInput,
-        tier.cacheWrite,
-        hour ? tier.cacheWriteHour : 0,
-        sound ? tier.audioInput : 0,
-      ),
-    ),
-    output: most((tier) => Math.max(tier.output, tier.reasoning, tier.audioOutput)),
-  }
+interface Rates {
+  input: number
+  output: number
 }
+
+/**
+ * The dearest rates of every tier that this much input reaches; those of a cache for an hour, and of sound, where the
+ * body may ask for one, which is looked for only where it would be dearer.
+ */
+function dearest({ tiers }: Price, input: number, request: BoundedRequest): Rates {
+  const most: Rates = { input: 0, output: 0 }
+  let hour = 0
+  let sound = 0
+  for (const tier of tiers) {
+    if (tier.fromInputTokens > input) continue
+    most.input = Math.max(most.input, tier.input, tier.cachedInput, tier.cacheWrite)
+    most.output = Math.max(most.output, tier.output, tier.reasoning, tier.audioOutput)
+    hour = Math.max(hour, tier.cacheWriteHour)
+    sound = Math.max(sound, tier.audioInput)
+  }
+  if (hour > most.input && holds(request.body, '"1h"')) most.input = hour
+  if (sound > most.input && maySound(request)) most.input = sound
+  return most
+}
+
+const maySound = ({ family, body }: BoundedRequest): boolean => family === 'transcriptions' || holds(body, 'audio')
+
+const holds = (body: Uint8Array, text: string): boolean =>
+  Buffer.from(body.buffer, body.byteOffset, body.length).includes(text)

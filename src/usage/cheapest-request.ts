@@ -44,16 +44,10 @@ const leastAudioSeconds = 0.01
 /** Nano-dollars of one token of input and one of output; of what is billed by other units, of the least of these. */
 export function leastCost({ tiers, audioHour, character, request }: Price): number {
   if (audioHour !== null) return request + audioCost(audioHour, leastAudioSeconds)
-  if (character !== null) return request + nanoOf([[1, character]])
+  if (character !== null) return request + nanoOf(1, character)
   const [tier] = tiers
   if (tier === undefined) return request
-  return (
-    request +
-    nanoOf([
-      [1, tier.input],
-      [1, tier.output],
-    ])
-  )
+  return request + nanoOf(1, tier.input + tier.output)
 }
 
 /** Nano-dollars; null where the token may use nothing that costs something. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Usage } from '../dialects/dialect.ts'
-import { nanoOf } from '../providers/price.ts'
+import { nanoOf, Sum } from '../providers/price.ts'
 import { compilePrice } from '../providers/price-record.ts'
 import { listedModel } from '../providers/price-table.ts'
 import { costOf } from './cost.ts'
@@ -62,7 +62,10 @@ test('sums of nano-dollars agree with exact arithmetic', () => {
   fc.assert(
     fc.property(fc.array(part, { maxLength: 4 }), (parts) => {
       const exact = parts.reduce((sum, [units, pico]) => sum + BigInt(units) * BigInt(pico), 0n)
-      return BigInt(nanoOf(parts)) === (exact + 999n) / 1000n
+      const sum = parts.reduce((sum, [units, pico]) => sum.add(units, pico), new Sum())
+      const [units, pico] = parts[0] ?? [0, 0]
+      expect(nanoOf(units, pico)).toBe(new Sum().add(units, pico).nano)
+      return BigInt(sum.nano) === (exact + 999n) / 1000n
     }),
   )
 })

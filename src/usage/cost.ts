@@ -3,7 +3,7 @@
  * falls in, added up exactly and rounded up once (contract section 8, Settlement).
  */
 import type { Family, Usage } from '../dialects/dialect.ts'
-import { nanoOf, type Price, tierOf } from '../providers/price.ts'
+import { nanoOf, type Price, Sum, tierOf } from '../providers/price.ts'
 
 /** Nano-dollars. `characters` is the text that was to be spoken, on speech. */
 export function costOf(price: Price, family: Family, usage: Usage, characters = 0): number {
@@ -11,7 +11,7 @@ export function costOf(price: Price, family: Family, usage: Usage, characters = 
   if (price.audioHour !== null && family === 'transcriptions') {
     return fees + audioCost(price.audioHour, usage.audioSeconds ?? 0)
   }
-  if (price.character !== null && family === 'speech') return fees + nanoOf([[characters, price.character]])
+  if (price.character !== null && family === 'speech') return fees + nanoOf(characters, price.character)
   return fees + tokenCost(price, family, usage)
 }
 
@@ -33,14 +33,13 @@ function tokenCost(price: Price, family: Family, usage: Usage): number {
   const written = Math.max(0, (usage.cacheWriteTokens ?? 0) - hourly)
   const cached = usage.cachedInputTokens ?? 0
   const reasoning = Math.min(output - audioOutput, usage.reasoningTokens ?? 0)
-  return nanoOf([
-    [Math.max(0, input - cached - written - hourly - audioInput), tier.input],
-    [cached, tier.cachedInput],
-    [written, tier.cacheWrite],
-    [hourly, tier.cacheWriteHour],
-    [audioInput, tier.audioInput],
-    [Math.max(0, output - audioOutput - reasoning), tier.output],
-    [Math.max(0, reasoning), tier.reasoning],
-    [audioOutput, tier.audioOutput],
-  ])
+  return new Sum()
+    .add(Math.max(0, input - cached - written - hourly - audioInput), tier.input)
+    .add(cached, tier.cachedInput)
+    .add(written, tier.cacheWrite)
+    .add(hourly, tier.cacheWriteHour)
+    .add(audioInput, tier.audioInput)
+    .add(Math.max(0, output - audioOutput - reasoning), tier.output)
+    .add(Math.max(0, reasoning), tier.reasoning)
+    .add(audioOutput, tier.audioOutput).nano
 }

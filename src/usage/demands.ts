@@ -21,16 +21,8 @@ export const moneyAccount = (id: string): AccountName => `token/${id}/money`
 export const budgetAccount = (id: string): AccountName => `budget/${id}`
 
 /** Whether an account counts nano-dollars; the others count requests. Booked names have a window's start after `@`. */
-export const countsMoney = (account: AccountName): boolean => /^budget\/|\/money$/.test(account)
-
-/** The accounts of requests that a token draws on. */
-export function requestDemands({ accounts }: Pick<GovernedToken, 'accounts'>): Demand[] {
-  const demands: Demand[] = []
-  for (const { id, maxRequests } of accounts) {
-    if (maxRequests !== null) demands.push({ account: requestsAccount(id), want: 1, min: 1 })
-  }
-  return demands
-}
+export const countsMoney = (account: AccountName): boolean =>
+  account.endsWith('/money') || account.startsWith('budget/')
 
 /** An account of money, and its whole limit: no request can ever have more of it. */
 export interface MoneyAccount {
@@ -41,8 +33,35 @@ export interface MoneyAccount {
   window: BudgetWindow
 }
 
+/** What every request of a token draws on, and who pays. */
+export interface Draws {
+  readonly owner: SpendOwner
+  readonly requests: readonly Demand[]
+  readonly money: readonly MoneyAccount[]
+  /** What it was worked out of, beside the token. */
+  readonly limits: LimitSet
+  readonly gatewayOwner: SpendOwner | null
+}
+
+/** A changed token is a new object, and so are changed limits. */
+const known = new WeakMap<Spender, Draws>()
+
+/** Worked out once for a token, the limits, and whom the gateway's record lets pay. */
+export function drawsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): Draws {
+  let draws = known.get(token)
+  if (draws === undefined || draws.limits !== limits || draws.gatewayOwner !== gatewayOwner) {
+    const requests = token.accounts
+      .filter(({ maxRequests }) => maxRequests !== null)
+      .map(({ id }) => ({ account: requestsAccount(id), want: 1, min: 1 }))
+    const money = moneyAccounts(token, limits, gatewayOwner)
+    draws = { owner: spendOwnerOf(token, gatewayOwner), requests, money, limits, gatewayOwner }
+    known.set(token, draws)
+  }
+  return draws
+}
+
 /** The accounts of money that a token draws on: its own limits', and every budget that bounds its spend. */
-export function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): MoneyAccount[] {
+function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): MoneyAccount[] {
   const found: MoneyAccount[] = []
   for (const { id, maxBudget: limit } of token.accounts) {
     if (limit !== null) found.push({ account: moneyAccount(id), limit, window: 'total' })

@@ -4,14 +4,10 @@ import type { LaneCell } from './lane-cell.ts'
 import type { LaneUsage } from './lane-usage.ts'
 import { mostHeld } from './lease.ts'
 
-interface Share {
-  cell: LaneCell
-  amount: number
-}
-
 export class LaneReservation implements Reservation {
   readonly #usage: LaneUsage
-  readonly #shares: Share[] = []
+  readonly #cells: LaneCell[] = []
+  readonly #held: Held[] = []
   #settled = false
 
   constructor(usage: LaneUsage) {
@@ -19,13 +15,14 @@ export class LaneReservation implements Reservation {
   }
 
   add(cell: LaneCell, amount: number): void {
-    const known = this.#shares.find((share) => share.cell === cell)
-    if (known === undefined) this.#shares.push({ cell, amount })
-    else known.amount += amount
+    const index = this.#cells.indexOf(cell)
+    const held = (this.#held[index]?.amount ?? 0) + amount
+    // Whoever was told what is held keeps what it was told.
+    this.#held[index < 0 ? this.#cells.push(cell) - 1 : index] = { account: cell.account, amount: held }
   }
 
   get held(): readonly Held[] {
-    return this.#shares.map(({ cell, amount }) => ({ account: cell.account, amount }))
+    return this.#held
   }
 
   extend(more: readonly Held[]): boolean {
@@ -35,14 +32,21 @@ export class LaneReservation implements Reservation {
   settle(used: readonly Held[]): readonly Held[] {
     if (this.#settled) return []
     this.#settled = true
-    return this.#shares.map(({ cell, amount }) => {
-      const use = Math.min(used.find(({ account }) => account === cell.account)?.amount ?? 0, mostHeld)
-      this.#usage.settle(cell, amount, use)
-      return { account: cell.account, amount: use }
-    })
+    const settled: Held[] = []
+    for (const [index, cell] of this.#cells.entries()) {
+      const amount = Math.min(amountOf(used, cell.account), mostHeld)
+      this.#usage.settle(cell, this.#held[index]?.amount ?? 0, amount)
+      settled.push({ account: cell.account, amount })
+    }
+    return settled
   }
 
   release(): void {
     this.settle([])
   }
+}
+
+function amountOf(used: readonly Held[], name: string): number {
+  for (const { account, amount } of used) if (account === name) return amount
+  return 0
 }

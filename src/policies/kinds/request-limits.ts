@@ -26,7 +26,8 @@ export const requestLimits = policyKind({
     return {
       form: 'whole',
       consider(subject): Decision | null {
-        const over = bounds.filter(([name, bound]) => sizes[name](subject) > bound).map(([name]) => String(name))
+        const over: string[] = []
+        for (const [name, bound] of bounds) if (sizes[name](subject) > bound) over.push(name)
         if (allow_streams === false && subject.facts.stream) over.push('allow_streams')
         if (over.length === 0) return null
         const message = `A policy limits this request: ${over.join(', ')}`

@@ -3,7 +3,7 @@
  * denial wins. A tool that a provider runs itself goes by its type: `web_search`.
  */
 import { z } from 'zod'
-import { globMatches } from '../../tokens/governed.ts'
+import { someGlobMatches } from '../../tokens/governed.ts'
 import { namesOfTool, toolName } from '../context.ts'
 import { type Change, type Decision, everyStage, policyKind } from './kind.ts'
 
@@ -25,8 +25,7 @@ export const toolAccess = policyKind({
     .refine(({ allow, deny }) => allow !== undefined || deny !== undefined, 'Give allow, deny or both'),
   compile: ({ allow, deny, action }) => {
     const isAllowed = (name: string): boolean =>
-      (allow === undefined || allow.some((glob) => globMatches(glob, name))) &&
-      !(deny?.some((glob) => globMatches(glob, name)) ?? false)
+      (allow === undefined || someGlobMatches(allow, name)) && (deny === undefined || !someGlobMatches(deny, name))
     return {
       form: 'whole',
       // What a person may still allow is shown.
@@ -34,8 +33,8 @@ export const toolAccess = policyKind({
       consider({ stage, context, body }): Decision | null {
         const onRequest = stage === 'pre_request'
         const names = onRequest ? context.request.tools : (context.response?.tool_calls ?? [])
+        if (names.every(isAllowed)) return null
         const refused = [...new Set(names.filter((name) => !isAllowed(name)))]
-        if (refused.length === 0) return null
         const targets = refused.map((name) => `tools.${name}`)
         const found = { reasonCode: 'policy.tool_not_allowed', targets }
         if (action === 'remove' && onRequest) return { ...found, verdict: 'rewrite', changes: without(body, isAllowed) }
