@@ -31,6 +31,13 @@ const event = (): Event => ({
   exchange_id: newId(),
 })
 
+function copyState(name: string): string {
+  const file = join(fleet.directory, name)
+  using state = new Database(fleet.stateFile)
+  state.run('vacuum into ?', [file])
+  return file
+}
+
 describe('a lane', () => {
   test('becomes ready with the catalog its gateway may use, its credentials opened', async () => {
     const lane = await fleet.lane('a')
@@ -95,12 +102,6 @@ describe('a lane', () => {
   })
 
   test('looks at a state that lags behind no oftener for many changes than for one, and reads the newest', async () => {
-    const copyState = (name: string): string => {
-      const file = join(fleet.directory, name)
-      using state = new Database(fleet.stateFile)
-      state.run('vacuum into ?', [file])
-      return file
-    }
     const stateFile = copyState('behind.db')
     const lane = await fleet.lane('a', { stateFile })
     await until(() => lane.ready().ok && lane.counters.connected === 1)
@@ -112,6 +113,23 @@ describe('a lane', () => {
     refresh.mockRestore()
     renameSync(copyState('current.db'), stateFile)
     await until(() => lane.view.version === head?.version)
+  })
+
+  test('goes stale where its state does not follow, whatever the control plane lets it know', async () => {
+    const stateFile = copyState('behind.db')
+    const clock = movableClock()
+    const lane = await fleet.lane('a', { stateFile, clock })
+    await until(() => lane.ready().ok && lane.counters.connected === 1)
+    const { version } = fleet.change(() => undefined)
+    await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+    clock.skip(100_000)
+    await until(() => lane.ready().warning?.includes('does not come') ?? false)
+    clock.skip(201_000)
+    await Bun.sleep(120)
+    expect(() => lane.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+    renameSync(copyState('current.db'), stateFile)
+    await until(() => lane.ready().ok && lane.ready().warning === undefined)
+    lane.standing.assertCurrent()
   })
 
   test('gets each event into the ledger once, in order, whatever is lost or repeated on the way', async () => {
