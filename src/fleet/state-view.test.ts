@@ -167,7 +167,12 @@ describe('a view of the state', () => {
       writer.run("insert into models (id, provider_id, created_at, version) values ('m2', 'p2', 1, ?)", [version])
     })
     await view.load('g', keys)
-    expect(view.providers()).toMatchObject([{ id: 'p1', apiKey: 'key-p1', headers: { a: 'b' } }])
+    expect(view.provider('p1')).toMatchObject({ apiKey: 'key-p1', headers: { a: 'b' } })
+    expect(view.providers().map(({ id, apiKey }) => [id, apiKey])).toEqual([
+      ['p2', null],
+      ['p1', 'key-p1'],
+      ['p3', null],
+    ])
     expect(view.closedProviders).toEqual(['p2', 'p3'])
     // What the catalog lists is nobody's unlisted model, whoever may use it.
     expect(view.models().map(({ id, providerId }) => [id, view.provider(providerId)?.id])).toEqual([
