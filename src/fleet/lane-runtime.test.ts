@@ -1,12 +1,10 @@
-import { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
-import { cpSync, mkdirSync, renameSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Event, nobody } from '../events/event.ts'
 import { systemClock, timestamp } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
-import { FileStateView } from './state-view.ts'
 import { movableClock, TemporaryFleet, until } from './temporary-fleet.ts'
 
 let fleet: TemporaryFleet
@@ -30,13 +28,6 @@ const event = (): Event => ({
   event_attribution: { ...nobody, gateway_id: fleet.gatewayId },
   exchange_id: newId(),
 })
-
-function copyState(name: string): string {
-  const file = join(fleet.directory, name)
-  using state = new Database(fleet.stateFile)
-  state.run('vacuum into ?', [file])
-  return file
-}
 
 describe('a lane', () => {
   test('becomes ready with the catalog its gateway may use, its credentials opened', async () => {
@@ -99,37 +90,6 @@ describe('a lane', () => {
     expect(lane.view.token(hash)?.revokedAt).toBe(1)
     await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
     expect(streams).toBeGreaterThan(1)
-  })
-
-  test('looks at a state that lags behind no oftener for many changes than for one, and reads the newest', async () => {
-    const stateFile = copyState('behind.db')
-    const lane = await fleet.lane('a', { stateFile })
-    await until(() => lane.ready().ok && lane.counters.connected === 1)
-    const head = Array.from({ length: 300 }, () => fleet.change(() => undefined)).at(-1)
-    await until(async () => (await fleet.control.fleet.propagation(head?.version ?? 0)).acknowledged === 1)
-    const refresh = spyOn(FileStateView.prototype, 'refresh')
-    await Bun.sleep(400)
-    expect(refresh.mock.calls.length).toBeLessThan(100)
-    refresh.mockRestore()
-    renameSync(copyState('current.db'), stateFile)
-    await until(() => lane.view.version === head?.version)
-  })
-
-  test('goes stale where its state does not follow, whatever the control plane lets it know', async () => {
-    const stateFile = copyState('behind.db')
-    const clock = movableClock()
-    const lane = await fleet.lane('a', { stateFile, clock })
-    await until(() => lane.ready().ok && lane.counters.connected === 1)
-    const { version } = fleet.change(() => undefined)
-    await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
-    clock.skip(100_000)
-    await until(() => lane.ready().warning?.includes('does not come') ?? false)
-    clock.skip(201_000)
-    await Bun.sleep(120)
-    expect(() => lane.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
-    renameSync(copyState('current.db'), stateFile)
-    await until(() => lane.ready().ok && lane.ready().warning === undefined)
-    lane.standing.assertCurrent()
   })
 
   test('gets each event into the ledger once, in order, whatever is lost or repeated on the way', async () => {
