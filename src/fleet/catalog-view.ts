@@ -16,7 +16,7 @@ export interface Catalog {
   models: ReadonlyMap<string, CatalogModel>
   modelList: readonly CatalogModel[]
   providers: ReadonlyMap<string, Provider>
-  /** In the order they were made. */
+  /** In the order they were made, the closed ones among them without their credentials. */
   providerList: readonly Provider[]
   /** Providers that this gateway may use and whose credentials no key at hand opens. */
   closed: readonly string[]
@@ -78,6 +78,7 @@ const credentialsSchema = z.object({
   api_key: z.string().nullish(),
   headers: z.record(z.string(), z.string()).nullish(),
 })
+type Credentials = z.infer<typeof credentialsSchema>
 const idsSchema = z.array(z.string()).nullable()
 const timeoutsSchema = z.object({
   connect_seconds: z.number().optional(),
@@ -125,12 +126,15 @@ function readProviders(database: Database, gateway: GatewayRow | null, keys: Dat
     )
     .all()
     .filter(({ id }) => usable === null || usable.includes(id))
-  const providerList = rows.flatMap((row) => openProvider(row, keys) ?? [])
-  const providers = new Map(providerList.map((provider) => [provider.id, provider]))
+  const opened = rows.map((row) => ({ row, credentials: openCredentials(row, keys) }))
+  const providerList = opened.map(({ row, credentials }) => compileProvider(row, credentials ?? {}))
+  const closed = opened.filter(({ credentials }) => credentials === null).map(({ row }) => row.id)
   return {
-    providers,
+    providers: new Map(
+      providerList.filter(({ id }) => !closed.includes(id)).map((provider) => [provider.id, provider]),
+    ),
     providerList,
-    closed: rows.filter(({ id }) => !providers.has(id)).map(({ id }) => id),
+    closed,
     gateway: { spendOwner: gateway?.spend_owner ?? null, promptCaching: gateway?.prompt_caching === 1 },
   }
 }
@@ -160,22 +164,17 @@ const compileModel = (row: ModelRow): CatalogModel => ({
   createdAt: row.created_at,
 })
 
-/** Null where the credentials do not open: the gateway was not given this provider's key, or not its newest. */
-function openProvider(row: ProviderRow, keys: DataKeys): Provider | null {
-  const credentials = openCredentials(row, keys)
-  if (credentials === null) return null
-  return {
-    id: row.id,
-    name: row.name,
-    kind: row.kind,
-    baseUrl: row.base_url,
-    apiKey: credentials.api_key ?? null,
-    headers: credentials.headers ?? {},
-    allowUnlistedModels: row.allow_unlisted_models === 1,
-    defaultPrice: compilePriceText(row.default_price, 'provider'),
-    timeouts: compileTimeouts(row.timeouts),
-  }
-}
+const compileProvider = (row: ProviderRow, credentials: Credentials): Provider => ({
+  id: row.id,
+  name: row.name,
+  kind: row.kind,
+  baseUrl: row.base_url,
+  apiKey: credentials.api_key ?? null,
+  headers: credentials.headers ?? {},
+  allowUnlistedModels: row.allow_unlisted_models === 1,
+  defaultPrice: compilePriceText(row.default_price, 'provider'),
+  timeouts: compileTimeouts(row.timeouts),
+})
 
 function compileTimeouts(text: string | null): ProviderTimeouts | null {
   if (text === null) return null
@@ -188,7 +187,8 @@ function compileTimeouts(text: string | null): ProviderTimeouts | null {
   }
 }
 
-function openCredentials({ id, sealed_credentials: sealed }: ProviderRow, keys: DataKeys) {
+/** Null where they do not open: the gateway was not given this provider's key, or not its newest. */
+function openCredentials({ id, sealed_credentials: sealed }: ProviderRow, keys: DataKeys): Credentials | null {
   if (sealed === null) return credentialsSchema.parse({})
   const key = keys[id]
   if (key === undefined) return null

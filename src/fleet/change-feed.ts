@@ -26,8 +26,8 @@ export interface ChangeFeedOptions {
   ledger: Database
   registry: LaneRegistry
   log: Log
-  /** Told whenever lanes are told of a head. */
-  onTold(head: Head, deny: readonly string[]): void
+  /** Told whenever lanes are told of a head. `only`: the change that made it has done nothing but deny these. */
+  onTold(head: Head, deny: readonly string[], only: boolean): void
 }
 
 interface Changed extends Head {
@@ -133,6 +133,6 @@ export class ChangeFeed {
   ): void {
     const change = { kind: 'change' as const, head, since, deny: [...deny], cut: [...cut], unhurried }
     for (const { stream } of this.#options.registry.all()) stream?.send(change)
-    this.#options.onTold(head, deny)
+    this.#options.onTold(head, deny, unhurried)
   }
 }

@@ -93,12 +93,13 @@ export function createFleet(options: FleetOptions): FleetControl {
   const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
   const usage = createUsage(options, registry, peers)
   const sessions = new KnownSessions({ ...options, ...watch })
-  registry.onWritten = (lanes) => peers.tell({ kind: 'acknowledged', lanes })
+  registry.tellOthers = (lanes) => peers.tell({ kind: 'acknowledged', lanes })
   const fleet: Fleet = {
     announce(head, deny, cut, unhurried = false) {
       stateHead.announced(head)
+      // Their lanes are one hop further away than those that are connected here.
+      void peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut], unhurried })
       feed.announce(head, deny, cut, unhurried)
-      peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut], unhurried })
       usage.announced(head.version)
     },
     propagation: (version) =>
@@ -151,7 +152,8 @@ function createWatch(options: FleetOptions, shared: boolean) {
       if (!(await tokens.active(tokenId, version))) await endToken(tokenId)
     }
   }
-  const onTold = (head: Head, deny: readonly string[]): void => {
+  const onTold = (head: Head, deny: readonly string[], only: boolean): void => {
+    if (only) tokens.passed(head.version, deny)
     if (deny.length === 0) return
     endInactive(head.version).catch((error: unknown) => {
       // The next beat of such a lane finds it out again.
@@ -169,7 +171,11 @@ function createWatch(options: FleetOptions, shared: boolean) {
       log.warn({ error: String(error) }, 'Acknowledgements of a lost history could not be removed')
     })
   }
-  const stateHead = new StateHead({ state, clock }, { onRestored, onMisled: (head) => feed.restart(head) })
+  const onMisled = (head: Head): void => {
+    feed.restart(head)
+    tokens.forget()
+  }
+  const stateHead = new StateHead({ state, clock }, { onRestored, onMisled })
   const mend = async () => {
     const revoked = await revokeByLedger(options)
     await putCheckpointBack(options)

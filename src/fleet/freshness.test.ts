@@ -3,10 +3,12 @@ import { Freshness, instant } from './freshness.ts'
 
 const clock = { wall: 1_000_000, ticks: 50, now: () => clock.wall, monotonic: () => clock.ticks }
 
+const head = (version: number, nonce = `n${version}`, history = 'h') => ({ version, nonce, history })
+
 test('age is by whichever clock says more', () => {
   const freshness = new Freshness(clock, null)
   expect(freshness.age()).toBe(Number.POSITIVE_INFINITY)
-  freshness.freshAt(instant(clock))
+  freshness.heard(head(1), instant(clock), head(1))
   clock.wall += 10
   clock.ticks += 700
   expect(freshness.age()).toBe(700)
@@ -19,12 +21,37 @@ test('an answer that comes late does not make older what is known already', () =
   const early = instant(clock)
   clock.ticks += 100
   clock.wall += 100
-  freshness.freshAt(instant(clock))
-  freshness.freshAt(early)
+  freshness.heard(head(1), instant(clock), head(1))
+  freshness.heard(head(1), early, head(1))
   expect(freshness.age()).toBe(0)
 })
 
 test('a restart counts from the instant that was kept, unless the clock has gone back behind it', () => {
   expect(new Freshness(clock, clock.wall - 42).age()).toBe(42)
   expect(new Freshness(clock, clock.wall + 42).age()).toBe(Number.POSITIVE_INFINITY)
+})
+
+test('news count from when they were asked for once the state that is read has come to them', () => {
+  const freshness = new Freshness(clock, null)
+  freshness.heard(head(1), instant(clock), head(1))
+  clock.ticks += 100
+  expect(freshness.heard(head(5), instant(clock), head(1))).toBe(false)
+  clock.ticks += 100
+  expect(freshness.heard(head(9), instant(clock), head(4))).toBe(false)
+  expect([freshness.age(), freshness.behind]).toEqual([200, true])
+  expect(freshness.read(head(4))).toBe(false)
+  expect(freshness.read(head(5))).toBe(true)
+  expect([freshness.age(), freshness.behind]).toEqual([100, false])
+})
+
+test('what a restored primary has lost is not waited for', () => {
+  const freshness = new Freshness(clock, null)
+  freshness.heard(head(8), instant(clock), head(1))
+  freshness.heard(head(3), instant(clock), head(1))
+  expect(freshness.read(head(3))).toBe(true)
+  freshness.heard(head(5), instant(clock), head(4))
+  freshness.heard(head(5, 'another'), instant(clock), head(4))
+  expect(freshness.read(head(5))).toBe(false)
+  freshness.heard(head(1, 'n1', 'another'), instant(clock), head(5))
+  expect(freshness.read(head(6))).toBe(false)
 })

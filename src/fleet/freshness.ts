@@ -1,5 +1,10 @@
-/** How old the newest news of the primary is (protocols section 4, rule 3). */
+/**
+ * How old the newest news of the primary are (protocols section 4, rule 3). News that the primary was at a head count, as
+ * of the instant at which they were asked for, once the state that is read has come to that head: denials arrive by
+ * themselves, policies and limits only with the state.
+ */
 import type { Clock } from '../lib/clock.ts'
+import type { Head } from './wire.ts'
 
 /** The same instant by both clocks. */
 export interface Instant {
@@ -13,6 +18,8 @@ export class Freshness {
   readonly #clock: Clock
   #wall: number | null
   #monotonic: number | null = null
+  /** The oldest news to which the state that is read has not come. */
+  #awaited: { head: Head; at: Instant } | null = null
 
   /** `restored` is the wall instant that a former process was last fresh at; one in the future counts as none. */
   constructor(clock: Clock, restored: number | null) {
@@ -20,8 +27,34 @@ export class Freshness {
     this.#wall = restored !== null && restored <= clock.now() ? restored : null
   }
 
-  /** News were asked for at this instant and were fresh. */
-  freshAt({ wall, monotonic }: Instant): void {
+  /** The primary was at `head` at this instant; `read` is where the state that is read is. Says whether news count by it. */
+  heard(head: Head, at: Instant, read: Head | null): boolean {
+    // A primary that was restored never comes to what it has lost.
+    if (this.#awaited !== null && !reaches(head, this.#awaited.head)) this.#awaited = null
+    const counted = this.read(read)
+    if (read === null || !reaches(read, head)) {
+      this.#awaited ??= { head, at }
+      return counted
+    }
+    this.#awaited = null
+    this.#freshAt(at)
+    return true
+  }
+
+  /** The state that is read has come here. Says whether news count by it. */
+  read(read: Head | null): boolean {
+    if (this.#awaited === null || read === null || !reaches(read, this.#awaited.head)) return false
+    this.#freshAt(this.#awaited.at)
+    this.#awaited = null
+    return true
+  }
+
+  /** Whether the state that is read is behind what has been heard of the primary. */
+  get behind(): boolean {
+    return this.#awaited !== null
+  }
+
+  #freshAt({ wall, monotonic }: Instant): void {
     if (this.#monotonic !== null && monotonic <= this.#monotonic) return
     this.#wall = wall
     this.#monotonic = monotonic
@@ -39,3 +72,8 @@ export class Freshness {
     return this.#wall
   }
 }
+
+/** Whether a state that stands at `read` holds all that the primary had at `head`. */
+export const reaches = (read: Head, head: Head): boolean =>
+  read.history === head.history &&
+  (read.version > head.version || (read.version === head.version && read.nonce === head.nonce))

@@ -1,8 +1,9 @@
 /**
  * The lanes that this control plane knows: who holds each, what it has acknowledged, when it last beat. The ledger's
  * `lanes` rows are what all control planes share: a lane's stream, its beats and its batches may each reach another one.
- * An acknowledgement is written with those of the other lanes here, 20 ms after it at most, beats within a second; a
- * row that another stream has taken is seen then.
+ * Beats and acknowledgements are written within a second; a row that another stream has taken is seen then. The other
+ * control planes are told of an acknowledgement together with those of the other lanes here, 20 ms after it at most: it is
+ * durable where it was made. Rows are written at once where one of them has not heard that, and for a lane that is new.
  *
  * Longer than most: what is known of lanes, and the one write that tells the others of it, are one state.
  *
@@ -88,12 +89,13 @@ export class LaneRegistry {
   /** The newest version that was acknowledged, and by how many lanes. */
   #newest = { version: 0, lanes: 0 }
   #togetherTimer: Timer | null = null
+  readonly #untold = new Set<Lane>()
   #flushing = false
   #flushAgain = false
-  /** What other control planes have said of lanes that are connected there: a hint, whose truth is the lanes' rows. */
+  /** What other control planes have said of lanes that are connected there. */
   readonly #elsewhere = new Map<string, Acknowledgement>()
-  /** Called when acknowledgements of lanes have been written. */
-  onWritten: ((lanes: Acknowledgement[]) => void) | null = null
+  /** Tells the other control planes what lanes have acknowledged; resolves to whether each of them has heard it. */
+  tellOthers: (lanes: Acknowledgement[]) => Promise<boolean> = async () => true
 
   constructor({ ledger, clock, log, shared }: { ledger: Database; clock: Clock; log: Log; shared: boolean }) {
     this.#ledger = ledger
@@ -102,7 +104,7 @@ export class LaneRegistry {
     this.#shared = shared
     this.#timer = setInterval(() => {
       this.#forget()
-      this.#flush(false)
+      this.#flush()
     }, flushEveryMs)
     this.#timer.unref()
   }
@@ -201,20 +203,36 @@ export class LaneRegistry {
     this.#unwritten.add(lane)
     this.#behindSince ??= lane.lastBeatAt
     if (acknowledgedVersion <= lane.acknowledgedVersion) return
+    const isNew = lane.acknowledgedVersion === 0
     lane.acknowledgedVersion = acknowledgedVersion
+    // From its first acknowledgement on it may serve: all have to know that it is there.
+    if (isNew) this.#flush()
     this.wake()
-    this.#writeTogether(acknowledgedVersion)
+    this.#untold.add(lane)
+    this.#tellTogether(acknowledgedVersion)
   }
 
-  /** All lanes here acknowledge a change within a moment: one write is for all of them, behind the last. */
-  #writeTogether(version: number): void {
+  /** All lanes here acknowledge a change within a moment: one word is for all of them, behind the last. */
+  #tellTogether(version: number): void {
     if (version > this.#newest.version) this.#newest = { version, lanes: 0 }
     if (version === this.#newest.version) this.#newest.lanes += 1
-    if (this.#newest.lanes >= this.#lanes.size) {
-      this.#flush(true)
-      return
-    }
-    this.#togetherTimer ??= setTimeout(() => this.#flush(true), togetherMs)
+    if (this.#newest.lanes >= this.#lanes.size) this.#tell()
+    else this.#togetherTimer ??= setTimeout(() => this.#tell(), togetherMs)
+  }
+
+  #tell(): void {
+    if (this.#togetherTimer !== null) clearTimeout(this.#togetherTimer)
+    this.#togetherTimer = null
+    const lanes = [...this.#untold].slice(0, mostAcknowledged)
+    this.#untold.clear()
+    const said = lanes.map(({ lane, streamId, acknowledgedVersion }) => ({
+      lane,
+      stream_id: streamId,
+      version: acknowledgedVersion,
+    }))
+    void this.tellOthers(said).then((heard) => {
+      if (!heard && !this.#closed) this.#flush()
+    })
   }
 
   /** What was acknowledged is of a history that is gone: nothing is acknowledged, and every lane starts anew. */
@@ -326,35 +344,29 @@ export class LaneRegistry {
   }
 
   /** One write at a time: what comes while one is on its way goes with the next, however many lanes it is of. */
-  #flush(acknowledged: boolean): void {
-    if (acknowledged && this.#togetherTimer !== null) {
-      clearTimeout(this.#togetherTimer)
-      this.#togetherTimer = null
-    }
-    this.#flushAgain ||= acknowledged
+  #flush(): void {
+    this.#flushAgain = true
     if (this.#flushing) return
     this.#flushing = true
     void this.#flushWhileNeeded()
   }
 
   async #flushWhileNeeded(): Promise<void> {
-    do {
-      const acknowledged = this.#flushAgain
+    while (this.#flushAgain) {
       this.#flushAgain = false
       try {
-        const written = await this.#write()
-        if (acknowledged) this.onWritten?.(written.slice(0, mostAcknowledged))
+        await this.#write()
       } catch (error) {
         // The lanes' next beats bring the rows up to date.
         this.#log.warn({ error: String(error) }, 'The beats of lanes could not be written')
       }
-    } while (this.#flushAgain)
+    }
     this.#flushing = false
   }
 
-  async #write(): Promise<Acknowledgement[]> {
+  async #write(): Promise<void> {
     const lanes = [...this.#unwritten]
-    if (lanes.length === 0) return []
+    if (lanes.length === 0) return
     const behindSince = this.#behindSince
     this.#unwritten.clear()
     const now = this.#clock.monotonic()
@@ -364,11 +376,11 @@ export class LaneRegistry {
       acknowledged: acknowledgedVersion,
       age: Math.round(now - (lastBeatAt ?? now)),
     }))
-    const written = await this.#ledger.read<Acknowledgement>(
+    const written = await this.#ledger.read<{ lane: string }>(
       `update lanes set acknowledged_version = max(acknowledged_version, value ->> 'acknowledged'),
           last_beat_at = max(min(last_beat_at, ${databaseTime}), ${databaseTime} - (value ->> 'age'))
         from json_each(?) where lanes.lane = value ->> 'lane' and lanes.stream_id = value ->> 'stream_id'
-        returning lane, stream_id, acknowledged_version as version`,
+        returning lane`,
       [JSON.stringify(rows)],
     )
     if (this.#behindSince === behindSince) this.#behindSince = this.#unwritten.size === 0 ? null : now
@@ -378,7 +390,6 @@ export class LaneRegistry {
       this.#lanes.delete(lane.lane)
       this.#end(lane)
     }
-    return written
   }
 }
 

@@ -244,8 +244,10 @@ class RunningLane implements StartedLane {
     if (failure !== null) return { ok: false, reason: (this.#session.refusal ?? failure).message, ...staleness }
     if (age < warnAfterMs) return { ok: true, ...staleness }
     const left = Math.max(0, Math.round((this.#staleAfterMs - age) / 1000))
-    const warning = `There has been no fresh news of the primary; without it, requests are refused in ${left} s`
-    return { ok: true, warning, ...staleness }
+    const why = this.#freshness.behind
+      ? "The state that is read here does not come to the primary's"
+      : 'There has been no fresh news of the primary'
+    return { ok: true, warning: `${why}; without it, requests are refused in ${left} s`, ...staleness }
   }
 
   onDenied(listener: (hashes: readonly string[]) => void): void {

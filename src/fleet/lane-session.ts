@@ -7,7 +7,7 @@
  * the state itself has been read up to it: what was missed while the stream was down is then known from there.
  *
  * Freshness comes from the lane's own beats only: as of the moment one was sent, if the control plane had just read the
- * primary and this lane knows all denials up to the version it answered.
+ * primary, this lane knows all denials up to the version it answered, and the state has come to it since.
  *
  * Longer than most: what one connection knows is one state; what stands alone is in files of its own.
  */
@@ -18,7 +18,7 @@ import type { LeaseReply, LeaseRequest } from '../usage/lease.ts'
 import type { SlotCell, SlotsReply } from '../usage/rate-wire.ts'
 import { backoff } from './backoff.ts'
 import { readEventStream } from './event-stream.ts'
-import { type Freshness, instant } from './freshness.ts'
+import { type Freshness, instant, reaches } from './freshness.ts'
 import type { Outbox } from './outbox.ts'
 import type { StatePosition } from './outbox-record.ts'
 import type { Denial } from './revived.ts'
@@ -362,6 +362,7 @@ export class LaneSession {
         // Denials of a history that the control plane has left; of one that is still to come the state read says nothing.
         const current = read.history === head.history
         outbox.applied(positionOf(read), (hash) => current && view.refuses(hash))
+        if (this.#options.freshness.read(read)) this.#options.onFresh()
       }
       if (read !== null && reaches(read, head)) break
       // Asked for once, and again only where that has brought nothing for long: each time is a sync with the primary.
@@ -446,10 +447,7 @@ export class LaneSession {
       this.#primaryHead = head
       if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
       else if (!this.#knows(head)) this.#follow(head)
-      else if (fresh) {
-        this.#options.freshness.freshAt(sent)
-        this.#options.onFresh()
-      }
+      else if (fresh && this.#options.freshness.heard(head, sent, view.head)) this.#options.onFresh()
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)
@@ -546,10 +544,5 @@ export class LaneSession {
 
 const isAt = (head: Head | null, position: StatePosition | null): boolean =>
   head !== null && head.history === position?.history && head.version === position.version
-
-/** Whether a state that stands at `read` holds all that the primary had at `head`. */
-const reaches = (read: Head, head: Head): boolean =>
-  read.history === head.history &&
-  (read.version > head.version || (read.version === head.version && read.nonce === head.nonce))
 
 const positionOf = ({ history, version: at }: Head): StatePosition => ({ history, version: at })

@@ -73,7 +73,7 @@ export interface StateView {
   model(id: string): CatalogModel | null
   models(): readonly CatalogModel[]
   provider(id: string): Provider | null
-  /** Providers in the order they were made. */
+  /** Providers in the order they were made; those that are closed too, without their credentials: `provider` has them not. */
   providers(): readonly Provider[]
   /** Ids of the providers that this gateway may use and whose key has not reached it yet. */
   readonly closedProviders: readonly string[]

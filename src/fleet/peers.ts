@@ -71,10 +71,11 @@ export class Peers {
     await this.#options.ledger.write([{ sql: 'delete from peers where id = ?', args: [this.#options.id] }])
   }
 
-  /** Tells all others; neither waits nor throws. */
-  tell(signal: PeerSignal): void {
+  /** Tells all others. Resolves to whether each of them has heard it; never rejects. */
+  async tell(signal: PeerSignal): Promise<boolean> {
     const body = JSON.stringify(signal)
-    for (const peer of this.#known) void this.#send(peer, body)
+    const heard = await Promise.all(this.#known.map((peer) => this.#send(peer, body)))
+    return !heard.includes(false)
   }
 
   /** Where the others' signals arrive; `hear` takes each once. */
@@ -97,7 +98,7 @@ export class Peers {
     })
   }
 
-  async #send({ id, address }: Peer, body: string): Promise<void> {
+  async #send({ id, address }: Peer, body: string): Promise<boolean> {
     this.#number += 1
     const envelope = { recipient: id, sender: this.#options.id, number: this.#number, body }
     try {
@@ -109,8 +110,10 @@ export class Peers {
       })
       await answer.arrayBuffer()
       if (!answer.ok) throw new Failure('dependency_unavailable', { message: `It answered ${answer.status}` })
+      return true
     } catch (error) {
       this.#options.log.debug({ peer: address, error: String(error) }, 'Another control plane was not reached')
+      return false
     }
   }
 

@@ -259,3 +259,16 @@ test('syncs are one at a time, at once where there are news, and every second wh
   told = false
   await until(() => first.syncs === before + 3)
 })
+
+test('a sync that failed is tried again after a second, though news would be told', async () => {
+  const first = await named()
+  const before = first.syncs
+  replica.sync()
+  first.options.onReport({ kind: 'failed', reason: 'Unavailable: snapshot not found', damaged: false })
+  clock.skip(2000)
+  await until(() => first.syncs === before + 2)
+  first.synced()
+  clock.skip(2000)
+  await Bun.sleep(400)
+  expect(first.syncs).toBe(before + 2)
+})

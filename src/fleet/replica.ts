@@ -23,7 +23,7 @@ import type { ReplicatorProcess, StartReplicator } from './replicator-process.ts
 import type { Head } from './wire.ts'
 
 const tickMs = 250
-/** Without news of changes, syncs follow each other so; with them, they are only a precaution. */
+/** Without news of changes, or after a sync that failed, syncs follow each other so; otherwise they are only a precaution. */
 const blindSyncMs = 1000
 const sureSyncMs = 15_000
 const silenceMs = 10_000
@@ -195,9 +195,13 @@ export class Replica {
       )
       this.#end()
       this.#ended('silence')
-    } else if (now - this.#syncedAt >= (this.#options.told() && this.follows ? sureSyncMs : blindSyncMs)) {
+    } else if (now - this.#syncedAt >= (this.#options.told() && this.#isCurrent ? sureSyncMs : blindSyncMs)) {
       this.sync()
     }
+  }
+
+  get #isCurrent(): boolean {
+    return this.follows && this.#reason === null
   }
 
   #start(): void {

@@ -77,13 +77,60 @@ describe('a view of the state', () => {
     })
     expect(view.token('one')?.accessPolicyIds).toEqual(['p'])
     expect(view.limits.accessPolicies.get('p')?.requestsPerMinute).toBe(3)
-    expect(view.version).toBeLessThan(made)
+    expect(view.version).toBeGreaterThan(made)
     change((version) => writer.run('update access_policies set requests_per_minute = 5, version = ?', [version]))
     change((version) => addToken('two', version))
     view.token('two')
     expect(view.limits.accessPolicies.get('p')?.requestsPerMinute).toBe(5)
     await view.refresh()
     expect(view.limits.accessPolicies.get('p')?.requestsPerMinute).toBe(5)
+  })
+
+  test('lets no token in by a state of which it could read only a part', async () => {
+    await view.load('g', keys)
+    change((version) => {
+      addProvider('p1', 1, version)
+      writer.run("update providers set timeouts = 'damaged'")
+      writer.run("insert into access_policies (id, requests_per_minute, version) values ('p', 3, ?)", [version])
+      addToken('one', version)
+    })
+    for (const _attempt of [1, 2]) expect(() => view.token('one')).toThrow()
+    await expect(view.refresh()).rejects.toThrow()
+    writer.run('update providers set timeouts = null')
+    expect(view.token('one')?.hash).toBe('one')
+    expect(view.limits.accessPolicies.size).toBe(1)
+    expect(view.providers()).toHaveLength(1)
+  })
+
+  test('takes new keys in at the next refresh where the state could not be read when they came', async () => {
+    change((version) => addProvider('p1', 1, version))
+    await view.load('g', {})
+    writer.run("update providers set timeouts = 'damaged'")
+    await expect(view.load('g', keys)).rejects.toThrow()
+    writer.run('update providers set timeouts = null')
+    await view.refresh()
+    expect(view.providers()).toMatchObject([{ apiKey: 'key-p1' }])
+  })
+
+  test('has the end of a token no later than that of the policy it named, whoever brought the newer state', async () => {
+    await view.load('g', keys)
+    change((version) => {
+      writer.run("insert into access_policies (id, requests_per_minute, version) values ('p', 3, ?)", [version])
+      addToken('one', version)
+      addToken('clone', version)
+      writer.run(`insert into accounts (id, max_requests, version) values ('source', 9, ?)`, [version])
+      writer.run(`update tokens set account_ids = '["source"]' where hash = 'clone'`)
+    })
+    expect([view.token('one')?.revokedAt, view.token('clone')?.accounts[0]?.maxRequests]).toEqual([null, 9])
+    change((version) => {
+      writer.run("update tokens set revoked_at = 5, version = ? where hash = 'one'", [version])
+      writer.run('update accounts set max_requests = 1, version = ?', [version])
+    })
+    change((version) => writer.run('update access_policies set deleted = 1, version = ?', [version]))
+    change((version) => addToken('two', version))
+    view.token('two')
+    expect(view.limits.accessPolicies.size).toBe(0)
+    expect([view.token('one')?.revokedAt, view.token('clone')?.accounts[0]?.maxRequests]).toEqual([5, 1])
   })
 
   test('sees a token as soon as it is committed and each change of it after a refresh', async () => {
@@ -99,7 +146,7 @@ describe('a view of the state', () => {
     expect(view.token('one')).toBeNull()
   })
 
-  test('takes in more changes than one page holds', async () => {
+  test('takes in more changes than it looks at one by one', async () => {
     await view.load('g', keys)
     const version = change((at) => {
       for (let count = 0; count < 4500; count++) addToken(`t${count}`, at)
@@ -120,7 +167,12 @@ describe('a view of the state', () => {
       writer.run("insert into models (id, provider_id, created_at, version) values ('m2', 'p2', 1, ?)", [version])
     })
     await view.load('g', keys)
-    expect(view.providers()).toMatchObject([{ id: 'p1', apiKey: 'key-p1', headers: { a: 'b' } }])
+    expect(view.provider('p1')).toMatchObject({ apiKey: 'key-p1', headers: { a: 'b' } })
+    expect(view.providers().map(({ id, apiKey }) => [id, apiKey])).toEqual([
+      ['p2', null],
+      ['p1', 'key-p1'],
+      ['p3', null],
+    ])
     expect(view.closedProviders).toEqual(['p2', 'p3'])
     // What the catalog lists is nobody's unlisted model, whoever may use it.
     expect(view.models().map(({ id, providerId }) => [id, view.provider(providerId)?.id])).toEqual([

@@ -3,10 +3,11 @@
  * another process keeps current.
  *
  * The catalog is in memory. A token's record is compiled on first use by one indexed read and kept in an LRU, from
- * which each refresh takes what has changed since (`version > ?`). Where that read is ahead of the catalog, the catalog
- * is read with it: a token never comes without the limits and policies that it names. Refreshes read in pages, so that no read
- * transaction is long: an open one keeps the writer's log from being emptied. A file that was replaced (another inode)
- * or that holds another history is read anew.
+ * which each refresh takes what has changed since (`version > ?`), or all where that is much: no read transaction is
+ * long, for an open one keeps the writer's log from being emptied. All that is in memory is of one version of the state:
+ * a token that is read ahead of a refresh brings the rest up to its version in the same transaction, so that it never
+ * comes without the limits and policies that it names, nor a policy's end before that of the tokens that named it. A
+ * file that was replaced (another inode) or that holds another history is read anew.
  *
  * What cannot be read is `dependency_unavailable`, never "no such token". Denials that arrive ahead of the state are
  * kept until it has reached them.
@@ -30,7 +31,8 @@ import { PolicyView, readGrant } from './policy-view.ts'
 import type { Head } from './wire.ts'
 
 const tokensInMemory = 100_000
-const pageRows = 2000
+/** With more changes than this since the last refresh, tokens are read again as they are used. */
+const mostChanges = 2000
 
 interface HeadRow extends Head {
   reads_from: string
@@ -52,8 +54,8 @@ export class FileStateView implements StateView {
   readonly #denials = new Map<string, StatePosition>()
   #opened: Opened | null = null
   #head: Head | null = null
-  /** Names the version that the catalog, the limits and the policies were read at. */
-  #catalogNonce: string | null = null
+  /** Names the version that the catalog, the limits and the policies were last read at. */
+  #readNonce: string | null = null
   #catalog: Catalog = emptyCatalog
   #limits: LimitSet = noLimits
   readonly #catalogs = new CatalogView()
@@ -64,8 +66,6 @@ export class FileStateView implements StateView {
   #tooNew: Failure | null = null
   #holding = false
   #gatewayId: string | null = null
-  /** Settles when the refresh that runs has ended, however it ended: one runs at a time. */
-  #refreshing: Promise<unknown> = Promise.resolve()
 
   /** `onDamaged` is told, in words, that the file is no sound database. */
   constructor(file: string, onDamaged: (reason: string) => void = () => undefined) {
@@ -107,18 +107,11 @@ export class FileStateView implements StateView {
       opened.database.transaction(() => {
         const compiled = readToken(opened, hash)
         if (compiled === null) return null
-        this.#followCatalog(opened.database)
+        this.#follow(opened.database)
         this.#tokens.set(hash, compiled)
         return compiled
       })(),
     )
-  }
-
-  /** To be called inside a read transaction: whoever reads a row by itself may see it before the refresh of its version. */
-  #followCatalog(database: Database): void {
-    const head = this.#readHead(database)
-    if (head.nonce === this.#catalogNonce) return
-    this.#readCatalog(database, head, this.#head === null || !this.#follows(this.#head, head))
   }
 
   denied(hash: string): boolean {
@@ -181,34 +174,16 @@ export class FileStateView implements StateView {
   async load(gatewayId: string, keys: DataKeys): Promise<void> {
     this.#gatewayId = gatewayId
     this.#keys = keys
-    if (this.#head !== null) {
-      this.#reading(({ database }) =>
-        database.transaction(() => this.#readCatalog(database, this.#readHead(database), false))(),
-      )
-    }
+    this.#readNonce = null
     await this.refresh()
   }
 
   /** Reads what has changed. Throws `dependency_unavailable` where the file cannot be read; then nothing changes. */
-  refresh(): Promise<Head> {
-    const refreshed = this.#refreshing.then(() => this.#refresh())
-    this.#refreshing = refreshed.catch(() => undefined)
-    return refreshed
-  }
-
-  async #refresh(): Promise<Head> {
+  async refresh(): Promise<Head> {
     this.#reopenReplaced()
-    for (;;) {
-      const page = this.#reading(({ database }) => this.#readPage(database))
-      for (const hash of page.changed) this.#tokens.delete(hash)
-      this.#forgetTokensOf(page.limited)
-      if (page.next === null) {
-        this.#settle(page.head)
-        return page.head
-      }
-      this.#pageFrom = page.next
-      await new Promise((resolve) => setImmediate(resolve))
-    }
+    const head = this.#reading(({ database }) => database.transaction(() => this.#follow(database))())
+    this.#forgetDenials()
+    return head
   }
 
   close(): void {
@@ -223,33 +198,22 @@ export class FileStateView implements StateView {
     this.#head = null
   }
 
-  /** Where a refresh of many changes goes on: the last version and id that it has seen. */
-  #pageFrom: { version: number; id: string } | null = null
-
-  #readPage(database: Database) {
-    return database.transaction(() => {
-      const { floor, reads_from: _, ...head } = this.#readHead(database)
-      // Below the floor, deletions would be missed.
-      const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= floor
-      if (!same || this.#tokens.size === 0) {
-        this.#tokens.clear()
-        if (this.#head?.nonce !== head.nonce) this.#readCatalog(database, head, !same)
-        return { head, changed: [], limited: [], next: null }
-      }
-      if (this.#head?.version === head.version) return { head, changed: [], limited: [], next: null }
-      const from = this.#pageFrom ?? { version: this.version, id: '\uffff' }
-      const rows = database
-        .query<{ id: string; hash: string; version: number }, [number, string, number]>(
-          `select id, hash, version from tokens where (version, id) > (?, ?) order by version, id limit ?`,
-        )
-        .all(from.version, from.id, pageRows)
-      const last = rows.at(-1)
-      const next = rows.length < pageRows || last === undefined ? null : { version: last.version, id: last.id }
-      if (next === null) this.#readCatalog(database, head, false)
-      const limited = next === null ? readLimited(database, this.version) : []
-      const delegated = next === null ? readDelegated(database, this.version) : []
-      return { head, changed: [...rows.map(({ hash }) => hash), ...delegated], limited, next }
-    })()
+  /** To be called inside a read transaction: brings all that is in memory to its version. */
+  #follow(database: Database): Head {
+    const { floor, reads_from: _, ...head } = this.#readHead(database)
+    if (head.nonce === this.#readNonce && head.version === this.#head?.version) return head
+    // Below the floor, deletions would be missed.
+    const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= floor
+    const changed = same && this.#tokens.size > 0 ? readChanged(database, this.version) : null
+    this.#readCatalog(database, head, !same)
+    if (changed === null) this.#tokens.clear()
+    else {
+      for (const hash of changed.hashes) this.#tokens.delete(hash)
+      this.#forgetTokensOf(changed.accounts)
+    }
+    this.#head = head
+    this.#forgetDenials()
+    return head
   }
 
   /** A clone holds the limits of its source, whose change leaves the clone's own row as it is. */
@@ -278,12 +242,15 @@ export class FileStateView implements StateView {
 
   /** `anew`: what was read before is of another file or history, or misses deletions. */
   #readCatalog(database: Database, { nonce }: Pick<Head, 'nonce'>, anew: boolean): void {
-    this.#catalogNonce = nonce
+    // Until it is read whole it is of no version.
+    this.#readNonce = null
     this.#policies.read(database, anew)
-    if (this.#gatewayId === null) return
-    this.#catalog = this.#catalogs.read(database, this.#gatewayId, this.#keys, anew)
-    this.#limits = this.#limitsView.read(database, anew)
-    this.mcp.read(database, this.#keys, anew)
+    if (this.#gatewayId !== null) {
+      this.#catalog = this.#catalogs.read(database, this.#gatewayId, this.#keys, anew)
+      this.#limits = this.#limitsView.read(database, anew)
+      this.mcp.read(database, this.#keys, anew)
+    }
+    this.#readNonce = nonce
   }
 
   /** Whether one head comes after another, or is it, in one history. */
@@ -292,9 +259,8 @@ export class FileStateView implements StateView {
     return before.version < after.version || before.nonce === after.nonce
   }
 
-  #settle(head: Head): void {
-    this.#head = head
-    this.#pageFrom = null
+  /** Lets go of the denials that the state says itself by now. */
+  #forgetDenials(): void {
     if (this.#holding) return
     for (const [hash, position] of this.#denials) if (this.#reached(position)) this.#denials.delete(hash)
   }
@@ -321,18 +287,21 @@ export class FileStateView implements StateView {
   }
 }
 
-const readLimited = (database: Database, since: number): string[] =>
-  database
-    .query<{ id: string }, [number]>('select id from accounts where version > ?')
-    .all(since)
-    .map(({ id }) => id)
-
-/** OAuth access tokens that have changed since. */
-const readDelegated = (database: Database, since: number): string[] =>
-  database
-    .query<{ hash: string }, [number]>('select hash from oauth_tokens where version > ?')
-    .all(since)
-    .map(({ hash }) => hash)
+/** The tokens and accounts that have changed since; null where these are many. */
+function readChanged(database: Database, since: number): { hashes: string[]; accounts: string[] } | null {
+  const changed = (columns: string, table: string) =>
+    database
+      .query<{ name: string }, [number, number]>(`select ${columns} as name from ${table} where version > ? limit ?`)
+      .all(since, mostChanges)
+      .map(({ name }) => name)
+  const [tokens, delegated, accounts] = [
+    changed('hash', 'tokens'),
+    changed('hash', 'oauth_tokens'),
+    changed('id', 'accounts'),
+  ]
+  if ([tokens, delegated, accounts].some(({ length }) => length === mostChanges)) return null
+  return { hashes: [...tokens, ...delegated], accounts }
+}
 
 function readToken({ token, delegated }: Opened, hash: string): GovernedToken | null {
   const row = token.get(hash)

@@ -83,6 +83,12 @@ test('a model whose provider’s key is still on the way is not unknown', () => 
   expect(pathsOf('new')).toBe('503 dependency_unavailable model')
 })
 
+test('a model that nobody lists waits for its provider’s key, and is not sent to the next provider', () => {
+  lane.closedProviders.push('p1')
+  expect(pathsOf('anything')).toBe('503 dependency_unavailable model')
+  expect(pathsOf('anything', { provider: 'two' })).toEqual(['two/anything'])
+})
+
 test('the model that was asked for has to be allowed', () => {
   lane.catalog.push(testModel({ id: 'listed', providerId: 'p2' }))
   expect(pathsOf('listed', { provider: 'one' })).toBe('403 tokens.provider_not_allowed model')

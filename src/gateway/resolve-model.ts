@@ -28,6 +28,7 @@ export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>
   if (model === null) throw notFound(lane.view, id, token)
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   if (!modelAllowed(token.modelFilter, id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
+  if (lane.view.provider(model.provider.id) === null) throw keyOnTheWay()
   exchange.model = model
   const fallbacks = model.listed?.fallbacks ?? []
   exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(lane.view, model, family, token)]
@@ -53,6 +54,11 @@ function notFound(view: StateView, id: string, token: GovernedToken): Failure {
   if (listed === null || !view.closedProviders.includes(listed.providerId)) {
     return new Failure('model_not_found', { param: 'model' })
   }
+  return keyOnTheWay()
+}
+
+/** Nor does what is that provider's go to another one meanwhile. */
+function keyOnTheWay(): Failure {
   const message = "The key of this model's provider has not reached this gateway yet: retry shortly"
   return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
 }

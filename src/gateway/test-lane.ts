@@ -99,7 +99,8 @@ export function createTestLane(): TestLane {
     denied: (hash) => denials.has(hash),
     model: (id) => catalog.find((model) => model.id === id) ?? null,
     models: () => catalog,
-    provider: (id) => upstreams.find((provider) => provider.id === id) ?? null,
+    provider: (id) =>
+      closedProviders.includes(id) ? null : (upstreams.find((provider) => provider.id === id) ?? null),
     providers: () => upstreams,
     closedProviders,
     get policies() {
