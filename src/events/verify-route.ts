@@ -32,11 +32,13 @@ export function verifyRoutes({
   state,
   ledger,
   clock,
+  settings,
   seen,
 }: {
   state: Database
   ledger: Database
   clock: Clock
+  settings: { event_retention_days: number }
   /** The newest checkpoint that was seen here, kept outside the databases. */
   seen(): Signed | null
 }): AnyRoute[] {
@@ -61,6 +63,7 @@ export function verifyRoutes({
       pinned: keys,
       witnesses: known,
       now: clock.now(),
+      retention: settings.event_retention_days * 86_400_000,
       signal,
     })
     return streamed(lines, ended)
