@@ -4,6 +4,7 @@ import { Failure } from '../src/failure.ts'
 import { createApi } from './api.ts'
 import { command, type Leaf } from './command.ts'
 import { connectionFlags, findConnection } from './profile.ts'
+import { linesOf } from './stream.ts'
 import { printable } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -26,6 +27,7 @@ const summaryLine = z.object({
   not_covered: z.number(),
   checkpoint: z.object({ number: z.number(), at: z.string(), key_id: z.string() }).nullable(),
   keys: z.array(z.string()),
+  sums_growing: z.number().nullable(),
 })
 const line = z.discriminatedUnion('kind', [findingLine, chainLine, summaryLine])
 type Summary = z.infer<typeof summaryLine>
@@ -90,10 +92,12 @@ async function readWitness(path: string): Promise<z.infer<typeof witnessFile>> {
 /** Prints what was found as it comes; gives the sum, without which the answer is not whole. */
 async function print(answer: Response, terminal: Terminal, json: boolean): Promise<Summary> {
   let last: Summary | null = null
+  let sums = false
   for await (const text of linesOf(answer)) {
     const parsed = line.safeParse(JSON.parse(text))
     if (!parsed.success) throw new Failure('internal', { message: 'The answer is of another version' })
     if (parsed.data.kind === 'summary') last = parsed.data
+    if (parsed.data.kind === 'finding') sums ||= parsed.data.what === 'rollup.differs'
     if (json) await terminal.write(`${text}\n`)
     else if (parsed.data.kind === 'finding') await terminal.write(`${describe(parsed.data)}\n`)
     else if (parsed.data.kind === 'chain' && parsed.data.to > parsed.data.covered_to) {
@@ -101,18 +105,9 @@ async function print(answer: Response, terminal: Terminal, json: boolean): Promi
       terminal.note(`Not covered yet: ${printable(chain)} ${covered + 1}–${to}`)
     }
   }
+  if (sums) terminal.note('The sums can be made anew of the events: gatehouse events rebuild-rollups')
   if (last !== null) return last
   throw new Failure('api_unreachable', { message: 'The answer broke off: what was printed is not all there is' })
-}
-
-async function* linesOf(answer: Response): AsyncGenerator<string> {
-  let rest = ''
-  const decoder = new TextDecoder()
-  for await (const bytes of answer.body ?? []) {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
-  }
 }
 
 /** Whoever altered the databases may have written there what a terminal would obey. */
@@ -127,13 +122,14 @@ function describe({ what, message, chain, from, to, event_id: id, column }: z.in
 }
 
 async function conclude(summary: Summary, pinned: boolean, terminal: Terminal): Promise<void> {
-  const { chains, events, findings, checkpoint, not_covered: uncovered, keys } = summary
+  const { chains, events, findings, checkpoint, not_covered: uncovered, keys, sums_growing: growing } = summary
   await terminal.write(`${events} events of ${chains} chains, ${findings} findings\n`)
   if (checkpoint === null) terminal.note('There is no checkpoint yet: only the chains themselves were followed')
   else
     terminal.note(
       `Signed up to checkpoint ${checkpoint.number} of ${checkpoint.at} with key ${printable(checkpoint.key_id)}`,
     )
+  if (growing) terminal.note(`The sums of ${growing} hours and days were not compared: too much came in`)
   if (uncovered > 0) {
     terminal.note(
       `${uncovered} events are younger than that: altering them is found only where a gateway still has them`,

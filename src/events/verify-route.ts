@@ -10,8 +10,9 @@ import type { Database } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { signedSchema } from './checkpoint.ts'
 import type { Signed } from './checkpoint-key.ts'
+import { lineStream } from './line-stream.ts'
 import { sinceInstant, sinceSchema } from './since.ts'
-import { type VerifyLine, verifyEvents, verifyLineSchema } from './verify.ts'
+import { verifyEvents, verifyLineSchema } from './verify.ts'
 import { visibilityOf } from './visibility.ts'
 
 const keyId = z
@@ -66,7 +67,7 @@ export function verifyRoutes({
       retention: settings.event_retention_days * 86_400_000,
       signal,
     })
-    return streamed(lines, ended)
+    return lineStream(lines, ended)
   }
   const about = {
     path: '/v1/events/verify',
@@ -104,27 +105,4 @@ export function verifyRoutes({
       handle: ({ principal, body, signal }) => verify(principal, body, signal),
     }),
   ]
-}
-
-/** A line is made when the one before has been taken. */
-function streamed(lines: AsyncGenerator<VerifyLine>, ended: () => void): Response {
-  const encoder = new TextEncoder()
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await lines.next()
-        if (!done) return controller.enqueue(encoder.encode(`${JSON.stringify(value)}\n`))
-        ended()
-        controller.close()
-      } catch (error) {
-        ended()
-        throw error
-      }
-    },
-    async cancel() {
-      ended()
-      await lines.return(undefined)
-    },
-  })
-  return new Response(body, { headers: { 'content-type': 'application/x-ndjson; charset=utf-8' } })
 }
