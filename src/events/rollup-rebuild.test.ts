@@ -62,9 +62,9 @@ test('sums that were altered, deleted, made up or damaged are again what they we
     'delete from event_rollups',
     'update event_rollups set requests = requests * 2, cost = cost + 1 where rowid % 3 = 0',
     `update event_rollups set latency = '{"1":1}', first_token = 'garbage', input_tokens = 1e300 where rowid % 4 = 1`,
-    "update event_rollups set scope = 'else', key = cast(x'67ff' as text) where rowid % 5 = 2",
-    "update event_rollups set at = at + 1, step = 'week' where rowid % 7 = 3",
-    "update event_rollups set at = 9e18 where rowid % 11 = 4 or kind = 'reason'",
+    "update or replace event_rollups set scope = 'else', key = cast(x'67ff' as text) where rowid % 5 = 2",
+    "update or replace event_rollups set at = at + 1, step = 'week' where rowid % 7 = 3",
+    "update or replace event_rollups set at = 9e18 where rowid % 11 = 4 or kind = 'reason'",
   ]) {
     await proof.run(damage)
     expect((await rebuild()).corrected).toBeGreaterThan(0)
@@ -119,7 +119,7 @@ test('one that ended anywhere is gone on with', async () => {
 })
 
 test('what a full bucket counts under other stays there, and finds room again where all was lost', async () => {
-  for (let batch = 0; batch < 4; batch += 1) {
+  for (let batch = 0; batch < 3; batch += 1) {
     await ship(1, keysAtMost / 2, (index) => ({ reason_code: `made.up_${batch}_${index}` }))
     await foldRollups(proof.store.ledger)
   }
@@ -129,7 +129,7 @@ test('what a full bucket counts under other stays there, and finds room again wh
   expect(await proof.findings()).toEqual([])
   const keys =
     "select count(distinct key) as keys, sum(requests) as requests from event_rollups where kind = 'reason' and step = 'day'"
-  expect(await proof.store.ledger.read(keys)).toEqual([{ keys: keysAtMost + 1, requests: 2 * keysAtMost }])
+  expect(await proof.store.ledger.read(keys)).toEqual([{ keys: keysAtMost + 1, requests: 1.5 * keysAtMost }])
 })
 
 test('what retention has removed the events of is left as it is', async () => {
