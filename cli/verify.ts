@@ -27,7 +27,7 @@ const summaryLine = z.object({
   not_covered: z.number(),
   checkpoint: z.object({ number: z.number(), at: z.string(), key_id: z.string() }).nullable(),
   keys: z.array(z.string()),
-  sums_growing: z.number().nullable(),
+  sums_growing: z.number().nullish(),
 })
 const line = z.discriminatedUnion('kind', [findingLine, chainLine, summaryLine])
 type Summary = z.infer<typeof summaryLine>
@@ -66,11 +66,11 @@ export const verify = (terminal: Terminal): Leaf =>
       const api = createApi(findConnection(flags, terminal), fetch)
       const body = { ...(flags.since === undefined ? {} : { since: flags.since }), keys, witnesses }
       const answer = await api.response({ method: 'POST', path: '/v1/events/verify', body })
-      const summary = await print(answer, terminal, flags.json === true)
+      const { summary, altered } = await print(answer, terminal, flags.json === true)
       if (flags.json !== true) await conclude(summary, keys.length > 0, terminal)
       if (summary.findings > 0) {
         throw new Failure('events_tampered', {
-          message: `Events are not as they were written: ${summary.findings} findings`,
+          message: `${altered ? 'Events are not as they were written' : 'Events are as they were written, sums of them are not'}: ${summary.findings} findings`,
         })
       }
     },
@@ -89,15 +89,24 @@ async function readWitness(path: string): Promise<z.infer<typeof witnessFile>> {
   }
 }
 
+interface Printed {
+  summary: Summary
+  /** Whether what was found is of the events themselves, not of sums only. */
+  altered: boolean
+}
+
 /** Prints what was found as it comes; gives the sum, without which the answer is not whole. */
-async function print(answer: Response, terminal: Terminal, json: boolean): Promise<Summary> {
-  let last: Summary | null = null
-  let sums = false
+async function print(answer: Response, terminal: Terminal, json: boolean): Promise<Printed> {
+  let summary: Summary | null = null
+  let [altered, sums] = [false, false]
   for await (const text of linesOf(answer)) {
     const parsed = line.safeParse(JSON.parse(text))
     if (!parsed.success) throw new Failure('internal', { message: 'The answer is of another version' })
-    if (parsed.data.kind === 'summary') last = parsed.data
-    if (parsed.data.kind === 'finding') sums ||= parsed.data.what === 'rollup.differs'
+    if (parsed.data.kind === 'summary') summary = parsed.data
+    if (parsed.data.kind === 'finding') {
+      sums ||= isOfSums(parsed.data.what)
+      altered ||= !isOfSums(parsed.data.what)
+    }
     if (json) await terminal.write(`${text}\n`)
     else if (parsed.data.kind === 'finding') await terminal.write(`${describe(parsed.data)}\n`)
     else if (parsed.data.kind === 'chain' && parsed.data.to > parsed.data.covered_to) {
@@ -106,16 +115,18 @@ async function print(answer: Response, terminal: Terminal, json: boolean): Promi
     }
   }
   if (sums) terminal.note('The sums can be made anew of the events: gatehouse events rebuild-rollups')
-  if (last !== null) return last
+  if (summary !== null) return { summary, altered }
   throw new Failure('api_unreachable', { message: 'The answer broke off: what was printed is not all there is' })
 }
+
+const isOfSums = (what: string): boolean => what.startsWith('rollup.')
 
 /** Whoever altered the databases may have written there what a terminal would obey. */
 function describe({ what, message, chain, from, to, event_id: id, column }: z.infer<typeof findingLine>): string {
   const where = [
-    chain ?? (what.startsWith('rollup.') ? 'sums' : 'checkpoints'),
+    chain ?? (isOfSums(what) ? 'sums' : 'checkpoints'),
     from === null ? null : from === to ? String(from) : `${from}–${to}`,
-    column === null ? null : `column ${column}`,
+    column === null ? null : isOfSums(what) ? column : `column ${column}`,
     id === null ? null : `event ${id}`,
   ]
   return printable(`${where.filter((part) => part !== null).join(' ')}: ${message} (${what})`)
