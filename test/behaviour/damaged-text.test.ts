@@ -21,12 +21,12 @@ test('a control plane that ended of a damaged row names table, column and row, a
     ledger.close()
   }
   try {
-    const first = await startGatehouse({ dataDirectory: data })
+    await using first = await startGatehouse({ dataDirectory: data })
     const { id } = await createToken(first)
     expect(await first.end('SIGTERM')).toBe(0)
     written(`update tokens set name = cast(x'6761ff' as text) where id = '${id}'`)
     const { adminToken } = first
-    const second = await startGatehouse({ dataDirectory: data, adminToken })
+    await using second = await startGatehouse({ dataDirectory: data, adminToken })
     const ask = () =>
       fetch(`${second.baseUrl}/v1/tokens`, { headers: { authorization: `Bearer ${adminToken}` } }).catch(() => null)
     expect(await ask()).toBeNull()
@@ -36,10 +36,9 @@ test('a control plane that ended of a damaged row names table, column and row, a
     const refused = await run(['control-plane', '--data', data, '--control-plane-listen', '127.0.0.1:0'])
     expect([refused.code, refused.stderr.includes(named)]).toEqual([1, true])
     written(`update tokens set name = 'mended' where id = '${id}'`)
-    const third = await startGatehouse({ dataDirectory: data, adminToken })
+    await using third = await startGatehouse({ dataDirectory: data, adminToken })
     const answer = await fetch(`${third.baseUrl}/v1/tokens`, { headers: { authorization: `Bearer ${adminToken}` } })
     expect(await answer.text()).toContain('"mended"')
-    await third.stop()
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
