@@ -14,6 +14,7 @@ export const events = (terminal: Terminal): Group => ({
     tail: async () => tail(terminal),
     export: async () => exportEvents(terminal),
     verify: async () => (await import('./verify.ts')).verify(terminal),
+    'rebuild-rollups': async () => (await import('./rebuild-rollups.ts')).rebuildRollups(terminal),
   },
 })
 

@@ -24,3 +24,14 @@ export async function writeBody(
     progress?.(bytes)
   }
 }
+
+/** The lines of an answer, as they come. */
+export async function* linesOf(answer: Response): AsyncGenerator<string> {
+  let rest = ''
+  const decoder = new TextDecoder()
+  for await (const bytes of answer.body ?? []) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+}

@@ -87,7 +87,7 @@ export function keepRunning(options: ChildOptions): Child {
       }
       delay = nextDelay(delay, readyFor)
       options.log.warn(
-        { child: options.name, exit, restart_in_ms: delay },
+        { child: options.name, exit, ...(failure !== null && { error: failure.message }), restart_in_ms: delay },
         'A child process ended; it is started again',
       )
       await Promise.race([Bun.sleep(delay), stopping.promise])

@@ -49,6 +49,28 @@ test('what somebody wrote into the databases does not reach the terminal as it i
   expect(screen.written()).toContain('event \\u001b[2K')
 })
 
+test('sums that differ are named apart from the events, with what makes them anew', async () => {
+  const differs = { ...found, what: 'rollup.differs', message: 'It differs', chain: null, from: null, to: null }
+  const screen = terminal({ ...differs, column: 'hour of all teams: requests' }, { ...summary, findings: 1 })
+  expect(await main(['events', 'verify'], screen)).toBe(1)
+  expect(screen.written()).toContain('sums hour of all teams: requests: It differs (rollup.differs)\n')
+  expect(screen.noted()).toContain('gatehouse events rebuild-rollups')
+  expect(screen.noted()).toContain('Events are as they were written, sums of them are not: 1 findings')
+})
+
+test('sums that were made anew are counted, and what was left is said', async () => {
+  const lines = [
+    { kind: 'progress', corrected: 3, growing: 0 },
+    { kind: 'summary', corrected: 7, growing: 2 },
+  ]
+  const screen = terminal(...lines)
+  expect(await main(['events', 'rebuild-rollups'], screen)).toBe(0)
+  expect(screen.written()).toBe('7 sums corrected\n')
+  expect(screen.noted()).toContain('2 hours and days were left')
+  expect(await main(['events', 'rebuild-rollups', '--json'], terminal(...lines))).toBe(0)
+  expect(await main(['events', 'rebuild-rollups'], terminal(...lines.slice(0, 1)))).toBe(1)
+})
+
 test('nothing found is exit code 0; as JSON the lines are passed on', async () => {
   const screen = terminal(summary)
   expect(await main(['events', 'verify', '--json'], screen)).toBe(0)

@@ -4,6 +4,7 @@ import { Failure } from '../src/failure.ts'
 import { createApi } from './api.ts'
 import { command, type Leaf } from './command.ts'
 import { connectionFlags, findConnection } from './profile.ts'
+import { linesOf } from './stream.ts'
 import { printable } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -26,6 +27,7 @@ const summaryLine = z.object({
   not_covered: z.number(),
   checkpoint: z.object({ number: z.number(), at: z.string(), key_id: z.string() }).nullable(),
   keys: z.array(z.string()),
+  sums_growing: z.number().nullish(),
 })
 const line = z.discriminatedUnion('kind', [findingLine, chainLine, summaryLine])
 type Summary = z.infer<typeof summaryLine>
@@ -64,11 +66,11 @@ export const verify = (terminal: Terminal): Leaf =>
       const api = createApi(findConnection(flags, terminal), fetch)
       const body = { ...(flags.since === undefined ? {} : { since: flags.since }), keys, witnesses }
       const answer = await api.response({ method: 'POST', path: '/v1/events/verify', body })
-      const summary = await print(answer, terminal, flags.json === true)
+      const { summary, altered } = await print(answer, terminal, flags.json === true)
       if (flags.json !== true) await conclude(summary, keys.length > 0, terminal)
       if (summary.findings > 0) {
         throw new Failure('events_tampered', {
-          message: `Events are not as they were written: ${summary.findings} findings`,
+          message: `${altered ? 'Events are not as they were written' : 'Events are as they were written, sums of them are not'}: ${summary.findings} findings`,
         })
       }
     },
@@ -87,13 +89,24 @@ async function readWitness(path: string): Promise<z.infer<typeof witnessFile>> {
   }
 }
 
+interface Printed {
+  summary: Summary
+  /** Whether what was found is of the events themselves, not of sums only. */
+  altered: boolean
+}
+
 /** Prints what was found as it comes; gives the sum, without which the answer is not whole. */
-async function print(answer: Response, terminal: Terminal, json: boolean): Promise<Summary> {
-  let last: Summary | null = null
+async function print(answer: Response, terminal: Terminal, json: boolean): Promise<Printed> {
+  let summary: Summary | null = null
+  let [altered, sums] = [false, false]
   for await (const text of linesOf(answer)) {
     const parsed = line.safeParse(JSON.parse(text))
     if (!parsed.success) throw new Failure('internal', { message: 'The answer is of another version' })
-    if (parsed.data.kind === 'summary') last = parsed.data
+    if (parsed.data.kind === 'summary') summary = parsed.data
+    if (parsed.data.kind === 'finding') {
+      sums ||= isOfSums(parsed.data.what)
+      altered ||= !isOfSums(parsed.data.what)
+    }
     if (json) await terminal.write(`${text}\n`)
     else if (parsed.data.kind === 'finding') await terminal.write(`${describe(parsed.data)}\n`)
     else if (parsed.data.kind === 'chain' && parsed.data.to > parsed.data.covered_to) {
@@ -101,39 +114,33 @@ async function print(answer: Response, terminal: Terminal, json: boolean): Promi
       terminal.note(`Not covered yet: ${printable(chain)} ${covered + 1}–${to}`)
     }
   }
-  if (last !== null) return last
+  if (sums) terminal.note('The sums can be made anew of the events: gatehouse events rebuild-rollups')
+  if (summary !== null) return { summary, altered }
   throw new Failure('api_unreachable', { message: 'The answer broke off: what was printed is not all there is' })
 }
 
-async function* linesOf(answer: Response): AsyncGenerator<string> {
-  let rest = ''
-  const decoder = new TextDecoder()
-  for await (const bytes of answer.body ?? []) {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
-  }
-}
+const isOfSums = (what: string): boolean => what.startsWith('rollup.')
 
 /** Whoever altered the databases may have written there what a terminal would obey. */
 function describe({ what, message, chain, from, to, event_id: id, column }: z.infer<typeof findingLine>): string {
   const where = [
-    chain ?? (what.startsWith('rollup.') ? 'sums' : 'checkpoints'),
+    chain ?? (isOfSums(what) ? 'sums' : 'checkpoints'),
     from === null ? null : from === to ? String(from) : `${from}–${to}`,
-    column === null ? null : `column ${column}`,
+    column === null ? null : isOfSums(what) ? column : `column ${column}`,
     id === null ? null : `event ${id}`,
   ]
   return printable(`${where.filter((part) => part !== null).join(' ')}: ${message} (${what})`)
 }
 
 async function conclude(summary: Summary, pinned: boolean, terminal: Terminal): Promise<void> {
-  const { chains, events, findings, checkpoint, not_covered: uncovered, keys } = summary
+  const { chains, events, findings, checkpoint, not_covered: uncovered, keys, sums_growing: growing } = summary
   await terminal.write(`${events} events of ${chains} chains, ${findings} findings\n`)
   if (checkpoint === null) terminal.note('There is no checkpoint yet: only the chains themselves were followed')
   else
     terminal.note(
       `Signed up to checkpoint ${checkpoint.number} of ${checkpoint.at} with key ${printable(checkpoint.key_id)}`,
     )
+  if (growing) terminal.note(`The sums of ${growing} hours and days were not compared: too much came in`)
   if (uncovered > 0) {
     terminal.note(
       `${uncovered} events are younger than that: altering them is found only where a gateway still has them`,

@@ -1,8 +1,9 @@
 /** The control plane's two databases: files of its data directory, or those of libSQL servers (contract section 11). */
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
+import { requireSoundText } from '../store/damaged-text.ts'
 import { moveNames } from '../store/gateway-name.ts'
 import { migrateLedger, migrateState } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
@@ -61,7 +62,23 @@ async function openFiles(directory: string): Promise<Store> {
   const file = join(directory, 'state.db')
   const state = await openDatabase(file, directory)
   const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
-  return { state, ledger, source: { file }, close: () => closeAll(state, ledger) }
+  const inUse = join(directory, 'databases-in-use')
+  try {
+    // A process that ended without closing them may have ended of what it read there.
+    if (existsSync(inUse)) {
+      await requireSoundText(state, 'state')
+      await requireSoundText(ledger, 'ledger')
+    }
+    writeFileSync(inUse, '', { mode: 0o600 })
+  } catch (error) {
+    closeAll(state, ledger)
+    throw error
+  }
+  const close = () => {
+    closeAll(state, ledger)
+    rmSync(inUse, { force: true })
+  }
+  return { state, ledger, source: { file }, close }
 }
 
 async function openServers(settings: StoreSettings, now: () => number): Promise<Store> {

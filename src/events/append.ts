@@ -3,7 +3,9 @@
  * meanwhile, so that two writers never make it fork (protocols section 6). The columns are read from the body here and
  * nowhere else; a time later than the receipt is clamped in the column only (protocols section 7).
  */
+import { Failure } from '../failure.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { asBytes, storedText } from '../store/stored-text.ts'
 import { chainNext, chainStart } from './chain.ts'
 import type { Event } from './event.ts'
 
@@ -25,9 +27,17 @@ export interface Chained extends Written {
   digest: string
 }
 
+/** Throws `data_damaged` where no digest is there. */
 export async function readChainHead(ledger: Database, chain: string): Promise<ChainHead> {
-  const [row] = await ledger.read<ChainHead>('select seq, digest from chains where chain = ?', [chain])
-  return row ?? { seq: 0, digest: chainStart(chain) }
+  const [row] = await ledger.read<{ seq: number; digest: unknown }>(
+    `select seq, ${asBytes('digest')} as digest from chains where chain = ?`,
+    [chain],
+  )
+  if (row === undefined) return { seq: 0, digest: chainStart(chain) }
+  const digest = storedText(row.digest)
+  if (digest !== null) return { seq: row.seq, digest }
+  const message = `The table chains of the ledger holds bytes that are no text, of chain ${chain}: see gatehouse events verify`
+  throw new Failure('data_damaged', { message })
 }
 
 /** Gives events their numbers and digests after `head`. */

@@ -12,6 +12,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { cellsOf, integerCell, named, readCells } from '../store/stored-cells.ts'
+import { asBytes, shownText } from '../store/stored-text.ts'
 import { chainStart } from './chain.ts'
 import { readHead } from './change.ts'
 import {
@@ -144,11 +145,11 @@ async function pointAt(
   const from = base ?? { seq: 0, digest: chainStart(chain), arrivals: arrivalsStart(chain) }
   if (head.seq < from.seq) return null
   if (head.seq === from.seq) return head.digest === from.digest ? from : null
-  const rows = await ledger.read<{ seq: number; digest: string }>(
-    'select seq, digest from events where chain = ? and seq in (?, ?)',
+  const rows = await ledger.read<{ seq: number; digest: unknown }>(
+    `select seq, ${asBytes('digest')} as digest from events where chain = ? and seq in (?, ?)`,
     [chain, from.seq, head.seq],
   )
-  const digestAt = (seq: number) => rows.find((row) => row.seq === seq)?.digest
+  const digestAt = (seq: number) => shownText(rows.find((row) => row.seq === seq)?.digest)
   if (!removed && digestAt(from.seq) !== from.digest) return null
   if (digestAt(head.seq) !== head.digest) return null
   const arrivals = await arrivalsUpTo(ledger, chain, from, head.seq)

@@ -11,7 +11,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { turn } from '../lib/turn.ts'
 import type { Database, Statement } from '../store/open.ts'
-import { asBytes, storedBytes } from '../store/stored-text.ts'
+import { asBytes, shownText, storedBytes } from '../store/stored-text.ts'
 import {
   appendStatements,
   brokenConstraint,
@@ -65,11 +65,11 @@ export const chainHead = (ledger: Database, chain: string): Promise<ChainHead> =
 export async function announcedHead(ledger: Database, chain: string): Promise<ChainHead & { earlier: ChainHead[] }> {
   const head = await readChainHead(ledger, chain)
   const back = Array.from({ length: mostEarlier }, (_, power) => head.seq - 2 ** power).filter((seq) => seq > 0)
-  const earlier = await ledger.read<ChainHead>(
-    'select seq, digest from events where chain = ? and seq in (select value from json_each(?)) order by seq',
+  const rows = await ledger.read<{ seq: number; digest: unknown }>(
+    `select seq, ${asBytes('digest')} as digest from events where chain = ? and seq in (select value from json_each(?)) order by seq`,
     [chain, JSON.stringify(back)],
   )
-  return { ...head, earlier }
+  return { ...head, earlier: rows.map(({ seq, digest }) => ({ seq, digest: shownText(digest) })) }
 }
 
 /**

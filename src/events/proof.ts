@@ -10,6 +10,7 @@ import { readStateCheckpoint } from './checkpoint.ts'
 import { loadSigningKey, publishKey } from './checkpoint-key.ts'
 import { signCheckpoint } from './checkpoint-writer.ts'
 import { removeOldEvents } from './retention.ts'
+import { rollupRebuildRoute } from './rollup-rebuild-route.ts'
 import { lookAt, readSeen } from './seen-checkpoint.ts'
 import { verifyRoutes } from './verify-route.ts'
 
@@ -76,7 +77,7 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
     }, milliseconds)
   }
   return {
-    routes: verifyRoutes({ ...options, seen: () => readSeen(seenFile) }),
+    routes: [...verifyRoutes({ ...options, seen: () => readSeen(seenFile) }), rollupRebuildRoute(options)],
     start: () => next(firstMs),
     async stop() {
       stopped = true

@@ -23,7 +23,7 @@ import {
   stepMilliseconds,
 } from './rollup.ts'
 
-const keysAtMost = 500
+export const keysAtMost = 500
 const arrivalsAtOnce = 20
 /** Of outcomes as JSON, some 300 characters each. */
 const charactersAtOnce = 150_000
@@ -31,8 +31,8 @@ const sumsAtOnce = 100
 const turnsByDefault = 400
 
 /** Each kind and step. Arrivals keep how many of these they have been through, so the order must stay. */
-const stages = rollupShapes.flatMap(({ steps, ...shape }) => steps.map((step) => ({ ...shape, step })))
-type Stage = (typeof stages)[number]
+export const stages = rollupShapes.flatMap(({ steps, ...shape }) => steps.map((step) => ({ ...shape, step })))
+export type Stage = (typeof stages)[number]
 
 interface Arrival {
   id: number
@@ -105,7 +105,8 @@ function claimArrivals(arrivals: readonly Arrival[], next: number): Statement[] 
   ]
 }
 
-interface Sums {
+/** One row of the sums. */
+export interface Sums {
   kind: RollupKind
   step: Step
   scope: string
@@ -130,7 +131,8 @@ function sumsOf(stage: Stage, arrivals: readonly Arrival[], parsed: Map<number, 
   return [...sums.values()]
 }
 
-function addOutcome(sums: Map<string, Sums>, stage: Stage, outcome: CountedOutcome, receivedAt: number): void {
+/** Adds an outcome to the rows of one kind and step in which it counts. */
+export function addOutcome(sums: Map<string, Sums>, stage: Stage, outcome: CountedOutcome, receivedAt: number): void {
   const { kind, step, everyTeam: together, sketched } = stage
   if (step === 'minute' && outcome.at < receivedAt - minutesKeptMilliseconds) return
   const { scope, verdict } = outcome
@@ -157,7 +159,8 @@ const nothing = () => ({ requests: 0, inputTokens: 0, outputTokens: 0, cost: 0 }
 const addStatements = (sums: readonly Sums[]): Statement[] =>
   sums.length === 0 ? [] : [{ sql: addSums, args: [wellFormedJson(sums.map(asRow))] }]
 
-const asRow = (row: Sums): (string | number | null)[] => [
+/** A row as the statements that write it take it, column by column. */
+export const asRow = (row: Sums): (string | number | null)[] => [
   row.kind,
   row.step,
   row.scope,
@@ -172,7 +175,7 @@ const asRow = (row: Sums): (string | number | null)[] => [
   sketchText(row.firstToken),
 ]
 
-function sketchText(sketch: LatencySketch): string | null {
+export function sketchText(sketch: LatencySketch): string | null {
   const text = JSON.stringify(sketch)
   return text === '{}' ? null : text
 }

@@ -102,7 +102,12 @@ export class TestProof {
     const { state, ledger } = this.store
     const { since = null, pinned = [], witnesses = [] } = options
     const { signal } = new AbortController()
-    return await Array.fromAsync(verifyEvents({ state, ledger, since, pinned, witnesses, now: this.now, signal }))
+    return await Array.fromAsync(
+      verifyEvents({
+        ...{ state, ledger, since, pinned, witnesses, now: this.now, signal },
+        retention: retentionDays * 86_400_000,
+      }),
+    )
   }
 
   /** The findings, each as `what chain from–to column`, the chain by its number. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { Failure } from '../failure.ts'
 import { anonymous } from '../tokens/principal.ts'
-import { TestProof } from './test-proof.ts'
+import { retentionDays, TestProof } from './test-proof.ts'
 import { verifyRoutes } from './verify-route.ts'
 
 const auditor = { ...anonymous, kind: 'token', name: 'token:1', roles: ['auditor'] } as const
@@ -15,7 +15,12 @@ afterEach(() => proof.store.remove())
 
 /** Asks once and gives the answer, or the code that refused it. */
 function asking() {
-  const [route] = verifyRoutes({ ...proof.store, clock: proof.clock, seen: () => null })
+  const [route] = verifyRoutes({
+    ...proof.store,
+    clock: proof.clock,
+    settings: { event_retention_days: retentionDays },
+    seen: () => null,
+  })
   return async (signal = new AbortController().signal): Promise<Response | string> => {
     const call = { principal: auditor, params: {}, query: {}, body: {}, headers: new Headers(), requestId: '', signal }
     try {

@@ -10,8 +10,9 @@ import type { Database } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { signedSchema } from './checkpoint.ts'
 import type { Signed } from './checkpoint-key.ts'
+import { lineStream } from './line-stream.ts'
 import { sinceInstant, sinceSchema } from './since.ts'
-import { type VerifyLine, verifyEvents, verifyLineSchema } from './verify.ts'
+import { verifyEvents, verifyLineSchema } from './verify.ts'
 import { visibilityOf } from './visibility.ts'
 
 const keyId = z
@@ -32,11 +33,13 @@ export function verifyRoutes({
   state,
   ledger,
   clock,
+  settings,
   seen,
 }: {
   state: Database
   ledger: Database
   clock: Clock
+  settings: { event_retention_days: number }
   /** The newest checkpoint that was seen here, kept outside the databases. */
   seen(): Signed | null
 }): AnyRoute[] {
@@ -61,9 +64,10 @@ export function verifyRoutes({
       pinned: keys,
       witnesses: known,
       now: clock.now(),
+      retention: settings.event_retention_days * 86_400_000,
       signal,
     })
-    return streamed(lines, ended)
+    return lineStream(lines, ended)
   }
   const about = {
     path: '/v1/events/verify',
@@ -101,27 +105,4 @@ export function verifyRoutes({
       handle: ({ principal, body, signal }) => verify(principal, body, signal),
     }),
   ]
-}
-
-/** A line is made when the one before has been taken. */
-function streamed(lines: AsyncGenerator<VerifyLine>, ended: () => void): Response {
-  const encoder = new TextEncoder()
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await lines.next()
-        if (!done) return controller.enqueue(encoder.encode(`${JSON.stringify(value)}\n`))
-        ended()
-        controller.close()
-      } catch (error) {
-        ended()
-        throw error
-      }
-    },
-    async cancel() {
-      ended()
-      await lines.return(undefined)
-    },
-  })
-  return new Response(body, { headers: { 'content-type': 'application/x-ndjson; charset=utf-8' } })
 }

@@ -1,8 +1,9 @@
 /**
  * Says whether any event was altered, removed or inserted since it was written (contract section 9; protocols section
  * 6): every row is held against its chain, its columns against its body, every chain against what checkpoints, floors
- * and witnesses say of it, and where all is well the sums that charts show against the events (verify-sums.ts). It reads in slices of a few milliseconds, between which everything else has its turn, and at
- * memory that grows with the number of chains only.
+ * and witnesses say of it, and where all is well the sums that charts show against the events (verify-sums.ts). It reads
+ * in slices of a few milliseconds, between which everything else has its turn, and at memory that grows with the number
+ * of chains and with the sums of one day only.
  *
  * Not covered is what came after the newest checkpoint, unless a gateway still holds it: it ships such events again, and
  * another content under their numbers is refused as a fork. The lines say of each chain up to where it is covered.
@@ -13,14 +14,14 @@ import { turn } from '../lib/turn.ts'
 import type { Database } from '../store/open.ts'
 import { cellsOf, named, readCells } from '../store/stored-cells.ts'
 import { asBytes, shownText } from '../store/stored-text.ts'
-import { chainStart, controlPlaneChain } from './chain.ts'
+import { chainStart } from './chain.ts'
 import type { ChainPoint } from './checkpoint.ts'
 import { arrivalsStart } from './proof-arrivals.ts'
 import { ChainCheck, type NamedHead } from './verify-chain.ts'
 import { type Finding, finding, findingSchema } from './verify-finding.ts'
 import { type EventRow, readRow, rowColumns } from './verify-row.ts'
 import { readSigned, readSignedFloor, type SignedRecord, type SignedSources } from './verify-signed.ts'
-import { SumsCheck } from './verify-sums.ts'
+import { verifySums } from './verify-sums.ts'
 
 export const verifiedChainSchema = z.object({
   kind: z.literal('chain'),
@@ -39,6 +40,10 @@ export const verifiedSchema = z.object({
   not_covered: z.number().describe('Events younger than the newest checkpoint'),
   checkpoint: z.object({ number: z.number(), at: z.iso.datetime(), key_id: z.string() }).nullable(),
   keys: z.array(z.string()).describe('Ids of the keys that signatures were checked with'),
+  sums_growing: z
+    .number()
+    .nullable()
+    .describe('Hours and days whose sums were not compared, because too much came in; null where none were'),
 })
 
 /** One line of the report, in this order: findings of signatures, then of each chain its findings and its line, the sum. */
@@ -46,6 +51,8 @@ export const verifyLineSchema = z.discriminatedUnion('kind', [findingSchema, ver
 export type VerifyLine = z.infer<typeof verifyLineSchema>
 
 export interface VerifyOptions extends SignedSources {
+  /** How long events are kept, in milliseconds. */
+  retention: number
   /** Milliseconds since the epoch; null for all there is. Reading begins at the checkpoint before it. */
   since: number | null
   signal: AbortSignal
@@ -62,10 +69,9 @@ export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<Veri
   const misplaced = [...(await rowsWithoutChain(options.ledger)), ...(await oddChains(options.ledger))]
   yield* [...signed.findings, ...misplaced]
   const sum = { chains: 0, events: 0, findings: signed.findings.length + misplaced.length, not_covered: 0 }
-  const sums = options.since === null && sum.findings === 0 ? await SumsCheck.start(options.ledger) : null
   for await (const chain of chainNames(options.ledger, signed)) {
     if (options.signal.aborted) return
-    const { findings, count, line } = await verifyChain({ ...options, sums }, signed, chain)
+    const { findings, count, line } = await verifyChain(options, signed, chain)
     yield* findings
     yield line
     sum.chains += 1
@@ -73,10 +79,17 @@ export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<Veri
     sum.findings += count
     sum.not_covered += Math.max(0, line.to - line.covered_to)
   }
-  if (sum.findings === 0 && sums !== null) {
-    const findings = await sums.findings()
-    yield* findings
-    sum.findings += findings.length
+  let growing: number | null = null
+  if (sum.findings === 0 && !options.signal.aborted) {
+    const sums = verifySums(options)
+    for (let next = await sums.next(); ; next = await sums.next()) {
+      if (next.done) {
+        growing = next.value
+        break
+      }
+      yield next.value
+      sum.findings += 1
+    }
   }
   const { newest } = signed
   yield {
@@ -84,6 +97,7 @@ export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<Veri
     ...sum,
     checkpoint: newest === null ? null : { ...newest, at: timestamp(newest.at) },
     keys: signed.keys.ids,
+    sums_growing: growing,
   }
 }
 
@@ -154,22 +168,18 @@ interface VerifiedChain {
   line: z.infer<typeof verifiedChainSchema>
 }
 
-type ChainOptions = VerifyOptions & { sums: SumsCheck | null }
-
-async function verifyChain(options: ChainOptions, signed: SignedRecord, chain: string): Promise<VerifiedChain> {
+async function verifyChain(options: VerifyOptions, signed: SignedRecord, chain: string): Promise<VerifiedChain> {
   for (let reading = 1; ; reading += 1) {
     const floor = await readSignedFloor(options.ledger, signed.keys, chain)
     const verified = await readChain(options, signed, chain, floor)
     const after = await readSignedFloor(options.ledger, signed.keys, chain)
     const moved = JSON.stringify(floor) !== JSON.stringify(after)
     if (!moved || reading === mostReadings || options.signal.aborted) return verified
-    // Its events would be counted twice.
-    options.sums?.giveUp()
   }
 }
 
 async function readChain(
-  { ledger, since, signal, sums }: ChainOptions,
+  { ledger, since, signal }: VerifyOptions,
   signed: SignedRecord,
   chain: string,
   floor: ChainPoint | Finding | null,
@@ -193,10 +203,7 @@ async function readChain(
   let last: EventRow | null = null
   for (;;) {
     const rows = await readSlice(ledger, chain, last, after)
-    for (const row of rows) {
-      check.row(row)
-      if (chain !== controlPlaneChain) sums?.add(row)
-    }
+    for (const row of rows) check.row(row)
     take(false)
     last = rows.at(-1) ?? last
     await turn()

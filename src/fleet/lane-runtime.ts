@@ -238,7 +238,7 @@ class RunningLane implements StartedLane {
   }
 
   ready(): Readiness {
-    const failure = this.#session.tokenRefused ? new Failure('runtime_token_refused') : this.#obstacle()
+    const failure = this.#session.tokenRefused ? new Failure('runtime_token_refused') : this.#cannotServe()
     const age = this.#freshness.age()
     const staleness = Number.isFinite(age) ? { staleness_seconds: Math.round(age / 100) / 10 } : {}
     if (failure !== null) return { ok: false, reason: (this.#session.refusal ?? failure).message, ...staleness }
@@ -302,6 +302,11 @@ class RunningLane implements StartedLane {
     }
     this.#current = true
     return this.#freshness.age() > this.#staleAfterMs ? new Failure('token_state_stale') : null
+  }
+
+  /** What every new request would be refused for. */
+  #cannotServe(): Failure | null {
+    return this.#obstacle() ?? (this.journal.full ? new Failure('event_outbox_full') : null)
   }
 
   #makeStanding(): Standing {

@@ -107,6 +107,12 @@ export class OutboxSpace {
     this.#prepare(written)
   }
 
+  /** Whether `ensure` would find so many bytes, as far as can be told without allocating any. */
+  has(bytes: number, written: number): boolean {
+    if (this.#free(written) >= bytes + keptBytes) return true
+    return this.#options.clock.monotonic() >= this.#retryAt && this.#hasRoom()
+  }
+
   /** Takes the next allocated segment. Its first record is written by `begin`, before it counts. */
   rotate(begin: (fd: number) => number): Segment {
     if (this.#spares.length === 0) this.#allocate(true)

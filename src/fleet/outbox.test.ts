@@ -206,6 +206,7 @@ describe('an outbox', () => {
     const refuse = async () => {
       for (;;) await outbox.refuse([event()])
     }
+    expect(outbox.full).toBe(true)
     expect(await failureOf(refuse())).toMatchObject({ code: 'event_outbox_full' })
     for (const id of open.splice(0)) {
       const full = event({ text: 'x'.repeat(3900) }, id)
@@ -214,6 +215,7 @@ describe('an outbox', () => {
     expect(outbox.bytes).toBeLessThanOrEqual(1024 * 1024)
     await Bun.sleep(250)
     outbox.shipped(outbox.lastEvent)
+    expect(outbox.full).toBe(false)
     await outbox.open('again', event({}, 'again'))
   })
 
@@ -289,7 +291,7 @@ describe('an outbox', () => {
     full = true
     await failureOf(outbox.close('running', [event({}, 'running')]))
     full = false
-    expect(outbox.owing).toBe(true)
+    expect([outbox.owing, outbox.full]).toEqual([true, true])
     expect(await failureOf(outbox.open('next', event({}, 'next')))).toMatchObject({ code: 'event_outbox_full' })
     for (let tries = 0; tries < 200 && outbox.owing; tries++) await Bun.sleep(10)
     await outbox.open('next', event({}, 'next'))

@@ -154,6 +154,11 @@ export class Outbox implements Journal, UsageJournal {
     return this.#owed.size > 0
   }
 
+  /** No new exchange would be opened: its events would have no room, or one that ended waits for some. */
+  get full(): boolean {
+    return this.owing || !this.#space.has((1 + usualClosingEvents) * recordBytes, this.#written)
+  }
+
   /** Resolves when all that was appended so far is committed. */
   committed(): Promise<void> {
     return this.#batch?.committed ?? Promise.resolve()

@@ -74,6 +74,11 @@ test.skipIf(!mounted)(
       code: 'event_outbox_full',
     })
     expect(refused?.retry).toBeNull()
+    const readiness = async () => {
+      const answer = await fetch(`${started.gatewayUrl}/readyz`)
+      return [answer.status, await answer.json()]
+    }
+    expect(await readiness()).toMatchObject([503, { ok: false, reason: expect.stringContaining('record') }])
     for (const stream of streams) expect(await stream.text()).toBe(chatStream().toString())
 
     rmSync(ballast)
@@ -82,6 +87,7 @@ test.skipIf(!mounted)(
       await answer.text()
       return answer.status === 200
     })
+    expect(await readiness()).toMatchObject([200, { ok: true }])
     const expected = [...completed, ...streams.map((_, index) => `running-${index}`)]
     await until(
       'every completed answer has its outcome in the ledger',
