@@ -16,9 +16,9 @@
  * sqld has foreign keys on and WAL; it commits with `synchronous = normal`, which its host's crash may cost the last
  * moments of.
  */
-import type { Client, InStatement, TransactionMode } from '@libsql/client'
+import type { Client, InStatement, ResultSet } from '@libsql/client'
 import { Failure } from '../failure.ts'
-import { type Database, lastRows, rowsOf, type Statement } from './open.ts'
+import type { Database, Row, Statement } from './open.ts'
 import { places } from './places.ts'
 
 export interface RemoteOptions {
@@ -62,15 +62,14 @@ export async function openRemoteDatabase({
   const writer = open(1, endOfWriteMilliseconds)
   const guarded = guard({ reader, writer, name, callMilliseconds })
   return {
-    client: guarded,
     async write(statements, urgency) {
       await guarded.write(statements.map(inStatement), urgency === 'patient')
     },
     async writeAndRead<Shape>(statements: readonly Statement[]) {
-      return lastRows(await guarded.batch(statements.map(inStatement), 'write')) as Shape[]
+      return lastRows(await guarded.write(statements.map(inStatement))) as Shape[]
     },
     async read<Shape>(sql: string, args: Statement['args'] = []) {
-      return rowsOf(await guarded.execute({ sql, args })) as Shape[]
+      return rowsOf(await guarded.read({ sql, args })) as Shape[]
     },
     close() {
       reader.close()
@@ -93,6 +92,15 @@ export function remoteAddress(url: string, name: string): string {
   return url.replace(/^libsql:/, 'https:')
 }
 
+const rowsOf = ({ columns, rows }: ResultSet): Row[] =>
+  rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])))
+
+/** The rows of a batch's last statement. */
+function lastRows(results: readonly ResultSet[]): Row[] {
+  const last = results.at(-1)
+  return last === undefined ? [] : rowsOf(last)
+}
+
 const inStatement = ({ sql, args }: Statement): InStatement => ({ sql, args })
 
 type Guarded = { reader: Client; writer: Client } & Required<Pick<RemoteOptions, 'name' | 'callMilliseconds'>>
@@ -113,13 +121,11 @@ function guard({ reader, writer, name, callMilliseconds }: Guarded) {
       `The ${name} database takes no writes at the moment`,
     )
   return {
-    write: (statements: InStatement[], patient: boolean) => write(() => writer.batch(statements, 'write'), patient),
-    execute: (statement: InStatement) =>
-      isRead(typeof statement === 'string' ? statement : statement.sql)
-        ? read(() => reader.execute(statement))
-        : write(() => writer.execute(statement)),
-    batch: (statements: InStatement[], mode?: TransactionMode) => write(() => writer.batch(statements, mode)),
-    executeMultiple: (sql: string) => write(() => writer.executeMultiple(sql)),
+    write: (statements: InStatement[], patient = false) => write(() => writer.batch(statements, 'write'), patient),
+    read: (statement: Statement) =>
+      isRead(statement.sql)
+        ? read(() => reader.execute(inStatement(statement)))
+        : write(() => writer.execute(inStatement(statement))),
   }
 }
 
