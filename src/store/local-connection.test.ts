@@ -67,7 +67,9 @@ test('rows of any number come whole, with bytes as such, and an integer beyond w
     const rows = await database.read<{ i: number }>(`${numbers} limit ?`, [Math.max(1, count), count])
     expect(rows.map(({ i }) => i)).toEqual(Array.from({ length: count }, (_, index) => index + 1))
   }
-  const [row] = await database.read<{ bytes: ArrayBuffer }>("select cast('hé' as blob) as bytes, 1.5 as real")
+  const [row] = await database.read<{ bytes: ArrayBuffer; real: number }>(
+    "select cast('hé' as blob) as bytes, 1.5 as real",
+  )
   expect(row).toEqual({ bytes: new TextEncoder().encode('hé').buffer, real: 1.5 })
   expect(await failureOf(database.read('select 9007199254740993 as beyond'))).toBeInstanceOf(RangeError)
   expect(await failureOf(database.read('select ? as number', [Number.NaN]))).toBeInstanceOf(RangeError)

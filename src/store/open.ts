@@ -21,12 +21,18 @@ export interface Statement {
 /** A row as it comes from the database. */
 export type Row = Record<string, unknown>
 
+/** Whoever lets others write first. */
+export interface Patient {
+  /** Told how many milliseconds its transaction held the database, without the way there and back. */
+  held(milliseconds: number): void
+}
+
 export interface Database {
   /**
    * Runs statements in one write transaction, in order; any failure undoes all and rejects with libSQL's error. What is
    * `patient` lets other writes go first where they have to wait for one another.
    */
-  write(statements: readonly Statement[], urgency?: 'patient'): Promise<void>
+  write(statements: readonly Statement[], patient?: Patient): Promise<void>
   /** The same, and gives the rows of the last statement: what a write has made costs no round trip of its own. */
   writeAndRead<Shape = Row>(statements: readonly Statement[]): Promise<Shape[]>
   /** Rows of one read, as plain objects keyed by column name; `Shape` is what the caller knows of its own query. */
@@ -57,8 +63,10 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
     throw error
   }
   return {
-    async write(statements) {
+    async write(statements, patient) {
+      const began = performance.now()
       connection.transact(statements)
+      patient?.held(performance.now() - began)
     },
     async writeAndRead<Shape>(statements: readonly Statement[]) {
       return connection.transact(statements) as Shape[]

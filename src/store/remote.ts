@@ -18,8 +18,9 @@
  */
 import type { Client, InStatement, ResultSet } from '@libsql/client'
 import { Failure } from '../failure.ts'
-import type { Database, Row, Statement } from './open.ts'
+import type { Database, Patient, Row, Statement } from './open.ts'
 import { places } from './places.ts'
+import { RoundTrip } from './round-trip.ts'
 
 export interface RemoteOptions {
   /** `libsql://`, `https://`, or `http://` on this host. */
@@ -62,8 +63,8 @@ export async function openRemoteDatabase({
   const writer = open(1, endOfWriteMilliseconds)
   const guarded = guard({ reader, writer, name, callMilliseconds })
   return {
-    async write(statements, urgency) {
-      await guarded.write(statements.map(inStatement), urgency === 'patient')
+    async write(statements, patient) {
+      await guarded.write(statements.map(inStatement), patient)
     },
     async writeAndRead<Shape>(statements: readonly Statement[]) {
       return lastRows(await guarded.write(statements.map(inStatement))) as Shape[]
@@ -108,20 +109,21 @@ type Guarded = { reader: Client; writer: Client } & Required<Pick<RemoteOptions,
 /** The client's calls, each with its end and its repetitions. */
 function guard({ reader, writer, name, callMilliseconds }: Guarded) {
   const [inPlace, reading] = [places(1), places(readsAtOnce)]
+  const way = new RoundTrip(() => performance.now())
   const read = <Result>(run: () => Promise<Result>) =>
     within(
-      (wanted) => persist(() => reading(run, wanted), true),
+      (wanted) => persist(() => reading(() => way.seen(run), wanted), true),
       callMilliseconds,
       `The ${name} database cannot be used at the moment`,
     )
-  const write = <Result>(run: () => Promise<Result>, patient = false) =>
+  const write = <Result>(run: () => Promise<Result>, patient?: Patient) =>
     within(
-      (wanted) => persist(() => inPlace(run, wanted, patient), false),
+      (wanted) => persist(() => inPlace(() => way.beyond(run, patient), wanted, patient !== undefined), false),
       callMilliseconds,
       `The ${name} database takes no writes at the moment`,
     )
   return {
-    write: (statements: InStatement[], patient = false) => write(() => writer.batch(statements, 'write'), patient),
+    write: (statements: InStatement[], patient?: Patient) => write(() => writer.batch(statements, 'write'), patient),
     read: (statement: Statement) =>
       isRead(statement.sql)
         ? read(() => reader.execute(inStatement(statement)))
