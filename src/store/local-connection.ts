@@ -4,7 +4,8 @@
  * a client of one connection does: the same native library, values, and errors.
  *
  *   - Everything is done before a call returns, so no call finds a transaction of another.
- *   - Kept are the statements that were used last and that change no table's form; whatever else is run clears them.
+ *   - Kept are the statements that were used last, did not fail, and change no table's form; whatever else is run clears
+ *     them.
  *   - A kept statement still has the values of its last run: it is run with as many values or prepared anew, and not kept
  *     where they are large.
  */
@@ -67,6 +68,7 @@ export class LocalConnection {
     try {
       return rowsOf(this.#prepared(sql, args.length), args)
     } catch (error) {
+      this.#kept.delete(sql)
       if (!(error instanceof NativeError)) throw error
       const { message, code, rawCode } = error
       throw new LibsqlError(message, /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? 'SQLITE_UNKNOWN', code, rawCode, error)
