@@ -99,6 +99,8 @@ test('what another connection writes is seen at once, and one that holds the fil
   await other.read('begin immediate')
   const busy = await failureOf(one.write([{ sql: 'insert into s values (4)', args: [] }]))
   expect(isBusy(busy)).toBe(true)
+  await one.read('pragma busy_timeout = 100')
+  for (let index = 0; index < 250; index += 1) await one.read(`select ${index}`)
   // A transaction that was left open is undone before the next begins.
   await other.write([{ sql: 'insert into s values (5)', args: [] }])
   await one.write([{ sql: 'insert into s values (6)', args: [] }])

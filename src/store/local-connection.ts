@@ -4,8 +4,9 @@
  * a client of one connection does: the same native library, values, and errors.
  *
  *   - Everything is done before a call returns, so no call finds a transaction of another.
- *   - Kept are the statements that were used last, did not fail, and change no table's form; whatever else is run clears
- *     them.
+ *   - Kept are the statements that were used last and that change no table's form; whatever else is run clears them.
+ *   - What begins and ends a transaction is kept for good: a `begin` that found the file busy is under way for SQLite
+ *     until it is run again, and no transaction could be committed beside it.
  *   - A kept statement still has the values of its last run: it is run with as many values or prepared anew, and not kept
  *     where they are large.
  */
@@ -16,6 +17,7 @@ import type { Row, Statement } from './open.ts'
 const keptAtMost = 200
 const largestKeptCharacters = 262_144
 const keepable = /^\s*(select|insert|update|delete|with|begin|commit|rollback)\b/i
+const bounds = ['begin immediate', 'commit', 'rollback']
 
 interface Prepared {
   native: Libsql.Statement<[Statement['args']]>
@@ -37,6 +39,7 @@ export interface LocalConnectionOptions {
 export class LocalConnection {
   readonly #options: LocalConnectionOptions
   readonly #kept = new LRUCache<string, Prepared>({ max: keptAtMost })
+  readonly #bounds = new Map<string, Prepared>()
 
   constructor(options: LocalConnectionOptions) {
     this.#options = options
@@ -68,7 +71,6 @@ export class LocalConnection {
     try {
       return rowsOf(this.#prepared(sql, args.length), args)
     } catch (error) {
-      this.#kept.delete(sql)
       if (!(error instanceof NativeError)) throw error
       const { message, code, rawCode } = error
       throw new LibsqlError(message, /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? 'SQLITE_UNKNOWN', code, rawCode, error)
@@ -80,6 +82,7 @@ export class LocalConnection {
 
   close(): void {
     this.#kept.clear()
+    this.#bounds.clear()
     if (this.#options.native.open) this.#options.native.close()
   }
 
@@ -92,11 +95,12 @@ export class LocalConnection {
   }
 
   #prepared(sql: string, values: number): Prepared {
-    const kept = this.#kept.get(sql)
+    const all = bounds.includes(sql) ? this.#bounds : this.#kept
+    const kept = all.get(sql)
     if (kept?.values === values) return kept
     const native = this.#options.native.prepare<[Statement['args']]>(sql)
     const prepared = { native, columns: readerColumns(native), values }
-    this.#kept.set(sql, prepared)
+    all.set(sql, prepared)
     return prepared
   }
 }
