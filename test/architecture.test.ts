@@ -188,9 +188,15 @@ test('Elysia is known to the place that mounts routes, and to no other', () => {
 
 test('libSQL is imported by the files that open databases, and by the build', () => {
   const users = product
-    .filter(({ imports }) => imports.some(({ path }) => path.startsWith('@libsql/')))
+    .filter(({ imports }) => imports.some(({ path }) => path === 'libsql' || path.startsWith('@libsql/')))
     .map(({ path }) => path)
-  const known = ['src/store/open.ts', 'src/store/open-replica.ts', 'src/store/remote.ts', 'cli/build.ts']
+  const known = [
+    'src/store/open.ts',
+    'src/store/local-connection.ts',
+    'src/store/open-replica.ts',
+    'src/store/remote.ts',
+    'cli/build.ts',
+  ]
   expect(users.filter((path) => !known.includes(path))).toEqual([])
 })
 

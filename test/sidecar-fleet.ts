@@ -18,7 +18,7 @@ import { systemClock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
 import { silentLog } from '../src/lib/log.ts'
 import { seal } from '../src/lib/seal.ts'
-import { ledgerMigrations, stateMigrations } from '../src/store/migrate.ts'
+import { migrateLedger, stateMigrations } from '../src/store/migrate.ts'
 import { type Database, openDatabase, type Statement } from '../src/store/open.ts'
 import { permissionsOf } from '../src/tokens/permissions.ts'
 import { anonymous, type Principal } from '../src/tokens/principal.ts'
@@ -92,7 +92,7 @@ export class SidecarFleet {
   }
 
   async #begin(): Promise<void> {
-    for (const { sql } of ledgerMigrations) await this.#ledger.client.executeMultiple(sql)
+    await migrateLedger(this.#ledger)
     const secret = JSON.stringify({ id: 'key-1', key: randomBytes(32).toString('base64') })
     await this.#ledger.write([
       { sql: "insert into organizations (id, name, created_at) values (?, 'default', 1)", args: [newId()] },
@@ -285,7 +285,6 @@ export class SidecarFleet {
   #state(): Database {
     const client = this.client()
     return {
-      client,
       write: () => Promise.reject(new RangeError('The fleet does not write the state')),
       writeAndRead: () => Promise.reject(new RangeError('The fleet does not write the state')),
       async read<Row>(sql: string, args: Statement['args'] = []) {

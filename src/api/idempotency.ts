@@ -85,8 +85,8 @@ export function createAnswerStore({ ledger, clock, key }: AnswerStoreOptions): A
       const request = keyed(unkeyed)
       await sweep()
       const at = clock.now()
-      const { rowsAffected } = await ledger.client.execute({ sql: claimKey, args: claimArguments(request, at) })
-      if (rowsAffected === 1) return { claim: claimOf(ledger, request, at) }
+      const claimed = await ledger.writeAndRead([{ sql: claimKey, args: claimArguments(request, at) }])
+      if (claimed.length === 1) return { claim: claimOf(ledger, request, at) }
       const [row] = await ledger.read<Row>(
         `select route, body_hash, status, answer, secret_resource_id from idempotency_keys
           where principal = ? and idempotency_key = ?`,
@@ -103,7 +103,8 @@ const claimKey = `insert into idempotency_keys (principal, idempotency_key, rout
     status = null, answer = null, secret_resource_id = null, created_at = excluded.created_at
   where idempotency_keys.created_at <= ?
     or (idempotency_keys.status is null and idempotency_keys.created_at <= ?
-      and idempotency_keys.route = excluded.route and idempotency_keys.body_hash = excluded.body_hash)`
+      and idempotency_keys.route = excluded.route and idempotency_keys.body_hash = excluded.body_hash)
+  returning 1`
 
 const claimArguments = ({ principal, key, route, bodyHash }: IdempotentRequest, at: number) => [
   principal,

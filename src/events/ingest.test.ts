@@ -206,25 +206,44 @@ test('the same batch posted at once by two connections is stored once', async ()
 
 test('a batch goes in by slices whose size follows how long the ones before it took', async () => {
   const slices: number[] = []
-  let now = 0
-  // A database that takes 0.05 ms for each event, and 7 ms to a primary and back again.
   const slow: Database = {
     ...databases.ledger,
-    read(sql, args) {
-      now += 7
-      return databases.ledger.read(sql, args)
-    },
-    async write(statements) {
+    async write(statements, patient) {
       const before = await count()
       await databases.ledger.write(statements)
       slices.push((await count()) - before)
-      now += 7 + (slices.at(-1) ?? 0) * 0.05
+      patient?.held((slices.at(-1) ?? 0) * 0.05)
     },
   }
   const count = async () => (await databases.ledger.read<{ n: number }>('select count(*) as n from events'))[0]?.n ?? 0
-  const pace = new SlicePace({ monotonic: () => now }, { targetMs: 5 })
+  const pace = new SlicePace({ monotonic: () => 0 }, { targetMs: 5 })
   const lines = lane(400)
   await ingestEvents(slow, { ...batch, pace, lines })
   expect(slices).toEqual([128, 100, 100, 72])
   expect(await stored()).toEqual(lines)
+})
+
+test('between slices the head is not asked for again, and a chain that has grown meanwhile is noticed', async () => {
+  for (const grown of [false, true]) {
+    await emptyTestDatabases(databases)
+    const lines = lane(300)
+    const steps: string[] = []
+    const watched: Database = {
+      ...databases.ledger,
+      read(sql, args) {
+        steps.push('read')
+        return databases.ledger.read(sql, args)
+      },
+      async write(statements, patient) {
+        if (grown && steps.filter((step) => step === 'write').length === 1) await ingest(lines.slice(0, 140))
+        steps.push('write')
+        await databases.ledger.write(statements, patient)
+      },
+    }
+    const pace = new SlicePace(systemClock, { least: 128, most: 128 })
+    expect(await ingestEvents(watched, { ...batch, pace, lines })).toMatchObject({ seq: 300 })
+    expect(await stored()).toEqual(lines)
+    const others = grown ? ['read', 'read', 'write'] : []
+    expect(steps).toEqual(['read', 'write', 'write', ...others, 'write'])
+  }
 })

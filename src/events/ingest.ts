@@ -10,7 +10,7 @@ import { Failure } from '../failure.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { turn } from '../lib/turn.ts'
-import type { Database, Statement } from '../store/open.ts'
+import type { Database, Patient, Statement } from '../store/open.ts'
 import { asBytes, shownText, storedBytes } from '../store/stored-text.ts'
 import {
   appendStatements,
@@ -80,35 +80,32 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
   const { lines, pace } = batch
   requireConsecutive(lines)
   let at = pace.events
-  let head = await ingestSlice(ledger, { ...batch, lines: lines.slice(0, at) })
+  let head = await ingestSlice(ledger, { ...batch, lines: lines.slice(0, at) }, null)
   while (at < lines.length) {
     // Grants and acknowledgements that wait come in between.
     await turn()
     const from = at
     at += pace.events
-    head = await ingestSlice(ledger, { ...batch, lines: lines.slice(from, at) })
+    head = await ingestSlice(ledger, { ...batch, lines: lines.slice(from, at) }, head)
   }
   return head
 }
 
-async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
+/** `known` is where the chain was a moment ago: that it still is, the transaction makes sure of. */
+async function ingestSlice(ledger: Database, batch: Batch, known: ChainHead | null): Promise<ChainHead> {
   const { clock } = batch.pace
   const began = clock.monotonic()
   let chained = batch.lines.map((line) => readLine(line, batch))
   const readMs = clock.monotonic() - began
   for (let attempt = 1; ; attempt += 1) {
-    const asked = clock.monotonic()
-    const head = await readChainHead(ledger, batch.chain)
-    const answered = clock.monotonic()
+    const head = attempt === 1 && known !== null ? known : await readChainHead(ledger, batch.chain)
     await requireSameHistory(ledger, batch, head)
     const fresh = chained.filter(({ n }) => n > head.seq)
     const last = fresh.at(-1)
     if (last === undefined) return head
     requireChained(head, fresh)
     try {
-      // The way to a remote primary and back, as that question has shown it, holds nobody up.
-      const moreMs = readMs - (answered - asked)
-      await batch.pace.write(fresh.length, moreMs, () => writeSlice(ledger, batch, head, fresh))
+      await batch.pace.write(fresh.length, readMs, (patient) => writeSlice(ledger, batch, { head, fresh, patient }))
       return { seq: last.n, digest: last.digest }
     } catch (error) {
       if (isBusy(error)) {
@@ -125,7 +122,11 @@ async function ingestSlice(ledger: Database, batch: Batch): Promise<ChainHead> {
   }
 }
 
-async function writeSlice(ledger: Database, batch: Batch, head: ChainHead, fresh: readonly Chained[]): Promise<void> {
+async function writeSlice(
+  ledger: Database,
+  batch: Batch,
+  { head, fresh, patient }: { head: ChainHead; fresh: readonly Chained[]; patient: Patient },
+): Promise<void> {
   const { chain, receivedAt } = batch
   const events = fresh.map(({ event }) => event)
   const statements = [
@@ -135,7 +136,7 @@ async function writeSlice(ledger: Database, batch: Batch, head: ChainHead, fresh
     ...batch.settle(events),
   ]
   // A lane keeps what is not acknowledged and has more to send at any time: grants and revocations go first.
-  await ledger.write(statements, 'patient')
+  await ledger.write(statements, patient)
   batch.onSettled(events)
   reportQuarantined(batch, fresh)
 }

@@ -13,6 +13,7 @@
  * seconds that they have.
  */
 import type { Clock } from '../lib/clock.ts'
+import type { Patient } from '../store/open.ts'
 
 export interface PaceBounds {
   /** Milliseconds that a slice should take at most. */
@@ -34,8 +35,16 @@ export class SlicePace {
   #events: number
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(clock: Pick<Clock, 'monotonic'>, given: Partial<PaceBounds> = {}) {
+  readonly #onSlice: (milliseconds: number) => void
+
+  /** `onSlice` is told how long each slice took. */
+  constructor(
+    clock: Pick<Clock, 'monotonic'>,
+    given: Partial<PaceBounds> = {},
+    onSlice: (milliseconds: number) => void = () => undefined,
+  ) {
     this.clock = clock
+    this.#onSlice = onSlice
     this.#bounds = { ...bounds, ...given }
     this.#events = this.#within(first)
   }
@@ -45,13 +54,16 @@ export class SlicePace {
     return this.#events
   }
 
-  /** Writes a slice of so many events when those before it are written; `moreMs` is what else of its time counts. */
-  async write(events: number, moreMs: number, work: () => Promise<void>): Promise<void> {
-    const done = this.#last.then(async () => {
-      const began = this.clock.monotonic()
-      await work()
-      this.#took(events, this.clock.monotonic() - began + moreMs)
-    })
+  /**
+   * Writes a slice of so many events when those before it are written. Its time is what the transaction held the database
+   * for, and `readMs`, for which reading its events has held this thread.
+   */
+  async write(events: number, readMs: number, work: (patient: Patient) => Promise<void>): Promise<void> {
+    const held = (milliseconds: number): void => {
+      this.#onSlice(milliseconds + readMs)
+      this.#took(events, milliseconds + readMs)
+    }
+    const done = this.#last.then(() => work({ held }))
     // The next one waits for this one and does not care how it ended; its own caller is told.
     this.#last = done.catch(() => undefined)
     await done

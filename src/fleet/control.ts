@@ -54,8 +54,8 @@ export interface FleetOptions {
   source: { file: string } | { url: string; credential(): ReadCredential }
   /** 32 bytes; opens the ledger's secrets. */
   masterKey: Uint8Array
-  /** Told of events that came in. */
-  meter?: { ingested(events: readonly Event[]): void }
+  /** Told of events that came in, and of how long each transaction of them took. */
+  meter?: { ingested(events: readonly Event[]): void; sliced(seconds: number): void }
   /** Asked for when something is to be recorded; it is made after the fleet. */
   recorder(): Recorder
   /** Where other control planes reach this one. */

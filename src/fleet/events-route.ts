@@ -25,7 +25,7 @@ const mostBatches = 64
 
 export function eventsRoute({ options, registry, usage }: EventsDependencies): AnyRoute {
   const queue = new IngestQueue({ atOnce: 4, most: mostBatches })
-  const pace = new SlicePace(options.clock)
+  const pace = new SlicePace(options.clock, {}, (milliseconds) => options.meter?.sliced(milliseconds / 1000))
   return route({
     method: 'POST',
     path: '/v1/gateway-runtime/events',

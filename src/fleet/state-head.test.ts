@@ -1,5 +1,4 @@
 import { beforeEach, expect, test } from 'bun:test'
-import { createClient } from '@libsql/client'
 import { newId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
 import { StateHead } from './state-head.ts'
@@ -11,7 +10,6 @@ const head = (version: number, of = history): Head => ({ version, nonce: newId()
 
 const never = () => Promise.reject(new RangeError('It only reads'))
 const unusedState: Omit<Database, 'read'> = {
-  client: createClient({ url: 'file::memory:' }),
   write: never,
   writeAndRead: never,
   close: () => undefined,

@@ -7,7 +7,6 @@ import { Database as Sqlite } from 'bun:sqlite'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient } from '@libsql/client'
 import { controlPlaneChain } from '../events/chain.ts'
 import { createRecorder } from '../events/change.ts'
 import type { Recorder } from '../events/recorder.ts'
@@ -16,7 +15,7 @@ import { type Clock, systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { seal } from '../lib/seal.ts'
-import { ledgerMigrations, stateMigrations } from '../store/migrate.ts'
+import { migrateLedger, stateMigrations } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
 import { anonymous, type Principal } from '../tokens/principal.ts'
@@ -73,7 +72,7 @@ export class TemporaryFleet {
 
   async #begin(): Promise<void> {
     this.#ledger = await openDatabase(join(this.directory, 'ledger.db'), this.directory)
-    for (const { sql } of ledgerMigrations) await this.ledger.client.executeMultiple(sql)
+    await migrateLedger(this.ledger)
     const secret = (name: string, value: string) => ({
       sql: 'insert into secrets (name, sealed, created_at) values (?, ?, 1)',
       args: [name, seal(masterKey, value, name)],
@@ -230,7 +229,6 @@ export class TemporaryFleet {
 
   #stateDatabase(): Database {
     return {
-      client: createClient({ url: 'file::memory:' }),
       write: () => Promise.reject(new RangeError('The fleet does not write the state')),
       writeAndRead: () => Promise.reject(new RangeError('The fleet does not write the state')),
       read: async <Row>(sql: string, args: (string | number | null)[] = []) =>

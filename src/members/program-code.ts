@@ -190,11 +190,13 @@ export const useCode = (
 
 /** Notes which token a used code gave. False where the code was presented again meanwhile: the token must go. */
 export async function noteGivenToken(ledger: Database, codeHash: string, tokenId: string): Promise<boolean> {
-  const { rowsAffected } = await ledger.client.execute({
-    sql: 'update program_codes set gave_id = ? where hash = ? and replayed_at is null',
-    args: [tokenId, codeHash],
-  })
-  return rowsAffected > 0
+  const noted = await ledger.writeAndRead([
+    {
+      sql: 'update program_codes set gave_id = ? where hash = ? and replayed_at is null returning 1',
+      args: [tokenId, codeHash],
+    },
+  ])
+  return noted.length > 0
 }
 
 /** Notes that a used code came again, and ends the session it gave, if it gave one. */

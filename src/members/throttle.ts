@@ -72,8 +72,8 @@ export async function countAttempt(ledger: Database, key: string, rule: Throttle
      where blocked_until <= ?2
      returning attempts`
   const args = [key, now, forgottenBefore, free, firstDelayMilliseconds, longestDelayMilliseconds]
-  const counted = await ledger.client.execute({ sql, args })
-  if (counted.rows.length > 0) return
+  const counted = await ledger.writeAndRead([{ sql, args }])
+  if (counted.length > 0) return
   const [row] = await ledger.read<{ blocked_until: number }>(
     'select blocked_until from sign_in_attempts where key = ?',
     [key],

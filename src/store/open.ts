@@ -1,7 +1,7 @@
 /**
  * Opens a libSQL database file for writing (for one of a server see remote.ts): the one process that does so for a
- * file, through one connection (protocols section 7). libSQL's own defaults are journal_mode=delete, busy_timeout=0 and
- * a pool of 20, and a pragma reaches one connection only; hence `concurrency: 1` and the pragmas here.
+ * file, through one connection (protocols section 7; local-connection.ts). libSQL's own defaults are
+ * journal_mode=delete and busy_timeout=0; hence the pragmas here.
  *
  * The native addon blocks the thread it is called on and can abort the process, so only the control plane may load it:
  * this module loads it on first use, never when imported. The executable carries it as a file and puts it into the data
@@ -9,9 +9,8 @@
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import type { Client, InArgs, ResultSet } from '@libsql/client'
 import { embeddedAddon } from './addon.ts'
+import { LocalConnection } from './local-connection.ts'
 
 /** One statement with its values, as `batch` takes it and a pending change stores it. */
 export interface Statement {
@@ -22,13 +21,18 @@ export interface Statement {
 /** A row as it comes from the database. */
 export type Row = Record<string, unknown>
 
+/** Whoever lets others write first. */
+export interface Patient {
+  /** Told how many milliseconds its transaction held the database, without the way there and back. */
+  held(milliseconds: number): void
+}
+
 export interface Database {
-  client: Pick<Client, 'execute' | 'executeMultiple' | 'batch'>
   /**
    * Runs statements in one write transaction, in order; any failure undoes all and rejects with libSQL's error. What is
    * `patient` lets other writes go first where they have to wait for one another.
    */
-  write(statements: readonly Statement[], urgency?: 'patient'): Promise<void>
+  write(statements: readonly Statement[], patient?: Patient): Promise<void>
   /** The same, and gives the rows of the last statement: what a write has made costs no round trip of its own. */
   writeAndRead<Shape = Row>(statements: readonly Statement[]): Promise<Shape[]>
   /** Rows of one read, as plain objects keyed by column name; `Shape` is what the caller knows of its own query. */
@@ -42,43 +46,37 @@ export const databaseTime = "cast(unixepoch('subsec') * 1000 as integer)"
 /** Opens the file for writing, creating it. `dataDirectory` is where the native addon is placed. */
 export async function openDatabase(file: string, dataDirectory: string): Promise<Database> {
   placeAddon(dataDirectory)
-  const { createClient } = await import('@libsql/client')
-  const client = createClient({ url: pathToFileURL(file).href, concurrency: 1 })
+  const [{ LibsqlError }, { default: Libsql }] = await Promise.all([import('@libsql/client'), import('libsql')])
+  const connection = new LocalConnection({
+    native: new Libsql(file, {}),
+    NativeError: Libsql.SqliteError,
+    LibsqlError,
+  })
   try {
     // The timeout first: the others may have to wait for another process that is opening the file.
     for (const pragma of ['busy_timeout = 5000', 'journal_mode = wal', 'synchronous = full', 'foreign_keys = on']) {
-      await client.execute(`pragma ${pragma}`)
+      connection.run(`pragma ${pragma}`)
     }
     chmodSync(file, 0o600)
   } catch (error) {
-    client.close()
+    connection.close()
     throw error
   }
   return {
-    client,
-    async write(statements) {
-      await client.batch(statements.map(toLibsql), 'write')
+    async write(statements, patient) {
+      const began = performance.now()
+      connection.transact(statements)
+      patient?.held(performance.now() - began)
     },
     async writeAndRead<Shape>(statements: readonly Statement[]) {
-      return lastRows(await client.batch(statements.map(toLibsql), 'write')) as Shape[]
+      return connection.transact(statements) as Shape[]
     },
     async read<Shape>(sql: string, args: Statement['args'] = []) {
-      return rowsOf(await client.execute({ sql, args })) as Shape[]
+      return connection.run(sql, args) as Shape[]
     },
-    close: () => client.close(),
+    close: () => connection.close(),
   }
 }
-
-export const rowsOf = ({ columns, rows }: ResultSet): Row[] =>
-  rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])))
-
-/** The rows of a batch's last statement. */
-export function lastRows(results: readonly ResultSet[]): Row[] {
-  const last = results.at(-1)
-  return last === undefined ? [] : rowsOf(last)
-}
-
-const toLibsql = ({ sql, args }: Statement): { sql: string; args: InArgs } => ({ sql, args })
 
 let addonPlaced = false
 

@@ -106,9 +106,10 @@ test('a write that is patient lets others go first', async () => {
     },
     async (url) => {
       const database = await openRemoteDatabase({ url, token: 'secret', name: 'ledger' })
-      const write = (table: string, urgency?: 'patient') =>
-        failureOf(database.write([{ sql: `delete from ${table}`, args: [] }], urgency))
-      const writes = [write('first'), write('patient_one', 'patient'), write('other')]
+      const patient = { held: () => undefined }
+      const write = (table: string, patience?: typeof patient) =>
+        failureOf(database.write([{ sql: `delete from ${table}`, args: [] }], patience))
+      const writes = [write('first'), write('patient_one', patient), write('other')]
       held.resolve()
       await Promise.all(writes)
     },

@@ -16,10 +16,11 @@
  * sqld has foreign keys on and WAL; it commits with `synchronous = normal`, which its host's crash may cost the last
  * moments of.
  */
-import type { Client, InStatement, TransactionMode } from '@libsql/client'
+import type { Client, InStatement, ResultSet } from '@libsql/client'
 import { Failure } from '../failure.ts'
-import { type Database, lastRows, rowsOf, type Statement } from './open.ts'
+import type { Database, Patient, Row, Statement } from './open.ts'
 import { places } from './places.ts'
+import { RoundTrip } from './round-trip.ts'
 
 export interface RemoteOptions {
   /** `libsql://`, `https://`, or `http://` on this host. */
@@ -62,15 +63,14 @@ export async function openRemoteDatabase({
   const writer = open(1, endOfWriteMilliseconds)
   const guarded = guard({ reader, writer, name, callMilliseconds })
   return {
-    client: guarded,
-    async write(statements, urgency) {
-      await guarded.write(statements.map(inStatement), urgency === 'patient')
+    async write(statements, patient) {
+      await guarded.write(statements.map(inStatement), patient)
     },
     async writeAndRead<Shape>(statements: readonly Statement[]) {
-      return lastRows(await guarded.batch(statements.map(inStatement), 'write')) as Shape[]
+      return lastRows(await guarded.write(statements.map(inStatement))) as Shape[]
     },
     async read<Shape>(sql: string, args: Statement['args'] = []) {
-      return rowsOf(await guarded.execute({ sql, args })) as Shape[]
+      return rowsOf(await guarded.read({ sql, args })) as Shape[]
     },
     close() {
       reader.close()
@@ -93,6 +93,15 @@ export function remoteAddress(url: string, name: string): string {
   return url.replace(/^libsql:/, 'https:')
 }
 
+const rowsOf = ({ columns, rows }: ResultSet): Row[] =>
+  rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])))
+
+/** The rows of a batch's last statement. */
+function lastRows(results: readonly ResultSet[]): Row[] {
+  const last = results.at(-1)
+  return last === undefined ? [] : rowsOf(last)
+}
+
 const inStatement = ({ sql, args }: Statement): InStatement => ({ sql, args })
 
 type Guarded = { reader: Client; writer: Client } & Required<Pick<RemoteOptions, 'name' | 'callMilliseconds'>>
@@ -100,26 +109,25 @@ type Guarded = { reader: Client; writer: Client } & Required<Pick<RemoteOptions,
 /** The client's calls, each with its end and its repetitions. */
 function guard({ reader, writer, name, callMilliseconds }: Guarded) {
   const [inPlace, reading] = [places(1), places(readsAtOnce)]
+  const way = new RoundTrip(() => performance.now())
   const read = <Result>(run: () => Promise<Result>) =>
     within(
-      (wanted) => persist(() => reading(run, wanted), true),
+      (wanted) => persist(() => reading(() => way.seen(run), wanted), true),
       callMilliseconds,
       `The ${name} database cannot be used at the moment`,
     )
-  const write = <Result>(run: () => Promise<Result>, patient = false) =>
+  const write = <Result>(run: () => Promise<Result>, patient?: Patient) =>
     within(
-      (wanted) => persist(() => inPlace(run, wanted, patient), false),
+      (wanted) => persist(() => inPlace(() => way.beyond(run, patient), wanted, patient !== undefined), false),
       callMilliseconds,
       `The ${name} database takes no writes at the moment`,
     )
   return {
-    write: (statements: InStatement[], patient: boolean) => write(() => writer.batch(statements, 'write'), patient),
-    execute: (statement: InStatement) =>
-      isRead(typeof statement === 'string' ? statement : statement.sql)
-        ? read(() => reader.execute(statement))
-        : write(() => writer.execute(statement)),
-    batch: (statements: InStatement[], mode?: TransactionMode) => write(() => writer.batch(statements, mode)),
-    executeMultiple: (sql: string) => write(() => writer.executeMultiple(sql)),
+    write: (statements: InStatement[], patient?: Patient) => write(() => writer.batch(statements, 'write'), patient),
+    read: (statement: Statement) =>
+      isRead(statement.sql)
+        ? read(() => reader.execute(inStatement(statement)))
+        : write(() => writer.execute(inStatement(statement))),
   }
 }
 

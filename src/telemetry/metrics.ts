@@ -11,6 +11,8 @@ export interface ControlPlaneMetrics {
   answered(answer: { method: string; path: string | null; status: number; seconds: number }): void
   /** Events taken from gateways, now and for the first time. */
   ingested(events: readonly Pick<Event, 'event_type'>[]): void
+  /** How long a transaction that took events in held the ledger and this process. */
+  sliced(seconds: number): void
   /** How long a change took until all lanes had acknowledged it or the wait was over. */
   propagated(seconds: number): void
   /** Prometheus text exposition. */
@@ -43,6 +45,12 @@ export function createControlPlaneMetrics(readings: { connectedLanes(): Promise<
     labelNames: ['type'],
     registers,
   })
+  const slices = new Histogram({
+    name: 'gatehouse_ingest_slice_seconds',
+    help: 'Time that one transaction of events from gateways held the ledger, with reading them',
+    buckets: [0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.5],
+    registers,
+  })
   const propagation = new Histogram({
     name: 'gatehouse_propagation_seconds',
     help: 'Time from a change to the last acknowledgement that was waited for',
@@ -66,6 +74,7 @@ export function createControlPlaneMetrics(readings: { connectedLanes(): Promise<
     ingested(taken) {
       for (const [type, some] of Map.groupBy(taken, ({ event_type }) => event_type)) events.inc({ type }, some.length)
     },
+    sliced: (seconds) => slices.observe(seconds),
     propagated: (seconds) => propagation.observe(seconds),
     text: () => registry.metrics(),
   }
