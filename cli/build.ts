@@ -127,6 +127,7 @@ async function build(targetName: string, outfile: string): Promise<void> {
       target: 'bun',
       minify: { whitespace: true, syntax: true },
       bytecode: true,
+      splitting: true,
       format: 'esm',
       compile: { target: target.bun, outfile, autoloadDotenv: false, autoloadBunfig: false },
       plugins: [embedAddon(addon.file), embedConsole(await bundleConsole())],
