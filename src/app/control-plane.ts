@@ -20,7 +20,6 @@ import { eventRoutes } from '../events/routes.ts'
 import { connectedLanes } from '../fleet/connected-lanes.ts'
 import { createFleet } from '../fleet/control.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import { gatewayRouteDescriptions } from '../gateway/routes.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
@@ -253,7 +252,7 @@ function serve(
     log,
     baseUrl: addresses.base,
     gatewayUrl: addresses.gateway,
-    gatewayRoutes: gatewayRouteDescriptions,
+    gatewayRoutes: async () => (await import('../gateway/routes.ts')).gatewayRouteDescriptions,
     ready: () =>
       draining
         ? { ok: false, reason: 'The control plane is shutting down' }

@@ -86,10 +86,9 @@ export function placeAddon(dataDirectory: string): void {
   if (addonPlaced || embeddedAddon === null) return
   const directory = join(dataDirectory, 'native')
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const content = readFileSync(embeddedAddon)
-  const path = join(directory, `libsql-${Bun.hash(content).toString(36)}.node`)
+  const path = join(directory, embeddedAddon.name)
   if (!existsSync(path)) {
-    writeFileSync(`${path}.new`, content, { mode: 0o700 })
+    writeFileSync(`${path}.new`, readFileSync(embeddedAddon.path), { mode: 0o700 })
     renameSync(`${path}.new`, path)
   }
   const addon = { exports: {} }
