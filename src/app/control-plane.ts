@@ -88,7 +88,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
   try {
     const parts = await wire(options, store)
     const { installation, shared } = parts
-    await housekeep(parts, options.log)
+    await settle(parts, options.log)
     await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
     await parts.lanes.prepare()
     const served = serve(options, parts)
@@ -302,13 +302,19 @@ const policyTools = ({ webhook_addresses }: Settings) => ({
   privateWebhooks: webhook_addresses === 'any',
 })
 
-/** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
+/** What an earlier process left half done, and what a start has to know before it answers. */
+const settle = ({ shared, lanes }: Parts, log: Log): Promise<void> =>
+  tryEach(log, [
+    ['settle', () => shared.recorder.settle()],
+    ['restored ledger', () => lanes.usage.lookForRestored()],
+  ])
+
+/** What is done every few seconds and has nobody to answer to. A start does not wait for it. */
 async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log): Promise<void> {
   const { shared, lanes, oauth, exports, lastUse, settings, rotated = async () => undefined } = parts
   const retention = settings.event_retention_days * 86_400_000
-  for (const [what, work] of [
-    ['settle', () => shared.recorder.settle()],
-    ['restored ledger', () => lanes.usage.lookForRestored()],
+  await settle(parts, log)
+  await tryEach(log, [
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['oauth', () => settleOAuth(oauth)],
@@ -319,7 +325,12 @@ async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log)
     ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['runtime token', rotated],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
-  ] as const) {
+  ])
+}
+
+/** A failure is logged, and the next turn tries again. */
+async function tryEach(log: Log, works: readonly (readonly [what: string, work: () => Promise<unknown>])[]) {
+  for (const [what, work] of works) {
     try {
       await work()
     } catch (error) {

@@ -42,7 +42,7 @@ export const databaseTime = "cast(unixepoch('subsec') * 1000 as integer)"
 /** Opens the file for writing, creating it. `dataDirectory` is where the native addon is placed. */
 export async function openDatabase(file: string, dataDirectory: string): Promise<Database> {
   placeAddon(dataDirectory)
-  const { createClient } = await import('@libsql/client')
+  const { createClient } = await import('@libsql/client/sqlite3')
   const client = createClient({ url: pathToFileURL(file).href, concurrency: 1 })
   try {
     // The timeout first: the others may have to wait for another process that is opening the file.
