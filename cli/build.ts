@@ -9,8 +9,9 @@
  * The console's browser app is bundled first (`src/console/bundle.ts`) and goes in as text.
  *
  * Bytecode goes in beside the text, so that no start compiles what the build could: a command starts in a third of the
- * time. Identifiers are kept, so that stacks stay readable. An addon for another platform than this one is fetched
- * through `bun install` into a temp directory, at the version of the lock file.
+ * time. It is split where the source imports later on, so that a process reads only the parts it runs. Identifiers are
+ * kept, so that stacks stay readable. An addon for another platform than this one is fetched through `bun install` into a
+ * temp directory, at the version of the lock file.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -52,20 +53,19 @@ const libsqlLoader: readonly (readonly [string, string])[] = [
 ]
 
 /** Carries the addon as a file and makes libSQL take it from where `src/store/open.ts` opened it. */
-function embedAddon(addonFile: string): BunPlugin {
+async function embedAddon(addonFile: string): Promise<BunPlugin> {
+  const bytes = await Bun.file(addonFile).bytes()
+  const name = `libsql-${Bun.hash(bytes).toString(36)}.node`
   return {
     name: 'embed the libSQL addon',
     setup(build) {
       build.onLoad({ filter: /\/src\/store\/addon\.ts$/ }, () => ({
         loader: 'ts',
-        contents: `import file from 'gatehouse:libsql-addon'\nexport const embeddedAddon: string | null = file\n`,
+        contents: `import path from 'gatehouse:libsql-addon'\nexport const embeddedAddon = { path, name: '${name}' }\n`,
       }))
       build.onResolve({ filter: /^gatehouse:libsql-addon$/ }, () => ({ path: 'libsql.node', namespace: 'gatehouse' }))
       // As bytes of the loader `file`: given as a `.node` path, Bun would unpack it into the temp directory by itself.
-      build.onLoad({ filter: /.*/, namespace: 'gatehouse' }, async () => ({
-        loader: 'file',
-        contents: await Bun.file(addonFile).bytes(),
-      }))
+      build.onLoad({ filter: /.*/, namespace: 'gatehouse' }, () => ({ loader: 'file', contents: bytes }))
       build.onLoad({ filter: /\/node_modules\/libsql\/(index|promise)\.js$/ }, async ({ path }) => ({
         loader: 'js',
         contents: rewrite(path, await Bun.file(path).text(), libsqlLoader),
@@ -127,9 +127,10 @@ async function build(targetName: string, outfile: string): Promise<void> {
       target: 'bun',
       minify: { whitespace: true, syntax: true },
       bytecode: true,
+      splitting: true,
       format: 'esm',
       compile: { target: target.bun, outfile, autoloadDotenv: false, autoloadBunfig: false },
-      plugins: [embedAddon(addon.file), embedConsole(await bundleConsole())],
+      plugins: [await embedAddon(addon.file), embedConsole(await bundleConsole())],
     })
     if (!success) throw new BuildError(logs.join('\n'))
   } finally {

@@ -15,7 +15,13 @@ import { configDirectory, keptSession, sessionFile } from './session-file.ts'
 import { readStructuredFile } from './settings.ts'
 import type { Terminal } from './terminal.ts'
 
-const address = settingsSchema.shape.api_url
+const address = z
+  .string()
+  .superRefine((written, context) => {
+    const problem = settingsSchema.shape.api_url.form.problem(written)
+    if (problem !== null) context.addIssue(problem)
+  })
+  .optional()
 
 const regionSchema = z.strictObject({ api_url: address, api_token: z.string().optional() })
 

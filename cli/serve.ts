@@ -6,7 +6,7 @@ import { systemClock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
 import { createLog } from '../src/lib/json-log.ts'
 import { lockDirectory } from '../src/lib/lock.ts'
-import { type Handover, handoverSchema } from './child-message.ts'
+import { type Handover, isHandover } from './child-message.ts'
 import { command, type Leaf } from './command.ts'
 import { announce, firstStartFlags } from './first-start.ts'
 import { serveUntilStopped } from './lifecycle.ts'
@@ -129,8 +129,9 @@ async function handedOver(): Promise<Handover> {
   process.once('message', resolve)
   process.once('disconnect', leave)
   await import('../src/app/gateway.ts')
-  const handed = handoverSchema.parse(await promise)
+  const handed = await promise
   process.off('disconnect', leave)
+  if (!isHandover(handed)) throw new Failure('process_failed')
   return handed
 }
 

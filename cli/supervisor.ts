@@ -7,7 +7,7 @@
 import { Failure, type FailureCode } from '../src/failure.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import type { Log } from '../src/lib/log.ts'
-import { announcedMessage, type ChildMessage, childMessageSchema, failureOf, type Handover } from './child-message.ts'
+import { announcedMessage, type ChildMessage, failureOf, type Handover, isChildMessage } from './child-message.ts'
 
 const firstDelay = 100
 const longestDelay = 5_000
@@ -148,13 +148,13 @@ function startChild(
     stdout: 2,
     stderr: 'inherit',
     ipc(received) {
-      const parsed = childMessageSchema.safeParse(received)
-      if (!parsed.success) return log.error({ child: name }, 'A child process said something that is not understood')
-      if (parsed.data.ready === false) {
-        failure = failureOf(parsed.data)
+      if (!isChildMessage(received))
+        return log.error({ child: name }, 'A child process said something that is not understood')
+      if (received.ready === false) {
+        failure = failureOf(received)
       } else {
         readyAt ??= clock.monotonic()
-        onReady(parsed.data)
+        onReady(received)
       }
     },
     onDisconnect: () => disconnected.resolve(),

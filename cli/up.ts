@@ -189,8 +189,16 @@ const handoverOf = ({ runtime_token, state_file }: ControlPlaneReady): Handover 
 const gatewayEnvironment = (own: Omit<Settings, 'api_url'>): Environment =>
   gatewayProcessEnvironment({ ...own, api_url: localUrl(own.control_plane_listen) })
 
+/**
+ * By the memory that JavaScriptCore takes the host to have it decides how far a heap may grow before it is collected. By
+ * the real one a gateway's comes to four times what lives in it: 160 to 210 MiB resident under load, against 130 to 150
+ * by this, for about 6 % more processor time a request. It is no limit: what lives may be more.
+ */
+const collectAsOnMebibytes = 384
+
 /** What a gateway is started with: every setting, and nothing else of ours. */
 export const gatewayProcessEnvironment = (settings: Settings): Environment => ({
+  BUN_JSC_forceRAMSize: String(collectAsOnMebibytes * 1024 ** 2),
   ...withoutSecrets(withoutServiceVariables()),
   ...settingsEnvironment({
     ...settings,

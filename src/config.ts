@@ -3,48 +3,44 @@
  * (`drain_seconds`), the environment (`SERVICE_DRAIN_SECONDS`), the flags (`--drain-seconds`), the help text, `config
  * explain` and the README's list. Precedence: default < file < environment < flag (contract section 1).
  */
-import { z } from 'zod'
 import { Failure } from './failure.ts'
+import { oneOf, type Setting, text, UnfitValue, whole } from './lib/setting.ts'
 
-const address = z
-  .string()
-  .regex(/^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/, 'Write HOST:PORT; port 0 picks a free one')
-  .refine((text) => Number(text.slice(text.lastIndexOf(':') + 1)) <= 65535, 'A port is at most 65535')
+const address = text
+  .refine(
+    (written) => /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/.test(written),
+    'Write HOST:PORT; port 0 picks a free one',
+  )
+  .refine((written) => Number(written.slice(written.lastIndexOf(':') + 1)) <= 65535, 'A port is at most 65535')
 
-const parseUrl = (text: string): URL | null => (URL.canParse(text) ? new URL(text) : null)
+const filled = text.refine((written) => written !== '', 'Write something, or leave it out')
 
-const httpUrl = z
-  .string()
-  .refine((text) => /^https?:$/.test(parseUrl(text)?.protocol ?? ''), {
-    error: 'Write an address that begins with http:// or https://',
-    abort: true,
-  })
-  .refine((text) => parseUrl(text)?.username === '' && parseUrl(text)?.password === '', 'Leave user and password out')
+const parseUrl = (written: string): URL | null => (URL.canParse(written) ? new URL(written) : null)
+
+const httpUrl = text
+  .refine(
+    (written) => /^https?:$/.test(parseUrl(written)?.protocol ?? ''),
+    'Write an address that begins with http:// or https://',
+  )
+  .refine(
+    (written) => parseUrl(written)?.username === '' && parseUrl(written)?.password === '',
+    'Leave user and password out',
+  )
 
 const origin = httpUrl
-  .refine((text) => parseUrl(text)?.pathname === '/', 'An origin has no path: https://gateway.example.com')
-  .refine((text) => !/[?#]/.test(text), 'An origin has no query or fragment')
-  .transform((text) => parseUrl(text)?.origin ?? text)
+  .refine((written) => parseUrl(written)?.pathname === '/', 'An origin has no path: https://gateway.example.com')
+  .refine((written) => !/[?#]/.test(written), 'An origin has no query or fragment')
+  .transform((written) => parseUrl(written)?.origin ?? written)
 
-const databaseUrl = z
-  .string()
-  .refine((text) => /^(libsql|https?):$/.test(parseUrl(text)?.protocol ?? ''), {
-    error: 'Write an address that begins with libsql://, https:// or http://',
-    abort: true,
-  })
-  .refine((text) => !/[?#@]/.test(text), 'Leave credentials and parameters out: the token is a setting of its own')
-
-/** A whole number, as a file writes it or as text; what JavaScript would make of other values is not accepted. */
-const whole = (minimum: number, maximum: number) => {
-  const error = `Write a whole number from ${minimum} to ${maximum}`
-  const digits = z
-    .string()
-    .regex(/^\d{1,15}$/)
-    .transform(Number)
-  return z
-    .union([z.number(), digits], { error })
-    .refine((value) => Number.isInteger(value) && value >= minimum && value <= maximum, error)
-}
+const databaseUrl = text
+  .refine(
+    (written) => /^(libsql|https?):$/.test(parseUrl(written)?.protocol ?? ''),
+    'Write an address that begins with libsql://, https:// or http://',
+  )
+  .refine(
+    (written) => !/[?#@]/.test(written),
+    'Leave credentials and parameters out: the token is a setting of its own',
+  )
 
 /** What a person may delegate to an application (contract section 5). */
 export const delegableScopes = [
@@ -55,12 +51,12 @@ export const delegableScopes = [
   'events:export',
   'escalations:read',
 ] as const
-const isDelegable = (text: string): boolean => delegableScopes.some((scope) => scope === text)
+const isDelegable = (written: string): boolean => delegableScopes.some((scope) => scope === written)
 
 /** Whether it can be read as values of W3C Baggage are (section 3.3.1.3). */
-function isPercentEncoded(text: string): boolean {
+function isPercentEncoded(written: string): boolean {
   try {
-    decodeURIComponent(text)
+    decodeURIComponent(written)
     return true
   } catch {
     return false
@@ -69,49 +65,39 @@ function isPercentEncoded(text: string): boolean {
 
 const mebibyte = 1024 * 1024
 
-/** One entry a setting; `z.infer` of it is what the rest of the product sees. */
-export const settingsSchema = z.strictObject({
+const shape = {
   control_plane_listen: address.default('127.0.0.1:7070').describe('Where the control plane and console listen'),
   gateway_listen: address.default('127.0.0.1:7080').describe('Where the gateway listens'),
   gateway_workers: whole(1, 64)
     .default(1)
     .describe('How many gateway processes share that address, for as many processor cores'),
-  data: z.string().min(1).default('./gatehouse-data').describe('The data directory (mode 0700)'),
+  data: filled.default('./gatehouse-data').describe('The data directory (mode 0700)'),
   base_url: origin.optional().describe("The control plane's address as others see it; default: where it listens"),
   gateway_url: origin.optional().describe("The gateway's address as applications see it; default: where it listens"),
   console_url: httpUrl.optional().describe("The console's address; default: base_url followed by /console"),
   api_url: httpUrl.optional().describe('The control plane that a gateway or an operator command talks to'),
-  api_token: z.string().optional().describe('The API token a gateway or an operator command uses (a secret)'),
-  master_key: z
-    .string()
+  api_token: text.optional().describe('The API token a gateway or an operator command uses (a secret)'),
+  master_key: text
     .optional()
     .describe('32 bytes in base64 that seal provider keys (a secret); default: a file in data'),
-  checkpoint_key_file: z
-    .string()
-    .min(1)
+  checkpoint_key_file: filled
     .optional()
     .describe('The private key, in PEM, that signs where events stand; default: a file in data, made at first start'),
-  environment: z
-    .string()
-    .regex(/^[\w.:-]{1,64}$/, 'Write up to 64 letters, digits and . _ : -')
+  environment: text
+    .refine((written) => /^[\w.:-]{1,64}$/.test(written), 'Write up to 64 letters, digits and . _ : -')
     .optional()
     .describe('What this installation is, as production or staging: stands in each event and trace'),
   event_retention_days: whole(1, 36_500).default(90).describe('How long events are kept'),
   state_url: databaseUrl
     .optional()
     .describe('The state database of a libSQL server; default: a file in data. It goes with ledger_url and master_key'),
-  state_token: z.string().optional().describe('What the control plane writes the state with (a secret)'),
+  state_token: text.optional().describe('What the control plane writes the state with (a secret)'),
   ledger_url: databaseUrl.optional().describe('The ledger database of a libSQL server'),
-  ledger_token: z.string().optional().describe('What the control plane writes the ledger with (a secret)'),
-  state_signing_key_file: z
-    .string()
-    .min(1)
+  ledger_token: text.optional().describe('What the control plane writes the ledger with (a secret)'),
+  state_signing_key_file: filled
     .optional()
     .describe("Ed25519 private key (PEM) that the state's server trusts: signs gateways' read-only credentials"),
-  state_read_token: z
-    .string()
-    .optional()
-    .describe('Without that key: what every gateway reads the state with (a secret)'),
+  state_read_token: text.optional().describe('Without that key: what every gateway reads the state with (a secret)'),
   peer_url: origin
     .optional()
     .describe('Where other control planes reach this one; default: base_url if set, else where it listens'),
@@ -121,9 +107,8 @@ export const settingsSchema = z.strictObject({
   session_lifetime_seconds: whole(60, 365 * 86_400)
     .default(7 * 86_400)
     .describe("How long a person's session lives at most"),
-  oauth_scopes: z
-    .string()
-    .refine((text) => text.split(' ').every(isDelegable), `Name scopes of ${delegableScopes.join(', ')}`)
+  oauth_scopes: text
+    .refine((written) => written.split(' ').every(isDelegable), `Name scopes of ${delegableScopes.join(', ')}`)
     .default(delegableScopes.join(' '))
     .describe('The OAuth scopes that are active, separated by spaces; applications are given no other'),
   oauth_code_seconds: whole(10, 600).default(60).describe('How long an authorization code may be exchanged'),
@@ -154,8 +139,7 @@ export const settingsSchema = z.strictObject({
     .describe("How long a provider may take until its answer's headers"),
   idle_timeout_seconds: whole(1, 3600).default(120).describe('How long a provider may be silent within an answer'),
   total_timeout_seconds: whole(1, 86_400).default(1800).describe('How long one answer of a provider may take in all'),
-  plain_http_providers: z
-    .enum(['loopback', 'anywhere'])
+  plain_http_providers: oneOf('loopback', 'anywhere')
     .default('loopback')
     .describe('Where providers of the catalog may be reached by http:// instead of https://'),
   path_retries: whole(0, 5).default(1).describe('How often a path that failed is tried again before the next one is'),
@@ -172,12 +156,10 @@ export const settingsSchema = z.strictObject({
   capture_prompt_bytes: whole(0, 64 * 1024)
     .default(0)
     .describe('How much text of a request its record keeps, without personal data and secrets; 0 keeps none'),
-  webhook_addresses: z
-    .enum(['outside', 'any'])
+  webhook_addresses: oneOf('outside', 'any')
     .default('outside')
     .describe('Where webhook policies may call: outside, or loopback, link-local and private addresses too'),
-  mcp_local_commands: z
-    .enum(['refused', 'allowed'])
+  mcp_local_commands: oneOf('refused', 'allowed')
     .default('refused')
     .describe('Whether a gateway starts the commands of MCP servers on its host'),
   mcp_children: whole(1, 10_000)
@@ -191,10 +173,9 @@ export const settingsSchema = z.strictObject({
     .describe(
       'The most texts, with names and numbers of objects, of one MCP message that policies look at: more are refused',
     ),
-  mcp_origins: z
-    .string()
+  mcp_origins: text
     .refine(
-      (text) => text.split(' ').every((each) => origin.safeParse(each).success),
+      (written) => written.split(' ').every((each) => origin.problem(each) === null),
       'Name origins, with spaces between',
     )
     .optional()
@@ -231,23 +212,30 @@ export const settingsSchema = z.strictObject({
   otlp_endpoint: httpUrl
     .optional()
     .describe('The collector that traces are sent to by OTLP over HTTP; default: none, and nothing is traced'),
-  otlp_headers: z
-    .string()
-    .regex(/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/, 'Write NAME=VALUE, more of them with commas between')
+  otlp_headers: text
+    .refine(
+      (written) => /^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/.test(written),
+      'Write NAME=VALUE, more of them with commas between',
+    )
     .refine(isPercentEncoded, 'Write a per cent sign in a value as %25: values are percent-encoded')
     .optional()
     .describe('What its requests carry, as NAME=VALUE,NAME=VALUE (a secret)'),
   trace_sample_percent: whole(0, 100)
     .default(100)
     .describe('How many of the requests that bring no traceparent are traced; others go by theirs'),
-  log_level: z
-    .enum(['error', 'warn', 'info', 'debug'])
-    .default('info')
-    .describe('The least severe line that is logged'),
-})
+  log_level: oneOf('error', 'warn', 'info', 'debug').default('info').describe('The least severe line that is logged'),
+} satisfies Record<string, Setting<string> | Setting<number>>
 
-export type Settings = z.infer<typeof settingsSchema>
-export type SettingName = keyof Settings
+type Shape = typeof shape
+type ValueOf<Each> = Each extends Setting<infer Value, infer _> ? Value : never
+/** The settings that are absent where nobody writes them. */
+type Unset = { [Name in keyof Shape]: undefined extends Shape[Name]['standard'] ? Name : never }[keyof Shape]
+
+/** What the rest of the product sees. */
+export type Settings = { [Name in Exclude<keyof Shape, Unset>]: ValueOf<Shape[Name]> } & {
+  [Name in Unset]?: ValueOf<Shape[Name]> | undefined
+}
+export type SettingName = keyof Shape
 export type SettingOrigin = 'default' | 'file' | 'environment' | 'flag'
 
 /** Settings whose value is never shown, not even by `config explain`. */
@@ -260,15 +248,42 @@ export const secretSettings: ReadonlySet<SettingName> = new Set<SettingName>([
   'otlp_headers',
 ])
 
-export const isSettingName = (name: string): name is SettingName => Object.hasOwn(settingsSchema.shape, name)
+export const isSettingName = (name: string): name is SettingName => Object.hasOwn(shape, name)
 
-export const settingNames: readonly SettingName[] = Object.keys(settingsSchema.shape).filter(isSettingName)
+export const settingNames: readonly SettingName[] = Object.keys(shape).filter(isSettingName)
 
 /** Settings that have a flag: secrets have none, because every process of a host can read a command line. */
 export const flagSettings: readonly SettingName[] = settingNames.filter((name) => !secretSettings.has(name))
 
 export const environmentName = (name: SettingName): string => `SERVICE_${name.toUpperCase()}`
 export const flagName = (name: SettingName): string => `--${name.replaceAll('_', '-')}`
+
+class UnfitSetting extends Error {
+  readonly setting: SettingName
+
+  constructor(setting: SettingName, message: string) {
+    super(message)
+    this.setting = setting
+  }
+}
+
+/** The settings with these values and, for all others, what they are by default. Throws at the first that is unfit. */
+function parse(values: Readonly<Partial<Record<SettingName, unknown>>>): Settings {
+  const parsed: Record<string, unknown> = {}
+  for (const name of settingNames) {
+    const { standard, form } = shape[name]
+    try {
+      const value = values[name] === undefined ? standard : form.read(values[name])
+      if (value !== undefined) parsed[name] = value
+    } catch (error) {
+      if (error instanceof UnfitValue) throw new UnfitSetting(name, error.message)
+      throw error
+    }
+  }
+  return parsed as Settings
+}
+
+export const settingsSchema = { shape, parse }
 
 export interface SettingSources {
   /** The parsed content of the settings file, and its path for messages. */
@@ -295,7 +310,7 @@ export function settingsEnvironment(settings: Settings): Record<string, string> 
 
 /** Merges the sources and validates the result. Throws `invalid_parameter`, naming the setting where it was written. */
 export function loadSettings({ file, environment, flags }: SettingSources): LoadedSettings {
-  const merged: Record<string, unknown> = {}
+  const merged: Partial<Record<SettingName, unknown>> = {}
   const origins = Object.fromEntries(settingNames.map((name) => [name, 'default'])) as Record<
     SettingName,
     SettingOrigin
@@ -324,12 +339,11 @@ export function loadSettings({ file, environment, flags }: SettingSources): Load
     }
     if (flags[name] !== undefined) take(name, flags[name], 'flag', flagName(name))
   }
-  const parsed = settingsSchema.safeParse(merged)
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0]
-    const name = String(issue?.path[0] ?? '')
-    const where = isSettingName(name) ? written[name] : undefined
-    throw new Failure('invalid_parameter', { message: `${where ?? name}: ${issue?.message}`, param: name })
+  try {
+    return { settings: parse(merged), origins, written }
+  } catch (error) {
+    if (!(error instanceof UnfitSetting)) throw error
+    const { setting, message } = error
+    throw new Failure('invalid_parameter', { message: `${written[setting] ?? setting}: ${message}`, param: setting })
   }
-  return { settings: parsed.data, origins, written }
 }

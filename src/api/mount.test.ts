@@ -101,7 +101,7 @@ beforeAll(async () => {
     log: { error: note, warn: note, info: note, debug: note },
     baseUrl: 'http://localhost:7070',
     gatewayUrl: 'http://localhost:7080',
-    gatewayRoutes: [],
+    gatewayRoutes: async () => [],
     ready: () => ({ ok: false, reason: 'the state is still loading' }),
     metrics: async () => 'gatehouse_test 1\n',
     answered: (answer) => answered.push(answer),

@@ -34,7 +34,8 @@ export interface MountOptions {
   log: Log
   baseUrl: string
   gatewayUrl: string
-  gatewayRoutes: readonly GatewayRouteDescription[]
+  /** Loaded when the description is first asked for. */
+  gatewayRoutes(): Promise<readonly GatewayRouteDescription[]>
   ready(): { ok: boolean; reason?: string | undefined }
   metrics(): Promise<string>
   /** Told of a change that its caller lacks the permission for, or asks for more than the permission gives. Where this fails, the caller is refused all the same. */
@@ -80,8 +81,8 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
   for (const path of healthPaths) serve('GET', path, () => healthResponse(path, options))
   // Made when it is first asked for: of all that a start would do for it, nothing is needed to be ready.
   let document: string | null = null
-  serve('GET', '/v1/openapi.json', () => {
-    document ??= JSON.stringify(openApiDocument(options))
+  serve('GET', '/v1/openapi.json', async () => {
+    document ??= JSON.stringify(openApiDocument({ ...options, gatewayRoutes: await options.gatewayRoutes() }))
     return jsonResponse(200, document)
   })
   for (const { path, respond } of documentationPage()) serve('GET', path, respond)
@@ -130,11 +131,16 @@ function methodsOf(paths: ReadonlyMap<string, PathMethods>, pathname: string): s
   return [...new Set(found.includes('GET') ? [...found, 'HEAD'] : found)].sort()
 }
 
+/** Made at a route's first call: for all routes they would be an eighth of the schemas of a start. */
+const strictSchemas = ({ query, body }: AnyRoute) => ({
+  query: query && refusingUnknown(query),
+  body: body && refusingUnknown(body),
+})
+
 /** Everything one route does with a request, from authentication to reply. */
 function callOf(options: MountOptions, route: AnyRoute): Handle {
   const { rawBody } = route
-  const querySchema = route.query && refusingUnknown(route.query)
-  const bodySchema = route.body && refusingUnknown(route.body)
+  let schemas: ReturnType<typeof strictSchemas> | null = null
   return async (request, rawParams, requestId) => {
     const principal = route.access === 'public' ? anonymous : await options.authenticate(request)
     if (!mayCall(route.access, principal)) {
@@ -143,11 +149,12 @@ function callOf(options: MountOptions, route: AnyRoute): Handle {
     }
     const bytes = await bodyBytes(route, request)
     const url = new URL(request.url)
+    schemas ??= strictSchemas(route)
     const call = {
       principal,
       params: route.params && validateParams(route.params, rawParams),
-      query: querySchema && validate(querySchema, readQuery(url)),
-      body: bodySchema && validate(bodySchema, parseJsonObject(bytes)),
+      query: schemas.query && validate(schemas.query, readQuery(url)),
+      body: schemas.body && validate(schemas.body, parseJsonObject(bytes)),
       headers: request.headers,
       requestId,
       signal: request.signal,

@@ -20,7 +20,6 @@ import { eventRoutes } from '../events/routes.ts'
 import { connectedLanes } from '../fleet/connected-lanes.ts'
 import { createFleet } from '../fleet/control.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import { gatewayRouteDescriptions } from '../gateway/routes.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
@@ -89,7 +88,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
   try {
     const parts = await wire(options, store)
     const { installation, shared } = parts
-    await housekeep(parts, options.log)
+    await settle(parts, options.log)
     await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
     await parts.lanes.prepare()
     const served = serve(options, parts)
@@ -253,7 +252,7 @@ function serve(
     log,
     baseUrl: addresses.base,
     gatewayUrl: addresses.gateway,
-    gatewayRoutes: gatewayRouteDescriptions,
+    gatewayRoutes: async () => (await import('../gateway/routes.ts')).gatewayRouteDescriptions,
     ready: () =>
       draining
         ? { ok: false, reason: 'The control plane is shutting down' }
@@ -303,13 +302,19 @@ const policyTools = ({ webhook_addresses }: Settings) => ({
   privateWebhooks: webhook_addresses === 'any',
 })
 
-/** What is done every few seconds and has nobody to answer to: a failure is logged, and the next turn tries again. */
+/** What an earlier process left half done, and what a start has to know before it answers. */
+const settle = ({ shared, lanes }: Parts, log: Log): Promise<void> =>
+  tryEach(log, [
+    ['settle', () => shared.recorder.settle()],
+    ['restored ledger', () => lanes.usage.lookForRestored()],
+  ])
+
+/** What is done every few seconds and has nobody to answer to. A start does not wait for it. */
 async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log): Promise<void> {
   const { shared, lanes, oauth, exports, lastUse, settings, rotated = async () => undefined } = parts
   const retention = settings.event_retention_days * 86_400_000
-  for (const [what, work] of [
-    ['settle', () => shared.recorder.settle()],
-    ['restored ledger', () => lanes.usage.lookForRestored()],
+  await settle(parts, log)
+  await tryEach(log, [
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['oauth', () => settleOAuth(oauth)],
@@ -320,7 +325,12 @@ async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log)
     ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['runtime token', rotated],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
-  ] as const) {
+  ])
+}
+
+/** A failure is logged, and the next turn tries again. */
+async function tryEach(log: Log, works: readonly (readonly [what: string, work: () => Promise<unknown>])[]) {
+  for (const [what, work] of works) {
     try {
       await work()
     } catch (error) {

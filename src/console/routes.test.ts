@@ -26,7 +26,7 @@ const serve = (consoleUrl: string) =>
     log: silentLog,
     baseUrl: 'http://localhost:7070',
     gatewayUrl: 'http://localhost:7080',
-    gatewayRoutes: [],
+    gatewayRoutes: async () => [],
     ready: () => ({ ok: true }),
     metrics: async () => '',
   })

@@ -69,7 +69,7 @@ function controlPlane(name = 'one', change: Partial<typeof settings> = {}) {
     log: silentLog,
     baseUrl: 'http://localhost:7070',
     gatewayUrl: 'http://localhost:7080',
-    gatewayRoutes: [],
+    gatewayRoutes: async () => [],
     ready: () => ({ ok: true }),
     metrics: async () => '',
   })

@@ -52,7 +52,7 @@ async function writeRows(ledger: Database, span: RollupSpan, { differences, upTo
   try {
     while (written < differences.length) {
       const some = differences.slice(written, written + rowsAtOnce)
-      await ledger.write([guard(span, upTo), ...replace(some)], 'patient')
+      await ledger.write([guard(span, upTo), ...replace(some)], {})
       written += some.length
     }
     return { written, whole: true }
@@ -91,7 +91,7 @@ async function removeRowsOfNoTime(ledger: Database): Promise<number> {
   for (let removed = 0; ; ) {
     const rows = await rowsOfNoTime(ledger)
     if (rows.length === 0) return removed
-    await ledger.write([deleteRows(rows)], 'patient')
+    await ledger.write([deleteRows(rows)], {})
     removed += rows.length
   }
 }

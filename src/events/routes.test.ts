@@ -50,7 +50,7 @@ beforeAll(async () => {
     log: silentLog,
     baseUrl: 'http://localhost:7070',
     gatewayUrl: 'http://localhost:7080',
-    gatewayRoutes: [],
+    gatewayRoutes: async () => [],
     ready: () => ({ ok: true }),
     metrics: async () => '',
   })

@@ -1,5 +1,4 @@
 /** Addresses to listen at, as `HOST:PORT`. */
-import http from 'node:http'
 
 /** The largest request line and header block that a listener reads (contract section 2, Limits). */
 const headerBlockBytes = 32 * 1024
@@ -35,10 +34,11 @@ export function localUrl(address: string, port?: number): string {
 
 /**
  * What `Bun.serve` is given. It answers larger headers itself, with 431 and no body, before any of our code runs; the
- * limit is one for the process, set where Node.js has it and where no type says that it can be.
+ * limit is one for the process, set where Node.js has it and where no type says that it can be. A process that only
+ * supervises does not load that.
  */
 export function listenOn(address: string): { hostname: string; port: number } {
-  Reflect.set(http, 'maxHeaderSize', headerBlockBytes)
+  Reflect.set(process.getBuiltinModule('node:http'), 'maxHeaderSize', headerBlockBytes)
   const { host, port } = splitAddress(address)
   return { hostname: host, port }
 }

@@ -144,7 +144,7 @@ function mountAll(
     log: silentLog,
     baseUrl,
     gatewayUrl: 'http://127.0.0.1:7080',
-    gatewayRoutes: [],
+    gatewayRoutes: async () => [],
     ready: () => ({ ok: true }),
     metrics: async () => '',
     refused: ({ principal, requestId, route, permission }) =>

@@ -24,7 +24,7 @@ export type Row = Record<string, unknown>
 /** Whoever lets others write first. */
 export interface Patient {
   /** Told how many milliseconds its transaction held the database, without the way there and back. */
-  held(milliseconds: number): void
+  held?(milliseconds: number): void
 }
 
 export interface Database {
@@ -46,7 +46,7 @@ export const databaseTime = "cast(unixepoch('subsec') * 1000 as integer)"
 /** Opens the file for writing, creating it. `dataDirectory` is where the native addon is placed. */
 export async function openDatabase(file: string, dataDirectory: string): Promise<Database> {
   placeAddon(dataDirectory)
-  const [{ LibsqlError }, { default: Libsql }] = await Promise.all([import('@libsql/client'), import('libsql')])
+  const [{ LibsqlError }, { default: Libsql }] = await Promise.all([import('@libsql/client/sqlite3'), import('libsql')])
   const connection = new LocalConnection({
     native: new Libsql(file, {}),
     NativeError: Libsql.SqliteError,
@@ -66,7 +66,7 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
     async write(statements, patient) {
       const began = performance.now()
       connection.transact(statements)
-      patient?.held(performance.now() - began)
+      patient?.held?.(performance.now() - began)
     },
     async writeAndRead<Shape>(statements: readonly Statement[]) {
       return connection.transact(statements) as Shape[]
@@ -84,10 +84,9 @@ export function placeAddon(dataDirectory: string): void {
   if (addonPlaced || embeddedAddon === null) return
   const directory = join(dataDirectory, 'native')
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const content = readFileSync(embeddedAddon)
-  const path = join(directory, `libsql-${Bun.hash(content).toString(36)}.node`)
+  const path = join(directory, embeddedAddon.name)
   if (!existsSync(path)) {
-    writeFileSync(`${path}.new`, content, { mode: 0o700 })
+    writeFileSync(`${path}.new`, readFileSync(embeddedAddon.path), { mode: 0o700 })
     renameSync(`${path}.new`, path)
   }
   const addon = { exports: {} }

@@ -25,7 +25,7 @@ export class RoundTrip {
   async beyond<Result>(write: () => Promise<Result>, patient: Patient | undefined): Promise<Result> {
     const began = this.#now()
     const result = await write()
-    patient?.held(Math.max(0, this.#now() - began - this.#milliseconds))
+    patient?.held?.(Math.max(0, this.#now() - began - this.#milliseconds))
     return result
   }
 }

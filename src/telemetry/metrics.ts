@@ -24,7 +24,6 @@ const knownMethods = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', '
 /** `readings` are asked for when the text is made. */
 export function createControlPlaneMetrics(readings: { connectedLanes(): Promise<number> }): ControlPlaneMetrics {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry, prefix: 'gatehouse_' })
   const registers = [registry]
   const requests = new Counter({
     name: 'gatehouse_http_requests_total',
@@ -65,6 +64,13 @@ export function createControlPlaneMetrics(readings: { connectedLanes(): Promise<
       this.set(await readings.connectedLanes())
     },
   })
+  let begun = false
+  /** The runtime's own are made when they are first asked for: making them counts the heap, which a start would wait for. */
+  const runtimeFigures = () => {
+    if (begun) return
+    begun = true
+    collectDefaultMetrics({ register: registry, prefix: 'gatehouse_' })
+  }
   return {
     answered({ method, path, status, seconds }) {
       const route = path ?? 'none'
@@ -76,6 +82,9 @@ export function createControlPlaneMetrics(readings: { connectedLanes(): Promise<
     },
     sliced: (seconds) => slices.observe(seconds),
     propagated: (seconds) => propagation.observe(seconds),
-    text: () => registry.metrics(),
+    text() {
+      runtimeFigures()
+      return registry.metrics()
+    },
   }
 }

@@ -33,7 +33,7 @@ export function temporaryApi(made: TemporaryInstallation, beside: readonly AnyRo
     log: silentLog,
     baseUrl: 'http://localhost:1',
     gatewayUrl: 'http://localhost:2',
-    gatewayRoutes: [],
+    gatewayRoutes: async () => [],
     ready: () => ({ ok: true }),
     metrics: async () => '',
   })

@@ -27,7 +27,8 @@ interface Work {
   round(): Promise<string | null>
 }
 
-export function startSoakLoad(gatehouse: Gatehouse, target: Target): SoakLoad {
+/** `rest` makes every pause so many times as long. */
+export function startSoakLoad(gatehouse: Gatehouse, target: Target, rest: number): SoakLoad {
   const [done, unexpected] = [new Map<string, number>(), new Map<string, number>()]
   const count = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1)
   let times: number[] = []
@@ -37,7 +38,7 @@ export function startSoakLoad(gatehouse: Gatehouse, target: Target): SoakLoad {
       const wrong = await round().catch(String)
       count(done, name)
       if (wrong !== null && !over) count(unexpected, `${name}: ${wrong}`)
-      await Bun.sleep(pauseMs)
+      await Bun.sleep(pauseMs * rest)
     }
   }
   const works = kindsOfWork(gatehouse, target, (milliseconds) => times.push(milliseconds))
@@ -111,6 +112,10 @@ async function beBlocked(target: Target): Promise<string | null> {
 /** Opens a WebSocket, asks so many times, each after the answer to the last, and closes it. */
 function speakFrames(target: Target, frames: number): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>()
+  const end = (wrong: string | null) => {
+    resolve(wrong)
+    socket.close()
+  }
   const socket = new WebSocket(`${target.url.replace('http', 'ws')}/ws`, { headers: requestHeaders(target) })
   let left = frames
   const ask = () => {
@@ -119,11 +124,10 @@ function speakFrames(target: Target, frames: number): Promise<string | null> {
   }
   socket.addEventListener('open', ask)
   socket.addEventListener('message', ({ data }) => {
-    if (String(data).startsWith('{"type":"error"')) resolve(`frame ${data}`)
+    if (String(data).startsWith('{"type":"error"')) return end(`frame ${data}`)
     if (data !== '[DONE]') return
     if (left > 0) return ask()
-    resolve(null)
-    socket.close()
+    end(null)
   })
   socket.addEventListener('close', () => resolve(`closed with ${left} left`))
   return promise

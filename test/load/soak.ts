@@ -1,9 +1,10 @@
 /**
  * Whether an installation stays as it is under mixed load: JSON, streams, streams that are left, policy blocks,
  * WebSockets, revocations and changes of the configuration, for an hour or as long as is said: `bun test/load/soak.ts
- * [--minutes N]`. Samples memory, open files, outbox and latency every 10 seconds, prints the curves, and exits 1 where
- * one of them rises or an answer was not the one to come. The first fifth is for warming up. Token records in memory are
- * kept up to a bound that an hour does not reach: they are shown and not judged.
+ * [--minutes N] [--rest N]`; rest makes pauses so many times as long, for a machine that has other work. Samples memory,
+ * open files, outbox and latency every 10 seconds, prints the curves, and exits 1 where one of them rises or an answer
+ * was not the one to come. The first fifth is for warming up. Token records in memory are kept up to a bound that an
+ * hour does not reach: they are shown and not judged.
  */
 import { parseArgs } from 'node:util'
 import { startGatehouse } from '../harness.ts'
@@ -16,7 +17,9 @@ import { print } from './report.ts'
 import { startSoakLoad } from './soak-load.ts'
 import { percentile } from './timing.ts'
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '60' } } })
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '60' }, rest: { type: 'string', default: '1' } },
+})
 const sampleSeconds = 10
 const samples = Math.max(3, Math.round((Number(values.minutes) * 60) / sampleSeconds))
 const mebibyte = 1024 ** 2
@@ -47,7 +50,7 @@ await using gatehouse = await startGatehouse({
 })
 const target = await turnEverythingOn(gatehouse)
 const pids = { gateway: gatehouse.gatewayPid(), controlPlane: gatehouse.controlPlanePid() }
-const load = startSoakLoad(gatehouse, target)
+const load = startSoakLoad(gatehouse, target, Number(values.rest))
 
 /** The sums of a metric over its labels, by the metric's name. */
 async function metrics(): Promise<(name: string) => number> {

@@ -84,6 +84,7 @@ export function openStream(gatewayUrl: string, token: string): Promise<Socket> {
       if (received.includes('data: ')) return
       received += bytes
       if (received.includes('data: ')) resolve(socket)
+      else if (!received.startsWith('HTTP/1.1 200')) socket.destroy(new Error(received.slice(0, 200)))
     })
     socket.on('error', reject)
     socket.on('close', () => reject(new Error(`The gateway ended the stream: ${received.slice(0, 200)}`)))
