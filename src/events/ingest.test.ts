@@ -212,7 +212,7 @@ test('a batch goes in by slices whose size follows how long the ones before it t
       const before = await count()
       await databases.ledger.write(statements)
       slices.push((await count()) - before)
-      patient?.held((slices.at(-1) ?? 0) * 0.05)
+      patient?.held?.((slices.at(-1) ?? 0) * 0.05)
     },
   }
   const count = async () => (await databases.ledger.read<{ n: number }>('select count(*) as n from events'))[0]?.n ?? 0
