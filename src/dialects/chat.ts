@@ -117,7 +117,7 @@ const messageSlots = (body: JsonObject): TextSlot[] =>
   objectsOf(body.messages).flatMap((message) => {
     const role = textOf(message.role)
     const kind = role === 'tool' || role === 'function' ? 'tool_result' : 'content'
-    return slotsOf(textsIn(message, { kind }), { member: 'messages', role })
+    return slotsOf(textsIn(message, { kind, files: true }), { member: 'messages', role })
   })
 
 /** A predicted output is sent to the model too. */
