@@ -74,12 +74,12 @@ test("what takes a number's place is made of its digits", () => {
 })
 
 test('nothing follows a number that is found once it is too long to be held', () => {
-  const json = `{"n":0.${'0'.repeat(2000)}12e2002,"m":1}`
-  const whole = passPieces([ruleOf(terms('12'), 'block')], [json.replace('12e2002', '13e2002')], 'tool_arguments')
+  const json = `{"n":0.${'0'.repeat(9000)}12e9002,"m":1}`
+  const whole = passPieces([ruleOf(terms('12'), 'block')], [json.replace('12e9002', '13e9002')], 'tool_arguments')
   expect(whole.stop).toBeNull()
   const { text, stop } = passPieces(
     [ruleOf(terms('1200'), 'redact')],
-    cutAt(json.replace('12e2002', '12e2004'), [900]),
+    cutAt(json.replace('12e9002', '12e9004'), [5000]),
     'tool_arguments',
   )
   expect(stop?.verdict).toBe('block')

@@ -67,9 +67,10 @@ export class ArgumentsPassage implements Passage {
   }
 
   /** Finds what a number says otherwise than it is spelt. */
-  #readPrinted({ start, end, text, context }: Scalar): void {
+  #readPrinted({ start, end, text }: Scalar): void {
     const { matcher, work } = this.#rule
     for (const said of printedOtherwise(text)) {
+      const context = this.#units.contextOf(start)
       const printed = context + said
       if (!matcher.mayMatch(printed)) continue
       const found = matcher

@@ -8,7 +8,7 @@
 export type UnitKind = 'structure' | 'scalar' | 'content'
 
 /** A number that is longer is taken for text. */
-export const maxScalarUnits = 512
+export const maxScalarUnits = 4096
 
 /** What stands before a number is kept that long, for what is found only after other words. */
 const contextUnits = 64
@@ -18,9 +18,10 @@ export interface Scalar {
   readonly start: number
   readonly end: number
   readonly text: string
-  /** What the last units before it say. */
-  readonly context: string
 }
+
+/** Shorter ones without these are as they are spelt. */
+const perhapsRespelt = /[.eE]|.{16}/
 
 const escaped: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' }
 
@@ -37,9 +38,8 @@ export class JsonUnits {
   #escape = ''
   #mode: 'unknown' | 'plain' | 'outside' | 'string' = 'unknown'
   #lastKind: UnitKind = 'structure'
-  /** The number or word that may go on, and what it stands after. */
+  /** The number or word that may go on. */
   #scalar = ''
-  #context = ''
   /** What the last units that were dropped said. */
   #dropped = ''
   #scalars: Scalar[] = []
@@ -72,11 +72,17 @@ export class JsonUnits {
     return this.decoded.slice(before)
   }
 
-  /** Gives the numbers and words that were completed since it was asked last. */
+  /** Gives what was completed since it was asked last and may be a number that is printed otherwise than it is spelt. */
   takeScalars(): readonly Scalar[] {
     const scalars = this.#scalars
     if (scalars.length > 0) this.#scalars = []
     return scalars
+  }
+
+  /** What the last units before this one say, the same however the text came. */
+  contextOf(unit: number): string {
+    const held = unit - this.#first
+    return (this.#dropped + this.decoded.slice(Math.max(0, held - contextUnits), held)).slice(-contextUnits)
   }
 
   kindAt(unit: number): UnitKind {
@@ -130,8 +136,8 @@ export class JsonUnits {
   #endScalar(): void {
     const { end } = this
     const text = this.#scalar
-    if (text !== '') this.#scalars.push({ start: end - text.length, end, text, context: this.#context })
     this.#scalar = ''
+    if (perhapsRespelt.test(text)) this.#scalars.push({ start: end - text.length, end, text })
   }
 
   #learn(character: string): void {
@@ -139,7 +145,6 @@ export class JsonUnits {
   }
 
   #addScalar(character: string, at: number): void {
-    if (this.#scalar === '') this.#context = (this.#dropped + this.decoded).slice(-contextUnits)
     this.#scalar += character
     this.#add(character, this.#scalar.length > maxScalarUnits ? 'content' : 'scalar', at)
   }

@@ -32,9 +32,11 @@ function ofDouble(source: string): readonly [string, number] {
 /** Null where nobody would write it so: it is too long, or infinite. */
 function decimalOf(digits: string, shift: number): string | null {
   const significant = digits.replace(/^0+/, '')
-  const noughts = significant.length - significant.replace(/0+$/, '').length
-  const shown = significant.slice(0, significant.length - noughts)
-  const power = shift + noughts
+  // A pattern for the noughts at the end would read those within a long number again and again.
+  let length = significant.length
+  while (significant[length - 1] === '0') length -= 1
+  const shown = significant.slice(0, length)
+  const power = shift + significant.length - length
   if (shown === '') return '0'
   if (Math.abs(power) > mostNoughts || !/^\d+$/.test(shown)) return null
   if (power >= 0) return shown + '0'.repeat(power)
