@@ -123,7 +123,7 @@ function messageSlots({ messages }: JsonObject): TextSlot[] {
     const role = textOf(message.role)
     const kind = role === 'tool' || role === 'function' ? 'tool_result' : 'content'
     const owner = { member: 'messages', role }
-    for (const found of textsIn(message, { kind })) slots.push(new FoundSlot(found, owner))
+    for (const found of textsIn(message, { kind, files: true })) slots.push(new FoundSlot(found, owner))
   }
   return slots
 }

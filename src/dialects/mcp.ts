@@ -16,6 +16,7 @@
 import type { Failure, Verdictan } from '../failure.ts'
 import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import type { Dialect, RequestFacts, TextSlot } from './dialect.ts'
+import { base64OfText, isTextual, textOfBase64 } from './encoded-text.ts'
 import { eventReader } from './event-reader.ts'
 import { isObject, type JsonObject, textOf } from './json-value.ts'
 import { requestOnly } from './request-only.ts'
@@ -171,18 +172,16 @@ export function isScattered(holder: JsonObject, most: number): boolean {
   return left < 0
 }
 
-const textualMedia = /^\s*(?:text\/|application\/(?:[^;]*\+)?(?:json|xml|javascript|yaml)\b)/i
-
 /** What base64 spells that says it is text; other media are not looked at. */
 function blobSlots(value: unknown, member: string, role: string): TextSlot[] {
   if (Array.isArray(value)) return value.flatMap((element) => blobSlots(element, member, role))
   if (!isObject(value)) return []
-  const isTextual = typeof value.mimeType === 'string' && textualMedia.test(value.mimeType)
+  const isText = typeof value.mimeType === 'string' && isTextual(value.mimeType)
   return Object.entries(value).flatMap(([name, inner]): TextSlot[] => {
     if (typeof inner !== 'string') return blobSlots(inner, member, role)
-    if (!isTextual || (name !== 'blob' && name !== 'data')) return []
-    const text = Buffer.from(inner, 'base64').toString()
-    const replace = (changed: string) => put(value, name, Buffer.from(changed).toString('base64'))
+    if (!isText || (name !== 'blob' && name !== 'data')) return []
+    const text = textOfBase64(inner)
+    const replace = (changed: string) => put(value, name, base64OfText(changed))
     return [{ member, kind: 'tool_result', role, text, replace }]
   })
 }

@@ -11,13 +11,17 @@ export function kindOfBlock(type: unknown): TextKind {
   return name.includes('thinking') ? 'reasoning' : 'content'
 }
 
-export const blockTexts = (block: JsonObject): FoundText[] => textsIn(block, { kind: kindOfBlock(block.type) })
+/** `files`: texts in base64 are read too. */
+export const blockTexts = (block: JsonObject, files = false): FoundText[] =>
+  textsIn(block, { kind: kindOfBlock(block.type), files })
 
 /** The texts of a `content`, which is a string or blocks, as slots of an outermost member. */
 export function contentSlots(holder: JsonObject, key: string, member: string, role: string | null): TextSlot[] {
   const content = holder[key]
   if (typeof content !== 'string') {
-    return objectsOf(content).flatMap((block) => slotsOf(blockTexts(block), { member, role: roleOfBlock(block, role) }))
+    return objectsOf(content).flatMap((block) =>
+      slotsOf(blockTexts(block, true), { member, role: roleOfBlock(block, role) }),
+    )
   }
   const put = (text: string) => {
     holder[key] = text

@@ -40,8 +40,9 @@ const kinds: Readonly<Record<string, TextKind>> = {
   file_search_call: 'tool_result',
 }
 
-export const itemTexts = (item: JsonObject): FoundText[] => {
-  const texts = textsIn(item, { kind: kinds[textOf(item.type) ?? ''] ?? 'content' })
+/** `files`: texts in base64 are read too. */
+export const itemTexts = (item: JsonObject, files = false): FoundText[] => {
+  const texts = textsIn(item, { kind: kinds[textOf(item.type) ?? ''] ?? 'content', files })
   if (item.type !== 'mcp_call') return texts
   return texts.map((found) => (found.place === 'output' ? asKind(found, 'tool_result') : found))
 }

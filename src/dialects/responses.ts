@@ -41,7 +41,7 @@ export const responses: Dialect = {
   requestText: (body) => [
     ...memberSlot(body, 'instructions', 'system'),
     ...memberSlot(body, 'input', 'user'),
-    ...objectsOf(body.input).flatMap((item) => slotsOf(itemTexts(item), { member: 'input', role: roleOf(item) })),
+    ...objectsOf(body.input).flatMap((item) => slotsOf(itemTexts(item, true), { member: 'input', role: roleOf(item) })),
     ...promptSlots(body),
     ...descriptionSlots(body, 'tools'),
     ...descriptionSlots(body, 'tool_choice'),
@@ -107,7 +107,7 @@ export function textFormatOf(format: Readonly<JsonObject>): JsonObject {
 /** What fills the places of a stored prompt. */
 const promptSlots = (body: JsonObject): TextSlot[] =>
   isObject(body.prompt) && isObject(body.prompt.variables)
-    ? slotsOf(textsIn(body.prompt.variables), { member: 'prompt', role: 'user' })
+    ? slotsOf(textsIn(body.prompt.variables, { files: true }), { member: 'prompt', role: 'user' })
     : []
 
 const itemSlots = (item: JsonObject): TextSlot[] =>

@@ -1,13 +1,15 @@
 /**
  * Finds the texts in a part of a body or frame: every string, however deep, but those that are known to be none. So a
  * field that a provider invents is inspected like any other (protocols section 9), and what is left out is known to say
- * nothing (`vocabulary.ts`): labels, ids, and encoded bytes, which no policy of text could read. Names, of tools above
- * all, are texts: a model writes them. A label that says something else is read as a name is.
+ * nothing (`vocabulary.ts`): labels, ids, and encoded bytes, which no policy of text could read, but for files that are
+ * text (`encoded-text.ts`). Names, of tools above all, are texts: a model writes them. A label that says something else is
+ * read as a name is.
  */
 
 import { isNumber, parseDistinctly } from '../lib/exact-json.ts'
 import { isRepetitive } from '../lib/json-members.ts'
 import type { TextKind, TextSlot } from './dialect.ts'
+import { fileText, withFileText } from './encoded-text.ts'
 import { isObject, type JsonObject } from './json-value.ts'
 import { isEncodedUrl, isLabel, saysNothing } from './vocabulary.ts'
 
@@ -91,6 +93,7 @@ interface Around {
   kind: TextKind
   alone: boolean
   joinParts: boolean
+  files: boolean
   depth: number
 }
 
@@ -104,15 +107,17 @@ export interface SearchOptions {
    * may go on.
    */
   joinParts?: boolean
+  /** Texts in base64 are read: of what comes whole. */
+  files?: boolean
   /** Outermost members to leave out. */
   except?: ReadonlySet<string>
 }
 
 /** Gives every text in an object, in order. Throws `RangeError` where it is nested beyond all measure. */
 export function textsIn(value: JsonObject, options: SearchOptions = {}): FoundText[] {
-  const { kind = 'content', joinParts = false, except = nothing } = options
+  const { kind = 'content', joinParts = false, files = false, except = nothing } = options
   const found: FoundText[] = []
-  walkObject(value, { place: '', key: '', kind, alone: false, joinParts, depth: 0 }, found, except)
+  walkObject(value, { place: '', key: '', kind, alone: false, joinParts, files, depth: 0 }, found, except)
   return found
 }
 
@@ -121,31 +126,49 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], exce
   for (const key in holder) {
     const value = holder[key]
     if (value === null || typeof value === 'boolean' || isNumber(value)) continue
-    if (except.has(key) || isNoText(key, value, holder, around.key)) continue
+    if (except.has(key)) continue
+    if (isNoText(key, value, holder, around.key)) {
+      if (around.files) addFile(holder, key, around, found)
+      continue
+    }
     const inside: Around = {
       place: around.place === '' ? key : `${around.place}/${key}`,
       key,
       kind: kindOf(key, around.kind),
       alone: around.alone || isLabel(key) || (names.has(key) && !around.joinParts),
       joinParts: around.joinParts,
+      files: around.files,
       depth: around.depth + 1,
     }
     if (isArgumentsObject(key, value, holder)) found.push(argumentsText(holder, key, value, inside))
     else if (typeof value === 'string') found.push(new StringText(holder, key, value, inside))
     else if (Array.isArray(value)) walkArray(value, inside, found)
     else if (isObject(value)) walkObject(value, inside, found)
+    // After the text that it stands in, so that its change is the last.
+    if (around.files) addFile(holder, key, around, found)
   }
+}
+
+/** Adds what a member's file says, where that is text. */
+function addFile(holder: JsonObject, key: string, { place, kind }: Around, found: FoundText[]): void {
+  const value = holder[key]
+  const text = typeof value === 'string' ? fileText(holder, key, value) : null
+  if (text === null) return
+  const put = (changed: string) => {
+    if (changed !== text) holder[key] = withFileText(holder[key], changed)
+  }
+  found.push({ place: `${place}/${key}`, kind, alone: true, text, put })
 }
 
 function walkArray(values: unknown[], around: Around, found: FoundText[]): void {
   if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
-  const { key, kind, joinParts } = around
+  const { key, kind, joinParts, files } = around
   for (let position = 0; position < values.length; position++) {
     const value = values[position]
     const step = stepOf(value, position, around)
     const place = around.place + step
     const alone = around.alone || step.startsWith('#')
-    const inside: Around = { place, key, kind, alone, joinParts, depth: around.depth + 1 }
+    const inside: Around = { place, key, kind, alone, joinParts, files, depth: around.depth + 1 }
     if (typeof value === 'string') {
       if (!isEncodedUrl(value)) found.push(elementText(values, position, value, inside))
     } else if (Array.isArray(value)) walkArray(value, inside, found)

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { passWhole } from './channel.ts'
 import { patternDetector } from './pattern-detector.ts'
 import { personalData } from './personal-data.ts'
 import { termDetector } from './term-detector.ts'
@@ -41,6 +42,48 @@ test('a finding stands where its text stands in the arguments as they came', () 
 test('a number of which a part was found becomes a string whole', () => {
   expect(redacted(['111'], '{"n":-21114.5e3,"m":12}')).toBe('{"n":"[#]","m":12}')
   expect(redacted(['true'], '[true, false]')).toBe('["[#]", false]')
+})
+
+test('a number is found as it is printed however it is spelt, and however it is split', () => {
+  const card = ruleOf(patternDetector(personalData.card, { streaming: true, paramOf: String }), 'redact')
+  for (const [json, out] of [
+    ['{"c":4.111111111111111e15}', '{"c":"[CARD]"}'],
+    ['[1.5e3, 0.4111111111111111E+16,4111111111111111.0 ]', '[1.5e3, "[CARD]","[CARD]" ]'],
+    ['{"c":41111111111111110e-1,"d":"4.111111111111111e15"}', '{"c":"[CARD]","d":"4.111111111111111e15"}'],
+    ['{"c":1.0, "d":[-0,1E5,2.50,12345678901234567890123]}', '{"c":1.0, "d":[-0,1E5,2.50,12345678901234567890123]}'],
+  ] as const) {
+    expect(passPieces([card], [json], 'tool_arguments').text).toBe(out)
+    for (let at = 1; at < json.length; at++) {
+      expect(passPieces([card], cutAt(json, [at]), 'tool_arguments').text).toBe(out)
+    }
+    expect(passPieces([card], [...json], 'tool_arguments').text).toBe(out)
+    expect(passWhole([card], { kind: 'tool_arguments', role: null, place: 'text', text: json }, []).text).toBe(out)
+  }
+})
+
+test('a printed number is found after the words before it, and stands where it was spelt', () => {
+  const json = '{"account":1.2e3,"other":1.2e3}'
+  const { text, findings } = passPieces([ruleOf(terms('account":1200'), 'redact')], [...json], 'tool_arguments')
+  expect(text).toBe('{"account":"[#]","other":1.2e3}')
+  expect(findings.map(({ start, end }) => json.slice(start, end))).toEqual(['1.2e3'])
+})
+
+test("what takes a number's place is made of its digits", () => {
+  const rule = ruleOf(terms('1200'), 'redact', { replacement: (_found, text) => `<${text}>` })
+  expect(passPieces([rule], ['{"n":1.2e3}'], 'tool_arguments').text).toBe('{"n":"<1200>"}')
+})
+
+test('nothing follows a number that is found once it is too long to be held', () => {
+  const json = `{"n":0.${'0'.repeat(9000)}12e9002,"m":1}`
+  const whole = passPieces([ruleOf(terms('12'), 'block')], [json.replace('12e9002', '13e9002')], 'tool_arguments')
+  expect(whole.stop).toBeNull()
+  const { text, stop } = passPieces(
+    [ruleOf(terms('1200'), 'redact')],
+    cutAt(json.replace('12e9002', '12e9004'), [5000]),
+    'tool_arguments',
+  )
+  expect(stop?.verdict).toBe('block')
+  expect(text).not.toContain('"m"')
 })
 
 test('the structure between strings stays where a match spans it', () => {

@@ -5,10 +5,12 @@
  *
  * - inside a string the replacement is written as JSON writes strings, and never a part of an escape is cut off;
  * - a number or word of which something was found becomes a string whole, so it is held until its end is known;
+ * - a number is read as it is spelt and as it is printed (`printed-number.ts`): what is found in either is found in it;
  * - quotes, brackets and commas inside a match stay, because they are the arguments' structure and not their text.
  */
 import type { Found, TextFollower } from './follower.ts'
-import { JsonUnits } from './json-units.ts'
+import { JsonUnits, maxScalarUnits, type Scalar } from './json-units.ts'
+import { printedOtherwise } from './printed-number.ts'
 import { type Finding, type InspectionRule, type Passage, type Stop, stopFor } from './rule.ts'
 
 /** A found stretch by its units. */
@@ -57,10 +59,32 @@ export class ArgumentsPassage implements Passage {
     const said = units.push(piece, last)
     const { matches, safe } = this.#follower.push(said, last)
     for (const found of matches) this.#found.push(found)
+    for (const scalar of units.takeScalars()) this.#readPrinted(scalar)
     const certain = last || !this.#rule.enforced ? units.end : this.#wholeScalar(safe)
     const out = this.#passUntil(certain, last)
     units.dropBefore(units.unitAt(this.#start))
     return this.#rule.enforced ? out : piece
+  }
+
+  /** Finds what a number says otherwise than it is spelt. */
+  #readPrinted({ start, end, text }: Scalar): void {
+    const { matcher, work } = this.#rule
+    for (const said of printedOtherwise(text)) {
+      const context = this.#units.contextOf(start)
+      const printed = context + said
+      if (!matcher.mayMatch(printed)) continue
+      const found = matcher
+        .follow(work)
+        .push(printed, true)
+        .matches.find((match) => match.end > context.length)
+      if (found === undefined) continue
+      const { label, entry } = found
+      // Of a longer one the beginning is gone: nothing of what follows may go on.
+      const isGone = text.length > maxScalarUnits
+      const where = isGone ? ({ start: end, end: Number.POSITIVE_INFINITY, endless: true } as const) : { start, end }
+      this.#found.push({ ...where, label, entry, said })
+      this.#found.sort((one, other) => one.start - other.start)
+    }
   }
 
   /** The offset, or the beginning of the number or word that it stands in or at the end of. */
@@ -147,7 +171,7 @@ export class ArgumentsPassage implements Passage {
     const units = this.#units
     let out = ''
     let written = false
-    const instead = this.#rule.replacement(found, units.slice(start, end))
+    const instead = this.#rule.replacement(found, found.said ?? units.slice(start, end))
     for (let unit = start; unit < end; unit++) {
       const kind = units.kindAt(unit)
       if (kind === 'structure') {

@@ -1,5 +1,6 @@
 /** One text on its way through all rules in order: what one lets out, the next one gets. */
 import type { TextKind } from '../dialects/dialect.ts'
+import { holdsRespelt } from '../lib/exact-json.ts'
 import { ArgumentsPassage } from './arguments-passage.ts'
 import { PlainPassage } from './plain-passage.ts'
 import type { Finding, InspectionRule, Passage, Stop } from './rule.ts'
@@ -59,13 +60,17 @@ export interface WholeText extends ChannelText {
   readonly text: string
 }
 
-/** Whether a rule may find something in a whole text. Arguments with an escape say something else than their letters. */
+/**
+ * Whether a rule may find something in a whole text. Arguments with an escape say something else than their letters, and
+ * so do those with a number that is printed otherwise.
+ */
 export const mayFind = (
   { matcher, reads }: Pick<InspectionRule, 'matcher' | 'reads'>,
   text: Omit<WholeText, 'place'>,
 ): boolean =>
   (reads === undefined || reads(text)) &&
-  ((text.kind === 'tool_arguments' && text.text.includes('\\')) || matcher.mayMatch(text.text))
+  ((text.kind === 'tool_arguments' && (text.text.includes('\\') || holdsRespelt(text.text))) ||
+    matcher.mayMatch(text.text))
 
 /** What goes out of a whole text, and why it stopped, null where it did not. */
 export interface PassedWhole {

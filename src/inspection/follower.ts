@@ -13,6 +13,8 @@ import type { Work } from './work.ts'
 export interface Found extends Omit<Match, 'decidedAt' | 'excludes'> {
   /** It goes on to the end of the text, however long that is: a start stayed live past what can be held. */
   readonly endless?: true
+  /** What it says, where that is not what stands there. */
+  readonly said?: string
   /** What takes its place where the action is `rewrite`. */
   readonly replacement?: string
 }

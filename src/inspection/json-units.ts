@@ -8,7 +8,20 @@
 export type UnitKind = 'structure' | 'scalar' | 'content'
 
 /** A number that is longer is taken for text. */
-const maxScalarUnits = 512
+export const maxScalarUnits = 4096
+
+/** What stands before a number is kept that long, for what is found only after other words. */
+const contextUnits = 64
+
+/** A number or word that is complete, by its units. */
+export interface Scalar {
+  readonly start: number
+  readonly end: number
+  readonly text: string
+}
+
+/** Shorter ones without these are as they are spelt. */
+const perhapsRespelt = /[.eE]|.{16}/
 
 const escaped: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' }
 
@@ -24,8 +37,12 @@ export class JsonUnits {
   /** An escape that is not complete yet. */
   #escape = ''
   #mode: 'unknown' | 'plain' | 'outside' | 'string' = 'unknown'
-  #scalarLength = 0
   #lastKind: UnitKind = 'structure'
+  /** The number or word that may go on. */
+  #scalar = ''
+  /** What the last units that were dropped said. */
+  #dropped = ''
+  #scalars: Scalar[] = []
 
   /** The index after the last complete unit. */
   get end(): number {
@@ -51,7 +68,21 @@ export class JsonUnits {
     const before = this.decoded.length
     for (let index = 0; index < raw.length; index++) this.#take(raw.charAt(index))
     if (last && this.#escape !== '') this.#giveUpEscape()
+    if (last) this.#endScalar()
     return this.decoded.slice(before)
+  }
+
+  /** Gives what was completed since it was asked last and may be a number that is printed otherwise than it is spelt. */
+  takeScalars(): readonly Scalar[] {
+    const scalars = this.#scalars
+    if (scalars.length > 0) this.#scalars = []
+    return scalars
+  }
+
+  /** What the last units before this one say, the same however the text came. */
+  contextOf(unit: number): string {
+    const held = unit - this.#first
+    return (this.#dropped + this.decoded.slice(Math.max(0, held - contextUnits), held)).slice(-contextUnits)
   }
 
   kindAt(unit: number): UnitKind {
@@ -85,6 +116,7 @@ export class JsonUnits {
     if (count <= 0) return
     this.#kinds.splice(0, count)
     this.#starts.splice(0, count)
+    this.#dropped = (this.#dropped + this.decoded.slice(0, count)).slice(-contextUnits)
     this.decoded = this.decoded.slice(count)
     this.#first = unit
   }
@@ -94,11 +126,18 @@ export class JsonUnits {
     if (this.#mode === 'unknown') this.#learn(character)
     if (this.#mode === 'plain') this.#add(character, 'content', at)
     else if (this.#mode === 'string') this.#takeInString(character, at)
-    else if (character === '"') {
-      this.#mode = 'string'
+    else if (/[\s,:[\]{}"]/.test(character)) {
+      this.#endScalar()
+      if (character === '"') this.#mode = 'string'
       this.#add(character, 'structure', at)
-    } else if (/[\s,:[\]{}]/.test(character)) this.#add(character, 'structure', at)
-    else this.#addScalar(character, at)
+    } else this.#addScalar(character, at)
+  }
+
+  #endScalar(): void {
+    const { end } = this
+    const text = this.#scalar
+    this.#scalar = ''
+    if (perhapsRespelt.test(text)) this.#scalars.push({ start: end - text.length, end, text })
   }
 
   #learn(character: string): void {
@@ -106,8 +145,8 @@ export class JsonUnits {
   }
 
   #addScalar(character: string, at: number): void {
-    this.#scalarLength = this.#lastKind === 'structure' ? 1 : this.#scalarLength + 1
-    this.#add(character, this.#scalarLength > maxScalarUnits ? 'content' : 'scalar', at)
+    this.#scalar += character
+    this.#add(character, this.#scalar.length > maxScalarUnits ? 'content' : 'scalar', at)
   }
 
   #takeInString(character: string, at: number): void {

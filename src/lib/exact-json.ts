@@ -46,12 +46,15 @@ export function parseDistinctly(text: string): unknown {
 /** Finds each number that JavaScript would write otherwise, and some that it would not. */
 const mayBeRespelt = /[:[,\s](?:-?[\d.]{16}|-0|-?0\.0{6}|-?\d+\.\d*0[\s,\]}]|-?[\d.]+[eE])/
 
+/** Whether a text may hold a number that is printed otherwise than it is spelt. */
+export const holdsRespelt = (text: string): boolean => mayBeRespelt.test(text)
+
 /** As `parseExactly`, with every number spelt as it was: `1.0`, `1E5`. Throws where it is no JSON. */
 export const parseSpelt = (text: string): unknown => speltOf(text, JSON.parse(text))
 
 /** The same of a text that was parsed already, to `value`. */
 export const speltOf = (text: string, value: unknown): unknown =>
-  mayBeRespelt.test(text) ? new Reading(text, speltNumber).value() : value
+  holdsRespelt(text) ? new Reading(text, speltNumber).value() : value
 
 /** The object that a text holds; null where it is no JSON, or no object. */
 export function parseExactObject(text: string): Record<string, unknown> | null {
