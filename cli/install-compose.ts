@@ -56,7 +56,7 @@ services:
     restart: unless-stopped
     ports: ["127.0.0.1:7070:7070", "127.0.0.1:7080:7080"]
 ${primary('state', 8081)}${primary('ledger', 8082)}  control-plane:
-    image: ${image}
+    image: "${image}"
     command: [control-plane]
     network_mode: service:host
     depends_on: [state, ledger]
@@ -72,7 +72,7 @@ ${primary('state', 8081)}${primary('ledger', 8082)}  control-plane:
       - control-plane-data:/data
       - ./keys/state-signing.pem:/keys/state-signing.pem:ro
 ${hardened}  gateway:
-    image: ${image}
+    image: "${image}"
     command: [gateway]
     network_mode: service:host
     depends_on: [control-plane]

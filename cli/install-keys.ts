@@ -14,12 +14,21 @@ export const keys = (terminal: Terminal): Leaf =>
     about: 'Make the keys of a libSQL primary and of its control planes, as files in a directory',
     args: { directory: { type: 'positional', description: 'Made where it is missing; nothing in it is overwritten' } },
     async run({ directory }) {
-      mkdirSync(directory, { recursive: true, mode: 0o700 })
+      makeDirectory(directory)
       for (const [name, content, mode] of keyFiles()) write(join(directory, name), content, mode)
       await terminal.write(`${directory}\n`)
       terminal.note('Keep a copy of control-plane.env apart from the databases: without its master key they are lost')
     },
   })
+
+function makeDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    const why = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
+    throw new Failure('usage', { message: `The directory "${directory}" cannot be made${why}`, cause: error })
+  }
+}
 
 /** Name, content and mode of each file. The public keys are for the servers, which may run as another user. */
 export function keyFiles(): [name: string, content: string, mode: number][] {

@@ -22,14 +22,25 @@ export const kubernetes = (terminal: Terminal): Leaf =>
         throw new Failure('usage', { message: '--name has lower-case letters, digits and dashes, 52 at most' })
       }
       if (!/^[\w./:@-]+$/.test(image)) throw new Failure('usage', { message: '--image is no name of an image' })
-      if (!URL.canParse(apiUrl) || new URL(apiUrl).protocol !== 'https:') {
-        throw new Failure('usage', { message: '--api-url begins with https://: keys of providers pass there' })
-      }
-      await terminal.write(sidecarManifest({ name, image, apiUrl: new URL(apiUrl).origin }))
+      await terminal.write(sidecarManifest({ name, image, apiUrl: addressOf(apiUrl) }))
     },
   })
 
-/** The manifest's text. The probes come from the node, so the gateway listens on the pod's address. */
+function addressOf(apiUrl: string): string {
+  const url = URL.parse(apiUrl)
+  if (url?.protocol !== 'https:') {
+    throw new Failure('usage', { message: '--api-url begins with https://: keys of providers pass there' })
+  }
+  if (url.href !== `${url.origin}/`) {
+    throw new Failure('usage', { message: '--api-url is a scheme, a host and a port, and nothing behind them' })
+  }
+  return url.origin
+}
+
+/**
+ * The manifest's text. What is filled in stands in quotes: YAML takes some names for other things. The probes come from
+ * the node, so the gateway listens on the pod's address.
+ */
 export const sidecarManifest = ({
   name,
   image,
@@ -44,22 +55,22 @@ export const sidecarManifest = ({
 apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: ${name}
-  labels: { app.kubernetes.io/name: ${name} }
+  name: "${name}"
+  labels: { app.kubernetes.io/name: "${name}" }
 spec:
   replicas: 2
   selector:
-    matchLabels: { app.kubernetes.io/name: ${name} }
+    matchLabels: { app.kubernetes.io/name: "${name}" }
   template:
     metadata:
-      labels: { app.kubernetes.io/name: ${name} }
+      labels: { app.kubernetes.io/name: "${name}" }
     spec:
       automountServiceAccountToken: false
       # Running requests finish (SERVICE_DRAIN_SECONDS), what limits hold goes back, events are shipped.
       terminationGracePeriodSeconds: 45
       initContainers:
         - name: gatehouse
-          image: ${image}
+          image: "${image}"
           args: [gateway]
           # With this an init container runs beside the application, started before it and stopped after it.
           restartPolicy: Always
@@ -69,7 +80,7 @@ spec:
             - { name: SERVICE_DATA, value: /data }
             - name: SERVICE_API_TOKEN
               valueFrom:
-                secretKeyRef: { name: ${name}-gatehouse, key: token }
+                secretKeyRef: { name: "${name}-gatehouse", key: token }
           ports:
             - { name: gatehouse, containerPort: 7080 }
           # The application starts when the first replication is complete.

@@ -40,6 +40,7 @@ test('a unit waits for what runs, and its secrets come from a file', async () =>
 
 const container = z.object({
   name: z.string(),
+  image: z.string(),
   restartPolicy: z.string().optional(),
   args: z.array(z.string()).optional(),
   env: z.array(z.object({ name: z.string(), value: z.string().optional() })),
@@ -70,6 +71,18 @@ test('a manifest starts the application when the gateway beside it is ready', as
   expect(gateway.env.find(({ name }) => name === 'SERVICE_API_URL')?.value).toBe('https://gate.example.com')
   expect(gateway.env.find(({ name }) => name === 'SERVICE_API_TOKEN')?.value).toBeUndefined()
   expect(containers.map(({ name }) => name)).toEqual(['application'])
+})
+
+test.each(['123', 'true', 'null'])('a Deployment may be called %s', async (name) => {
+  const manifest = Bun.YAML.parse(await printed('kubernetes', '--name', name, '--image', '1.5'))
+  expect(manifest).toMatchObject({
+    metadata: { name, labels: { 'app.kubernetes.io/name': name } },
+    spec: {
+      selector: { matchLabels: { 'app.kubernetes.io/name': name } },
+      template: { metadata: { labels: { 'app.kubernetes.io/name': name } } },
+    },
+  })
+  expect(deployment.parse(manifest).spec.template.spec.initContainers[0].image).toBe('1.5')
 })
 
 const service = z.object({
@@ -122,6 +135,10 @@ test('what would make a wrong file is refused by the name of its flag', async ()
     [['kubernetes', '--image', 'a b'], '--image'],
     [['compose', '--image', ''], '--image'],
     [['kubernetes', '--api-url', 'http://gate.example.com'], '--api-url'],
+    [['kubernetes', '--api-url', 'https://gate.example.com/behind'], '--api-url'],
+    [['kubernetes', '--api-url', 'https://user:word@gate.example.com'], '--api-url'],
+    [['keys', ''], 'The directory ""'],
+    [['keys', '/dev/null/keys'], 'The directory "/dev/null/keys"'],
   ]
   for (const [rawArguments, flag] of wrong) await expect(printed(...rawArguments)).rejects.toThrow(flag)
 })
