@@ -95,6 +95,8 @@ test('a control plane may be away, another server, of another version, unready, 
 test('a token may be missing, refused, of a gateway, or sent in the clear', () => {
   expect(caller({ kind: 'none' })).toContain('warn There is no token')
   expect(caller({ kind: 'refused', status: 401, code: 'invalid_api_token' })).toContain('401 invalid_api_token')
+  const silent = caller({ kind: 'refused', status: 503, code: 'dependency_unavailable' })
+  expect(silent).toContain('cannot be seen: the control plane answers 503 dependency_unavailable')
   expect(caller({ kind: 'known', tokenId: 'x', roles: ['runtime'], permissions: ['runtime:connect'] })).toContain(
     "fail The token is a gateway's own",
   )

@@ -13,6 +13,12 @@ export const installationChecks: Checks<InstallationFacts> = {
     if (caller.kind === 'none') {
       return warn('There is no token: only what anybody may see was looked at', 'Set SERVICE_API_TOKEN, or auth login')
     }
+    if (caller.kind === 'refused' && caller.status >= 500) {
+      return fail(
+        `Whether the token is usable cannot be seen: the control plane answers ${caller.status} ${caller.code}`,
+        'Its log says which database does not answer, or has lost its tables: start that, or restore it',
+      )
+    }
     if (caller.kind === 'refused') {
       return fail(
         `The token is refused: ${caller.status} ${caller.code}`,
@@ -32,7 +38,12 @@ export const installationChecks: Checks<InstallationFacts> = {
   lanes({ controlPlane, lanes, now }) {
     const { caller } = controlPlane
     if (caller.kind !== 'known' || caller.permissions.includes('runtime:connect')) return null
-    if (lanes === null) return warn('The lanes of gateways cannot be seen', 'Use a token that holds catalog:read')
+    if (lanes === null) {
+      const why = caller.permissions.includes('catalog:read')
+        ? "The control plane's log says which database does not answer, or has lost its tables"
+        : 'Use a token that holds catalog:read'
+      return warn('The lanes of gateways cannot be seen', why)
+    }
     const present = lanes.filter(({ left_at }) => left_at === null)
     const forgotten = present.filter((lane) => !lane.connected && silentFor(lane, now) > dayMs)
     const troubled = present.filter((lane) => !forgotten.includes(lane)).flatMap((lane) => laneFindings(lane, now))
@@ -46,7 +57,7 @@ export const installationChecks: Checks<InstallationFacts> = {
         ? []
         : [
             warn(
-              `Silent for more than a day: ${names(forgotten)}`,
+              `Silent for more than a day, or never heard of: ${names(forgotten)}`,
               'Where a host is gone for good, usage release LANE frees what it held of limits',
             ),
           ]),
