@@ -271,10 +271,13 @@ export class LaneRegistry {
     return rows.map((row) => this.#merge(row)).filter(({ age, lag }) => age - lag < milliseconds)
   }
 
-  /** Another control plane has written these. */
+  /** Another control plane says these of its lanes; what it said before may arrive after it. */
   heard(lanes: readonly Acknowledgement[]): void {
     if (this.#elsewhere.size > mostAcknowledged) this.#elsewhere.clear()
-    for (const each of lanes) this.#elsewhere.set(each.lane, each)
+    for (const each of lanes) {
+      const known = this.#elsewhere.get(each.lane)
+      if (known?.stream_id !== each.stream_id || known.version < each.version) this.#elsewhere.set(each.lane, each)
+    }
     this.wake()
   }
 

@@ -163,6 +163,26 @@ describe('a shipper', () => {
     expect(tries).toBeLessThan(10)
   })
 
+  test('ships on where a post failed whose events a hello has named meanwhile', async () => {
+    const outbox = newOutbox()
+    const ledger = new FakeLedger()
+    const { promise: lost, reject: lose } = Promise.withResolvers<ChainHead>()
+    let posts = 0
+    const { shipper } = startShipper(outbox, async (lines) => {
+      const head = ledger.take(lines)
+      return ++posts === 1 ? await lost : head
+    })
+    shipper.resume(ledger.head)
+    await outbox.refuse([event(1)])
+    await until('the first batch is under way', () => posts === 1, often)
+    shipper.resume(ledger.head)
+    lose(new Failure('dependency_unavailable'))
+    await Bun.sleep(1)
+    await outbox.refuse([event(1)])
+    await until('all is shipped', () => ledger.head.seq === 2 && shipper.done, { ...often, withinMs: 2000 })
+    shipper.stop()
+  })
+
   const step = fc.oneof(
     { weight: 6, arbitrary: fc.record({ step: fc.constant('write'), size: fc.integer({ min: 0, max: 1500 }) }) },
     { weight: 3, arbitrary: fc.record({ step: fc.constant('turn'), size: fc.integer({ min: 0, max: 3 }) }) },
@@ -208,7 +228,6 @@ describe('a shipper', () => {
         }
         calm = true
         for (const end of underWay.splice(0)) end(0)
-        shipper.resume(ledger.head)
         await until('all is shipped', () => ledger.head.seq === outbox.lastEvent && shipper.done, often)
         shipper.stop()
         expect(broken).toEqual([])

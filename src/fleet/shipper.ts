@@ -87,8 +87,8 @@ export class Shipper {
     for (let index = 0; index < bodies.length; index += 2) {
       if (!this.#batches.add(first + index / 2, bytes, bodies[index] ?? 0, bodies[index + 1] ?? 0)) break
     }
-    // After a failure what is due already is what is tried again, news or not.
-    if (this.#attempt === 0 && (this.#timer === null || this.#full)) this.#soon(this.#pause())
+    // After a failure what is due already, if anything is, is what is tried again, news or not.
+    if (this.#timer === null || (this.#attempt === 0 && this.#full)) this.#soon(this.#pause())
   }
 
   /** Whether there is a batch that nothing more fits into, here or in the outbox. */

@@ -4,6 +4,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { seal } from '../lib/seal.ts'
+import { noPolicies } from '../policies/chain.ts'
 import { stateMigrations } from '../store/migrate.ts'
 import { FileStateView } from './state-view.ts'
 
@@ -100,6 +101,28 @@ describe('a view of the state', () => {
     expect(view.token('one')?.hash).toBe('one')
     expect(view.limits.accessPolicies.size).toBe(1)
     expect(view.providers()).toHaveLength(1)
+  })
+
+  test('goes on by the whole of the former state where it can read only a part of the newer one', async () => {
+    change((version) => addProvider('p1', 1, version))
+    await view.load('g', keys)
+    const before = [view.policies, view.limits, view.provider('p1'), view.version]
+    change((version) => {
+      writer.run(
+        `insert into policies (id, kind, stages, targets, mode, when_broken, config, position, enabled, version)
+          values ('p', 'request_limits', '["pre_request"]', '{}', 'enforce', 'deny', '{"max_tools":1}', 1, 1, ?)`,
+        [version],
+      )
+      writer.run("insert into access_policies (id, requests_per_minute, version) values ('p', 3, ?)", [version])
+      writer.run("update providers set timeouts = 'damaged', version = ?", [version])
+    })
+    await expect(view.refresh()).rejects.toThrow()
+    expect([view.policies, view.limits, view.provider('p1'), view.version]).toEqual(before)
+    expect(view.policies).toBe(noPolicies)
+    writer.run('update providers set timeouts = null')
+    await view.refresh()
+    expect(view.policies).not.toBe(noPolicies)
+    expect(view.limits.accessPolicies.size).toBe(1)
   })
 
   test('takes new keys in at the next refresh where the state could not be read when they came', async () => {

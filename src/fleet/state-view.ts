@@ -16,7 +16,7 @@ import { Database } from 'bun:sqlite'
 import { realpathSync, statSync } from 'node:fs'
 import { LRUCache } from 'lru-cache'
 import { Failure } from '../failure.ts'
-import type { PolicySet } from '../policies/chain.ts'
+import { noPolicies, type PolicySet } from '../policies/chain.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { type LimitSet, noLimits } from '../usage/limits.ts'
 import { version as productVersion } from '../version.ts'
@@ -58,6 +58,7 @@ export class FileStateView implements StateView {
   #readNonce: string | null = null
   #catalog: Catalog = emptyCatalog
   #limits: LimitSet = noLimits
+  #policySet: PolicySet = noPolicies
   readonly #catalogs = new CatalogView()
   readonly #limitsView = new LimitsView()
   readonly #policies = new PolicyView()
@@ -135,7 +136,7 @@ export class FileStateView implements StateView {
   }
 
   get policies(): PolicySet {
-    return this.#policies.set
+    return this.#policySet
   }
 
   grant(tokenId: string, digest: string, now: number): Grant | null {
@@ -242,14 +243,17 @@ export class FileStateView implements StateView {
 
   /** `anew`: what was read before is of another file or history, or misses deletions. */
   #readCatalog(database: Database, { nonce }: Pick<Head, 'nonce'>, anew: boolean): void {
-    // Until it is read whole it is of no version.
+    // Until it is read whole nothing of it counts: tokens in memory go on by what they came with.
     this.#readNonce = null
     this.#policies.read(database, anew)
     if (this.#gatewayId !== null) {
-      this.#catalog = this.#catalogs.read(database, this.#gatewayId, this.#keys, anew)
-      this.#limits = this.#limitsView.read(database, anew)
+      const catalog = this.#catalogs.read(database, this.#gatewayId, this.#keys, anew)
+      const limits = this.#limitsView.read(database, anew)
       this.mcp.read(database, this.#keys, anew)
+      this.#catalog = catalog
+      this.#limits = limits
     }
+    this.#policySet = this.#policies.set
     this.#readNonce = nonce
   }
 

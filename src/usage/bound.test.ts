@@ -117,6 +117,29 @@ test('an upload is bounded by how long its bytes can sound', () => {
   expect(boundOf(upload, { price: hour, contextWindow: null, maxOutputTokens: null }).fixed).toBe(6_000_000)
 })
 
+test.each([
+  ['an hour of cache', '"ttl":"1h"'],
+  ['an hour of cache with an escape', '"ttl":"1\\u0068"'],
+  ['an hour of cache with another', '"ttl":"\\u0031h"'],
+  ['sound', '"type":"input_audio"'],
+  ['sound with an escape', '"type":"input_audi\\u006F"'],
+])('input that is asked for as %s is bounded at its dearer rate', (_what, member) => {
+  const price = compilePrice(
+    {
+      ...{ input_per_million: 1, output_per_million: 2, cache_write_per_million: 1.25 },
+      ...(member.includes('ttl') ? { cache_write_hour_per_million: 8 } : { audio_input_per_million: 8 }),
+    },
+    'operator',
+  )
+  const fixedOf = (text: string) =>
+    boundOf(
+      { family: 'chat', facts: facts({}), parsed: JSON.parse(text), body: new TextEncoder().encode(text) },
+      { price, contextWindow: 10, maxOutputTokens: null },
+    ).fixed
+  expect(fixedOf(`{${member}}`)).toBe(80_000)
+  expect(fixedOf(JSON.stringify({ content: 'Größe "\u0001"' }))).toBe(12_500)
+})
+
 test('a limit lowered to what is granted never costs more than that, and one token more would', () => {
   const rate = fc.integer({ min: 1, max: 500_000 }).map((value) => value / 1000)
   fc.assert(

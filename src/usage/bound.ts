@@ -182,12 +182,23 @@ function dearest({ tiers }: Price, input: number, request: BoundedRequest): Rate
     hour = Math.max(hour, tier.cacheWriteHour)
     sound = Math.max(sound, tier.audioInput)
   }
-  if (hour > most.input && holds(request.body, '"1h"')) most.input = hour
+  if (hour > most.input && mayHold(request.body, '"1h"')) most.input = hour
   if (sound > most.input && maySound(request)) most.input = sound
   return most
 }
 
-const maySound = ({ family, body }: BoundedRequest): boolean => family === 'transcriptions' || holds(body, 'audio')
+const maySound = ({ family, body }: BoundedRequest): boolean => family === 'transcriptions' || mayHold(body, 'audio')
 
-const holds = (body: Uint8Array, text: string): boolean =>
-  Buffer.from(body.buffer, body.byteOffset, body.length).includes(text)
+/**
+ * Whether a text of ASCII stands in a body, or may: a letter or digit of it may be written as an escape (RFC 8259
+ * section 7), as no encoder does by itself.
+ */
+function mayHold(body: Uint8Array, text: string): boolean {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
+  if (bytes.includes(text)) return true
+  if (!bytes.includes('\\u00')) return false
+  return (text.match(/\w/g) ?? []).some((letter) => {
+    const code = letter.charCodeAt(0).toString(16)
+    return bytes.includes(`\\u00${code}`) || bytes.includes(`\\u00${code.toUpperCase()}`)
+  })
+}
