@@ -25,8 +25,8 @@ const ship = (gateway: number, count: number, of: (index: number) => object = to
     Array.from({ length: count }, (_, index) => JSON.stringify(proof.gatewayEvent(gateway, of(index)))),
   )
 
-async function rebuild(signal = new AbortController().signal): Promise<Rebuilt> {
-  const { ledger } = proof.store
+async function rebuild(ledger = proof.store.ledger): Promise<Rebuilt> {
+  const { signal } = new AbortController()
   let rebuilt: Rebuilt = { corrected: -1, growing: -1 }
   for await (rebuilt of rebuildRollups({
     ledger,
@@ -88,6 +88,30 @@ test('events that arrive meanwhile count once', async () => {
   }
   await Promise.all([rebuild(), rebuild(), arriving()])
   await rebuild()
+  expect(await proof.findings()).toEqual([])
+})
+
+test('a row that another has removed meanwhile takes none of another hour with it', async () => {
+  await fill()
+  const { ledger } = proof.store
+  await proof.run(`insert into event_rollups select kind, step, scope, max(at), 'made up', verdict, requests, input_tokens,
+    output_tokens, cost, latency, first_token from event_rollups where kind = 'model' and step = 'hour'`)
+  let corrections = 0
+  const shared: typeof ledger = {
+    ...ledger,
+    async write(statements, patient) {
+      corrections += 1
+      if (corrections === 1) {
+        // Another control plane removes it, and the row of an earlier hour that comes next has its id.
+        await proof.run('delete from event_rollups where rowid = (select max(rowid) from event_rollups)')
+        await proof.run(`insert or replace into event_rollups select * from event_rollups
+          where kind = 'model' and step = 'hour' order by at limit 1`)
+      }
+      return await ledger.write(statements, patient)
+    },
+  }
+  await rebuild(shared)
+  expect(corrections).toBe(1)
   expect(await proof.findings()).toEqual([])
 })
 
