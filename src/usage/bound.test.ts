@@ -99,6 +99,23 @@ test('the dearest tier that the input can reach prices all of it', () => {
   expect(bound(hello, { outputLimit: 10 }, { price }).output).toBe(2_000_000)
 })
 
+test('a cache for an hour, and sound, are paid for however the body spells them', () => {
+  const price = compilePrice(
+    { input_per_million: 1, output_per_million: 2, cache_write_hour_per_million: 8, audio_input_per_million: 40 },
+    'operator',
+  )
+  const rate = (text: string) => {
+    const body = new TextEncoder().encode(text)
+    const request = { family: 'chat' as const, facts: facts({ beyondBody: true }), parsed: JSON.parse(text), body }
+    return boundOf(request, { price, contextWindow: 1000, maxOutputTokens: null }).fixed / 1_000_000
+  }
+  for (const ttl of ['1h', '\\u0031h', '1\\u0068']) expect(rate(`{"ttl":"${ttl}"}`)).toBeGreaterThanOrEqual(8)
+  for (const type of ['input_audio', 'input_\\u0061udio', 'input_aud\\u006Fi']) {
+    expect(rate(`{"type":"${type}"}`)).toBe(40)
+  }
+  expect(rate('{"text":"\\u00e9\\u003c\\u0026 1h"}')).toBe(1)
+})
+
 test('vectors cost no output, and their inputs are not bounded by one window', () => {
   const many = bound(
     { input: Array.from({ length: 10 }, () => 'x'.repeat(500)) },

@@ -189,5 +189,10 @@ function dearest({ tiers }: Price, input: number, request: BoundedRequest): Rate
 
 const maySound = ({ family, body }: BoundedRequest): boolean => family === 'transcriptions' || holds(body, 'audio')
 
-const holds = (body: Uint8Array, text: string): boolean =>
-  Buffer.from(body.buffer, body.byteOffset, body.length).includes(text)
+const holds = (body: Uint8Array, text: string): boolean => {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
+  return bytes.includes(text) || hiding.some((escaped) => bytes.includes(escaped))
+}
+
+/** How small letters and the digit 1 begin as escapes, by which somebody may hide what is asked for. */
+const hiding = ['\\u006', '\\u007', '\\u0031']
