@@ -1,5 +1,22 @@
-/** An answer of lines of JSON, each made when the one before has been taken. `ended` is told of any end, once. */
-export function lineStream(lines: AsyncGenerator<object>, ended: () => void): Response {
+import { Failure } from '../failure.ts'
+
+/**
+ * Answers of lines of JSON, one at a time, each line made when the one before has been taken. Throws `conflict` with
+ * `busy` while the answer before this one is read; one that whoever asked has left is not in the way.
+ */
+export function lineStreams(busy: string): (signal: AbortSignal, lines: AsyncGenerator<object>) => Response {
+  let running: AbortSignal | null = null
+  return (signal, lines) => {
+    if (running !== null && !running.aborted) throw new Failure('conflict', { message: busy })
+    running = signal
+    // By then another may have begun: only its own end is told.
+    return streamed(lines, () => {
+      if (running === signal) running = null
+    })
+  }
+}
+
+function streamed(lines: AsyncGenerator<object>, ended: () => void): Response {
   const encoder = new TextEncoder()
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {

@@ -5,7 +5,7 @@ import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database } from '../store/open.ts'
-import { lineStream } from './line-stream.ts'
+import { lineStreams } from './line-stream.ts'
 import { type Rebuilt, rebuildRollups } from './rollup-rebuild.ts'
 import type { RecountOptions } from './rollup-recount.ts'
 import { visibilityOf } from './visibility.ts'
@@ -27,7 +27,7 @@ interface Dependencies {
 }
 
 export function rollupRebuildRoute({ ledger, clock, log, settings }: Dependencies): AnyRoute {
-  let running = false
+  const stream = lineStreams('Sums are being made anew: try again when that has ended')
   return route({
     method: 'POST',
     path: '/v1/events/series/rebuild',
@@ -40,13 +40,9 @@ export function rollupRebuildRoute({ ledger, clock, log, settings }: Dependencie
     alsoAnswers: ['application/x-ndjson'],
     handle({ principal, signal }) {
       if (visibilityOf(principal, []).teams !== 'every') throw new Failure('permission_denied')
-      if (running) throw new Failure('conflict', { message: 'Sums are being made anew: try again when that has ended' })
-      running = true
       const retention = settings.event_retention_days * 86_400_000
       const options = { ledger, now: clock.now(), retention, since: null, signal }
-      return lineStream(linesOf(options, clock, log), () => {
-        running = false
-      })
+      return stream(signal, linesOf(options, clock, log))
     },
   })
 }

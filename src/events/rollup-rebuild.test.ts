@@ -25,8 +25,8 @@ const ship = (gateway: number, count: number, of: (index: number) => object = to
     Array.from({ length: count }, (_, index) => JSON.stringify(proof.gatewayEvent(gateway, of(index)))),
   )
 
-async function rebuild(signal = new AbortController().signal): Promise<Rebuilt> {
-  const { ledger } = proof.store
+async function rebuild(ledger = proof.store.ledger): Promise<Rebuilt> {
+  const { signal } = new AbortController()
   let rebuilt: Rebuilt = { corrected: -1, growing: -1 }
   for await (rebuilt of rebuildRollups({
     ledger,
@@ -91,6 +91,30 @@ test('events that arrive meanwhile count once', async () => {
   expect(await proof.findings()).toEqual([])
 })
 
+test('a row that another has removed meanwhile takes none of another hour with it', async () => {
+  await fill()
+  const { ledger } = proof.store
+  await proof.run(`insert into event_rollups select kind, step, scope, max(at), 'made up', verdict, requests, input_tokens,
+    output_tokens, cost, latency, first_token from event_rollups where kind = 'model' and step = 'hour'`)
+  let corrections = 0
+  const shared: typeof ledger = {
+    ...ledger,
+    async write(statements, patient) {
+      corrections += 1
+      if (corrections === 1) {
+        // Another control plane removes it, and the row of an earlier hour that comes next has its id.
+        await proof.run('delete from event_rollups where rowid = (select max(rowid) from event_rollups)')
+        await proof.run(`insert or replace into event_rollups select * from event_rollups
+          where kind = 'model' and step = 'hour' order by at limit 1`)
+      }
+      return await ledger.write(statements, patient)
+    },
+  }
+  await rebuild(shared)
+  expect(corrections).toBe(1)
+  expect(await proof.findings()).toEqual([])
+})
+
 test('one that ended anywhere is gone on with', async () => {
   await fill()
   await proof.run('delete from event_rollups')
@@ -145,31 +169,29 @@ test('what retention has removed the events of is left as it is', async () => {
   expect(days).toEqual([{ requests: 99 }, { requests: 40 }])
 })
 
-test('the route is for those who see every team, once at a time', async () => {
-  await fill()
+/** Asks the route once as this role, and gives the answer, or the code that refused it. */
+function asking() {
   const route = rollupRebuildRoute({
     ...proof.store,
     clock: proof.clock,
     log: silentLog,
     settings: { event_retention_days: retentionDays },
   })
-  const ask = async (role: 'admin' | 'member') => {
+  return async (role: 'admin' | 'member', { signal } = new AbortController()): Promise<Response | string> => {
     const principal = { ...anonymous, kind: 'token', name: 'token:1', roles: [role] } as const
-    const call = {
-      principal,
-      params: {},
-      query: {},
-      body: {},
-      headers: new Headers(),
-      requestId: '',
-      signal: new AbortController().signal,
-    }
+    const call = { principal, params: {}, query: {}, body: {}, headers: new Headers(), requestId: '', signal }
     try {
-      return await route.handle(call, new Request('http://127.0.0.1/v1/events/series/rebuild'))
+      const answer = await route.handle(call, new Request('http://127.0.0.1/v1/events/series/rebuild'))
+      return answer instanceof Response ? answer : 'no stream'
     } catch (error) {
       return error instanceof Failure ? error.code : String(error)
     }
   }
+}
+
+test('the route is for those who see every team, once at a time', async () => {
+  await fill()
+  const ask = asking()
   expect(await ask('member')).toBe('permission_denied')
   await proof.run("delete from event_rollups where step = 'day'")
   const answer = await ask('admin')
@@ -178,4 +200,17 @@ test('the route is for those who see every team, once at a time', async () => {
   expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ kind: 'summary', growing: 0 })
   expect(JSON.parse(lines.at(-1) ?? '').corrected).toBeGreaterThan(10)
   expect(await proof.findings()).toEqual([])
+})
+
+test('one that was left is not in the way of the next, and its late end lets no third one run beside that', async () => {
+  await fill()
+  const ask = asking()
+  const [gone, leaves] = [new AbortController(), new AbortController()]
+  gone.abort()
+  expect(await ask('admin', gone)).toBeInstanceOf(Response)
+  const left = await ask('admin', leaves)
+  leaves.abort()
+  expect(await ask('admin')).toBeInstanceOf(Response)
+  if (left instanceof Response) await left.body?.cancel()
+  expect(await ask('admin')).toBe('conflict')
 })

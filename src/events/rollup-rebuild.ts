@@ -52,7 +52,7 @@ async function writeRows(ledger: Database, span: RollupSpan, { differences, upTo
   try {
     while (written < differences.length) {
       const some = differences.slice(written, written + rowsAtOnce)
-      await ledger.write([guard(span, upTo), ...replace(some)], {})
+      await ledger.write([guard(span, upTo), ...replace(span, some)], {})
       written += some.length
     }
     return { written, whole: true }
@@ -67,10 +67,13 @@ function guard(span: RollupSpan, upTo: string): Statement {
   return { sql: `insert into guards (holds) select 0 where exists (${grown})`, args }
 }
 
-function replace(differences: readonly Difference[]): Statement[] {
+/** A row that another control plane has removed may have given its id to one of another hour. */
+function replace({ from, until }: RollupSpan, differences: readonly Difference[]): Statement[] {
   const there = differences.flatMap(({ rowid }) => rowid ?? [])
   const must = differences.flatMap(({ expected }) => expected ?? [])
-  return [deleteRows(there), ...(must.length === 0 ? [] : [insertRows(must)])]
+  const { sql, args } = deleteRows(there)
+  const deletion = { sql: `${sql} and at >= ? and at < ?`, args: [...args, from, until] }
+  return [deletion, ...(must.length === 0 ? [] : [insertRows(must)])]
 }
 
 const deleteRows = (ids: readonly string[]): Statement => ({

@@ -10,7 +10,7 @@ import type { Database } from '../store/open.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { signedSchema } from './checkpoint.ts'
 import type { Signed } from './checkpoint-key.ts'
-import { lineStream } from './line-stream.ts'
+import { lineStreams } from './line-stream.ts'
 import { sinceInstant, sinceSchema } from './since.ts'
 import { verifyEvents, verifyLineSchema } from './verify.ts'
 import { visibilityOf } from './visibility.ts'
@@ -43,17 +43,9 @@ export function verifyRoutes({
   /** The newest checkpoint that was seen here, kept outside the databases. */
   seen(): Signed | null
 }): AnyRoute[] {
-  let running: AbortSignal | null = null
+  const stream = lineStreams('A verification is running: try again when it has ended')
   const verify = (principal: Principal, { since, keys, witnesses }: Asked, signal: AbortSignal): Response => {
     if (visibilityOf(principal, []).teams !== 'every') throw new Failure('permission_denied')
-    if (running !== null && !running.aborted) {
-      throw new Failure('conflict', { message: 'A verification is running: try again when it has ended' })
-    }
-    running = signal
-    // By then another may have begun: only its own end is told.
-    const ended = () => {
-      if (running === signal) running = null
-    }
     const instant = since === undefined ? null : sinceInstant(since, clock.now())
     const own = seen()
     const known = own === null ? witnesses : [own, ...witnesses]
@@ -67,7 +59,7 @@ export function verifyRoutes({
       retention: settings.event_retention_days * 86_400_000,
       signal,
     })
-    return lineStream(lines, ended)
+    return stream(signal, lines)
   }
   const about = {
     path: '/v1/events/verify',

@@ -81,7 +81,7 @@ export async function updatePolicy(
   const order = body.order ?? stored.position
   const moves = order !== stored.position
   await change(deps, {
-    claim: claimOf(name, stored.id),
+    claim: name === known.name ? undefined : claimOf(name, stored.id),
     event: eventOf(deps, actor, 'policy.updated', {
       policy_id: stored.id,
       name,
@@ -171,6 +171,7 @@ async function change({ recorder }: PolicyDependencies, made: Change): Promise<v
   try {
     await recorder.change(made)
   } catch (error) {
+    if (error === made.claim?.refusal) throw error
     if (error instanceof Failure && error.code === 'conflict' && made.guard !== undefined) {
       throw new Failure(made.event.event_type === 'policy.ordered' ? 'conflict' : 'version_mismatch', { cause: error })
     }

@@ -109,6 +109,10 @@ test('a name belongs to one record of its kind', async () => {
   expect((await call('PATCH', `/v1/budgets/${id}`, { name: 'Renamed', max_budget: 2 })).status).toBe(200)
   const taken = await call('PATCH', `/v1/budgets/${id}`, { name: 'Only once' })
   expect([taken.status, taken.json.error.param]).toEqual([409, 'name'])
+  const sent = [1, 2].map((max_budget) => call('PATCH', `/v1/budgets/${id}`, { name: 'Renamed', max_budget }))
+  for (const { status, json } of await Promise.all(sent)) {
+    if (status !== 200) expect(json.error.param).not.toBe('name')
+  }
 })
 
 test('a token names only limits that exist, and holds on to them', async () => {

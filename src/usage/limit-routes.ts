@@ -169,7 +169,7 @@ const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
       const event = { type: 'catalog.updated', id, name: name ?? named.name, principal, requestId } as const
       await deps.recorder.change({
         event: eventOf(deps, kind, { ...event, details: { changed: fields } }),
-        claim: name === undefined ? undefined : claimOf(kind, name, id),
+        claim: name === undefined || name === named.name ? undefined : claimOf(kind, name, id),
         guard: versionGuard(kind, id, row),
         state: [updateRow(kind.table, id, kind.columns(fields), { version: newStateVersion })],
         ledger: name === undefined ? [] : [updateRow(limitNames, id, { name })],

@@ -1,0 +1,34 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
+import { createPolicy, updatePolicy } from './change-policy.ts'
+import { createPolicyBody } from './policy-body.ts'
+
+let made: TemporaryInstallation
+beforeAll(async () => {
+  made = await temporaryInstallation()
+})
+afterAll(() => made.store.remove())
+
+const actor = () => ({ principal: made.owner, requestId: 'request' })
+const create = (name: string) =>
+  createPolicy(made.deps, actor(), createPolicyBody.parse({ name, kind: 'audit', stages: ['pre_request'], config: {} }))
+
+test('a policy is not given the name of another, and is told that it is the name', async () => {
+  await create('taken')
+  const policy = await create('renamed')
+  await expect(updatePolicy(made.deps, actor(), policy, { name: 'taken' })).rejects.toMatchObject({
+    code: 'conflict',
+    param: 'name',
+  })
+})
+
+test('of two changes at once that leave the name, the second learns that somebody was faster', async () => {
+  const policy = await create('kept')
+  const outcomes = await Promise.allSettled(
+    [1, 2].map(() => updatePolicy(made.deps, actor(), policy, { enabled: false })),
+  )
+  expect(outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason.code : 'made')).sort()).toEqual([
+    'made',
+    'version_mismatch',
+  ])
+})
