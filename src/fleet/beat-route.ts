@@ -90,6 +90,7 @@ export async function heldLane(
     worker,
     tokenId,
     streamId,
+    process: '',
     stream: null,
     // Its beat says it again, and that is held against the primary as it is now.
     acknowledgedVersion: 0,

@@ -186,6 +186,17 @@ describe('a lane', () => {
     expect(latter.counters.connected).toBe(1)
   })
 
+  test('goes on by itself where a restored ledger knows a former process of it', async () => {
+    let fenced = 0
+    const lane = await fleet.lane('a', { onFenced: () => fenced++ })
+    await until(() => lane.ready().ok)
+    const older = "update lanes set stream_id = 'former', holder = 'former', connected_at = connected_at - 1000"
+    await fleet.ledger.write([{ sql: older, args: [] }])
+    const holder = async () => (await fleet.ledger.read<{ holder: string }>('select holder from lanes'))[0]?.holder
+    await until(async () => (await holder()) !== 'former' && lane.counters.connected === 1)
+    expect(fenced).toBe(0)
+  })
+
   test('begins as another instance where the ledger has more of its chain than it has itself', async () => {
     const first = await fleet.lane('a')
     await first.journal.refuse([event()])

@@ -3,7 +3,6 @@
  * registered, so that changes reach it from now on; its row is committed; then the head is read and said. Changes that
  * came in between wait behind the hello.
  */
-import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
@@ -16,8 +15,10 @@ import {
   type Head,
   laneName,
   type StreamMessage,
+  type StreamQuery,
   streamCommentMs,
   streamMessageSchema,
+  streamQuerySchema,
 } from './wire.ts'
 
 /** Messages that may wait for a lane that does not read, before its stream is ended. */
@@ -41,17 +42,17 @@ export function streamRoute(dependencies: StreamDependencies): AnyRoute {
     tag: 'Gateway runtime',
     summary: 'Take a lane over and follow the changes of the state',
     access: 'runtime:session',
-    query: z.strictObject({ lane: z.coerce.number().int().min(0).max(63) }),
+    query: streamQuerySchema,
     reply: streamMessageSchema,
     internal: true,
-    handle: async ({ principal, query, signal }) => openStream(dependencies, principal, query.lane, signal),
+    handle: async ({ principal, query, signal }) => openStream(dependencies, principal, query, signal),
   })
 }
 
 async function openStream(
   dependencies: StreamDependencies,
   principal: Principal,
-  worker: number,
+  { lane: worker, process = '', since }: StreamQuery,
   signal: AbortSignal,
 ): Promise<Response> {
   const { options, registry, stateHead } = dependencies
@@ -67,18 +68,20 @@ async function openStream(
     worker,
     tokenId,
     streamId: options.newId(),
+    process,
     stream,
     acknowledgedVersion: 0,
     lastBeatAt: null,
   }
   try {
-    await registry.take(lane, () => !signal.aborted)
+    const { takenAt } = await registry.take(lane, () => !signal.aborted, since ?? null)
     dependencies.onTaken(lane)
     const head = await stateHead.read()
     await dependencies.onHello(lane, head)
     hello({
       kind: 'hello',
       stream_id: lane.streamId,
+      taken_at: takenAt,
       head,
       events: await dependencies.chainHead(name),
       now: timestamp(options.clock.now()),

@@ -76,10 +76,22 @@ export type ChainHead = z.infer<typeof chainHeadSchema>
 const announcedHeadSchema = chainHeadSchema.extend({ earlier: z.array(chainHeadSchema).default([]) })
 export type AnnouncedHead = z.infer<typeof announcedHeadSchema>
 
+/**
+ * What a lane says when it opens its stream: which process asks, and when it was last told to hold the lane. Another
+ * process that took it since keeps it; a ledger that knows of none so late was restored from an older copy.
+ */
+export const streamQuerySchema = z.strictObject({
+  lane: z.coerce.number().int().min(0).max(63),
+  process: z.uuid().optional(),
+  since: z.coerce.number().int().optional(),
+})
+export type StreamQuery = z.infer<typeof streamQuerySchema>
+
 /** The stream's SSE events; the SSE `event:` field is `kind`. */
 export const helloSchema = z.object({
   kind: z.literal('hello'),
   stream_id: z.uuid(),
+  taken_at: z.number().int().describe('When the lane was taken by this stream, in the time of the ledger'),
   head: headSchema,
   events: announcedHeadSchema.describe("The ledger's head of this lane's chain"),
   now: z.iso.datetime(),
