@@ -104,7 +104,9 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
     async stream(session, query, signal) {
       const headers = { authorization: `Bearer ${session}`, accept: 'text/event-stream' }
       const said = new URLSearchParams()
-      for (const [name, value] of Object.entries(query)) if (value !== undefined) said.set(name, String(value))
+      for (const [name, value] of Object.entries(query)) {
+        if (value !== undefined) said.set(name, typeof value === 'object' ? JSON.stringify(value) : String(value))
+      }
       const { body } = await reach(() => fetch(`${origin}${path}/stream?${said}`, { headers, signal }))
       if (body === null) throw new Failure('dependency_unavailable')
       return body

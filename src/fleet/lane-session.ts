@@ -27,6 +27,7 @@ import { Shipper } from './shipper.ts'
 import type { FileStateView } from './state-view.ts'
 import {
   type AnnouncedHead,
+  type BeatReply,
   type ChainHead,
   denialsLimit,
   type Head,
@@ -95,6 +96,8 @@ export class LaneSession {
   #streamId: string | null = null
   /** When this process last took the lane, in the ledger's time. */
   #takenAt: number | null = null
+  /** What the ledger has, as the last beat told it. */
+  #ledger: BeatReply['ledger'] = []
   /** When the stream was asked for, by the monotonic clock. */
   #streamAskedAt = 0
   #stream: AbortController | null = null
@@ -241,7 +244,9 @@ export class LaneSession {
       this.#streamAskedAt = this.#options.clock.monotonic()
       const { client, lane, process } = this.#options
       const since = this.#takenAt ?? undefined
-      const body = await client.stream(session, { lane, process, since }, stream.signal)
+      const acknowledged = this.#options.outbox.acknowledgedEvent
+      const said = { lane, process, since, acknowledged, ledger: [...this.#ledger] }
+      const body = await client.stream(session, said, stream.signal)
       const take = (data: string) => {
         const message = streamMessageSchema.parse(JSON.parse(data))
         if (message.kind === 'hello') onHello()
@@ -444,7 +449,7 @@ export class LaneSession {
     const sent = instant(clock)
     const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
     try {
-      const { fresh, head, history, now } = await client.beat(token, {
+      const { fresh, head, history, ledger, now } = await client.beat(token, {
         lane,
         stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
@@ -452,6 +457,7 @@ export class LaneSession {
         nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
       })
       this.#options.onTime(Date.parse(now), sent.monotonic)
+      this.#ledger = ledger
       this.#primaryHead = head
       if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
       else if (!this.#knows(head)) this.#follow(head)

@@ -7,6 +7,7 @@ import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Principal } from '../tokens/principal.ts'
+import type { Mark } from '../usage/ledger-marks.ts'
 import type { FleetOptions } from './control.ts'
 import type { Lane, LaneRegistry, LaneStream } from './lane-registry.ts'
 import type { StateHead } from './state-head.ts'
@@ -29,8 +30,8 @@ export interface StreamDependencies {
   registry: LaneRegistry
   stateHead: StateHead
   chainHead(chain: string): Promise<AnnouncedHead>
-  /** The lane's row is committed; whoever else had it is to be told. */
-  onTaken(lane: Lane): void
+  /** The lane's row is committed: whoever else had it is to be told, and what it says of the ledger is looked at. */
+  onTaken(lane: Lane, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
   /** The lane is told this head. */
   onHello(lane: Lane, head: Head): Promise<void>
 }
@@ -52,7 +53,7 @@ export function streamRoute(dependencies: StreamDependencies): AnyRoute {
 async function openStream(
   dependencies: StreamDependencies,
   principal: Principal,
-  { lane: worker, process = '', since }: StreamQuery,
+  { lane: worker, process = '', since, acknowledged = 0, ledger: marks = [] }: StreamQuery,
   signal: AbortSignal,
 ): Promise<Response> {
   const { options, registry, stateHead } = dependencies
@@ -74,8 +75,8 @@ async function openStream(
     lastBeatAt: null,
   }
   try {
-    const { takenAt } = await registry.take(lane, () => !signal.aborted, since ?? null)
-    dependencies.onTaken(lane)
+    const { takenAt, forgotten } = await registry.take(lane, () => !signal.aborted, since ?? null)
+    await dependencies.onTaken(lane, { forgotten, acknowledged, marks })
     const head = await stateHead.read()
     await dependencies.onHello(lane, head)
     hello({

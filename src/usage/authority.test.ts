@@ -3,12 +3,14 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { leasesRequestSchema } from '../fleet/wire.ts'
 import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { ledgerMigrations, migrate } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { temporaryDirectory } from '../store/test-store.ts'
 import { Authority } from './authority.ts'
 import type { LeaseRequest } from './lease.ts'
+import { LedgerMarks } from './ledger-marks.ts'
 import { noPeers } from './recall-peers.ts'
 import { resume } from './restored-ledger.ts'
 import { sqlLedger } from './sql-ledger.ts'
@@ -39,7 +41,13 @@ beforeEach(async () => {
   recalls = []
   whenRead = () => undefined
   authority = new Authority({
-    ledger: sqlLedger(ledger, systemClock, () => undefined),
+    ledger: sqlLedger({
+      ledger,
+      marks: new LedgerMarks(newId()),
+      clock: systemClock,
+      onLost: () => undefined,
+      lanes: () => [],
+    }),
     limits: {
       async limits(names) {
         const read = new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: 'gateway' }]))
@@ -49,6 +57,7 @@ beforeEach(async () => {
     },
     clock: systemClock,
     log: silentLog,
+    onRestored: () => undefined,
     after: (milliseconds, work) => void setTimeout(work, milliseconds),
     peers: noPeers,
     lanes: { connected: () => ['one', 'two'], holds: () => true, recall: (lane) => recalls.push(lane) },
@@ -160,10 +169,20 @@ test('what is granted by a limit that is lowered at that moment is called back o
   expect(recalls).toContain('one')
 })
 
-test('a restored ledger hears of grants that it has forgotten, up to the limit', async () => {
+test('a ledger hears of grants that it has forgotten, up to the limit', async () => {
+  await ledger.write([{ sql: "update lanes set greeted_at = ? where lane = 'two'", args: [systemClock.now() + 1000] }])
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
   expect(await held()).toEqual([{ lane: 'one', granted: 60, returned: 10 }])
+})
+
+test('what a lane that is waited for was granted counts whatever others seem to hold', async () => {
+  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
+  expect(await held()).toEqual([
+    { lane: 'one', granted: 60, returned: 10 },
+    { lane: 'two', granted: 60, returned: 0 },
+  ])
 })
 
 test('a restored ledger grants nothing before every lane of its last day has said what it holds', async () => {
