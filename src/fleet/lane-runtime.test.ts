@@ -194,6 +194,9 @@ describe('a lane', () => {
     await fleet.ledger.write([{ sql: older, args: [] }])
     const holder = async () => (await fleet.ledger.read<{ holder: string }>('select holder from lanes'))[0]?.holder
     await until(async () => (await holder()) !== 'former' && lane.counters.connected === 1)
+    await until(() => fleet.control.usage.marks.length > 0)
+    const since = performance.now()
+    await until(() => 1000 * lane.counters.secondsSinceFresh < performance.now() - since)
     expect(fenced).toBe(0)
   })
 

@@ -77,7 +77,7 @@ const announcedHeadSchema = chainHeadSchema.extend({ earlier: z.array(chainHeadS
 export type AnnouncedHead = z.infer<typeof announcedHeadSchema>
 
 /** What the ledger has, by which an older copy is known (usage/ledger-marks.ts). */
-const marksSchema = z.array(z.object({ writer: z.uuid(), written: z.number().int().min(0) })).max(1000)
+const marksSchema = z.array(z.object({ writer: z.string().max(64), written: z.number().int().min(0) })).max(1000)
 const parseMarks = (text: unknown): unknown => {
   try {
     return JSON.parse(String(text))
