@@ -200,6 +200,22 @@ describe('a lane', () => {
     expect(fenced).toBe(0)
   })
 
+  test('says over a restart how much of its chain the ledger had: one that has less is waited for', async () => {
+    const clock = movableClock()
+    const first = await fleet.lane('a', { clock })
+    await until(() => first.ready().ok)
+    // It is kept every few seconds.
+    clock.skip(6000)
+    await first.journal.refuse([event()])
+    await until(async () => (await fleet.events()).length === 1)
+    await first.drain()
+    const forgotten = ['delete from events', 'delete from chains', 'delete from usage_cells']
+    await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
+    await fleet.lane('a')
+    await until(() => fleet.control.usage.marks.some(({ writer }) => writer === 'restored'))
+    await until(async () => (await fleet.events()).length === 1)
+  })
+
   test('begins as another instance where the ledger has more of its chain than it has itself', async () => {
     const first = await fleet.lane('a')
     await first.journal.refuse([event()])

@@ -209,6 +209,7 @@ class RunningLane implements StartedLane {
       },
       forkedAfter: (announced) =>
         this.#continuity.forkedAfter(announced, this.#trustedEvents ?? this.journal.lastEvent),
+      agreedEvent: () => this.#continuity.agreedEvent,
       onAgreed: (head) => this.#continuity.agree(head),
       onRecalled: (accounts) => this.allowances.recall(accounts),
       onFenced: () => options.onFenced(),

@@ -71,6 +71,8 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onConnected(): void
   /** Whether the ledger's chain is this lane's: null, or the number up to which both are the same. */
   forkedAfter(announced: AnnouncedHead): number | null
+  /** The last event that the control plane was known to have, also over a restart. */
+  agreedEvent(): number
   /** The control plane has the chain up to here as it is here. */
   onAgreed(head: ChainHead): void
   /** It wants shares of these accounts back. */
@@ -244,7 +246,7 @@ export class LaneSession {
       this.#streamAskedAt = this.#options.clock.monotonic()
       const { client, lane, process } = this.#options
       const since = this.#takenAt ?? undefined
-      const acknowledged = this.#options.outbox.acknowledgedEvent
+      const acknowledged = Math.max(this.#options.outbox.acknowledgedEvent, this.#options.agreedEvent())
       const said = { lane, process, since, acknowledged, ledger: [...this.#ledger] }
       const body = await client.stream(session, said, stream.signal)
       const take = (data: string) => {

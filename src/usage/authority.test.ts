@@ -13,6 +13,7 @@ import type { LeaseRequest } from './lease.ts'
 import { LedgerMarks } from './ledger-marks.ts'
 import { noPeers } from './recall-peers.ts'
 import { resume } from './restored-ledger.ts'
+import { settlementStatements } from './settlement.ts'
 import { sqlLedger } from './sql-ledger.ts'
 
 const account = 'token/t/requests'
@@ -21,6 +22,7 @@ let ledger: Database
 let authority: Authority
 let limit: number
 let recalls: string[]
+let marks: LedgerMarks
 /** Runs after the limits were read, before anything is granted by them. */
 let whenRead: () => void
 
@@ -40,10 +42,11 @@ beforeEach(async () => {
   limit = 100
   recalls = []
   whenRead = () => undefined
+  marks = new LedgerMarks(newId())
   authority = new Authority({
     ledger: sqlLedger({
       ledger,
-      marks: new LedgerMarks(newId()),
+      marks,
       clock: systemClock,
       onLost: () => undefined,
       lanes: () => [],
@@ -204,6 +207,27 @@ test('a restored ledger grants nothing before every lane of its last day has sai
   const granted = { grants: [{ account }], cells: [{ granted: 65 }] }
   expect(await send('one', { asks: [ask(5)], cells: known })).toMatchObject(granted)
   expect(await held()).toMatchObject([{ lane: 'one' }, { lane: 'two', granted: 20 }])
+})
+
+test('an older copy that is put back under a running control plane grants nothing, and books what it has forgotten', async () => {
+  limit = 10
+  await greet('one')
+  await greet('two')
+  await send('one', { asks: [ask(10)] })
+  const settlements = [{ account, amount: 8 }]
+  const forgotten = ['delete from usage_cells', 'delete from ledger_marks']
+  await ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
+  const told = [{ account, rounds: 0, granted: 0, returned: 0, settled: 0, open: 0 }]
+  expect(await send('two', { asks: [ask(5)], cells: told })).toMatchObject({
+    grants: [],
+    denials: [{ reason: 'unknown' }],
+  })
+  expect(await ledger.read('select lane from lanes where awaited = 1')).toHaveLength(2)
+  await ledger.write(settlementStatements({ lane: 'one', settlements, now: 5, marks: marks.text }))
+  expect(await ledger.read('select granted, settled from usage_cells')).toEqual([{ granted: 8, settled: 8 }])
+  expect(await ledger.read('select settled, excess, closed_at from usage_accounts')).toEqual([
+    { settled: 8, excess: 0, closed_at: null },
+  ])
 })
 
 test('an operator ends the waiting for lanes that do not come back', async () => {
