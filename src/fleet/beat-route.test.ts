@@ -21,7 +21,7 @@ test('an acknowledgement counts only of what this primary has said', async () =>
   const { session } = await client.bootstrap(fleet.runtimeToken, instance)
   const ending = new AbortController()
   let streamId = ''
-  const body = await client.stream(session.token, 0, ending.signal)
+  const body = await client.stream(session.token, { lane: 0 }, ending.signal)
   const following = readEventStream(
     body,
     (data) => {

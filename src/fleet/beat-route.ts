@@ -9,6 +9,7 @@ import type { Lane, LaneRegistry } from './lane-registry.ts'
 import type { RuntimeTokens } from './runtime-token.ts'
 import type { StateHead } from './state-head.ts'
 import { sessionOf } from './stream-route.ts'
+import type { UsageControl } from './usage.ts'
 import { beatReplySchema, beatRequestSchema, type Head, laneName } from './wire.ts'
 
 export interface BeatDependencies {
@@ -16,11 +17,12 @@ export interface BeatDependencies {
   registry: LaneRegistry
   stateHead: StateHead
   tokens: RuntimeTokens
+  usage: Pick<UsageControl, 'marks'>
   /** Ends everything that was given for a runtime token. */
   endToken(tokenId: string): Promise<void>
 }
 
-export function beatRoute({ options, registry, stateHead, tokens, endToken }: BeatDependencies): AnyRoute {
+export function beatRoute({ options, registry, stateHead, tokens, usage, endToken }: BeatDependencies): AnyRoute {
   return route({
     method: 'POST',
     path: '/v1/gateway-runtime/beat',
@@ -46,6 +48,7 @@ export function beatRoute({ options, registry, stateHead, tokens, endToken }: Be
           history: known ? 'known' : 'unknown',
           // A lane whose versions are of another history has news of that one.
           fresh: fresh && known && registry.isWritten,
+          ledger: [...usage.marks],
           now: timestamp(options.clock.now()),
         },
       }
@@ -90,6 +93,7 @@ export async function heldLane(
     worker,
     tokenId,
     streamId,
+    process: '',
     stream: null,
     // Its beat says it again, and that is held against the primary as it is now.
     acknowledgedVersion: 0,

@@ -16,6 +16,7 @@ import {
   eventsReplySchema,
   laneHeader,
   leasesReplySchema,
+  type StreamQuery,
   streamIdHeader,
 } from './wire.ts'
 
@@ -43,7 +44,7 @@ export interface ControlClient {
     body: { instance_id: string; version: string; lanes: number },
   ): Promise<BootstrapReply>
   /** The body of the change stream. */
-  stream(session: string, lane: number, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
+  stream(session: string, query: StreamQuery, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
   beat(session: string, body: Beat): Promise<BeatReply>
   slots(session: string, body: { lane: number; stream_id: string; cells: readonly SlotCell[] }): Promise<SlotsReply>
   events(
@@ -100,9 +101,13 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
   return {
     bootstrap: async (token, body) =>
       bootstrapReplySchema.parse(await post('bootstrap', token, JSON.stringify(body), bootstrapMs, {})),
-    async stream(session, lane, signal) {
+    async stream(session, query, signal) {
       const headers = { authorization: `Bearer ${session}`, accept: 'text/event-stream' }
-      const { body } = await reach(() => fetch(`${origin}${path}/stream?lane=${lane}`, { headers, signal }))
+      const said = new URLSearchParams()
+      for (const [name, value] of Object.entries(query)) {
+        if (value !== undefined) said.set(name, typeof value === 'object' ? JSON.stringify(value) : String(value))
+      }
+      const { body } = await reach(() => fetch(`${origin}${path}/stream?${said}`, { headers, signal }))
       if (body === null) throw new Failure('dependency_unavailable')
       return body
     },

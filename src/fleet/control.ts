@@ -121,9 +121,12 @@ export function createFleet(options: FleetOptions): FleetControl {
       if (shared) await peers.start()
       const passing = (error: unknown) => {
         // The next look finds what this one could not; beats say meanwhile that nothing is fresh.
-        log.debug({ error: String(error) }, 'The head of the state could not be read')
+        log.debug({ error: String(error) }, 'The head of the state, or marks of the ledger, could not be read')
       }
-      timer = setInterval(() => void watch.look().catch(passing), lookEveryMs)
+      timer = setInterval(() => {
+        void watch.look().catch(passing)
+        void usage.look().catch(passing)
+      }, lookEveryMs)
       timer.unref()
     },
     async close() {
@@ -213,14 +216,17 @@ function runtimeRoutes(
       registry,
       stateHead,
       chainHead: (chain) => announcedHead(options.ledger, chain),
-      onTaken: ({ lane, streamId }) => peers.tell({ kind: 'taken', lane, stream_id: streamId }),
+      async onTaken({ lane, streamId }, told) {
+        peers.tell({ kind: 'taken', lane, stream_id: streamId })
+        await usage.connected(lane, told)
+      },
       async onHello(lane, head) {
         await feed.at(head)
         await recordEnrolment(options, lane, head.version)
       },
     }),
     credentialRoute(options),
-    beatRoute({ options, registry, stateHead, tokens, endToken }),
+    beatRoute({ options, registry, stateHead, tokens, usage, endToken }),
     denialsRoute({ options, registry, stateHead }),
     goodbyeRoute({ options, registry }),
     eventsRoute({ options, registry, usage }),

@@ -36,6 +36,7 @@ const lane = (): Lane => ({
   worker: 0,
   tokenId: newId(),
   streamId: newId(),
+  process: newId(),
   stream: null,
   acknowledgedVersion: 0,
   lastBeatAt: null,
@@ -181,7 +182,7 @@ test('a take that a hanging primary writes late takes nothing from the stream th
   expect(await late).toBe('dependency_unavailable')
   await registry.taken(first.lane, first.streamId)
   expect(told).toEqual([])
-  expect(await registry.row(first.lane)).toEqual({ stream_id: second.streamId })
+  expect(await registry.row(first.lane)).toMatchObject({ stream_id: second.streamId })
   expect([elsewhere.get(first.lane), registry.get(first.lane)]).toEqual([null, second])
   await elsewhere.close()
 })
@@ -192,7 +193,24 @@ test('a take that nobody waits for any more takes nothing', async () => {
   await registry.take(holder)
   const gone = registry.take({ ...holder, streamId: newId() }, () => false).catch(({ code }: { code: string }) => code)
   expect(await gone).toBe('dependency_unavailable')
-  expect([await registry.row(holder.lane), told]).toEqual([{ stream_id: holder.streamId }, []])
+  expect([await registry.row(holder.lane), told]).toMatchObject([{ stream_id: holder.streamId }, []])
+})
+
+test('a process gets its lane back unless another took it since, by the time of the ledger', async () => {
+  const [mine, since] = [lane(), 1_000_000]
+  const again = () => registry.take({ ...mine, streamId: newId() }, undefined, since)
+  const rowOf = (holder: string, at: number) =>
+    ledger.write([{ sql: 'update lanes set holder = ?, connected_at = ?', args: [holder, at] }])
+  expect(await registry.take(mine)).toMatchObject({ forgotten: false })
+  await rowOf('another', since + 1)
+  await expect(again()).rejects.toMatchObject({ code: 'lane_fenced' })
+  // An answer that did not arrive.
+  await rowOf(mine.process, since + 1)
+  expect(await again()).toMatchObject({ forgotten: false })
+  await rowOf('a former one', since - 1)
+  expect(await again()).toMatchObject({ forgotten: true })
+  await ledger.write([{ sql: 'delete from lanes', args: [] }])
+  expect(await again()).toMatchObject({ forgotten: true })
 })
 
 test('another process that takes the lane ends its holder, here and by word of another control plane', async () => {

@@ -37,11 +37,21 @@ export interface Lane {
   worker: number
   tokenId: string
   streamId: string
+  /** The gateway's process; empty where that is not known here. */
+  process: string
   /** Null where another control plane, or nobody at the moment, has it. */
   stream: LaneStream | null
   acknowledgedVersion: number
   /** When it last beat here, by the monotonic clock; null where it has not. */
   lastBeatAt: number | null
+}
+
+/** How a stream came to hold its lane. */
+export interface Taking {
+  /** When, in the ledger's time. */
+  takenAt: number
+  /** The ledger knows of no stream so late as the one by which the same process held the lane before. */
+  forgotten: boolean
 }
 
 /** A lane as the ledger has it. */
@@ -69,6 +79,14 @@ export interface LaneStanding {
   /** Whether its stream is here, so that its acknowledgements are seen at once. */
   here: boolean
 }
+
+interface LaneHolder {
+  stream_id: string
+  connected_at: number
+  holder: string
+}
+
+const holderOf = 'select stream_id, connected_at, holder from lanes where lane = ?'
 
 export class LaneRegistry {
   readonly #ledger: Database
@@ -121,30 +139,40 @@ export class LaneRegistry {
    * Gives the lane to a new stream: the former holder's is told and ended. Resolves when the row is committed. Throws
    * `dependency_unavailable` once this control plane ends: a stream that opened then would keep it from ending; and where
    * another stream was opened meanwhile, or nobody waits for this one any more. A write that a hanging primary takes
-   * late would otherwise fence the same lane's next stream, and so end its process.
+   * late would otherwise fence the same lane's next stream.
+   *
+   * `since` is when the same process last held the lane, by the ledger's time: throws `lane_fenced` where another process
+   * has taken it after that. Whoever has taken it before is not there any more, or will hear of this.
    */
-  async take(lane: Lane, isWanted: () => boolean = () => true): Promise<void> {
+  async take(lane: Lane, isWanted: () => boolean = () => true, since: number | null = null): Promise<Taking> {
     if (this.#closed) throw new Failure('dependency_unavailable', { message: 'This control plane is shutting down' })
     this.#arrived.set(lane, ++this.#arrivals)
     const before = await this.row(lane.lane)
     if (!isWanted()) throw overtaken()
-    const [row] = await this.#ledger.writeAndRead<{ stream_id: string }>([
+    const later = before !== null && since !== null && before.connected_at > since
+    if (later && before.holder !== lane.process) throw new Failure('lane_fenced')
+    const [row] = await this.#ledger.writeAndRead<LaneHolder>([
       {
         sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version,
-                acknowledged_version, last_beat_at, connected_at)
-              values (?1, ?2, ?3, ?4, ?5, coalesce(${newestVersion}, ''), 0, 0, ${databaseTime})
+                acknowledged_version, last_beat_at, connected_at, holder)
+              values (?1, ?2, ?3, ?4, ?5, coalesce(${newestVersion}, ''), 0, 0, ${databaseTime}, ?7)
               on conflict (lane) do update set stream_id = excluded.stream_id, connected_at = excluded.connected_at,
+                holder = excluded.holder,
                 acknowledged_version = 0, left_at = null, gateway_version = coalesce(${newestVersion}, gateway_version)
                 where lanes.stream_id is ?6`,
-        args: [...[lane.lane, lane.gatewayId, lane.instanceId, lane.worker, lane.streamId], before?.stream_id ?? null],
+        args: [
+          ...[lane.lane, lane.gatewayId, lane.instanceId, lane.worker, lane.streamId],
+          ...[before?.stream_id ?? null, lane.process],
+        ],
       },
-      { sql: 'select stream_id from lanes where lane = ?', args: [lane.lane] },
+      { sql: holderOf, args: [lane.lane] },
     ])
     if (row?.stream_id !== lane.streamId || !isWanted()) throw overtaken()
     const former = this.#lanes.get(lane.lane)
     if (former !== undefined && this.#arrivedAt(former) > this.#arrivedAt(lane)) throw overtaken()
     this.#lanes.set(lane.lane, lane)
     if (former !== undefined) this.#end(former)
+    return { takenAt: row.connected_at, forgotten: since !== null && (before?.connected_at ?? 0) < since }
   }
 
   #arrivedAt(lane: Lane): number {
@@ -292,8 +320,8 @@ export class LaneRegistry {
     return here && !this.#lanes.has(lane)
   }
 
-  async row(lane: string): Promise<{ stream_id: string } | null> {
-    const [row] = await this.#ledger.read<{ stream_id: string }>('select stream_id from lanes where lane = ?', [lane])
+  async row(lane: string): Promise<LaneHolder | null> {
+    const [row] = await this.#ledger.read<LaneHolder>(holderOf, [lane])
     return row ?? null
   }
 

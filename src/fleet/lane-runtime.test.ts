@@ -164,6 +164,36 @@ describe('a lane', () => {
     expect(latter.counters.connected).toBe(1)
   })
 
+  test('goes on by itself where a restored ledger knows a former process of it', async () => {
+    let fenced = 0
+    const lane = await fleet.lane('a', { onFenced: () => fenced++ })
+    await until(() => lane.ready().ok)
+    const older = "update lanes set stream_id = 'former', holder = 'former', connected_at = connected_at - 1000"
+    await fleet.ledger.write([{ sql: older, args: [] }])
+    const holder = async () => (await fleet.ledger.read<{ holder: string }>('select holder from lanes'))[0]?.holder
+    await until(async () => (await holder()) !== 'former' && lane.counters.connected === 1)
+    await until(() => fleet.control.usage.marks.length > 0)
+    const since = performance.now()
+    await until(() => 1000 * lane.counters.secondsSinceFresh < performance.now() - since)
+    expect(fenced).toBe(0)
+  })
+
+  test('says over a restart how much of its chain the ledger had: one that has less is waited for', async () => {
+    const clock = movableClock()
+    const first = await fleet.lane('a', { clock })
+    await until(() => first.ready().ok)
+    // It is kept every few seconds.
+    clock.skip(6000)
+    await first.journal.refuse([event()])
+    await until(async () => (await fleet.events()).length === 1)
+    await first.drain()
+    const forgotten = ['delete from events', 'delete from chains', 'delete from usage_cells']
+    await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
+    await fleet.lane('a')
+    await until(() => fleet.control.usage.marks.some(({ writer }) => writer === 'restored'))
+    await until(async () => (await fleet.events()).length === 1)
+  })
+
   test('begins as another instance where the ledger has more of its chain than it has itself', async () => {
     const first = await fleet.lane('a')
     await first.journal.refuse([event()])

@@ -106,6 +106,8 @@ class RunningLane implements StartedLane {
   readonly #replica: LaneReplica | null
   readonly #rateTimer: Timer
   readonly #options: LaneOptions
+  /** Names this process to the control plane. */
+  readonly #process: string
   readonly #files: LaneFiles
   readonly #continuity: ChainContinuity
   readonly #freshness: Freshness
@@ -130,6 +132,7 @@ class RunningLane implements StartedLane {
 
   constructor(options: LaneOptions, directory: string, client: ReturnType<typeof controlClient>, release: () => void) {
     this.#options = options
+    this.#process = options.newId()
     this.#release = release
     const { clock, log } = options
     this.#files = new LaneFiles(directory, options.apiToken, options.newId)
@@ -176,6 +179,7 @@ class RunningLane implements StartedLane {
       runtimeToken: options.apiToken,
       instanceId: this.#files.instanceId,
       lane,
+      process: this.#process,
       outbox: this.journal,
       view: this.view,
       freshness: this.#freshness,
@@ -205,6 +209,7 @@ class RunningLane implements StartedLane {
       },
       forkedAfter: (announced) =>
         this.#continuity.forkedAfter(announced, this.#trustedEvents ?? this.journal.lastEvent),
+      agreedEvent: () => this.#continuity.agreedEvent,
       onAgreed: (head) => this.#continuity.agree(head),
       onRecalled: (accounts) => this.allowances.recall(accounts),
       onFenced: () => options.onFenced(),
@@ -340,10 +345,10 @@ class RunningLane implements StartedLane {
   }
 
   #makeAllowances(): LaneUsage {
-    const { clock, newId } = this.#options
+    const { clock } = this.#options
     const files = this.#files
     return new LaneUsage({
-      process: newId(),
+      process: this.#process,
       crash: {
         get happened() {
           return files.crashedAfter !== null

@@ -27,6 +27,7 @@ import { Shipper } from './shipper.ts'
 import type { FileStateView } from './state-view.ts'
 import {
   type AnnouncedHead,
+  type BeatReply,
   type ChainHead,
   denialsLimit,
   type Head,
@@ -43,6 +44,8 @@ const spreadMs = 300
 
 export interface LaneSessionOptions extends RuntimeSessionOptions {
   lane: number
+  /** Names this process to the control plane. */
+  process: string
   outbox: Outbox
   view: FileStateView
   freshness: Freshness
@@ -68,11 +71,13 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onConnected(): void
   /** Whether the ledger's chain is this lane's: null, or the number up to which both are the same. */
   forkedAfter(announced: AnnouncedHead): number | null
+  /** The last event that the control plane was known to have, also over a restart. */
+  agreedEvent(): number
   /** The control plane has the chain up to here as it is here. */
   onAgreed(head: ChainHead): void
   /** It wants shares of these accounts back. */
   onRecalled(accounts: readonly string[]): void
-  /** Another process holds the lane: this one must end. */
+  /** Another process has taken the lane since this one held it: this one must end. */
   onFenced(): void
   /** The ledger has events that this lane has lost: what it held of limits is said to be so too, before it ends. */
   onForked(): Promise<void>
@@ -81,6 +86,7 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
 }
 
 type Change = Extract<StreamMessage, { kind: 'change' }>
+type Hello = Extract<StreamMessage, { kind: 'hello' }>
 
 export class LaneSession {
   readonly #options: LaneSessionOptions
@@ -90,6 +96,10 @@ export class LaneSession {
   /** The providers and MCP servers without a key that bootstrap was last asked for. */
   #askedFor = ''
   #streamId: string | null = null
+  /** When this process last took the lane, in the ledger's time. */
+  #takenAt: number | null = null
+  /** What the ledger has, as the last beat told it. */
+  #ledger: BeatReply['ledger'] = []
   /** When the stream was asked for, by the monotonic clock. */
   #streamAskedAt = 0
   #stream: AbortController | null = null
@@ -208,6 +218,7 @@ export class LaneSession {
       } catch (error) {
         const failure = asFailure(error)
         this.#unauthorized(failure)
+        if (failure.code === 'lane_fenced') this.#fenced()
         if (!this.#stopped) {
           const { code, message: reason } = failure
           this.#options.log.warn({ code, reason }, 'The control plane is out of reach, or lets this gateway not in')
@@ -233,7 +244,11 @@ export class LaneSession {
       // answered as fenced. Nothing is sent until the hello brings the new id.
       this.#streamId = null
       this.#streamAskedAt = this.#options.clock.monotonic()
-      const body = await this.#options.client.stream(session, this.#options.lane, stream.signal)
+      const { client, lane, process } = this.#options
+      const since = this.#takenAt ?? undefined
+      const acknowledged = Math.max(this.#options.outbox.acknowledgedEvent, this.#options.agreedEvent())
+      const said = { lane, process, since, acknowledged, ledger: [...this.#ledger] }
+      const body = await client.stream(session, said, stream.signal)
       const take = (data: string) => {
         const message = streamMessageSchema.parse(JSON.parse(data))
         if (message.kind === 'hello') onHello()
@@ -247,14 +262,15 @@ export class LaneSession {
   }
 
   #take(message: StreamMessage): void {
-    if (message.kind === 'fenced') this.#fenced()
+    if (message.kind === 'fenced') this.#reconnect(new Failure('lane_fenced'))
     else if (message.kind === 'hello') this.#hello(message)
     else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want, message.at)
     else if (message.kind === 'recall') this.#options.onRecalled(message.accounts)
     else this.#change(message).catch((error: unknown) => this.#reconnect(error))
   }
 
-  #hello({ stream_id: streamId, head, events, now }: Extract<StreamMessage, { kind: 'hello' }>): void {
+  #hello({ stream_id: streamId, taken_at: takenAt, head, events, now }: Hello): void {
+    this.#takenAt = takenAt
     const forkedAfter = this.#options.forkedAfter(events)
     if (forkedAfter !== null) {
       const forked = new Failure('chain_fork', { message: 'The ledger has other events of this chain' })
@@ -436,7 +452,7 @@ export class LaneSession {
     const sent = instant(clock)
     const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
     try {
-      const { fresh, head, history, now } = await client.beat(token, {
+      const { fresh, head, history, ledger, now } = await client.beat(token, {
         lane,
         stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
@@ -444,6 +460,7 @@ export class LaneSession {
         nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
       })
       this.#options.onTime(Date.parse(now), sent.monotonic)
+      this.#ledger = ledger
       this.#primaryHead = head
       if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
       else if (!this.#knows(head)) this.#follow(head)
@@ -451,7 +468,7 @@ export class LaneSession {
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)
-      if (failure.code === 'lane_fenced' && streamId === this.#streamId) this.#fenced()
+      if (failure.code === 'lane_fenced' && streamId === this.#streamId) this.#reconnect(failure)
       else this.#options.log.debug({ code: failure.code }, 'A beat was not answered')
     }
   }
@@ -504,12 +521,14 @@ export class LaneSession {
   }
 
   #broken(failure: Failure, after: number): void {
-    if (failure.code === 'lane_fenced') this.#fenced()
-    else if (failure.code === 'chain_fork' || failure.code === 'chain_lost') this.#retired(failure, after)
+    if (failure.code === 'chain_fork' || failure.code === 'chain_lost') this.#retired(failure, after)
     else this.#reconnect(failure)
   }
 
-  /** The next hello names the head again. */
+  /**
+   * The next hello names the head again. Whoever is told that the lane is another's asks for it once more: only where a
+   * process took it later is it lost, and not where the ledger is an older copy that knows an earlier stream.
+   */
   #reconnect(error: unknown): void {
     if (this.#stopped) return
     const { code, message } = asFailure(error)

@@ -35,6 +35,11 @@ export class ChainContinuity {
     this.#agreed = options.files.agreed()
   }
 
+  /** The last of its events that the ledger was known to have, also over a restart. */
+  get agreedEvent(): number {
+    return this.#agreed?.seq ?? 0
+  }
+
   /** The ledger has the chain up to here as it is here. */
   agree({ seq, digest }: ChainHead): void {
     const { files, clock, log } = this.#options

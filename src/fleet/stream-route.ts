@@ -3,11 +3,11 @@
  * registered, so that changes reach it from now on; its row is committed; then the head is read and said. Changes that
  * came in between wait behind the hello.
  */
-import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Principal } from '../tokens/principal.ts'
+import type { Mark } from '../usage/ledger-marks.ts'
 import type { FleetOptions } from './control.ts'
 import type { Lane, LaneRegistry, LaneStream } from './lane-registry.ts'
 import type { StateHead } from './state-head.ts'
@@ -16,8 +16,10 @@ import {
   type Head,
   laneName,
   type StreamMessage,
+  type StreamQuery,
   streamCommentMs,
   streamMessageSchema,
+  streamQuerySchema,
 } from './wire.ts'
 
 /** Messages that may wait for a lane that does not read, before its stream is ended. */
@@ -28,8 +30,8 @@ export interface StreamDependencies {
   registry: LaneRegistry
   stateHead: StateHead
   chainHead(chain: string): Promise<AnnouncedHead>
-  /** The lane's row is committed; whoever else had it is to be told. */
-  onTaken(lane: Lane): void
+  /** The lane's row is committed: whoever else had it is to be told, and what it says of the ledger is looked at. */
+  onTaken(lane: Lane, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
   /** The lane is told this head. */
   onHello(lane: Lane, head: Head): Promise<void>
 }
@@ -41,17 +43,17 @@ export function streamRoute(dependencies: StreamDependencies): AnyRoute {
     tag: 'Gateway runtime',
     summary: 'Take a lane over and follow the changes of the state',
     access: 'runtime:session',
-    query: z.strictObject({ lane: z.coerce.number().int().min(0).max(63) }),
+    query: streamQuerySchema,
     reply: streamMessageSchema,
     internal: true,
-    handle: async ({ principal, query, signal }) => openStream(dependencies, principal, query.lane, signal),
+    handle: async ({ principal, query, signal }) => openStream(dependencies, principal, query, signal),
   })
 }
 
 async function openStream(
   dependencies: StreamDependencies,
   principal: Principal,
-  worker: number,
+  { lane: worker, process = '', since, acknowledged = 0, ledger: marks = [] }: StreamQuery,
   signal: AbortSignal,
 ): Promise<Response> {
   const { options, registry, stateHead } = dependencies
@@ -67,18 +69,20 @@ async function openStream(
     worker,
     tokenId,
     streamId: options.newId(),
+    process,
     stream,
     acknowledgedVersion: 0,
     lastBeatAt: null,
   }
   try {
-    await registry.take(lane, () => !signal.aborted)
-    dependencies.onTaken(lane)
+    const { takenAt, forgotten } = await registry.take(lane, () => !signal.aborted, since ?? null)
+    await dependencies.onTaken(lane, { forgotten, acknowledged, marks })
     const head = await stateHead.read()
     await dependencies.onHello(lane, head)
     hello({
       kind: 'hello',
       stream_id: lane.streamId,
+      taken_at: takenAt,
       head,
       events: await dependencies.chainHead(name),
       now: timestamp(options.clock.now()),

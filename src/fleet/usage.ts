@@ -2,11 +2,13 @@
 import type { Event } from '../events/event.ts'
 import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
+import type { HeldLane } from '../usage/cell-ledger.ts'
 import { Compaction } from '../usage/compaction.ts'
 import { plainName } from '../usage/lease.ts'
+import { isBehind, LedgerMarks, type Mark } from '../usage/ledger-marks.ts'
 import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
-import { awaitedLanes, forgottenSince } from '../usage/restored-ledger.ts'
-import { settlementStatements } from '../usage/settlement.ts'
+import { awaitAll, awaitedLanes, awaitForgotten, awaitLanes, forgottenSince } from '../usage/restored-ledger.ts'
+import { settlementStatements, sumByAccount } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { changedAt, sqlLimits } from '../usage/sql-limits.ts'
 import { UsageNews } from '../usage/usage-news.ts'
@@ -24,6 +26,12 @@ export interface UsageControl {
   announced(version: number): void
   /** To be done before anything is served: an older copy of the ledger grants nothing before it knows what lanes hold. */
   lookForRestored(): Promise<void>
+  /** To be called every second: remembers what the ledger has, and has lanes that it waits for connect again. */
+  look(): Promise<void>
+  /** What connected lanes are to remember of the ledger. */
+  readonly marks: readonly Mark[]
+  /** A lane has taken its stream: what it says may show that the ledger was restored. To be done before it hears of that. */
+  connected(lane: string, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
   /** To be called now and then. */
   compact(): Promise<void>
   /** What the other control planes say (usage/recall-peers.ts). */
@@ -41,7 +49,11 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
     await news.lost(lane, losses)
     await news.used(losses.map(({ account }) => account))
   }
-  const cells = sqlLedger(ledger, clock, (lane, losses) => void lost(lane, losses).catch(failed))
+  const marks = new LedgerMarks(options.newId())
+  const onLost = (lane: string, losses: Losses) => void lost(lane, losses).catch(failed)
+  const cells = sqlLedger({ ledger, marks, clock, onLost, lanes: () => registry.all() })
+  const waiting = new AwaitedLanes(options, registry, marks)
+  const startedAt = clock.now()
   const authority = new Authority({
     ledger: cells,
     limits: sqlLimits(state, ledger, clock),
@@ -52,12 +64,14 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
       if (milliseconds === 0) setImmediate(work)
       else setTimeout(work, milliseconds).unref()
     },
+    onRestored: () => void lookForAwaited().catch(failed),
     lanes: {
       connected: () => registry.all().flatMap(({ lane, stream }) => (stream === null ? [] : [lane])),
       holds: ({ lane, streamId }) => registry.get(lane)?.streamId === streamId,
       recall: (lane, accounts) => registry.get(lane)?.stream?.send({ kind: 'recall', accounts: [...accounts] }),
     },
   })
+  const lookForAwaited = (opening?: string) => waiting.look((lane) => authority.hasGreeted(lane), opening)
   const look = async (version: number): Promise<void> => {
     const { limits, narrowed, offer } = await changedAt(state, version)
     if (limits.length > 0) {
@@ -71,18 +85,30 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
   }
   const compaction = new Compaction(ledger, clock)
   let lookedForRestored = false
+  const uses = (events: readonly Event[]) => [...sumByAccount(settlementsOf(events)).values()].some((sum) => sum > 0)
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
   return {
     authority,
     compact: () => compaction.run(),
+    look: () => lookForAwaited(),
+    get marks() {
+      return marks.known
+    },
+    async connected(lane, { forgotten, acknowledged, marks: told }) {
+      const [row] = await ledger.read<{ lacks: number }>(
+        `select coalesce((select seq from chains where chain = ?1), 0) < ?2 or ${isBehind('?3')} as lacks`,
+        [lane, acknowledged, JSON.stringify(told)],
+      )
+      if (!forgotten && row?.lacks !== 1) return
+      await ledger.write(awaitForgotten(lane, startedAt))
+      await lookForAwaited(lane)
+    },
     async lookForRestored() {
       if (lookedForRestored) return
       const since = await forgottenSince(state, ledger, clock.now())
       if (since !== null) {
-        await cells.restored(since)
-        const lanes = (await awaitedLanes(ledger)).map(({ lane }) => lane)
-        const told = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
-        if (lanes.length > 0) log.error({ lanes }, told)
+        await ledger.write([awaitLanes(since)])
+        await lookForAwaited()
       }
       lookedForRestored = true
     },
@@ -93,8 +119,13 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
       },
     },
     news,
-    settle: (lane, events) => settlementStatements({ lane, settlements: settlementsOf(events), now: clock.now() }),
+    settle(lane, events) {
+      const settlements = settlementsOf(events)
+      const booked = settlementStatements({ lane, settlements, now: clock.now(), marks: marks.text })
+      return booked.length === 0 ? [] : [...booked, marks.count()]
+    },
     settled(events) {
+      if (uses(events)) marks.made()
       const accounts = new Set(settlementsOf(events).map(({ account }) => account))
       if (accounts.size > 0) news.used([...accounts]).catch(failed)
       // Such accounts are closed: what lanes still have of them is called back.
@@ -104,6 +135,45 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
     announced(version) {
       look(version).catch(failed)
     },
+  }
+}
+
+/**
+ * What this control plane does about a restored ledger (usage/restored-ledger.ts): finds it, and has lanes that are waited
+ * for open their streams anew: they ship again what was forgotten, and say hello.
+ */
+class AwaitedLanes {
+  readonly #options: FleetOptions
+  readonly #registry: LaneRegistry
+  readonly #marks: LedgerMarks
+  /** Those that were asked, with when they had last said hello. */
+  #asked: ReadonlySet<string> = new Set()
+
+  constructor(options: FleetOptions, registry: LaneRegistry, marks: LedgerMarks) {
+    this.#options = options
+    this.#registry = registry
+    this.#marks = marks
+  }
+
+  /** `hasGreeted` tells of a lane's stream; the lane `opening` is just about to say hello. */
+  async look(hasGreeted: (lane: HeldLane) => boolean, opening = ''): Promise<void> {
+    const { ledger, log } = this.#options
+    const behind = !(await this.#marks.read(ledger))
+    if (behind) await ledger.write(awaitAll(this.#marks.text, this.#registry.all()))
+    const awaited = new Map((await awaitedLanes(ledger)).map((each) => [each.lane, `${each.lane} ${each.greeted_at}`]))
+    const fresh = [...awaited].filter(([, time]) => !this.#asked.has(time)).map(([lane]) => lane)
+    if (fresh.length > 0) {
+      const told = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
+      log.error({ lanes: fresh }, told)
+    }
+    const again = new Set(fresh)
+    for (const lane of this.#registry.all()) {
+      if (lane.lane === opening) continue
+      // Some may have begun after the copy was made, which does not know them.
+      const unheard = again.has(lane.lane) || (awaited.has(lane.lane) && hasGreeted(lane))
+      if (behind || unheard) lane.stream?.end()
+    }
+    this.#asked = new Set(awaited.values())
   }
 }
 

@@ -76,10 +76,35 @@ export type ChainHead = z.infer<typeof chainHeadSchema>
 const announcedHeadSchema = chainHeadSchema.extend({ earlier: z.array(chainHeadSchema).default([]) })
 export type AnnouncedHead = z.infer<typeof announcedHeadSchema>
 
+/** What the ledger has, by which an older copy is known (usage/ledger-marks.ts). */
+const marksSchema = z.array(z.object({ writer: z.string().max(64), written: z.number().int().min(0) })).max(1000)
+const parseMarks = (text: unknown): unknown => {
+  try {
+    return JSON.parse(String(text))
+  } catch {
+    // No JSON, so no marks either: the schema says so.
+    return undefined
+  }
+}
+
+/**
+ * What a lane says when it opens its stream: which process asks, and when it was last told to hold the lane. Another
+ * process that took it since keeps it; a ledger that knows of none so late was restored from an older copy.
+ */
+export const streamQuerySchema = z.strictObject({
+  lane: z.coerce.number().int().min(0).max(63),
+  process: z.uuid().optional(),
+  since: z.coerce.number().int().optional(),
+  acknowledged: z.coerce.number().int().min(0).optional().describe('The last of its events that the ledger had'),
+  ledger: z.preprocess(parseMarks, marksSchema).optional().describe('As the beats told it'),
+})
+export type StreamQuery = z.infer<typeof streamQuerySchema>
+
 /** The stream's SSE events; the SSE `event:` field is `kind`. */
 export const helloSchema = z.object({
   kind: z.literal('hello'),
   stream_id: z.uuid(),
+  taken_at: z.number().int().describe('When the lane was taken by this stream, in the time of the ledger'),
   head: headSchema,
   events: announcedHeadSchema.describe("The ledger's head of this lane's chain"),
   now: z.iso.datetime(),
@@ -129,6 +154,7 @@ export const beatReplySchema = z.object({
     .enum(['known', 'unknown'])
     .describe('Unknown: the acknowledged version and nonce are not of this primary, which was restored or replaced'),
   fresh: z.boolean().describe('Whether the primary was read within the last second'),
+  ledger: marksSchema.default([]),
   now: z.iso.datetime(),
 })
 export type BeatReply = z.infer<typeof beatReplySchema>

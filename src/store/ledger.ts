@@ -174,6 +174,13 @@ export const lanes = sqliteTable('lanes', {
   greetedAt: integer('greeted_at').notNull().default(0),
   awaited: integer('awaited').notNull().default(0),
   leftAt: integer('left_at'),
+  holder: text('holder').notNull().default(''),
+})
+
+export const ledgerMarks = sqliteTable('ledger_marks', {
+  writer: text('writer').primaryKey(),
+  written: integer('written').notNull(),
+  at: integer('at').notNull(),
 })
 
 export const peers = sqliteTable('peers', {

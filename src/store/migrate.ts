@@ -24,6 +24,7 @@ import ledger0015 from './migrations/ledger-0015.sql' with { type: 'text' }
 import ledger0016 from './migrations/ledger-0016.sql' with { type: 'text' }
 import ledger0017 from './migrations/ledger-0017.sql' with { type: 'text' }
 import ledger0018 from './migrations/ledger-0018.sql' with { type: 'text' }
+import ledger0019 from './migrations/ledger-0019.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import state0003 from './migrations/state-0003.sql' with { type: 'text' }
@@ -71,6 +72,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0016', sql: ledger0016 },
   { name: 'ledger-0017', sql: ledger0017 },
   { name: 'ledger-0018', sql: ledger0018 },
+  { name: 'ledger-0019', sql: ledger0019 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */

@@ -3,14 +3,17 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { leasesRequestSchema } from '../fleet/wire.ts'
 import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { ledgerMigrations, migrate } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { temporaryDirectory } from '../store/test-store.ts'
 import { Authority } from './authority.ts'
 import type { LeaseRequest } from './lease.ts'
+import { LedgerMarks } from './ledger-marks.ts'
 import { noPeers } from './recall-peers.ts'
 import { resume } from './restored-ledger.ts'
+import { settlementStatements } from './settlement.ts'
 import { sqlLedger } from './sql-ledger.ts'
 
 const account = 'token/t/requests'
@@ -19,6 +22,7 @@ let ledger: Database
 let authority: Authority
 let limit: number
 let recalls: string[]
+let marks: LedgerMarks
 /** Runs after the limits were read, before anything is granted by them. */
 let whenRead: () => void
 
@@ -38,8 +42,15 @@ beforeEach(async () => {
   limit = 100
   recalls = []
   whenRead = () => undefined
+  marks = new LedgerMarks(newId())
   authority = new Authority({
-    ledger: sqlLedger(ledger, systemClock, () => undefined),
+    ledger: sqlLedger({
+      ledger,
+      marks,
+      clock: systemClock,
+      onLost: () => undefined,
+      lanes: () => [],
+    }),
     limits: {
       async limits(names) {
         const read = new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: 'gateway' }]))
@@ -49,6 +60,7 @@ beforeEach(async () => {
     },
     clock: systemClock,
     log: silentLog,
+    onRestored: () => undefined,
     after: (milliseconds, work) => void setTimeout(work, milliseconds),
     peers: noPeers,
     lanes: { connected: () => ['one', 'two'], holds: () => true, recall: (lane) => recalls.push(lane) },
@@ -160,10 +172,20 @@ test('what is granted by a limit that is lowered at that moment is called back o
   expect(recalls).toContain('one')
 })
 
-test('a restored ledger hears of grants that it has forgotten, up to the limit', async () => {
+test('a ledger hears of grants that it has forgotten, up to the limit', async () => {
+  await ledger.write([{ sql: "update lanes set greeted_at = ? where lane = 'two'", args: [systemClock.now() + 1000] }])
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
   expect(await held()).toEqual([{ lane: 'one', granted: 60, returned: 10 }])
+})
+
+test('what a lane that is waited for was granted counts whatever others seem to hold', async () => {
+  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
+  expect(await held()).toEqual([
+    { lane: 'one', granted: 60, returned: 10 },
+    { lane: 'two', granted: 60, returned: 0 },
+  ])
 })
 
 test('a restored ledger grants nothing before every lane of its last day has said what it holds', async () => {
@@ -185,6 +207,27 @@ test('a restored ledger grants nothing before every lane of its last day has sai
   const granted = { grants: [{ account }], cells: [{ granted: 65 }] }
   expect(await send('one', { asks: [ask(5)], cells: known })).toMatchObject(granted)
   expect(await held()).toMatchObject([{ lane: 'one' }, { lane: 'two', granted: 20 }])
+})
+
+test('an older copy that is put back under a running control plane grants nothing, and books what it has forgotten', async () => {
+  limit = 10
+  await greet('one')
+  await greet('two')
+  await send('one', { asks: [ask(10)] })
+  const settlements = [{ account, amount: 8 }]
+  const forgotten = ['delete from usage_cells', 'delete from ledger_marks']
+  await ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
+  const told = [{ account, rounds: 0, granted: 0, returned: 0, settled: 0, open: 0 }]
+  expect(await send('two', { asks: [ask(5)], cells: told })).toMatchObject({
+    grants: [],
+    denials: [{ reason: 'unknown' }],
+  })
+  expect(await ledger.read('select lane from lanes where awaited = 1')).toHaveLength(2)
+  await ledger.write(settlementStatements({ lane: 'one', settlements, now: 5, marks: marks.text }))
+  expect(await ledger.read('select granted, settled from usage_cells')).toEqual([{ granted: 8, settled: 8 }])
+  expect(await ledger.read('select settled, excess, closed_at from usage_accounts')).toEqual([
+    { settled: 8, excess: 0, closed_at: null },
+  ])
 })
 
 test('an operator ends the waiting for lanes that do not come back', async () => {

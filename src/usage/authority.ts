@@ -16,7 +16,7 @@
 import { Failure } from '../failure.ts'
 import type { Log } from '../lib/log.ts'
 import { AccountBook } from './account-book.ts'
-import type { AccountLimits, CellLedger, HeldLane } from './cell-ledger.ts'
+import type { AccountLimits, CellLedger, ForgottenGrants, HeldLane } from './cell-ledger.ts'
 import { Turn, type TurnOptions } from './grant-turn.ts'
 import { noCell } from './lane-cell.ts'
 import { LanesElsewhere } from './lanes-elsewhere.ts'
@@ -33,6 +33,8 @@ export interface AuthorityOptions extends TurnOptions {
   log: Log
   /** Runs it after so long; 0 is the end of this tick. */
   after(milliseconds: number, work: () => void): void
+  /** The ledger was found to be an older copy: lanes are to connect again. */
+  onRestored(): void
   lanes: TurnOptions['lanes'] & { holds(lane: HeldLane): boolean }
 }
 
@@ -49,6 +51,8 @@ export class Authority implements RecallReceiver {
   readonly #elsewhere: LanesElsewhere
   readonly #startedAt: number
   readonly #processes = new Map<string, MessageNumbers>()
+  /** By lane, the stream on which it said hello last. */
+  readonly #hellos = new Map<string, string>()
   #turning = false
   /** Accounts whose limits were changed while a turn was on. */
   readonly #changedMeanwhile: string[] = []
@@ -77,6 +81,11 @@ export class Authority implements RecallReceiver {
     this.#inbox.push({ caller, request, arrivedAt: this.#options.clock.monotonic(), resolve: told, reject })
     this.#turnSoon()
     return promise
+  }
+
+  /** Whether a lane has said hello on this stream. */
+  hasGreeted({ lane, streamId }: HeldLane): boolean {
+    return this.#hellos.get(lane) === streamId
   }
 
   /** Limits were changed, or amounts set free: whoever holds some of them, or was refused, is told. */
@@ -185,11 +194,13 @@ export class Authority implements RecallReceiver {
         { lane, streamId, process: request.process, number: request.number },
         request.hello,
         request.cells,
+        await this.#forgotten(call),
       )
       if (result === 'rolled_back' || result === 'released') throw new Failure('lane_rolled_back')
       if (result === 'overtaken') throw new Failure('lane_fenced')
       if (result === 'done') {
-        await this.#remember(call)
+        this.#elsewhere.forget()
+        this.#hellos.set(lane, streamId)
         if (this.#processes.get(lane)?.process !== request.process) {
           this.#forgetProcesses()
           this.#processes.set(lane, new MessageNumbers(request.process))
@@ -207,38 +218,42 @@ export class Authority implements RecallReceiver {
   #forgetProcesses(): void {
     const connected = new Set(this.#options.lanes.connected())
     for (const lane of this.#processes.keys()) if (!connected.has(lane)) this.#processes.delete(lane)
+    for (const lane of this.#hellos.keys()) if (!connected.has(lane)) this.#hellos.delete(lane)
+  }
+
+  async #noticed(): Promise<void> {
+    await this.#options.ledger.awaitAll()
+    this.#options.onRestored()
   }
 
   /**
-   * A ledger that was restored from an older copy has forgotten grants. What lanes hold counts again, as far as it keeps
-   * within the limit, and nothing is granted before all have told (restored-ledger.ts).
+   * A ledger that was restored from an older copy has forgotten grants. What lanes hold counts again, and nothing is
+   * granted before all have told (restored-ledger.ts).
    */
-  async #remember({ caller, request }: Call): Promise<void> {
-    const { ledger, limits } = this.#options
-    this.#elsewhere.forget()
-    const now = this.#options.clock.now()
+  async #forgotten({ caller, request }: Call): Promise<ForgottenGrants | undefined> {
+    const { ledger, limits, clock, log } = this.#options
+    const { lane, gatewayId } = caller
+    const now = clock.now()
     const told = request.cells.filter(
       ({ account, granted, rounds }) => (granted > 0 || rounds > 0) && !endedLongAgo(account, now),
     )
-    if (told.length === 0) return
+    if (told.length === 0) return undefined
     const book = new AccountBook(await ledger.cells(told.map(({ account }) => account)))
     const forgotten = told.filter(
-      (cell) => grantedBeyond(cell, book.cell(cell.account, caller.lane) ?? noCell(cell.account)) > 0,
+      (cell) => grantedBeyond(cell, book.cell(cell.account, lane) ?? noCell(cell.account)) > 0,
     )
-    if (forgotten.length === 0) return
-    await ledger.restored(this.#startedAt)
+    if (forgotten.length === 0) return undefined
+    log.warn(
+      { lane, accounts: forgotten.map(({ account }) => account) },
+      'A lane holds more of limits than the ledger knew',
+    )
     const known = await limits.limits(forgotten.map(({ account }) => plainName(account)))
-    for (const { account, rounds, granted, returned } of forgotten) {
+    const raises = forgotten.flatMap(({ account, rounds, granted, returned }) => {
       const limit = known.get(plainName(account))
-      if (limit === undefined || (limit.gatewayId !== null && limit.gatewayId !== caller.gatewayId)) continue
-      const { lane, streamId } = caller
-      const raised = await ledger.raise({
-        lanes: [{ lane, streamId }],
-        raises: [{ account, lane, rounds, granted, returned }],
-        limits: limit.limit === null ? [] : [{ account, limit: limit.limit }],
-      })
-      this.#options.log.warn({ lane, account, raised }, 'A lane holds more of a limit than the ledger knew')
-    }
+      const own = limit !== undefined && (limit.gatewayId === null || limit.gatewayId === gatewayId)
+      return own ? [{ account, lane, rounds, granted, returned, limit: limit.limit }] : []
+    })
+    return { raises, since: this.#startedAt }
   }
 
   async #decide(calls: readonly Call[]): Promise<void> {
@@ -256,9 +271,11 @@ export class Authority implements RecallReceiver {
       const booked = [...limits.values()].map((limit) => limit.booked)
       const accounts = [...new Set([...booked, ...told, ...this.#games.keys()])]
       const elsewhere = await this.#elsewhere.look(accounts)
-      const book = new AccountBook(await this.#options.ledger.cells(accounts))
-      const [games, waiting] = [this.#games, this.#waiting]
-      const turn = new Turn(this.#options, { games, waiting, book, limits, elsewhere })
+      const { cells, standing } = await this.#options.ledger.book(accounts)
+      if (standing === 'behind') await this.#noticed()
+      const book = new AccountBook(cells)
+      const [games, waiting, suspended] = [this.#games, this.#waiting, standing !== 'whole']
+      const turn = new Turn(this.#options, { games, waiting, book, limits, elsewhere, suspended })
       for (const call of present) turn.take(call)
       turn.play()
       if (await this.#options.ledger.raise(turn.change(present))) {

@@ -32,6 +32,8 @@ export interface LedgerChange {
   raises: readonly Raise[]
   /** Of these accounts, the sum of what is granted and not returned must not be more than the limit afterwards. */
   limits: readonly { account: string; limit: number }[]
+  /** Whether more is granted: not while the ledger waits for lanes. */
+  grants: boolean
   /** For the other control planes; of a lane's earlier answer the later one stands. */
   answers?: readonly LaneAnswer[]
 }
@@ -42,16 +44,32 @@ export interface LedgerChange {
  */
 export type HelloResult = 'done' | 'behind' | 'overtaken' | 'rolled_back' | 'released'
 
+/**
+ * Whether the ledger is what it was: `awaiting` is one that waits for the hellos of lanes, `behind` one that has lost what
+ * is remembered of it, and that nobody waits yet.
+ */
+export type LedgerStanding = 'whole' | 'awaiting' | 'behind'
+
+/** What a hello tells of grants that the ledger does not have. */
+export interface ForgottenGrants {
+  /** Raised to these totals: up to the limit, or for a lane that is waited for whatever others hold. */
+  raises: readonly (Raise & { limit: number | null })[]
+  /** Hellos are waited for of other lanes that have said none since then; milliseconds since the epoch. */
+  since: number
+}
+
 export interface CellLedger {
   cells(accounts: readonly string[]): Promise<LedgerCell[]>
+  /** The same, with how the ledger stood in that moment. */
+  book(accounts: readonly string[]): Promise<{ cells: LedgerCell[]; standing: LedgerStanding }>
   answers(accounts: readonly string[]): Promise<LaneAnswer[]>
   /**
    * Lanes that beat within so many milliseconds, whichever control plane they are connected to, by the ledger's own time
-   * like the beats, for clocks of control planes need not agree; and whether hellos of lanes are waited for before anything is granted (restored-ledger.ts).
+   * like the beats, for clocks of control planes need not agree.
    */
-  lanesWithin(milliseconds: number): Promise<{ lanes: string[]; awaited: boolean }>
-  /** Noticed to be an older copy: hellos are waited for of lanes that have said none since an instant. */
-  restored(since: number): Promise<void>
+  lanesWithin(milliseconds: number): Promise<string[]>
+  /** It was found behind: hellos of all lanes are waited for before anything is granted (restored-ledger.ts). */
+  awaitAll(): Promise<void>
   /** Applies a change in one transaction. False where something it rests on no longer holds: then nothing is changed. */
   raise(change: LedgerChange): Promise<boolean>
   /**
@@ -62,6 +80,7 @@ export interface CellLedger {
     lane: HeldLane & { process: string; number: number },
     hello: Hello,
     cells: readonly CellReport[],
+    forgotten?: ForgottenGrants,
   ): Promise<HelloResult>
 }
 

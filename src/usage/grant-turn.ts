@@ -58,6 +58,7 @@ export class Turn {
   readonly #limits: ReadonlyMap<string, AccountLimit>
   readonly #connected: ReadonlySet<string>
   readonly #elsewhere: Elsewhere
+  readonly #suspended: boolean
   readonly #answers: LaneAnswer[] = []
   readonly #replies = new Map<Call, Reply>()
   /** In order of arrival. */
@@ -66,7 +67,7 @@ export class Turn {
   /** By account, which lanes wait for some of it, and how often. */
   readonly #askers = new Map<string, Map<string, number>>()
 
-  constructor(options: TurnOptions, { games, waiting, book, limits, elsewhere }: TurnMatter) {
+  constructor(options: TurnOptions, { games, waiting, book, limits, elsewhere, suspended: isSuspended }: TurnMatter) {
     this.#options = options
     this.#games = games
     this.#waiting = [...waiting]
@@ -74,6 +75,7 @@ export class Turn {
     this.#limits = limits
     this.#connected = new Set(options.lanes.connected())
     this.#elsewhere = elsewhere
+    this.#suspended = isSuspended
     for (const each of waiting) this.#countAsks(each, 1)
     for (const answer of elsewhere.answers) this.#hearElsewhere(answer)
   }
@@ -100,7 +102,7 @@ export class Turn {
         this.#answers.push({ ...report, lane, told: this.#options.clock.now() })
       }
       const cell = this.#book.cell(report.account, lane)
-      if (cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
+      if (!this.#suspended && cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
     }
     const together: Waiting = { call, asks: [] }
     for (const ask of call.request.asks) {
@@ -122,7 +124,7 @@ export class Turn {
       reply.denials.push({ account: ask.account, reason: 'exhausted', retry_after: null })
       return
     }
-    if (this.#elsewhere.suspended) {
+    if (this.#suspended) {
       reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: retryAfterSeconds })
       return
     }
@@ -201,7 +203,7 @@ export class Turn {
     const { call } = waiting
     const decisions = waiting.asks.map(({ ask, booked }) => ({
       ask,
-      decision: this.#elsewhere.suspended ? suspended : decide(needOf(waiting, ask), this.#standings(booked, waiting)),
+      decision: this.#suspended ? suspended : decide(needOf(waiting, ask), this.#standings(booked, waiting)),
     }))
     const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
     if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) return
@@ -275,7 +277,8 @@ export class Turn {
       return limit === null ? [] : [{ account, limit }]
     })
     const { raises } = this.#book
-    return { lanes: raises.length === 0 ? [] : [...lanes.values()], raises, limits, answers: this.#answers }
+    const grants = this.#book.granted.size > 0
+    return { lanes: raises.length === 0 ? [] : [...lanes.values()], raises, limits, grants, answers: this.#answers }
   }
 
   /** The transaction stands: answers go out, what is lacking is called back. Gives who still waits. */

@@ -11,8 +11,6 @@ import type { RecallPeers } from './recall-peers.ts'
 export interface Elsewhere {
   readonly lanes: ReadonlySet<string>
   readonly answers: readonly LaneAnswer[]
-  /** The ledger was restored, and nothing is granted yet. */
-  readonly suspended: boolean
   /** Whether another control plane may still wait for answers of this account; and whether it has just called again. */
   called(account: string): boolean
   asking(account: string): boolean
@@ -36,7 +34,7 @@ const lookMs = 100
 
 export class LanesElsewhere {
   readonly #options: LanesElsewhereOptions
-  #lately: Awaited<ReturnType<CellLedger['lanesWithin']>> = { lanes: [], awaited: false }
+  #lately: readonly string[] = []
   #readAt = Number.NEGATIVE_INFINITY
   /** When an account was last called back; monotonic. */
   readonly #calls = new Map<string, number>()
@@ -66,7 +64,6 @@ export class LanesElsewhere {
     return {
       lanes,
       answers,
-      suspended: this.#lately.awaited,
       called: (account) => this.#calls.has(account) && within(account, calledForMs),
       asking: (account) => this.#calls.has(account) && within(account, askingForMs),
     }
@@ -99,10 +96,10 @@ export class LanesElsewhere {
   async #lanes(): Promise<ReadonlySet<string>> {
     const { ledger, clock, lanes } = this.#options
     const now = clock.monotonic()
-    if (this.#lately.awaited || now - this.#readAt >= readAgainMs) {
+    if (now - this.#readAt >= readAgainMs) {
       this.#lately = await ledger.lanesWithin(silentMs)
       this.#readAt = now
     }
-    return new Set(this.#lately.lanes).difference(new Set(lanes.connected()))
+    return new Set(this.#lately).difference(new Set(lanes.connected()))
   }
 }

@@ -66,6 +66,27 @@ test('no limit is passed, every dispatched exchange is settled once, and nothing
   expect(rounds).toBeGreaterThan(10 * runs)
 }, 600_000)
 
+test('a ledger that is put back to an older copy at any moment passes no limit, and has all that was spent in the end', async () => {
+  await fc.assert(
+    fc.asyncProperty(worlds, fc.integer({ min: 1, max: 2 }), fc.boolean(), async (options, restores, lanesCrash) => {
+      // Of a gateway and of all control planes at once nobody is left who remembers.
+      const crash = lanesCrash ? { controlPlaneCrashes: 0 } : { laneCrashes: 0 }
+      const world = new World({ ...options, ...crash, hostCrashes: 0, restores })
+      await world.run()
+      expect(world.ledger.problems).toEqual([])
+      const settledOnce = [...world.dispatched].filter((exchange) => world.ledger.outcomes.get(exchange) !== 1)
+      expect(settledOnce).toEqual([])
+      expect(world.ledger.awaits).toBe(false)
+      for (const [account, limit] of Object.entries(options.limits)) {
+        expect(world.spent.get(account) ?? 0).toBeLessThanOrEqual(limit)
+        expect(world.ledger.settled(account)).toBeGreaterThanOrEqual(world.spent.get(account) ?? 0)
+        expect(world.ledger.held(account)).toBe(world.ledger.settled(account))
+      }
+    }),
+    { numRuns: Math.ceil(runs / 3) },
+  )
+}, 600_000)
+
 test('what nobody holds can be had, whoever asks and whatever happened before', async () => {
   await fc.assert(
     fc.asyncProperty(worlds, async (options) => {

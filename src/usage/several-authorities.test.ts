@@ -2,12 +2,14 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { ledgerMigrations, migrate } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { temporaryDirectory } from '../store/test-store.ts'
 import { Authority } from './authority.ts'
 import type { LeaseRequest } from './lease.ts'
+import { LedgerMarks } from './ledger-marks.ts'
 import type { UsageSignal } from './recall-peers.ts'
 import { sqlLedger } from './sql-ledger.ts'
 
@@ -35,13 +37,20 @@ async function start(lane: string): Promise<void> {
     },
   ])
   const authority = new Authority({
-    ledger: sqlLedger(ledger, systemClock, () => undefined),
+    ledger: sqlLedger({
+      ledger,
+      marks: new LedgerMarks(newId()),
+      clock: systemClock,
+      onLost: () => undefined,
+      lanes: () => [],
+    }),
     limits: {
       limits: async (names) =>
         new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: null }])),
     },
     clock: { ...systemClock, now: () => systemClock.now() + clockAhead },
     log: silentLog,
+    onRestored: () => undefined,
     after: (milliseconds, work) => void setTimeout(work, milliseconds),
     lanes: { connected: () => [lane], holds: () => true, recall: (name) => recalls.push(name) },
     peers: {

@@ -2,45 +2,54 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
 import { ledgerMigrations, migrate, migrateState } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { temporaryDirectory } from '../store/test-store.ts'
 import { readDepletion } from './depletion.ts'
 import { roundSize } from './lease.ts'
+import { LedgerMarks } from './ledger-marks.ts'
 import { settlementStatements } from './settlement.ts'
 import { sqlLedger } from './sql-ledger.ts'
 import { sqlLimits } from './sql-limits.ts'
 
 const lane = 'gateway/instance/0'
+const other = 'gateway/other/0'
 const account = 'token/t/requests'
 let directory: string
 let ledger: Database
 let lost: unknown[]
+let marks: LedgerMarks
 
 beforeEach(async () => {
   directory = temporaryDirectory()
   ledger = await openDatabase(`${directory}/ledger.db`, directory)
   await migrate(ledger, ledgerMigrations)
-  await ledger.write([
-    {
+  await ledger.write(
+    [lane, other].map((name) => ({
       sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
         last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
-      args: [lane],
-    },
-  ])
+      args: [name],
+    })),
+  )
   lost = []
+  marks = new LedgerMarks(newId())
 })
 afterEach(() => {
   ledger.close()
   rmSync(directory, { recursive: true, force: true })
 })
 
-const cells = () => sqlLedger(ledger, systemClock, (...loss) => lost.push(loss))
+const cells = () =>
+  sqlLedger({ ledger, marks, clock: systemClock, onLost: (...loss) => lost.push(loss), lanes: () => [] })
 const held = { lane, streamId: 'stream' }
 const grant = (granted: number, returned = 0, limit = 10, rounds = 0) =>
-  cells().raise({ lanes: [held], raises: [{ account, lane, rounds, granted, returned }], limits: [{ account, limit }] })
+  cells().raise({
+    ...{ lanes: [held], grants: true, limits: [{ account, limit }] },
+    raises: [{ account, lane, rounds, granted, returned }],
+  })
 const settle = (amount: number, name = account, by = lane) =>
-  ledger.write(settlementStatements({ lane: by, settlements: [{ account: name, amount }], now: 5 }))
+  ledger.write(settlementStatements({ lane: by, settlements: [{ account: name, amount }], now: 5, marks: marks.text }))
 const token = (id: string, accountId: string) => ({
   sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
     access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id, max_requests)
@@ -78,6 +87,7 @@ test('counters that are told from different rounds are compared as what they are
 test('nothing is granted to a lane that another stream holds', async () => {
   const change = {
     lanes: [{ lane, streamId: 'other' }],
+    grants: true,
     raises: [{ account, lane, rounds: 0, granted: 1, returned: 0 }],
     limits: [],
   }
@@ -101,7 +111,7 @@ test('a lane settles what it was granted, and what it claims beyond is excess an
 
 test('a lane cannot settle of the cell of another, nor of what is no account', async () => {
   await grant(4)
-  await settle(2, account, 'gateway/other/0')
+  await settle(2, account, other)
   await settle(2, 'nonsense')
   expect(await cell()).toMatchObject({ settled: 0 })
   expect(await ledger.read('select account, settled, refused, excess, closed_at from usage_accounts')).toEqual([
@@ -193,7 +203,11 @@ test('a hello that was refused for events which have come meanwhile is to be sai
   const told = { account, rounds: 0, granted: 9, returned: 0, settled: 0, open: 1 }
   const hello = { through: 3, counted: 3, crashed: false }
   const say = (by: Database, number: number) =>
-    sqlLedger(by, systemClock, () => undefined).hello({ ...held, process: 'p', number }, hello, [told])
+    sqlLedger({ ledger: by, marks, clock: systemClock, onLost: () => undefined, lanes: () => [] }).hello(
+      { ...held, process: 'p', number },
+      hello,
+      [told],
+    )
   expect(await say(comesMeanwhile, 1)).toBe('behind')
   expect(await say(ledger, 2)).toBe('done')
 })

@@ -5,18 +5,33 @@
 import { brokenConstraint } from '../events/append.ts'
 import type { Clock } from '../lib/clock.ts'
 import { type Database, databaseTime, type Statement } from '../store/open.ts'
-import type { CellLedger, HeldLane, HelloResult, LaneAnswer, LedgerCell, LedgerChange } from './cell-ledger.ts'
+import type {
+  CellLedger,
+  ForgottenGrants,
+  HeldLane,
+  HelloResult,
+  LaneAnswer,
+  LedgerCell,
+  LedgerChange,
+  LedgerStanding,
+} from './cell-ledger.ts'
 import { type Hello, roundSize } from './lease.ts'
-import { awaitLanes } from './restored-ledger.ts'
+import { isBehind, type LedgerMarks } from './ledger-marks.ts'
+import { awaitAll, awaitLanes, isAwaiting, type KnownLane } from './restored-ledger.ts'
 
 /** Amounts that a lane's crash has cost: they stay spent. */
 export type Losses = readonly { account: string; amount: number }[]
 
-export function sqlLedger(
-  ledger: Database,
-  clock: Pick<Clock, 'now'>,
-  onLost: (lane: string, losses: Losses) => void,
-): CellLedger {
+export interface SqlLedgerOptions {
+  ledger: Database
+  marks: LedgerMarks
+  clock: Pick<Clock, 'now'>
+  onLost(lane: string, losses: Losses): void
+  /** The lanes that this control plane remembers, which an older copy may not know. */
+  lanes(): readonly KnownLane[]
+}
+
+export function sqlLedger({ ledger, marks, clock, onLost, lanes }: SqlLedgerOptions): CellLedger {
   /** Nobody can say what a lane spent whose memory is an older copy. */
   const close = async ({ lane, streamId }: HeldLane): Promise<void> => {
     const losses = await outstandingBeside(ledger, lane, nothing)
@@ -30,6 +45,16 @@ export function sqlLedger(
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
+    async book(accounts) {
+      const rows = await ledger.read<LedgerCell & { standing: LedgerStanding }>(
+        `select standing, account, lane, rounds, granted, returned, settled from (
+          select case when ${isBehind('?2')} then 'behind' when ${isAwaiting} then 'awaiting' else 'whole' end as standing)
+          left join usage_cells on account in (select value from json_each(?1))`,
+        [JSON.stringify(accounts), marks.text],
+      )
+      const cells = rows.flatMap(({ standing, ...cell }) => (cell.account === null ? [] : [cell]))
+      return { cells, standing: rows[0]?.standing ?? 'behind' }
+    },
     answers: (accounts) =>
       ledger.read<LaneAnswer>(
         `select account, lane, rounds, granted, returned, settled, open, told from usage_answers
@@ -37,30 +62,39 @@ export function sqlLedger(
         [JSON.stringify(accounts)],
       ),
     async lanesWithin(milliseconds) {
-      const rows = await ledger.read<{ lane: string; lately: number; awaited: number }>(
-        `select lane, abs(${databaseTime} - last_beat_at) <= ?1 as lately, awaited from lanes
-          where last_beat_at >= ${databaseTime} - ?1 or awaited = 1`,
+      const rows = await ledger.read<{ lane: string }>(
+        `select lane from lanes where last_beat_at >= ${databaseTime} - ?1 and last_beat_at <= ${databaseTime} + ?1`,
         [milliseconds],
       )
-      const lately = rows.filter((row) => row.lately === 1)
-      return { lanes: lately.map(({ lane }) => lane), awaited: rows.some(({ awaited }) => awaited === 1) }
+      return rows.map(({ lane }) => lane)
     },
-    restored: (since) => ledger.write([awaitLanes(since)]),
+    awaitAll: () => ledger.write(awaitAll(marks.text, lanes())),
     async raise(change) {
+      const raising = change.raises.length > 0
       const statements = [
-        ...(change.raises.length === 0 ? [] : raiseStatements(change)),
+        ...(raising ? [standsGuard(marks.text, change.grants), ...raiseStatements(change), marks.count()] : []),
         ...answerStatements(change.answers ?? []),
       ]
-      return statements.length === 0 || (await attempt(ledger, statements)) === 'done'
+      if (statements.length === 0) return true
+      const done = (await attempt(ledger, statements)) === 'done'
+      if (done && raising) marks.made()
+      return done
     },
-    async hello(lane, hello, cells) {
+    async hello(lane, hello, cells, forgotten) {
       const told = JSON.stringify(cells)
       const losses = hello.crashed ? await outstandingBeside(ledger, lane.lane, told) : []
-      if ((await attempt(ledger, helloStatements(lane, hello, told, clock.now()))) === 'refused') {
+      const statements = [
+        standsGuard(marks.text, false),
+        ...(forgotten === undefined ? [] : forgottenStatements(forgotten)),
+        ...helloStatements(lane, hello, told, clock.now()),
+        marks.count(),
+      ]
+      if ((await attempt(ledger, statements)) === 'refused') {
         const why = await whyRefused(ledger, lane, hello, told)
         if (why === 'rolled_back') await close(lane)
         return why
       }
+      marks.made()
       if (losses.length > 0) onLost(lane.lane, losses)
       return 'done'
     },
@@ -82,6 +116,31 @@ const offOld = `max(0, excluded.rounds - rounds) * ${roundSize}`
 const offNew = `max(0, rounds - excluded.rounds) * ${roundSize}`
 const mostGranted = `max(granted - ${offOld}, excluded.granted - ${offNew})`
 
+/** Of a grant nothing stands while lanes are waited for, and of no raise where the ledger has lost what is known of it. */
+const standsGuard = (marks: string, grants: boolean): Statement => ({
+  sql: `insert into guards (holds) select 0 where ${isBehind('?1')} or (?2 and ${isAwaiting})`,
+  args: [marks, grants ? 1 : 0],
+})
+
+const raised = `insert into usage_cells (account, lane, rounds, granted, returned)
+  select value ->> 'account', value ->> 'lane', value ->> 'rounds', value ->> 'granted', value ->> 'returned'
+  from json_each(?1)`
+const raisedOver = `on conflict (account, lane) do update set rounds = max(rounds, excluded.rounds),
+  granted = ${mostGranted},
+  returned = max(returned - ${offOld}, min(excluded.returned - ${offNew}, ${mostGranted} - settled))`
+
+/** What a lane tells is believed where it keeps within the limit, or alone does, if it is not known what others hold. */
+const forgottenStatements = ({ raises, since }: ForgottenGrants): Statement[] => [
+  {
+    sql: `${raised} where value ->> 'limit' is null or (value ->> 'granted') - (value ->> 'returned') + coalesce((
+      select sum(granted - returned) from usage_cells c where c.account = value ->> 'account'
+        and c.lane <> value ->> 'lane' and not (select awaited from lanes where lane = value ->> 'lane')
+      ), 0) <= value ->> 'limit' ${raisedOver}`,
+    args: [JSON.stringify(raises)],
+  },
+  awaitLanes(since),
+]
+
 const raiseStatements = ({ lanes, raises, limits }: LedgerChange): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 from json_each(?) asked where not exists (
@@ -89,11 +148,7 @@ const raiseStatements = ({ lanes, raises, limits }: LedgerChange): Statement[] =
     args: [JSON.stringify(lanes)],
   },
   {
-    sql: `insert into usage_cells (account, lane, rounds, granted, returned)
-      select value ->> 'account', value ->> 'lane', value ->> 'rounds', value ->> 'granted', value ->> 'returned'
-      from json_each(?) where true
-      on conflict (account, lane) do update set rounds = max(rounds, excluded.rounds), granted = ${mostGranted},
-        returned = max(returned - ${offOld}, min(excluded.returned - ${offNew}, ${mostGranted} - settled))`,
+    sql: `${raised} where true ${raisedOver}`,
     args: [JSON.stringify(raises)],
   },
   {

@@ -10,7 +10,15 @@
 import { silentLog } from '../lib/log.ts'
 import { type Held, type Reservation, UsageRefused } from './allowance.ts'
 import { Authority } from './authority.ts'
-import type { CellLedger, HelloResult, LaneAnswer, LedgerCell, LedgerChange } from './cell-ledger.ts'
+import type {
+  CellLedger,
+  ForgottenGrants,
+  HelloResult,
+  LaneAnswer,
+  LedgerCell,
+  LedgerChange,
+  LedgerStanding,
+} from './cell-ledger.ts'
 import { LaneUsage, type UsageJournal } from './lane-usage.ts'
 import { answerWithinMs, type CellReport, type Hello, inRound, type LeaseReply, type LeaseRequest } from './lease.ts'
 import type { UsageSignal } from './recall-peers.ts'
@@ -38,6 +46,8 @@ export interface WorldOptions {
   controlPlaneCrashes: number
   partitions: number
   failingWrites: number
+  /** How often the ledger is put back to a copy of before. */
+  restores?: number
 }
 
 /** Deterministic noise (mulberry32). */
@@ -187,17 +197,36 @@ class Journal implements UsageJournal {
   }
 }
 
-class MemoryLedger implements CellLedger {
-  readonly rows = new Map<string, LedgerCell>()
-  readonly chains = new Map<string, number>()
-  readonly outcomes = new Map<string, number>()
-  readonly holders = new Map<string, { streamId: string; process: string; hello: number }>()
-  readonly problems: string[] = []
+/** As many transactions of each control plane as are remembered of it (ledger-marks.ts). */
+type Marks = ReadonlyMap<string, number>
+
+interface Holder {
+  streamId: string
+  takenAt: number
+  process: string
+  hello: number
+  greetedAt: number
+  awaited: boolean
+}
+
+class MemoryLedger {
+  rows = new Map<string, LedgerCell>()
+  chains = new Map<string, number>()
+  outcomes = new Map<string, number>()
+  holders = new Map<string, Holder>()
+  marks = new Map<string, number>()
   /** When each lane last beat. */
-  readonly beats = new Map<string, number>()
-  readonly told = new Map<string, LaneAnswer>()
+  beats = new Map<string, number>()
+  told = new Map<string, LaneAnswer>()
+  readonly problems: string[] = []
   /** How many rounds have ended. */
   rounds = 0
+  /** The server is away. */
+  down = false
+  /** Nothing is granted before. */
+  #pausedUntil = Number.NEGATIVE_INFINITY
+  /** Until all lanes have said hello again the sum of what was granted says nothing. */
+  #restored = false
   readonly #limits: Readonly<Record<string, number>>
   readonly #now: () => number
 
@@ -206,43 +235,75 @@ class MemoryLedger implements CellLedger {
     this.#now = now
   }
 
-  async cells(accounts: readonly string[]): Promise<LedgerCell[]> {
+  /** Copies what there is; gives what puts it back. */
+  copy(): () => void {
+    const { rows, chains, outcomes, holders, marks, beats, told } = this
+    const copied = structuredClone({ rows, chains, outcomes, holders, marks, beats, told })
+    return () => {
+      Object.assign(this, structuredClone(copied))
+      this.#pausedUntil = Number.NEGATIVE_INFINITY
+      this.#restored = true
+    }
+  }
+
+  cells(accounts: readonly string[]): LedgerCell[] {
     return [...this.rows.values()].filter(({ account }) => accounts.includes(account)).map((row) => ({ ...row }))
   }
 
-  async answers(accounts: readonly string[]): Promise<LaneAnswer[]> {
+  get awaits(): boolean {
+    return this.#now() < this.#pausedUntil || [...this.holders.values()].some(({ awaited }) => awaited)
+  }
+
+  isBehind(marks: Marks): boolean {
+    return [...marks].some(([writer, written]) => (this.marks.get(writer) ?? 0) < written)
+  }
+
+  standing(marks: Marks): LedgerStanding {
+    if (this.isBehind(marks)) return 'behind'
+    return this.awaits ? 'awaiting' : 'whole'
+  }
+
+  answers(accounts: readonly string[]): LaneAnswer[] {
     return [...this.told.values()].filter(({ account }) => accounts.includes(account))
   }
 
-  async lanesWithin(milliseconds: number): Promise<{ lanes: string[]; awaited: boolean }> {
+  lanesWithin(milliseconds: number): string[] {
     const since = this.#now() - milliseconds
-    const lanes = [...this.beats].filter(([, at]) => at >= since).map(([lane]) => lane)
-    return { lanes, awaited: false }
+    return [...this.beats].filter(([, at]) => at >= since).map(([lane]) => lane)
   }
 
-  /** No ledger of these worlds is ever restored. */
-  async restored(): Promise<void> {
-    this.problems.push('a ledger that was not restored was taken for one')
+  awaitAll(marks: Marks, lanes: ReadonlySet<string>): void {
+    for (const lane of lanes) {
+      const unknown = { streamId: '', takenAt: 0, process: '', hello: 0, greetedAt: 0, awaited: true }
+      if (!this.holders.has(lane)) this.holders.set(lane, unknown)
+    }
+    for (const holder of this.holders.values()) holder.awaited = true
+    for (const [writer, written] of marks) this.marks.set(writer, Math.max(written, this.marks.get(writer) ?? 0))
+    this.#pausedUntil = this.#now() + 3000
   }
 
-  async raise({ lanes, raises, limits, answers = [] }: LedgerChange): Promise<boolean> {
-    if (raises.length > 0 && lanes.some(({ lane, streamId }) => this.holders.get(lane)?.streamId !== streamId))
-      return false
+  awaitSince(since: number): void {
+    if (!this.#restored) this.problems.push('a ledger that was not restored was taken for one')
+    for (const holder of this.holders.values()) if (holder.greetedAt < since) holder.awaited = true
+    this.#pausedUntil = this.#now() + 3000
+  }
+
+  count(writer: string): void {
+    this.marks.set(writer, 1 + (this.marks.get(writer) ?? 0))
+  }
+
+  raise({ lanes, raises, limits, grants, answers = [] }: LedgerChange, marks: Marks, writer: string): boolean {
+    if (raises.length > 0) {
+      if (lanes.some(({ lane, streamId }) => this.holders.get(lane)?.streamId !== streamId)) return false
+      if (this.isBehind(marks) || (grants && this.awaits)) return false
+    }
     const before = new Map([...this.rows].map(([key, row]) => [key, { ...row }]))
-    for (const raise of raises) {
-      const row = this.#row(raise.account, raise.lane)
-      const rounds = Math.max(row.rounds, raise.rounds)
-      const [old, { granted, returned }] = [inRound(row, rounds), inRound({ ...row, ...raise }, rounds)]
-      this.rounds += rounds - row.rounds
-      row.rounds = rounds
-      row.granted = Math.max(old.granted, granted)
-      row.returned = Math.max(old.returned, Math.min(returned, row.granted - row.settled))
-    }
+    for (const raise of raises) this.#raise(raise)
     if (limits.some(({ account, limit }) => this.held(account) > limit)) {
-      this.rows.clear()
-      for (const [key, row] of before) this.rows.set(key, row)
+      this.rows = before
       return false
     }
+    if (raises.length > 0) this.count(writer)
     for (const answer of answers) {
       const key = `${answer.account} ${answer.lane}`
       this.told.set(key, { ...answer, told: Math.max(answer.told, (this.told.get(key)?.told ?? 0) + 1) })
@@ -251,16 +312,33 @@ class MemoryLedger implements CellLedger {
     return true
   }
 
-  async hello(
+  #raise(raise: LedgerChange['raises'][number]): void {
+    const row = this.#row(raise.account, raise.lane)
+    const rounds = Math.max(row.rounds, raise.rounds)
+    const [old, { granted, returned }] = [inRound(row, rounds), inRound({ ...row, ...raise }, rounds)]
+    this.rounds += rounds - row.rounds
+    row.rounds = rounds
+    row.granted = Math.max(old.granted, granted)
+    row.returned = Math.max(old.returned, Math.min(returned, row.granted - row.settled))
+  }
+
+  hello(
     { lane, streamId, process, number }: { lane: string; streamId: string; process: string; number: number },
     { through, counted, crashed }: Hello,
     cells: readonly CellReport[],
-  ): Promise<HelloResult> {
+    { forgotten, marks }: { forgotten: ForgottenGrants | undefined; marks: Marks },
+  ): HelloResult {
     const holder = this.holders.get(lane)
     if (holder?.streamId !== streamId) return 'overtaken'
     if (holder.process === process && holder.hello >= number) return 'overtaken'
     const seq = this.chains.get(lane) ?? 0
     if (seq < through) return 'behind'
+    if (this.isBehind(marks)) return 'behind'
+    for (const raise of forgotten?.raises ?? []) {
+      const others = holder.awaited ? 0 : this.held(raise.account) - this.#heldBy(raise.account, lane)
+      if (raise.granted - raise.returned + others <= (raise.limit ?? Number.POSITIVE_INFINITY)) this.#raise(raise)
+    }
+    if (forgotten !== undefined) this.awaitSince(forgotten.since)
     const told = new Map(cells.map((cell) => [cell.account, cell]))
     for (const row of this.rows.values()) {
       if (row.lane !== lane) continue
@@ -271,18 +349,26 @@ class MemoryLedger implements CellLedger {
       } else if (inRound(cell, row.rounds).returned < row.returned) return 'rolled_back'
       else if (cell.settled < row.settled && seq <= counted) return 'rolled_back'
     }
-    Object.assign(holder, { process, hello: number })
+    Object.assign(holder, { process, hello: number, greetedAt: this.#now(), awaited: false })
     this.#check()
     return 'done'
   }
 
-  ingest(lane: string, from: number, events: readonly Outcome[]): number {
+  ingest(
+    lane: string,
+    { from, events }: { from: number; events: readonly Outcome[] },
+    { known, writer }: { known: Marks; writer: string },
+  ): number {
     const head = this.chains.get(lane) ?? 0
     if (from > head) return head
+    const behind = this.isBehind(known)
+    const trusted = behind || (this.holders.get(lane)?.awaited ?? true)
+    if (!behind && from + events.length > head) this.count(writer)
     for (const { exchange, settlements } of events.slice(head - from)) {
       this.outcomes.set(exchange, (this.outcomes.get(exchange) ?? 0) + 1)
       for (const { account, amount } of settlements) {
         const row = this.#row(account, lane)
+        if (trusted) row.granted = Math.max(row.granted, row.returned + row.settled + amount)
         if (row.settled + amount > row.granted - row.returned) this.problems.push(`settled above a grant: ${account}`)
         row.settled += amount
       }
@@ -294,6 +380,10 @@ class MemoryLedger implements CellLedger {
 
   held(account: string): number {
     return this.#sum(account, ({ granted, returned }) => granted - returned)
+  }
+
+  #heldBy(account: string, lane: string): number {
+    return this.#sum(account, (row) => (row.lane === lane ? row.granted - row.returned : 0))
   }
 
   settled(account: string): number {
@@ -317,15 +407,41 @@ class MemoryLedger implements CellLedger {
       if (!exact) this.problems.push(`${account}: ${granted}, ${returned}, ${settled}`)
     }
     for (const [account, limit] of Object.entries(this.#limits)) {
-      if (this.held(account) > limit) this.problems.push(`granted ${this.held(account)} of ${account}`)
+      if (!this.#restored && this.held(account) > limit)
+        this.problems.push(`granted ${this.held(account)} of ${account}`)
       if (this.settled(account) > limit) this.problems.push(`settled ${this.settled(account)} of ${account}`)
     }
+  }
+}
+
+/** What one control plane remembers of the ledger. */
+class Memory {
+  readonly writer: string
+  #made = 0
+  read = new Map<string, number>()
+
+  constructor(writer: string) {
+    this.writer = writer
+  }
+
+  get known(): Marks {
+    return new Map([...this.read, [this.writer, Math.max(this.#made, this.read.get(this.writer) ?? 0)]])
+  }
+
+  made(): void {
+    this.#made++
   }
 }
 
 interface ControlPlane {
   /** The real thing; another one after each crash. */
   authority: Authority
+  memory: Memory
+  startedAt: number
+  /** Lanes that were asked to connect again, with when they had last said hello. */
+  asked: Set<string>
+  /** Lanes that were connected here. */
+  seen: Set<string>
   generation: number
   up: boolean
 }
@@ -336,10 +452,16 @@ interface Lane {
   usage: LaneUsage
   streamId: string
   connected: boolean
+  /** When this process last took its stream, and what the control plane remembered with the last beat. */
+  takenAt: number | null
+  marks: Marks
   /** Which control plane it is connected to. */
   home: number
   alive: boolean
 }
+
+/** A copy that is put back is older than what control planes and lanes know of the ledger lags. */
+const longestLagMs = 2500
 
 export class World {
   readonly scheduler = new Scheduler()
@@ -376,6 +498,7 @@ export class World {
   async run(): Promise<void> {
     const { requests, lanes, laneCrashes, hostCrashes, controlPlaneCrashes, partitions, failingWrites } = this.#options
     const somewhen = () => this.random() * 8000
+    this.#restoreLater(this.#options.restores ?? 0)
     const someLane = () => Math.floor(this.random() * lanes)
     for (let request = 0; request < requests; request++)
       this.scheduler.after(somewhen(), () => void this.request(someLane()))
@@ -449,31 +572,74 @@ export class World {
 
   #startControlPlane(index: number): void {
     const generation = (this.#controlPlanes[index]?.generation ?? 0) + 1
-    this.#controlPlanes[index] = { authority: this.#startAuthority(index, generation), generation, up: true }
+    const memory = new Memory(`writer-${index}-${generation}`)
+    const authority = this.#startAuthority(index, generation, memory)
+    this.#controlPlanes[index] = {
+      ...{ authority, memory, generation, up: true },
+      ...{ startedAt: this.scheduler.now, asked: new Set(), seen: new Set() },
+    }
+    const look = () => {
+      if (this.#controlPlanes[index]?.generation !== generation || !this.#controlPlanes[index].up) return
+      this.#look(index)
+      this.scheduler.after(1000, look)
+    }
+    this.scheduler.after(1, look)
   }
 
-  #startAuthority(index: number, generation: number): Authority {
+  /** As fleet/usage.ts: finds a restored ledger, and has lanes that it waits for connect again. */
+  #look(home: number): void {
+    const controlPlane = this.#controlPlanes[home]
+    if (controlPlane === undefined || this.ledger.down) return
+    const { memory, asked } = controlPlane
+    const behind = this.ledger.isBehind(memory.known)
+    if (behind) this.ledger.awaitAll(memory.known, this.#controlPlanes[home]?.seen ?? new Set())
+    else memory.read = new Map(this.ledger.marks)
+    const awaited = new Map(
+      [...this.ledger.holders].flatMap(([name, { awaited: waits, greetedAt }]) =>
+        waits ? [[name, `${name} ${greetedAt}`]] : [],
+      ),
+    )
+    for (const [index, lane] of this.lanes.entries()) {
+      const time = awaited.get(lane.name)
+      const heard = controlPlane.authority.hasGreeted({ lane: lane.name, streamId: lane.streamId })
+      const again = behind || (time !== undefined && (heard || !asked.has(time)))
+      if (again && lane.connected && lane.home === home) this.#disconnect(index, lane)
+    }
+    controlPlane.asked = new Set(awaited.values())
+  }
+
+  /** Copies the ledger; some time later it is away for a while and the copy is there in its place. One after the other. */
+  #restoreLater(times: number): void {
+    if (times === 0) return
+    this.scheduler.after(this.random() * 5000, () => {
+      const restore = this.ledger.copy()
+      this.scheduler.after(longestLagMs + this.random() * 3000, () => {
+        this.ledger.down = true
+        this.scheduler.after(100 + this.random() * 1000, () => {
+          restore()
+          this.ledger.down = false
+          this.#restoreLater(times - 1)
+        })
+      })
+    })
+  }
+
+  #startAuthority(index: number, generation: number, memory: Memory): Authority {
     const alive = () => this.#controlPlanes[index]?.generation === generation && this.#controlPlanes[index].up
     const own = () => this.lanes.filter(({ connected, home }) => connected && home === index)
-    const later = <Result>(work: () => Promise<Result>) =>
+    const later = <Result>(work: () => Result) =>
       new Promise<Result>((resolve, reject) => {
         this.scheduler.after(this.random() * 4, () => {
           if (!alive()) return
+          if (this.ledger.down) return this.scheduler.after(1, () => alive() && reject(new Error('down')))
           const result = work()
           this.scheduler.after(this.random() * 4, () => {
-            if (alive()) result.then(resolve, reject)
+            if (alive()) resolve(result)
           })
         })
       })
     return new Authority({
-      ledger: {
-        cells: (accounts) => later(() => this.ledger.cells(accounts)),
-        answers: (accounts) => later(() => this.ledger.answers(accounts)),
-        lanesWithin: (milliseconds) => later(() => this.ledger.lanesWithin(milliseconds)),
-        restored: () => later(() => this.ledger.restored()),
-        raise: (change) => later(() => this.ledger.raise(change)),
-        hello: (lane, hello, cells) => later(() => this.ledger.hello(lane, hello, cells)),
-      },
+      ledger: this.#ledgerOf(index, memory, later),
       limits: {
         limits: async (accounts) =>
           new Map(
@@ -495,7 +661,34 @@ export class World {
         },
       },
       peers: { tell: (signal) => this.#tell(index, signal) },
+      onRestored: () => this.#look(index),
     })
+  }
+
+  #ledgerOf(home: number, memory: Memory, later: <Result>(work: () => Result) => Promise<Result>): CellLedger {
+    const { ledger } = this
+    const { writer } = memory
+    return {
+      cells: (accounts) => later(() => ledger.cells(accounts)),
+      book: (accounts) => later(() => ({ cells: ledger.cells(accounts), standing: ledger.standing(memory.known) })),
+      answers: (accounts) => later(() => ledger.answers(accounts)),
+      lanesWithin: (milliseconds) => later(() => ledger.lanesWithin(milliseconds)),
+      awaitAll: () => later(() => ledger.awaitAll(memory.known, this.#controlPlanes[home]?.seen ?? new Set())),
+      async raise(change) {
+        const done = await later(() => ledger.raise(change, memory.known, writer))
+        if (done && change.raises.length > 0) memory.made()
+        return done
+      },
+      async hello(lane, hello, cells, forgotten) {
+        const result = await later(() => {
+          const said = ledger.hello(lane, hello, cells, { forgotten, marks: memory.known })
+          if (said === 'done') ledger.count(writer)
+          return said
+        })
+        if (result === 'done') memory.made()
+        return result
+      },
+    }
   }
 
   /** A signal to the other control planes, as far as it is not lost. */
@@ -533,6 +726,8 @@ export class World {
       journal,
       streamId: '',
       connected: false,
+      takenAt: null,
+      marks: new Map(),
       home: 0,
       alive: true,
       usage: new LaneUsage({
@@ -547,7 +742,12 @@ export class World {
     const beat = () => {
       lane.usage.tick()
       this.#ship(index, lane)
-      if (lane.connected && !this.#cut.has(index)) this.ledger.beats.set(lane.name, this.scheduler.now)
+      if (lane.connected && !this.#cut.has(index)) {
+        lane.marks = this.#controlPlanes[lane.home]?.memory.known ?? lane.marks
+        const known = this.ledger.holders.get(lane.name)?.streamId === lane.streamId
+        if (!this.ledger.down && known) this.ledger.beats.set(lane.name, this.scheduler.now)
+        else if (!this.ledger.down) this.#disconnect(index, lane)
+      }
       after(300 + this.random() * 700, beat)
     }
     after(1, beat)
@@ -558,7 +758,8 @@ export class World {
   #connect(index: number, lane: Lane): void {
     if (!lane.alive || lane.connected) return
     const home = Math.floor(this.random() * this.#controlPlanes.length)
-    if (!this.#controlPlanes[home]?.up || this.#cut.has(index)) {
+    const controlPlane = this.#controlPlanes[home]
+    if (!controlPlane?.up || this.#cut.has(index) || this.ledger.down) {
       this.scheduler.after(100, () => this.#connect(index, lane))
       return
     }
@@ -569,7 +770,19 @@ export class World {
     lane.journal.recovered = Number.POSITIVE_INFINITY
     lane.streamId = `stream-${this.#ids++}`
     const known = this.ledger.holders.get(lane.name)
-    this.ledger.holders.set(lane.name, { process: '', hello: 0, ...known, streamId: lane.streamId })
+    const takenAt = this.scheduler.now
+    const holder = { process: '', hello: 0, greetedAt: 0, awaited: false, ...known, streamId: lane.streamId, takenAt }
+    this.ledger.holders.set(lane.name, holder)
+    const head = this.ledger.chains.get(lane.name) ?? 0
+    const forgotten = lane.takenAt !== null && (known?.takenAt ?? 0) < lane.takenAt
+    if (forgotten || head < lane.journal.acknowledgedEvent || this.ledger.isBehind(lane.marks)) {
+      this.ledger.awaitSince(controlPlane.startedAt)
+      holder.awaited = true
+      controlPlane.asked.add(`${lane.name} ${holder.greetedAt}`)
+    }
+    controlPlane.seen.add(lane.name)
+    lane.journal.acknowledgedEvent = head
+    lane.takenAt = takenAt
     lane.connected = true
     lane.home = home
     this.#ship(index, lane)
@@ -619,11 +832,17 @@ export class World {
     const from = lane.journal.acknowledgedEvent
     const events = lane.journal.events.slice(from)
     if (events.length === 0) return
+    const { home } = lane
     this.#carry(index, () => {
-      if (!this.#controlPlanes[lane.home]?.up || this.ledger.holders.get(lane.name)?.streamId !== streamId) return
-      const head = this.ledger.ingest(lane.name, from, events)
+      const controlPlane = this.#controlPlanes[home]
+      // Who holds the lane is known to its control plane, whatever a restored ledger says.
+      if (!controlPlane?.up || this.ledger.down || lane.streamId !== streamId) return
+      const { memory } = controlPlane
+      const before = this.ledger.chains.get(lane.name) ?? 0
+      const head = this.ledger.ingest(lane.name, { from, events }, memory)
+      if (head > before) memory.made()
       this.#carry(index, () => {
-        lane.journal.acknowledgedEvent = Math.max(lane.journal.acknowledgedEvent, head)
+        if (lane.streamId === streamId) lane.journal.acknowledgedEvent = head
       })
     })
   }

@@ -44,6 +44,8 @@ export interface TurnMatter {
   book: AccountBook
   limits: ReadonlyMap<string, AccountLimit>
   elsewhere: Elsewhere
+  /** The ledger was restored: nothing is granted yet, and what it has of cells is told to nobody. */
+  suspended: boolean
 }
 
 /** An answer while it is made. */

@@ -19,6 +19,13 @@ beforeEach(async () => {
   news = new UsageNews({ state, ledger, recorder: () => recorder, clock, newId })
   call = temporaryLimitApi(made)
   await addModel('plain', 1)
+  await made.deps.ledger.write([
+    {
+      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+        last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
+      args: [lane],
+    },
+  ])
 })
 afterEach(() => made.store.remove())
 
@@ -130,7 +137,7 @@ const granted = (account: string, amount: number) =>
     { sql: 'insert into usage_cells (account, lane, granted) values (?, ?, ?)', args: [account, lane, amount] },
   ])
 const claimed = (account: string, amount: number) =>
-  made.deps.ledger.write(settlementStatements({ lane, settlements: [{ account, amount }], now: 5 }))
+  made.deps.ledger.write(settlementStatements({ lane, settlements: [{ account, amount }], now: 5, marks: '[]' }))
 
 test('a limit that is used up, and one that was passed, are told as events of the token, caused by no call', async () => {
   const { id, account } = await addToken({ max_requests: 2 })
