@@ -2,12 +2,12 @@
 import type { Event } from '../events/event.ts'
 import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
-import type { HeldLane } from '../usage/cell-ledger.ts'
+import type { CellLedger, HeldLane } from '../usage/cell-ledger.ts'
 import { Compaction } from '../usage/compaction.ts'
 import { plainName } from '../usage/lease.ts'
 import { isBehind, LedgerMarks, type Mark } from '../usage/ledger-marks.ts'
 import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
-import { awaitAll, awaitedLanes, awaitForgotten, awaitLanes, forgottenSince } from '../usage/restored-ledger.ts'
+import { awaitedLanes, awaitForgotten, awaitLanes, forgottenSince } from '../usage/restored-ledger.ts'
 import { settlementStatements, sumByAccount } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { changedAt, sqlLimits } from '../usage/sql-limits.ts'
@@ -52,7 +52,7 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
   const marks = new LedgerMarks(options.newId())
   const onLost = (lane: string, losses: Losses) => void lost(lane, losses).catch(failed)
   const cells = sqlLedger({ ledger, marks, clock, onLost, lanes: () => registry.all() })
-  const waiting = new AwaitedLanes(options, registry, marks)
+  const waiting = new AwaitedLanes(options, { registry, marks, cells })
   const startedAt = clock.now()
   const authority = new Authority({
     ledger: cells,
@@ -146,20 +146,24 @@ class AwaitedLanes {
   readonly #options: FleetOptions
   readonly #registry: LaneRegistry
   readonly #marks: LedgerMarks
+  readonly #cells: Pick<CellLedger, 'awaitAll'>
   /** Those that were asked, with when they had last said hello. */
   #asked: ReadonlySet<string> = new Set()
 
-  constructor(options: FleetOptions, registry: LaneRegistry, marks: LedgerMarks) {
+  constructor(
+    options: FleetOptions,
+    { registry, marks, cells }: { registry: LaneRegistry; marks: LedgerMarks; cells: Pick<CellLedger, 'awaitAll'> },
+  ) {
     this.#options = options
     this.#registry = registry
     this.#marks = marks
+    this.#cells = cells
   }
 
   /** `hasGreeted` tells of a lane's stream; the lane `opening` is just about to say hello. */
   async look(hasGreeted: (lane: HeldLane) => boolean, opening = ''): Promise<void> {
     const { ledger, log } = this.#options
-    const behind = !(await this.#marks.read(ledger))
-    if (behind) await ledger.write(awaitAll(this.#marks.text, this.#registry.all()))
+    const behind = !(await this.#marks.read(ledger)) && (await this.#cells.awaitAll())
     const awaited = new Map((await awaitedLanes(ledger)).map((each) => [each.lane, `${each.lane} ${each.greeted_at}`]))
     const fresh = [...awaited].filter(([, time]) => !this.#asked.has(time)).map(([lane]) => lane)
     if (fresh.length > 0) {

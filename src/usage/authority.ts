@@ -222,8 +222,7 @@ export class Authority implements RecallReceiver {
   }
 
   async #noticed(): Promise<void> {
-    await this.#options.ledger.awaitAll()
-    this.#options.onRestored()
+    if (await this.#options.ledger.awaitAll()) this.#options.onRestored()
   }
 
   /**

@@ -68,8 +68,11 @@ export interface CellLedger {
    * like the beats, for clocks of control planes need not agree.
    */
   lanesWithin(milliseconds: number): Promise<string[]>
-  /** It was found behind: hellos of all lanes are waited for before anything is granted (restored-ledger.ts). */
-  awaitAll(): Promise<void>
+  /**
+   * It was found behind: hellos of all lanes are waited for before anything is granted (restored-ledger.ts). False where
+   * it is not behind after all.
+   */
+  awaitAll(): Promise<boolean>
   /** Applies a change in one transaction. False where something it rests on no longer holds: then nothing is changed. */
   raise(change: LedgerChange): Promise<boolean>
   /**

@@ -15,6 +15,7 @@
  */
 import { controlPlaneChain } from '../events/chain.ts'
 import { type Database, databaseTime, type Statement } from '../store/open.ts'
+import { isBehind } from './ledger-marks.ts'
 
 const knownForMs = 86_400_000
 
@@ -49,9 +50,11 @@ export interface KnownLane {
 
 /**
  * The ledger has less than these marks (LedgerMarks.text) say: waits for the hellos of all lanes that it knows, and of
- * those that the caller does. Then it has as much, so that this is done once.
+ * those that the caller does. Then it has as much, so that this is done once. Breaks a guard where it has as much already.
  */
 export const awaitAll = (marks: string, lanes: readonly KnownLane[]): Statement[] => [
+  // The read that found it may have been answered by a copy that lags behind the primary.
+  { sql: `insert into guards (holds) select 0 where not ${isBehind('?')}`, args: [marks] },
   {
     sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
         last_beat_at, connected_at)

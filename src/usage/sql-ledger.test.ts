@@ -170,6 +170,21 @@ test('a lane that knows less than it once said, or was released, does not go on'
   expect(await greet()).toBe('released')
 })
 
+test('a ledger that has forgotten a grant grants nothing, and one that a late read only took for such goes on', async () => {
+  const standing = async () => (await cells().book([account])).standing
+  await grant(3)
+  expect(await standing()).toBe('whole')
+  expect(await cells().awaitAll()).toBe(false)
+  expect(await standing()).toBe('whole')
+  await ledger.write([{ sql: 'delete from ledger_marks', args: [] }])
+  expect(await standing()).toBe('behind')
+  expect(await grant(4)).toBe(false)
+  expect(await cells().awaitAll()).toBe(true)
+  expect(await standing()).toBe('awaiting')
+  expect(await grant(4)).toBe(false)
+  expect(await cells().awaitAll()).toBe(false)
+})
+
 test('what an event has settled that was shipped behind a hello is no sign of an older copy', async () => {
   await grant(9)
   await settle(2)

@@ -68,7 +68,7 @@ export function sqlLedger({ ledger, marks, clock, onLost, lanes }: SqlLedgerOpti
       )
       return rows.map(({ lane }) => lane)
     },
-    awaitAll: () => ledger.write(awaitAll(marks.text, lanes())),
+    awaitAll: async () => (await attempt(ledger, awaitAll(marks.text, lanes()))) === 'done',
     async raise(change) {
       const raising = change.raises.length > 0
       const statements = [

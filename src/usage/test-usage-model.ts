@@ -673,7 +673,12 @@ export class World {
       book: (accounts) => later(() => ({ cells: ledger.cells(accounts), standing: ledger.standing(memory.known) })),
       answers: (accounts) => later(() => ledger.answers(accounts)),
       lanesWithin: (milliseconds) => later(() => ledger.lanesWithin(milliseconds)),
-      awaitAll: () => later(() => ledger.awaitAll(memory.known, this.#controlPlanes[home]?.seen ?? new Set())),
+      awaitAll: () =>
+        later(() => {
+          const behind = ledger.isBehind(memory.known)
+          if (behind) ledger.awaitAll(memory.known, this.#controlPlanes[home]?.seen ?? new Set())
+          return behind
+        }),
       async raise(change) {
         const done = await later(() => ledger.raise(change, memory.known, writer))
         if (done && change.raises.length > 0) memory.made()
