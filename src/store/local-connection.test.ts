@@ -75,6 +75,15 @@ test('rows of any number come whole, with bytes as such, and an integer beyond w
   expect(await failureOf(database.read('select ? as number', [Number.NaN]))).toBeInstanceOf(RangeError)
 })
 
+test('a value that no statement can have is an error, not the end of the process', async () => {
+  for (const text of ['[true]', '[{}]', '[["x"]]']) {
+    expect(await failureOf(database.read('select ? as value', JSON.parse(text)))).toBeInstanceOf(TypeError)
+  }
+  const unset: Values = JSON.parse('[]')
+  unset.length = 1
+  expect(await failureOf(database.read('select ? as value', unset))).toBeInstanceOf(TypeError)
+})
+
 test('more statements than are kept, and values too large to be kept, run as any', async () => {
   for (const round of [1, 2]) {
     for (let index = 0; index < 250; index += 1) {

@@ -133,14 +133,17 @@ function plainValue(value: unknown): unknown {
   return value instanceof Buffer ? value.buffer : value
 }
 
-/** Gives the characters of all values together. Throws for a number that no database can hold. */
+/**
+ * Gives the characters of all values together. Throws for what no database can hold: at a boolean, which a pending change
+ * that somebody altered may have, native code would end the process.
+ */
 function requireValues(args: Statement['args']): number {
   let characters = 0
   for (const value of args) {
     if (typeof value === 'string') characters += value.length
-    else if (typeof value === 'number' && !Number.isFinite(value)) {
-      throw new RangeError('Only finite numbers (not Infinity or NaN) can be passed as arguments')
-    }
+    else if (typeof value === 'number') {
+      if (!Number.isFinite(value)) throw new RangeError('Only finite numbers can be passed as arguments')
+    } else if (value !== null) throw new TypeError(`No ${typeof value} can be passed as an argument`)
   }
   return characters
 }

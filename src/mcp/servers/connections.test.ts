@@ -152,11 +152,14 @@ test('what a server asks in the course of a call is taken back from the caller w
   await until('it was taken back', () => open === 0)
 })
 
-test('a request that its server takes back is answered by nobody', async () => {
+test.each([
+  ['leaves it', (_resolve: (result: Record<string, unknown>) => void, reject: () => void) => reject()],
+  ['answers all the same', (resolve: (result: Record<string, unknown>) => void) => resolve({ action: 'accept' })],
+])('a request that its server takes back is answered by nobody, where the caller %s', async (_does, end) => {
   const caller = new TestCaller({ elicitation: {} })
   const { connection } = await connect({ caller })
   caller.answer = (_method, _params, signal) =>
-    new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    new Promise((resolve, reject) => signal.addEventListener('abort', () => end(resolve, () => reject(signal.reason))))
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'q' } }
   fake.behaviour = (message) =>
     stream([elicitation('q'), frame(cancelled), elicitation('r', { mode: 'other' }), frame(answer(message, {}))])

@@ -288,7 +288,8 @@ export class Peer implements Receiver {
     const waiting = setInterval(() => this.#giveTime(), this.#options.idleMilliseconds / 2)
     const deadline = setTimeout(() => ended.abort(new Failure('mcp.server_timeout')), this.#options.totalMilliseconds)
     try {
-      return { result: await caller.request(method, params, { signal: ended.signal }) }
+      const result = await caller.request(method, params, { signal: ended.signal })
+      return asked.withdrawn ? null : { result }
     } catch (error) {
       if (asked.withdrawn) return null
       if (!(error instanceof McpError))

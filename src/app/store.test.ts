@@ -1,0 +1,44 @@
+import { Database as Sqlite } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { settingsSchema } from '../config.ts'
+import { openStore } from './store.ts'
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-store-'))
+})
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+const open = () => openStore(settingsSchema.parse({}), directory, Date.now)
+
+function edit(sql: string): void {
+  const ledger = new Sqlite(join(directory, 'ledger.db'))
+  ledger.run(sql)
+  ledger.close()
+}
+
+test('after an end without closing, text that would end the process is looked for until there is none', async () => {
+  const ended = await open()
+  edit("insert into teams (id, name, created_at) values ('t', cast(x'ff' as text), 1)")
+  for (const _start of [1, 2]) {
+    await expect(open()).rejects.toMatchObject({
+      code: 'data_damaged',
+      message: expect.stringContaining('The table teams of the ledger database'),
+    })
+  }
+  edit("update teams set name = 'mended'")
+  const mended = await open()
+  mended.close()
+  ended.close()
+})
+
+test('a start after one that was closed does not read all there is', async () => {
+  const first = await open()
+  edit("insert into teams (id, name, created_at) values ('t', cast(x'ff' as text), 1)")
+  first.close()
+  const next = await open()
+  next.close()
+})
