@@ -13,6 +13,8 @@ export interface ApiRequest {
   body?: unknown
   /** Beside those that every call has. */
   headers?: Readonly<Record<string, string>>
+  /** Told of the answer's headers where it is no refusal. */
+  onHeaders?(headers: Headers): void
 }
 
 export interface Api {
@@ -34,6 +36,7 @@ export function createApi({ apiUrl, apiToken }: Connection, fetch: typeof global
     query = {},
     body,
     headers: own = {},
+    onHeaders,
   }: ApiRequest): Promise<Response> {
     const url = new URL(apiUrl + path)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value)
@@ -52,6 +55,7 @@ export function createApi({ apiUrl, apiToken }: Connection, fetch: typeof global
       })
     }
     if (!answer.ok) throw await refusal(answer, apiUrl)
+    onHeaders?.(answer.headers)
     return answer
   }
   return {

@@ -225,6 +225,15 @@ test('follow asks from the newest timestamp on and leaves out what it has shown 
   expect(requests.map(({ query }) => query.since)).toEqual(['1h', t2, t2, t2, t3])
 })
 
+test('follow shows what comes after an empty window, however long that takes', async () => {
+  const date = { headers: { date: 'Thu, 01 Jan 2026 00:10:00 GMT' } }
+  const nothing = () => Response.json({ events: [], next_cursor: null }, date)
+  const screen = await follow(nothing, nothing, page([event('a', t1)]), page([event('a', t1)]))
+  expect(screen.written()).toBe('a\n')
+  const begun = '2025-12-31T23:10:00.000Z'
+  expect(requests.map(({ query }) => query.since)).toEqual(['1h', begun, begun, t1])
+})
+
 test('follow waits for a control plane that is out of reach for a while and ends at a refusal', async () => {
   const screen = await follow(page([event('a', t1)]), refusing(503, 'dependency_unavailable'), page([event('b', t2)]))
   expect(screen.written()).toBe('a\nb\n')

@@ -3,10 +3,14 @@
  * seen is the next lower bound, which is inclusive, so the events at that timestamp come again and are left out by id.
  * Events that arrive later with an older timestamp are missed: the lower bound has passed them.
  *
+ * While nothing was seen the window begins where it did at first, by the control plane's clock: said anew before each poll,
+ * a `since` like `5m` would move past what arrives between two polls.
+ *
  * Each round is printed oldest first, so the whole reads in one direction; a round is held in memory for that.
  */
+import { sinceInstant } from '../src/events/since.ts'
 import { Failure } from '../src/failure.ts'
-import type { Api } from './api.ts'
+import type { Api, ApiRequest } from './api.ts'
 import { eventPageSchema, type ListedEvent } from './event-line.ts'
 import { ApiRefusal } from './report.ts'
 import type { Terminal } from './terminal.ts'
@@ -24,7 +28,10 @@ export interface Following {
 /** Follows until something fails for good. A control plane that is out of reach for a while is waited for. */
 export async function followEvents({ api, query, print, terminal, sleep }: Following): Promise<never> {
   let newest: { timestamp: string; ids: ReadonlySet<string> } | null = null
-  let round = await readWindow(api, query)
+  let start = query.since
+  let round = await readWindow(api, query, (headers) => {
+    start = beginning(query.since, headers)
+  })
   for (;;) {
     const seen: ReadonlySet<string> = newest?.ids ?? new Set()
     const fresh = round.filter(({ event_id }) => !seen.has(event_id))
@@ -32,21 +39,32 @@ export async function followEvents({ api, query, print, terminal, sleep }: Follo
     newest = advance(newest, round)
     await sleep()
     const { cursor: _, ...window } = query
-    const next = { ...window, since: newest?.timestamp ?? query.since }
+    const next = { ...window, since: newest?.timestamp ?? start }
     round = await readPatiently(() => readWindow(api, next), terminal, sleep)
   }
 }
 
 /** All pages of a window, oldest first. */
-async function readWindow(api: Api, query: Following['query']): Promise<ListedEvent[]> {
+async function readWindow(
+  api: Api,
+  query: Following['query'],
+  onHeaders: ApiRequest['onHeaders'] = () => undefined,
+): Promise<ListedEvent[]> {
   const newestFirst: ListedEvent[] = []
   let cursor = query.cursor
   for (;;) {
-    const page = await api.json({ path: '/v1/events', query: { ...query, cursor } }, eventPageSchema)
+    const page = await api.json({ path: '/v1/events', query: { ...query, cursor }, onHeaders }, eventPageSchema)
     for (const event of page.events) newestFirst.push(event)
     if (page.next_cursor === null) return newestFirst.reverse()
     cursor = page.next_cursor
   }
+}
+
+/** The instant at which a window begins that was just read; as it was said where the answer does not tell when that was. */
+function beginning(since: string | undefined, headers: Headers): string | undefined {
+  const now = Date.parse(headers.get('date') ?? '')
+  if (since === undefined || Number.isNaN(now)) return since
+  return new Date(sinceInstant(since, now)).toISOString()
 }
 
 function advance(
