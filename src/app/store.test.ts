@@ -1,6 +1,6 @@
 import { Database as Sqlite } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { settingsSchema } from '../config.ts'
@@ -41,4 +41,16 @@ test('a start after one that was closed does not read all there is', async () =>
   first.close()
   const next = await open()
   next.close()
+})
+
+test.each(['state.db', 'ledger.db'])('a damaged %s is named, with what to do', async (name) => {
+  const first = await open()
+  first.close()
+  const file = join(directory, name)
+  for (const end of ['-wal', '-shm']) rmSync(`${file}${end}`, { force: true })
+  const told = { code: 'data_damaged', message: expect.stringContaining(`${name} of the data directory is damaged`) }
+  truncateSync(file, 8192)
+  await expect(open()).rejects.toMatchObject(told)
+  writeFileSync(file, 'hello, this is no database at all: '.repeat(100))
+  await expect(open()).rejects.toMatchObject(told)
 })

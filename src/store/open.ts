@@ -8,7 +8,8 @@
  * directory, because a temp directory that allows execution cannot be counted on.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { Failure } from '../failure.ts'
 import { embeddedAddon } from './addon.ts'
 import { LocalConnection } from './local-connection.ts'
 
@@ -55,7 +56,7 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
   try {
     // The timeout first: the others may have to wait for another process that is opening the file.
     for (const pragma of ['busy_timeout = 5000', 'journal_mode = wal', 'synchronous = full', 'foreign_keys = on']) {
-      connection.run(`pragma ${pragma}`)
+      naming(file, () => connection.run(`pragma ${pragma}`))
     }
     chmodSync(file, 0o600)
   } catch (error) {
@@ -65,16 +66,31 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
   return {
     async write(statements, patient) {
       const began = performance.now()
-      connection.transact(statements)
+      naming(file, () => connection.transact(statements))
       patient?.held?.(performance.now() - began)
     },
     async writeAndRead<Shape>(statements: readonly Statement[]) {
-      return connection.transact(statements) as Shape[]
+      return naming(file, () => connection.transact(statements)) as Shape[]
     },
     async read<Shape>(sql: string, args: Statement['args'] = []) {
-      return connection.run(sql, args) as Shape[]
+      return naming(file, () => connection.run(sql, args)) as Shape[]
     },
     close: () => connection.close(),
+  }
+}
+
+/** Throws `data_damaged`, with the file's name, for what says that it is no sound database. */
+function naming<Result>(file: string, work: () => Result): Result {
+  try {
+    return work()
+  } catch (error) {
+    // Both: where the file ends too early only the longer one says so.
+    const codes = error instanceof Error ? ['code', 'extendedCode'].map((name) => String(Reflect.get(error, name))) : []
+    if (!codes.some((code) => /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ)/.test(code))) throw error
+    throw new Failure('data_damaged', {
+      message: `${basename(file)} of the data directory is damaged: stop what runs, put a backup in its place, and start again`,
+      cause: error,
+    })
   }
 }
 

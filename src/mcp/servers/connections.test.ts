@@ -223,7 +223,7 @@ test('a call that the caller gives up is cancelled at the server', async () => {
 })
 
 test('a server that never answers is given up, and progress gives it time, up to the total', async () => {
-  const { connection } = await connect({ fields: { timeouts: '{"idle_seconds":0.1,"total_seconds":0.4}' } })
+  const { connection } = await connect({ fields: { timeouts: '{"idle_seconds":0.4,"total_seconds":1.6}' } })
   fake.behaviour = () => stream([': working\n\n'], { ends: false })
   await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.server_timeout' })
   let steps = 0
