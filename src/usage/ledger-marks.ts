@@ -14,8 +14,9 @@ export interface Mark {
   written: number
 }
 
-/** Rows that have not grown for so long are not remembered any more. */
+/** Rows that have not grown for so long are not remembered any more, nor those beyond so many that have grown since. */
 const readWithinMs = 86_400_000
+const mostRead = 50
 
 /** An SQL expression of a list of marks, as `known` gives it: whether the ledger has fewer of anybody's. */
 export const isBehind = (marks: string): string => `exists (select 1 from json_each(${marks}) known
@@ -65,13 +66,14 @@ export class LedgerMarks {
 
   /** Reads what the ledger has; false where that is less than was known, which stays known then. */
   async read(ledger: Pick<Database, 'read'>): Promise<boolean> {
-    const known = this.known
-    const rows = await ledger.read<Mark>(
-      `select writer, written from ledger_marks where at > ${databaseTime} - ${readWithinMs}`,
+    const rows = await ledger.read<{ behind: number; writer: string | null; written: number }>(
+      `select ${isBehind('?1')} as behind, writer, written from (select 1) left join (
+        select writer, written from ledger_marks where at > ${databaseTime} - ${readWithinMs}
+          order by at desc limit ${mostRead}) on true`,
+      [this.text],
     )
-    const has = new Map(rows.map(({ writer, written }) => [writer, written]))
-    if (known.some(({ writer, written }) => (has.get(writer) ?? 0) < written)) return false
-    this.#read = rows
+    if (rows[0]?.behind !== 0) return false
+    this.#read = rows.flatMap(({ writer, written }) => (writer === null ? [] : [{ writer, written }]))
     return true
   }
 }
