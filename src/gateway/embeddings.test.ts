@@ -36,6 +36,7 @@ describe('embeddings in several calls', () => {
     const leaving = new AbortController()
     const asking = openai.embeddings
       .create({ model: 'titan', input: Array(500).fill('some words here') }, { signal: leaving.signal })
+      // It leaves: that it has no answer is what is meant.
       .catch(() => null)
     await eventually(() => running.seen.length === 10)
     await Bun.sleep(20)

@@ -22,7 +22,7 @@ export interface Statement {
 /** A row as it comes from the database. */
 export type Row = Record<string, unknown>
 
-/** Whoever lets others write first. */
+/** Whoever lets others write first; `{}` for who needs no word of how long it took. */
 export interface Patient {
   /** Told how many milliseconds its transaction held the database, without the way there and back. */
   held?(milliseconds: number): void

@@ -27,6 +27,7 @@ test('a control plane that ended of a damaged row names table, column and row, a
     written(`update tokens set name = cast(x'6761ff' as text) where id = '${id}'`)
     const { adminToken } = first
     await using second = await startGatehouse({ dataDirectory: data, adminToken })
+    // No answer at all is what shows that the process has ended.
     const ask = () =>
       fetch(`${second.baseUrl}/v1/tokens`, { headers: { authorization: `Bearer ${adminToken}` } }).catch(() => null)
     expect(await ask()).toBeNull()

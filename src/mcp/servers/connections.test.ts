@@ -1,4 +1,7 @@
-/** Connections to MCP servers by HTTP: what is asked comes back as it was written, and a bad server harms nobody. */
+/**
+ * Connections to MCP servers by HTTP: what is asked comes back as it was written, and a bad server harms nobody. Long
+ * because each way in which a server may misbehave has its test here.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { eventually, until } from '../../../test/eventually.ts'
 import { answer, FakeMcpServer, frame, stream } from '../../../test/fakes/mcp-server.ts'
