@@ -91,7 +91,7 @@ export function createUsage(
     if (used.length > 0) await news.used(used)
     if (offer) await news.offerChanged()
   }
-  const compaction = new Compaction(ledger, clock)
+  const compaction = new Compaction(ledger, clock, marks)
   let lookedForRestored = false
   const uses = (events: readonly Event[]) => [...sumByAccount(settlementsOf(events)).values()].some((sum) => sum > 0)
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
