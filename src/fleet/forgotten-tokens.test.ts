@@ -58,7 +58,7 @@ test('a token made since the copy is listed again, with what it may do, and can 
   const { json: restored } = await call('GET', `/v1/tokens/${id}`)
   expect(restored).toEqual({
     ...whole,
-    ...{ name: `restored ${id}`, token_prefix: 'gth_', created_by: null, created_at: expect.any(String) },
+    ...{ name: `restored ${id}`, token_prefix: 'gth_????????', created_by: null, created_at: expect.any(String) },
   })
   expect((await call('DELETE', `/v1/tokens/${id}`)).status).toBe(200)
   expect(await told()).toEqual([{ event_type: 'token.created', token_id: id }])

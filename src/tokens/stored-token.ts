@@ -10,7 +10,7 @@ import { accounts as stateAccounts, tokens as stateTokens } from '../store/state
 import type { KeyClass, PrincipalType, Purpose } from './governed.ts'
 import type { Role } from './permissions.ts'
 import type { TokenProfile, TokenScope } from './scope.ts'
-import { secretPrefixes } from './secret.ts'
+import { unknownHint } from './secret.ts'
 
 export interface Revocation {
   by: string | null
@@ -100,7 +100,7 @@ export function openStateToken(row: Row): { token: StoredToken; only: StateOnly 
   const only = { hash, eventTeamId, accountIds: JSON.parse(accountIds) as string[] }
   const unrecorded = {
     name: `restored ${id}`,
-    token_prefix: secretPrefixes.token,
+    token_prefix: unknownHint,
     metadata: '{}',
     created_at: Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16),
     account_id: only.accountIds[0] ?? null,
