@@ -104,6 +104,7 @@ test('whoever starts, ends and writes when: only what was put back is behind, an
       }
       for (const hours of [700, 30]) {
         await passHours(hours)
+        expect(await readAll()).not.toContain(false)
         await tidyAll()
       }
       expect((await written()).length).toBeLessThanOrEqual(running.length)
