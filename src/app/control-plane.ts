@@ -315,6 +315,7 @@ async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log)
   const retention = settings.event_retention_days * 86_400_000
   await settle(parts, log)
   await tryEach(log, [
+    ['tokens of a restored ledger', () => lanes.takeOverTokens()],
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['oauth', () => settleOAuth(oauth)],

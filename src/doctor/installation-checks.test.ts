@@ -38,16 +38,22 @@ const provider = (name: string, change: object = {}) => ({
   ...{ id: `id of ${name}`, name, has_api_key: true, header_names: [], created_at: at(80 * day), ...change },
 })
 
+const holder = (name: string, change: object = {}) => ({
+  ...{ lane: name, last_beat_at: at(60), lost_at: null, released_at: null, awaited: false, held: [], ...change },
+})
+
 const sound: InstallationFacts = {
   now,
   controlPlane,
   lanes: [lane],
-  awaited: [],
+  holders: [],
+  closed: [],
   revoked: [],
   gateways: [{ id: 'gateway', name: 'shop', providers: ['openai', 'spare'] }],
   providers: [provider('openai'), provider('spare'), provider('other')],
   keyChanges: new Map(),
   restores: [],
+  takenOver: [],
 }
 
 const lines = (findings: readonly NamedFinding[], check: string): string => {
@@ -121,13 +127,34 @@ test('after a restore it is said what came back, what waits and what nobody kept
   expect(said('restored', { restores: [now - 5000, now - 9000] })).toContain(
     `warn The state was restored from an older copy at ${at(5)}: 2 tokens that had ended came back`,
   )
-  const awaited = [
-    { lane: 'one', last_beat_at: at(60), awaited: true },
-    { lane: 'two', last_beat_at: at(2 * day), awaited: true },
-  ]
-  const found = said('awaited', { awaited })
+  expect(said('restored', { takenOver: [now - 7000] })).toContain(`at ${at(7)} it took 1 token over from the state`)
+  const holders = [holder('one', { awaited: true }), holder('two', { awaited: true, last_beat_at: at(2 * day) })]
+  const found = said('awaited', { holders })
   expect(found).toContain('fail The ledger was restored, and nothing is granted of limits before')
   expect(found).toContain('of two, silent for more than a day')
+  expect(found).not.toContain('goodbye')
+  const lanes = [{ ...lane, lane: 'one', left_at: at(50) }]
+  expect(said('awaited', { holders, lanes })).toContain('; one had said goodbye when the copy was made')
+  expect(said('awaited', { holders: [holder('one')] })).toBe('')
+})
+
+test('each account that is closed, and each lane that was lost with shares of limits, is named', () => {
+  const closed = [{ account: 'token/t/money', closed_at: at(9) }]
+  expect(said('closed', { closed })).toContain(`fail Nothing is granted of token/t/money since ${at(9)}`)
+  const held = ['a', 'b', 'c', 'd'].map((account) => ({ account, amount: 1 }))
+  const gone = holder('gone', { lost_at: at(5), held })
+  expect(said('lost', { holders: [gone] })).toBe(
+    `warn Lane gone is lost since ${at(5)} with shares of 4 accounts, which stay spent: a, b, c, …`,
+  )
+  expect(
+    said('lost', {
+      holders: [
+        { ...gone, released_at: at(1) },
+        { ...gone, held: [] },
+        { ...gone, lost_at: null },
+      ],
+    }),
+  ).toBe('')
 })
 
 test('a revoked runtime token names the keys that its gateway had and that were not changed since', () => {

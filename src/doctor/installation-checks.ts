@@ -64,32 +64,76 @@ export const installationChecks: Checks<InstallationFacts> = {
     ]
   },
 
-  restored({ restores, now }) {
+  restored({ restores, takenOver, now }) {
     const last = Math.max(...restores)
-    if (restores.length === 0) return null
-    return warn(
+    const forgotten = warn(
+      `The ledger was restored from an older copy: at ${timestamp(Math.max(0, ...takenOver))} it took ${counted(takenOver.length, 'token')} over from the state, as far as that knows them`,
+      'Rename or revoke those that token list calls restored …; people and teams made since the copy are to be made again',
+    )
+    const ofLedger = takenOver.length === 0 ? [] : [forgotten]
+    if (restores.length === 0) return ofLedger
+    const ofState = warn(
       `The state was restored from an older copy at ${timestamp(last)}: ${counted(restores.length, 'token')} that had ended came back and was revoked again`,
       `What else was changed between that copy and then is lost: narrowed tokens, policies, limits, the catalog. Gateways keep ${keptMs / 3_600_000} h, so of older denials only the ledger told: compare them by events export --since ${Math.ceil((now - last) / dayMs) + 2}d`,
     )
+    return [ofState, ...ofLedger]
   },
 
-  awaited({ awaited, now }) {
-    if (awaited === null || awaited.length === 0) return null
+  awaited({ holders, lanes, now }) {
+    const awaited = (holders ?? []).filter((lane) => lane.awaited)
+    if (awaited.length === 0) return null
+    const gone = awaited.filter(({ lane }) => lanes?.some((known) => known.lane === lane && known.left_at !== null))
+    const left =
+      gone.length === 0
+        ? ''
+        : `; ${names(gone)} had said goodbye when the copy was made: of no account unless started again since`
     const older = awaited.filter(({ last_beat_at }) => now - Date.parse(last_beat_at) > keptMs)
     const lost =
       older.length === 0
         ? ''
         : `; of ${names(older)}, silent for more than a day, events that only the lost part had may be gone`
     return fail(
-      `The ledger was restored, and nothing is granted of limits before these have said what they hold: ${names(awaited)}${lost}`,
-      'Start those gateways; where they are gone for good, usage resume --yes',
+      `The ledger was restored, and nothing is granted of limits before these have said what they hold: ${names(awaited)}${left}${lost}`,
+      'Start those gateways; where they are gone for good, or were replaced by others, usage resume --yes',
     )
+  },
+
+  closed({ closed }) {
+    return (closed ?? [])
+      .slice(0, mostNamed)
+      .map(({ account, closed_at }) =>
+        fail(
+          `Nothing is granted of ${account} since ${closed_at}: a gateway claimed more of it than it had been granted`,
+          `Compare usage accounts --prefix ${account} with what was spent; then usage reopen ${account}`,
+        ),
+      )
+  },
+
+  lost({ holders }) {
+    const lost = (holders ?? []).filter(
+      ({ lost_at, released_at, held }) => lost_at !== null && released_at === null && held.length > 0,
+    )
+    return lost
+      .slice(0, mostNamed)
+      .map(({ lane, lost_at, held }) =>
+        warn(
+          `Lane ${lane} is lost since ${lost_at} with shares of ${counted(held.length, 'account')}, which stay spent: ${first(held)}`,
+          `Start that gateway; where it is gone for good, usage release ${lane} --yes`,
+        ),
+      )
   },
 
   keys: (facts) => keysToRotate(facts),
 }
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
+/** Accounts and lanes that have a line of their own; there may be very many. */
+const mostNamed = 20
+const first = (held: readonly { account: string }[]): string =>
+  `${held
+    .slice(0, 3)
+    .map(({ account }) => account)
+    .join(', ')}${held.length > 3 ? ', …' : ''}`
 const names = (lanes: readonly { lane: string }[]): string => lanes.map(({ lane }) => lane).join(', ')
 
 const silentFor = ({ last_beat_at }: LaneFacts, now: number): number =>

@@ -23,7 +23,15 @@ const laneSchema = z.object({
   serves_until: instant.nullable(),
   left_at: instant.nullable(),
 })
-const heldLaneSchema = z.object({ lane: z.string(), last_beat_at: instant, awaited: z.boolean() })
+const heldLaneSchema = z.object({
+  lane: z.string(),
+  last_beat_at: instant,
+  lost_at: instant.nullable(),
+  released_at: instant.nullable(),
+  awaited: z.boolean(),
+  held: z.array(z.object({ account: z.string(), amount: z.number() })),
+})
+const accountSchema = z.object({ account: z.string(), closed_at: instant.nullable() })
 const tokenSchema = z.object({
   id: z.string(),
   name: z.string(),
@@ -38,7 +46,7 @@ const providerSchema = z.object({
   header_names: z.array(z.string()),
   created_at: instant,
 })
-const eventSchema = z.object({ timestamp: instant, reason_code: z.string(), details: z.looseObject({}).nullish() })
+const eventSchema = z.object({ timestamp: instant, details: z.looseObject({}).nullish() })
 const keyChangeSchema = z.object({ provider_id: z.string(), fields: z.array(z.string()) })
 
 export type LaneFacts = z.infer<typeof laneSchema>
@@ -48,8 +56,10 @@ export interface InstallationFacts {
   now: number
   controlPlane: ControlPlaneFacts
   lanes: LaneFacts[] | null
-  /** Lanes that must say what they hold before anything is granted, after the ledger was restored. */
-  awaited: z.infer<typeof heldLaneSchema>[] | null
+  /** The same lanes, as limits know them. */
+  holders: z.infer<typeof heldLaneSchema>[] | null
+  /** Accounts that nothing is granted of, because a lane claimed more than it had been granted. */
+  closed: z.infer<typeof accountSchema>[] | null
   revoked: z.infer<typeof tokenSchema>[] | null
   gateways: z.infer<typeof gatewaySchema>[] | null
   providers: z.infer<typeof providerSchema>[] | null
@@ -57,6 +67,8 @@ export interface InstallationFacts {
   keyChanges: ReadonlyMap<string, number>
   /** When tokens were revoked again because a restored state had them as they were before. */
   restores: number[]
+  /** When the ledger took tokens over from the state because a restored ledger had forgotten them, each time. */
+  takenOver: number[]
 }
 
 export interface Installation {
@@ -68,34 +80,36 @@ export interface Installation {
 export async function readInstallation(probe: Probe, { url, token, now }: Installation): Promise<InstallationFacts> {
   const controlPlane = await readControlPlane(probe, { url, token, inTheClear: true })
   if (controlPlane.caller.kind !== 'known' || token === null) {
-    const nothing = { lanes: null, awaited: null, revoked: null, gateways: null, providers: null }
-    return { now, controlPlane, ...nothing, keyChanges: new Map(), restores: [] }
+    const nothing = { lanes: null, holders: null, closed: null, revoked: null, gateways: null, providers: null }
+    return { now, controlPlane, ...nothing, keyChanges: new Map(), restores: [], takenOver: [] }
   }
   const list = <Entry>(path: string, field: string, schema: z.ZodType<Entry>) =>
     readPages(probe, { base: controlPlane.url, path, field, token }, schema)
   const since = new Date(now - lookBackDays * dayMs).toISOString()
-  const events = (type: string) => list(`/v1/events?since=${since}&event_type=${type}`, 'events', eventSchema)
-  const [lanes, held, tokens, gateways, providers, updates, revocations] = await Promise.all([
+  const events = (which: string) => list(`/v1/events?since=${since}&${which}`, 'events', eventSchema)
+  const [lanes, holders, closed, tokens, gateways, providers, updates, revivals, takenOver] = await Promise.all([
     settledLanes(() => list('/v1/gateway-lanes', 'lanes', laneSchema)),
     list('/v1/usage/lanes', 'lanes', heldLaneSchema),
+    list('/v1/usage/accounts?closed=true', 'accounts', accountSchema),
     list('/v1/tokens?purpose=gateway_runtime&status=revoked', 'tokens', tokenSchema),
     list('/v1/gateways', 'gateways', gatewaySchema),
     list('/v1/catalog/providers', 'providers', providerSchema),
-    events('catalog.updated'),
-    events('token.revoked'),
+    events('event_type=catalog.updated'),
+    events('event_type=token.revoked&reason_code=state.restored'),
+    events('reason_code=ledger.restored'),
   ])
   return {
     now,
     controlPlane,
     lanes,
-    awaited: held?.filter(({ awaited }) => awaited) ?? null,
+    holders,
+    closed,
     revoked: tokens?.filter(({ revocation }) => revocation !== null && revocation.at >= since) ?? null,
     gateways,
     providers,
     keyChanges: keyChangesOf(updates ?? []),
-    restores: (revocations ?? [])
-      .filter(({ reason_code }) => reason_code === 'state.restored')
-      .map(({ timestamp }) => Date.parse(timestamp)),
+    restores: timesOf(revivals),
+    takenOver: timesOf(takenOver),
   }
 }
 
@@ -136,6 +150,9 @@ async function readPages<Entry>(
   }
   return entries
 }
+
+const timesOf = (events: readonly z.infer<typeof eventSchema>[] | null): number[] =>
+  (events ?? []).map(({ timestamp }) => Date.parse(timestamp))
 
 function keyChangesOf(updates: readonly z.infer<typeof eventSchema>[]): Map<string, number> {
   const changes = new Map<string, number>()

@@ -177,7 +177,7 @@ const dropPending = (eventId: string): Statement => ({
 })
 
 /** With each change the ledger learns of a newer head: a state that does not know it was restored (fleet/seen-state.ts). */
-const keepSeen = ({ version, nonce, history }: Head): Statement => ({
+export const keepSeen = ({ version, nonce, history }: Head): Statement => ({
   sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
     on conflict (id) do update set version = excluded.version, nonce = excluded.nonce
     where state_seen.history = excluded.history and state_seen.version < excluded.version`,

@@ -23,6 +23,7 @@ import { denialsRoute } from './denials-route.ts'
 import { recordEnrolment } from './enrolment.ts'
 import { eventsRoute } from './events-route.ts'
 import type { Fleet } from './fleet.ts'
+import { ForgottenTokens } from './forgotten-tokens.ts'
 import { goodbyeRoute } from './goodbye-route.ts'
 import { KnownSessions } from './known-sessions.ts'
 import { LaneRegistry } from './lane-registry.ts'
@@ -80,6 +81,8 @@ export interface FleetControl {
   trouble(): string | null
   /** Finds out whether the state was restored, and mends that; to be done before anybody is let in. */
   prepare(): Promise<void>
+  /** Takes over tokens that a restored ledger lacks; to be called every few seconds. */
+  takeOverTokens(): Promise<unknown>
   /** Meets the other control planes, and looks at the state every second from now on. */
   start(): Promise<void>
   close(): Promise<void>
@@ -91,7 +94,8 @@ export function createFleet(options: FleetOptions): FleetControl {
   const watch = createWatch(options, shared)
   const { registry, stateHead, feed } = watch
   const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
-  const usage = createUsage(options, registry, peers)
+  const forgotten = new ForgottenTokens(options)
+  const usage = createUsage(options, registry, { peers, onRestored: () => forgotten.suspect() })
   const sessions = new KnownSessions({ ...options, ...watch })
   registry.tellOthers = (lanes) => peers.tell({ kind: 'acknowledged', lanes })
   const fleet: Fleet = {
@@ -117,6 +121,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     authenticate: (request) => sessions.principal(request),
     trouble: () => troubleOf({ stateAgeMs: stateHead.ageMs, unwrittenMs: registry.behindMs }),
     prepare: () => watch.look(),
+    takeOverTokens: () => forgotten.look(),
     async start() {
       if (shared) await peers.start()
       const passing = (error: unknown) => {

@@ -20,7 +20,8 @@ import { anonymous } from '../tokens/principal.ts'
 import type { FleetOptions } from './control.ts'
 
 const pageRows = 1000
-const restorer = { ...anonymous, name: 'system:restore' }
+/** Who acts where a database was put back from an older copy. */
+export const restorer = { ...anonymous, name: 'system:restore' }
 
 type Options = Pick<FleetOptions, 'state' | 'ledger' | 'clock' | 'newId' | 'recorder'>
 

@@ -6,7 +6,7 @@ import type { CellLedger, HeldLane } from '../usage/cell-ledger.ts'
 import { Compaction } from '../usage/compaction.ts'
 import { plainName } from '../usage/lease.ts'
 import { isBehind, LedgerMarks, type Mark } from '../usage/ledger-marks.ts'
-import { noPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
+import { noPeers, type RecallPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
 import { awaitedLanes, awaitForgotten, awaitLanes, forgottenSince } from '../usage/restored-ledger.ts'
 import { settlementStatements, sumByAccount } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
@@ -38,7 +38,12 @@ export interface UsageControl {
   readonly receiver: RecallReceiver
 }
 
-export function createUsage(options: FleetOptions, registry: LaneRegistry, peers = noPeers): UsageControl {
+/** `onRestored` is told that the ledger is found to be an older copy. */
+export function createUsage(
+  options: FleetOptions,
+  registry: LaneRegistry,
+  { peers = noPeers, onRestored = () => undefined }: { peers?: RecallPeers; onRestored?(): void } = {},
+): UsageControl {
   const { state, ledger, clock, log } = options
   const news = new UsageNews(options)
   const failed = (error: unknown) => {
@@ -52,7 +57,7 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
   const marks = new LedgerMarks(options.newId())
   const onLost = (lane: string, losses: Losses) => void lost(lane, losses).catch(failed)
   const cells = sqlLedger({ ledger, marks, clock, onLost, lanes: () => registry.all() })
-  const waiting = new AwaitedLanes(options, { registry, marks, cells })
+  const waiting = new AwaitedLanes(options, { registry, marks, cells, onRestored })
   const startedAt = clock.now()
   const authority = new Authority({
     ledger: cells,
@@ -64,7 +69,10 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
       if (milliseconds === 0) setImmediate(work)
       else setTimeout(work, milliseconds).unref()
     },
-    onRestored: () => void lookForAwaited().catch(failed),
+    onRestored() {
+      onRestored()
+      lookForAwaited().catch(failed)
+    },
     lanes: {
       connected: () => registry.all().flatMap(({ lane, stream }) => (stream === null ? [] : [lane])),
       holds: ({ lane, streamId }) => registry.get(lane)?.streamId === streamId,
@@ -83,7 +91,7 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
     if (used.length > 0) await news.used(used)
     if (offer) await news.offerChanged()
   }
-  const compaction = new Compaction(ledger, clock)
+  const compaction = new Compaction(ledger, clock, marks)
   let lookedForRestored = false
   const uses = (events: readonly Event[]) => [...sumByAccount(settlementsOf(events)).values()].some((sum) => sum > 0)
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
@@ -100,6 +108,7 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
         [lane, acknowledged, JSON.stringify(told)],
       )
       if (!forgotten && row?.lacks !== 1) return
+      onRestored()
       await ledger.write(awaitForgotten(lane, startedAt))
       await lookForAwaited(lane)
     },
@@ -107,6 +116,7 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
       if (lookedForRestored) return
       const since = await forgottenSince(state, ledger, clock.now())
       if (since !== null) {
+        onRestored()
         await ledger.write([awaitLanes(since)])
         await lookForAwaited()
       }
@@ -138,6 +148,13 @@ export function createUsage(options: FleetOptions, registry: LaneRegistry, peers
   }
 }
 
+interface AwaitedParts {
+  registry: LaneRegistry
+  marks: LedgerMarks
+  cells: Pick<CellLedger, 'awaitAll'>
+  onRestored(): void
+}
+
 /**
  * What this control plane does about a restored ledger (usage/restored-ledger.ts): finds it, and has lanes that are waited
  * for open their streams anew: they ship again what was forgotten, and say hello.
@@ -147,23 +164,24 @@ class AwaitedLanes {
   readonly #registry: LaneRegistry
   readonly #marks: LedgerMarks
   readonly #cells: Pick<CellLedger, 'awaitAll'>
+  readonly #onRestored: () => void
   /** Those that were asked, with when they had last said hello. */
   #asked: ReadonlySet<string> = new Set()
 
-  constructor(
-    options: FleetOptions,
-    { registry, marks, cells }: { registry: LaneRegistry; marks: LedgerMarks; cells: Pick<CellLedger, 'awaitAll'> },
-  ) {
+  constructor(options: FleetOptions, { registry, marks, cells, onRestored }: AwaitedParts) {
     this.#options = options
     this.#registry = registry
     this.#marks = marks
     this.#cells = cells
+    this.#onRestored = onRestored
   }
 
   /** `hasGreeted` tells of a lane's stream; the lane `opening` is just about to say hello. */
   async look(hasGreeted: (lane: HeldLane) => boolean, opening = ''): Promise<void> {
     const { ledger, log } = this.#options
-    const behind = !(await this.#marks.read(ledger)) && (await this.#cells.awaitAll())
+    const wentBack = !(await this.#marks.read(ledger))
+    if (wentBack) this.#onRestored()
+    const behind = wentBack && (await this.#cells.awaitAll())
     const awaited = new Map((await awaitedLanes(ledger)).map((each) => [each.lane, `${each.lane} ${each.greeted_at}`]))
     const fresh = [...awaited].filter(([, time]) => !this.#asked.has(time)).map(([lane]) => lane)
     if (fresh.length > 0) {

@@ -102,6 +102,8 @@ function accountsOf(id: string, accounts: Draft['accounts']): readonly string[] 
 
 export interface TokenEvent {
   type: EventType
+  /** Default `ok`. */
+  reason?: string
   actor: Actor
   tokenId: string | null
   eventTeamId: string | null
@@ -112,6 +114,7 @@ export interface TokenEvent {
 export const tokenEvent = (event: TokenEvent, { clock, newId }: Pick<TokenDependencies, 'clock' | 'newId'>): Event =>
   controlPlaneEvent({
     type: event.type,
+    ...(event.reason !== undefined && { reason: event.reason }),
     principal: event.actor.principal,
     requestId: event.actor.requestId,
     tokenId: event.tokenId,

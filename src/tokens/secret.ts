@@ -52,7 +52,11 @@ export const holdsSecret = (text: string): boolean =>
 export const hashSecret = (secret: string): string => Bun.SHA256.hash(secret, 'hex')
 
 /** The first 12 characters: enough to recognise a secret by, far too few to use it. */
-export const secretHint = (secret: string): string => secret.slice(0, 12)
+export const secretHint = (secret: string): string => secret.slice(0, hintLength)
+const hintLength = 12
+
+/** Of a token of which only the hash is known. */
+export const unknownHint = secretPrefixes.token.padEnd(hintLength, '?')
 
 const checksum = (body: string): string => encodeBase62(Bun.hash.crc32(body), checksumLength)
 

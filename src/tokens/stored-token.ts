@@ -5,11 +5,12 @@
 import { Failure } from '../failure.ts'
 import { tokens as ledgerTokens } from '../store/ledger.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
-import { fromRow, insertRow, newStateVersion } from '../store/rows.ts'
+import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
 import { accounts as stateAccounts, tokens as stateTokens } from '../store/state.ts'
 import type { KeyClass, PrincipalType, Purpose } from './governed.ts'
 import type { Role } from './permissions.ts'
 import type { TokenProfile, TokenScope } from './scope.ts'
+import { unknownHint } from './secret.ts'
 
 export interface Revocation {
   by: string | null
@@ -93,6 +94,20 @@ export async function findStateRow(state: Database, id: string): Promise<StateRo
   return { hash, eventTeamId, accountIds: JSON.parse(accountIds) as string[], revokedAt, version }
 }
 
+/** A row of the state's `tokens` as far as that knows the token; the rest is as of one that the ledger has lost. */
+export function openStateToken(row: Row): { token: StoredToken; only: StateOnly } {
+  const { id, hash, eventTeamId, accountIds } = fromRow(stateTokens, row)
+  const only = { hash, eventTeamId, accountIds: JSON.parse(accountIds) as string[] }
+  const unrecorded = {
+    name: `restored ${id}`,
+    token_prefix: unknownHint,
+    metadata: '{}',
+    created_at: Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16),
+    account_id: only.accountIds[0] ?? null,
+  }
+  return { token: openToken({ ...row, ...unrecorded }), only }
+}
+
 /** The columns of a scope as both databases write them. */
 export const scopeColumns = (scope: TokenScope) => ({
   gatewayId: scope.gatewayId,
@@ -113,7 +128,7 @@ export const scopeColumns = (scope: TokenScope) => ({
 })
 
 /** The statements that make a token in both databases; the ledger's version is filled in when the state has one. */
-export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly, ledgerVersion: string) {
+export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly, ledgerVersion: string | number) {
   const shared = {
     id: token.id,
     purpose: token.purpose,
@@ -147,6 +162,17 @@ export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly
   })
   return { state, ledger: [row, ...drawOnSources(token.id, only.accountIds)] }
 }
+
+/** Gives a token's row of the ledger all that the state says of it. */
+export const followState = (token: StoredToken): Statement =>
+  updateRow(ledgerTokens, token.id, {
+    ...scopeColumns(token),
+    ownerKind: token.ownerKind,
+    ownerId: token.ownerId,
+    rotatedAt: token.rotatedAt,
+    revokedAt: token.revokedAt,
+    version: token.version,
+  })
 
 /** What the ledger keeps of the accounts that a token draws on beside its own, which is the first of them. */
 function drawOnSources(tokenId: string, [, ...sources]: readonly string[]): Statement[] {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type TemporaryStore, temporaryStore } from '../store/test-store.ts'
 import { Compaction } from './compaction.ts'
+import { LedgerMarks } from './ledger-marks.ts'
 
 const day = 86_400_000
 const now = Date.UTC(2026, 5, 15)
@@ -11,7 +12,7 @@ let compaction: Compaction
 beforeEach(async () => {
   store = await temporaryStore()
   monotonic = 0
-  compaction = new Compaction(store.ledger, { now: () => now, monotonic: () => monotonic })
+  compaction = new Compaction(store.ledger, { now: () => now, monotonic: () => monotonic }, new LedgerMarks('own'))
 })
 afterEach(() => store.remove())
 

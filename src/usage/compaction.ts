@@ -12,6 +12,7 @@
 import { brokenConstraint } from '../events/append.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database, Statement } from '../store/open.ts'
+import type { LedgerMarks } from './ledger-marks.ts'
 import { longAgoMs } from './window.ts'
 
 const batch = 200
@@ -36,17 +37,19 @@ const releasedLanes = `select c.account, c.lane from lanes l join usage_cells c 
 export class Compaction {
   readonly #ledger: Database
   readonly #clock: Clock
+  readonly #marks: Pick<LedgerMarks, 'tidy'>
   #nextAt = Number.NEGATIVE_INFINITY
 
-  constructor(ledger: Database, clock: Clock) {
+  constructor(ledger: Database, clock: Clock, marks: Pick<LedgerMarks, 'tidy'>) {
     this.#ledger = ledger
     this.#clock = clock
+    this.#marks = marks
   }
 
   async run(): Promise<void> {
     if (this.#clock.monotonic() < this.#nextAt) return
     const now = this.#clock.now()
-    await this.#ledger.write(forgotten(now))
+    await this.#ledger.write([...forgotten(now), ...this.#marks.tidy()])
     const ended = await this.#ledger.read<Cell>(endedWindows, [new Date(now - longAgoMs).toISOString().slice(0, 10)])
     const left = await this.#ledger.read<Cell>(releasedLanes)
     for (const cells of [ended, left]) await this.#merge(cells)

@@ -17,6 +17,11 @@ export interface Mark {
 /** Rows that have not grown for so long are not remembered any more, nor those beyond so many that have grown since. */
 const readWithinMs = 86_400_000
 const mostRead = 50
+/**
+ * Rows that have not grown for so long are deleted. Whoever is connected, or runs, has not remembered them for days; a
+ * gateway that was cut off for longer and still runs takes the ledger for restored, which costs a hello of each.
+ */
+const keptMs = 30 * 86_400_000
 
 /** An SQL expression of a list of marks, as `known` gives it: whether the ledger has fewer of anybody's. */
 export const isBehind = (marks: string): string => `exists (select 1 from json_each(${marks}) known
@@ -62,6 +67,14 @@ export class LedgerMarks {
 
   made(): void {
     this.#made += 1
+  }
+
+  /** Removes rows of control planes that ended long ago; to be run every few days or more often, which keeps its own. */
+  tidy(): Statement[] {
+    return [
+      { sql: `update ledger_marks set at = ${databaseTime} where writer = ?`, args: [this.#writer] },
+      { sql: `delete from ledger_marks where at < ${databaseTime} - ?`, args: [keptMs] },
+    ]
   }
 
   /** Reads what the ledger has; false where that is less than was known, which stays known then. */

@@ -76,15 +76,21 @@ const listAccounts = ({ ledger }: UsageDependencies): AnyRoute =>
     tag: 'Usage',
     summary: 'Lists accounts of limits of which something was used or is held, by name',
     access: 'catalog:read',
-    query: z.object({ ...pageQuery, prefix: z.string().max(128).default('') }),
+    query: z.object({
+      ...pageQuery,
+      prefix: z.string().max(128).default(''),
+      closed: z.literal('true').optional().describe('Only accounts that are closed'),
+    }),
     reply: z.object({ accounts: z.array(accountSchema), next_cursor: z.string().nullable() }),
-    async handle({ query: { limit, cursor, prefix } }) {
-      const filters = { list: 'usage-accounts', prefix }
+    async handle({ query: { limit, cursor, prefix, closed } }) {
+      const filters = { list: 'usage-accounts', prefix, closed }
+      const only =
+        closed === undefined ? '' : 'and c.account in (select account from usage_accounts where closed_at > 0)'
       const rows = await ledger.read<AccountRow>(
         `select c.account, min(sum(c.settled) + coalesce(u.excess, 0), ${mostHeld}) as settled, sum(c.granted - c.returned - c.settled) as held,
            sum(c.granted - c.returned - c.settled > 0) as lanes, u.exhausted_at, u.closed_at
          from usage_cells c left join usage_accounts u on u.account = c.account
-         where c.account > ? and substr(c.account, 1, length(?2)) = ?2 group by c.account order by c.account limit ?`,
+         where c.account > ? and substr(c.account, 1, length(?2)) = ?2 ${only} group by c.account order by c.account limit ?`,
         [cursor === undefined ? '' : readCursor(cursor, filters, z.string()), prefix, limit + 1],
       )
       const page = rows.slice(0, limit)

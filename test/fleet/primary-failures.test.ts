@@ -89,6 +89,16 @@ test('so it is where the copy is put in place while no control plane runs', asyn
   expect(await revokedAt(token.id)).toBeInteger()
 })
 
+test('a ledger that is restored alone has the tokens made since within seconds, and they can be revoked', async () => {
+  const copy = await primary.ledger.copy()
+  const token = await createToken(plane)
+  await primary.ledger.restore(copy)
+  const asked = async () => (await api(plane, `/v1/tokens/${token.id}`)).status === 200
+  await until('the ledger has taken it over', asked)
+  expectAnswer(await revoke(plane, token.id), 200, revokedToken)
+  expect(await revokedAt(token.id)).toBeInteger()
+})
+
 test('where both databases are restored, what lanes have denied is revoked again', async () => {
   const token = await createToken(plane)
   const other = await createToken(plane)
