@@ -61,10 +61,10 @@ export function keptStreams(fetch: ClientFetch, now: () => number): ClientFetch 
   }
 
   return async (request) => {
-    if (request.method !== 'POST' || !understood || busy >= mostKept) return await fetch(request)
+    if (request.method !== 'POST' || !understood) return await fetch(request)
     const body = await request.text()
     const asMade = () => fetch(new Request(request.url, { method: 'POST', headers: request.headers, body }))
-    if (!body.startsWith(opening) || !body.endsWith(closing)) return await asMade()
+    if (busy >= mostKept || !body.startsWith(opening) || !body.endsWith(closing)) return await asMade()
     busy += 1
     try {
       return (await onStream(request, body)) ?? (await asMade())
