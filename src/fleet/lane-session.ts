@@ -449,7 +449,8 @@ export class LaneSession {
 
   async #tick(): Promise<void> {
     if (this.#session.due && this.connected) void this.#session.ensure().catch(this.#passing)
-    void this.#options.view.refresh().catch(this.#passing)
+    const { toldOfState, view } = this.#options
+    if (!toldOfState || view.head === null) void view.refresh().catch(this.#passing)
     await this.#beat()
   }
 
