@@ -199,7 +199,9 @@ class RunningLane implements StartedLane {
       },
       onTime: (now, askedAt) => this.#time.told(now, askedAt),
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
+      staleAfterMs: () => this.#staleAfterMs,
       onWanted: () => this.#replica?.sync(),
+      toldOfState: this.#replica !== null,
       onRestored: (head) =>
         this.#replica?.restored(head, this.journal.acknowledged?.version ?? 0) ?? this.#untilFollowed(head.history),
       onSlotsRecalled: (account, want, at) => this.rates.recall(account, want, at),
@@ -393,6 +395,7 @@ class RunningLane implements StartedLane {
       this.#loadFailure = null
       this.journal.applied(head)
       this.#replica?.opened()
+      this.#session.stateRead()
     } catch (error) {
       this.#notRead(asFailure(error), 'warn')
     }

@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
+import type { StateView } from './lane.ts'
 import { FileStateView } from './state-view.ts'
 import { movableClock, TemporaryFleet, until } from './temporary-fleet.ts'
 
@@ -16,7 +17,7 @@ afterEach(async () => {
 })
 
 test('acknowledges a change that is nothing but a denial, and reads the state when there is time', async () => {
-  const lane = await fleet.lane('a', { beatEveryMs: 60_000, random: () => 1 })
+  const lane = await fleet.lane('a', { beatEveryMs: 60_000, random: () => 0 })
   await until(() => lane.ready().ok)
   const hash = fleet.addToken()
   await until(() => lane.view.version === fleet.head().version)
@@ -26,6 +27,34 @@ test('acknowledges a change that is nothing but a denial, and reads the state wh
   expect(lane.view.version).toBeLessThan(version)
   await until(() => lane.view.version === version)
   expect(lane.view.denied(hash)).toBe(false)
+})
+
+test('reads many denials at once, and sooner where it does not serve for long without news', async () => {
+  const settings = {
+    max_staleness_seconds: 0,
+    outbox_segment_bytes: 65_536,
+    outbox_limit_bytes: 2 ** 20,
+    outbox_keep_hours: 1,
+  }
+  const patient = await fleet.lane('patient', { beatEveryMs: 60_000, random: () => 0 })
+  const strict = await fleet.lane('strict', { beatEveryMs: 60_000, random: () => 1, settings })
+  const hashes = Array.from({ length: 20 }, () => fleet.addToken())
+  await until(async () => (await fleet.control.fleet.propagation(fleet.head().version)).acknowledged === 2)
+  await until(() => [patient, strict].every(({ view }) => view.version === fleet.head().version))
+  const reads: StateView[] = []
+  const { refresh } = FileStateView.prototype
+  const spy = spyOn(FileStateView.prototype, 'refresh').mockImplementation(function (this: FileStateView) {
+    reads.push(this)
+    return refresh.call(this)
+  })
+  for (const hash of hashes) {
+    const { version } = fleet.revoke(hash, true)
+    expect(await fleet.control.fleet.propagation(version)).toMatchObject({ connected: 2, acknowledged: 2 })
+  }
+  await until(() => [patient, strict].every(({ view }) => view.version === fleet.head().version))
+  spy.mockRestore()
+  expect(reads[0]).toBe(strict.view)
+  expect(reads.filter((view) => view === patient.view).length).toBeLessThan(hashes.length / 2)
 })
 
 function copyState(name: string): string {

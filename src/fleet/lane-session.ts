@@ -36,11 +36,16 @@ import {
   streamSilenceMs,
 } from './wire.ts'
 
+/** How soon a state that is behind is looked at again: ever later, where nobody says that it has come further. */
 const leastLagMs = 5
 const mostLagMs = 500
-/** What need not hurry waits so long, and up to so much longer, so that not all hosts ask the primary at once. */
-const leastDelayMs = 100
-const spreadMs = 300
+/**
+ * What need not hurry waits so long at most, and half of that at least: what comes meanwhile is read with it, and not all
+ * hosts ask the primary at once. It is a small share of the time for which a lane serves without news, which do not
+ * count while the state is behind.
+ */
+const mostPatienceMs = 1500
+const patienceShare = 0.1
 
 export interface LaneSessionOptions extends RuntimeSessionOptions {
   lane: number
@@ -58,8 +63,12 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   /** The control plane's time in an answer that has just come, milliseconds since the epoch, asked for at this instant. */
   onTime(now: number, askedAt: number): void
   onFresh(): void
+  /** For how long it serves without fresh news. */
+  staleAfterMs(): number
   /** The primary has more than the state that is read. */
   onWanted(): void
+  /** Whether `stateRead` is called when the state that is read has come further. */
+  toldOfState: boolean
   /**
    * The primary has another history than the state that is read, from which it was restored or replaced. Resolves when
    * the state that is read is the primary's.
@@ -110,6 +119,7 @@ export class LaneSession {
   /** The newest head that the state is to be read up to, and what reads up to one before it. */
   #wanted: Head | null = null
   #following: Promise<void> | null = null
+  #stateRead = Promise.withResolvers<void>()
   /** The newest head that the state is to be read up to without hurry. */
   #later: Head | null = null
   #beatAgain = false
@@ -156,6 +166,12 @@ export class LaneSession {
     // Where it is not heard, this lane counts as unreachable until its time is over.
     const goodbye = client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
     await Promise.race([goodbye, Bun.sleep(Math.max(0, end - clock.monotonic()))])
+  }
+
+  /** The state that is read has come further: whoever waits for it looks. */
+  stateRead(): void {
+    this.#stateRead.resolve()
+    this.#stateRead = Promise.withResolvers()
   }
 
   /** Asks for slots and returns some. Rejects where the control plane cannot be asked at this moment. */
@@ -332,7 +348,9 @@ export class LaneSession {
       this.#later = null
       if (newest !== null && newest.history === this.#primaryHead?.history) this.#follow(newest)
     }
-    setTimeout(followNow, leastDelayMs + this.#options.random() * spreadMs).unref()
+    const { random, staleAfterMs } = this.#options
+    const patience = Math.min(mostPatienceMs, staleAfterMs() * patienceShare)
+    setTimeout(followNow, (patience * (1 + random())) / 2).unref()
   }
 
   /**
@@ -370,8 +388,10 @@ export class LaneSession {
       view.holdDenials(false)
       this.#lost = false
     }
-    let lag = leastLagMs
+    const firstLag = this.#options.toldOfState ? mostLagMs : leastLagMs
+    let lag = firstLag
     for (;;) {
+      const furtherRead = this.#stateRead.promise
       const read = await view.refresh().catch(this.#unreadable)
       if (this.#stopped || streamId !== this.#streamId) return
       if (read !== null) {
@@ -382,9 +402,9 @@ export class LaneSession {
       }
       if (read !== null && reaches(read, head)) break
       // Asked for once, and again only where that has brought nothing for long: each time is a sync with the primary.
-      if (lag === leastLagMs || lag === mostLagMs) this.#options.onWanted()
+      if (lag === firstLag || lag === mostLagMs) this.#options.onWanted()
       if (read !== null && isAt(read, positionOf(head))) await this.#options.onRestored(head)
-      await Bun.sleep(lag)
+      await within(lag, furtherRead)
       lag = Math.min(mostLagMs, lag * 2)
     }
     this.#askForKeys()
@@ -429,7 +449,8 @@ export class LaneSession {
 
   async #tick(): Promise<void> {
     if (this.#session.due && this.connected) void this.#session.ensure().catch(this.#passing)
-    void this.#options.view.refresh().catch(this.#passing)
+    const { toldOfState, view } = this.#options
+    if (!toldOfState || view.head === null) void view.refresh().catch(this.#passing)
     await this.#beat()
   }
 
@@ -559,6 +580,14 @@ export class LaneSession {
     this.#stopping.abort()
     this.#stream?.abort()
   }
+}
+
+/** Resolves with it, or after so long. */
+async function within(milliseconds: number, work: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const timer = setTimeout(late.resolve, milliseconds)
+  await Promise.race([work, late.promise])
+  clearTimeout(timer)
 }
 
 const isAt = (head: Head | null, position: StatePosition | null): boolean =>

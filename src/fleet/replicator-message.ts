@@ -19,7 +19,7 @@ export const replicatorOrderSchema = z.discriminatedUnion('kind', [
 ])
 export type ReplicatorOrder = z.infer<typeof replicatorOrderSchema>
 
-/** The replicator's. `alive` comes every second that it does not spend in native code. */
+/** The replicator's. `alive` comes every few seconds that it does not spend in native code. */
 export const replicatorReportSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('alive') }),
   z.object({ kind: z.literal('synced'), head: headSchema, frame: z.number().nullable() }),

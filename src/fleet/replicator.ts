@@ -9,7 +9,7 @@ import { type OpenReplica, openReplica } from '../store/open-replica.ts'
 import { type ReplicatorOrder, type ReplicatorReport, replicatorOrderSchema } from './replicator-message.ts'
 import type { Head } from './wire.ts'
 
-const aliveEveryMs = 1000
+const aliveEveryMs = 3000
 
 export interface ReplicatorChannel {
   report(report: ReplicatorReport): void

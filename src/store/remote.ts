@@ -1,6 +1,6 @@
 /**
- * Opens a database of a libSQL server (sqld, Turso Cloud) over HTTP, without the native addon. Every call is one request:
- * a `write` is one batch, which the server commits or undoes whole, so no transaction is ever held across an await.
+ * Opens a database of a libSQL server (sqld, Turso Cloud) over HTTP, without the native addon. Every call is one request
+ * (reads on streams that are kept: kept-streams.ts); a `write` is one batch, which the server commits or undoes whole, so no transaction is ever held across an await.
  *
  *   - Every call ends: after `callMilliseconds` it is `dependency_unavailable`, however the server hangs. What a write
  *     that was not answered has done is not known; whoever wrote finds out (events/change.ts).
@@ -18,6 +18,7 @@
  */
 import type { Client, InStatement, ResultSet } from '@libsql/client'
 import { Failure } from '../failure.ts'
+import { type ClientFetch, keptStreams } from './kept-streams.ts'
 import type { Database, Patient, Row, Statement } from './open.ts'
 import { places } from './places.ts'
 import { RoundTrip } from './round-trip.ts'
@@ -52,15 +53,17 @@ export async function openRemoteDatabase({
 }: RemoteOptions): Promise<Database> {
   const address = remoteAddress(url, name)
   const { createClient } = await import('@libsql/client/http')
-  const open = (concurrency: number, milliseconds: number): Client =>
-    createClient({
-      url: address,
-      ...(token === undefined ? {} : { authToken: token }),
-      concurrency,
-      fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(milliseconds) }),
-    })
-  const reader = open(readsAtOnce, callMilliseconds)
-  const writer = open(1, endOfWriteMilliseconds)
+  const open = (concurrency: number, send: ClientFetch): Client =>
+    createClient({ url: address, ...(token === undefined ? {} : { authToken: token }), concurrency, fetch: send })
+  const sendWithin =
+    (milliseconds: number): ClientFetch =>
+    (request) =>
+      fetch(request, { signal: AbortSignal.timeout(milliseconds) })
+  const reader = open(
+    readsAtOnce,
+    keptStreams(sendWithin(callMilliseconds), () => performance.now()),
+  )
+  const writer = open(1, sendWithin(endOfWriteMilliseconds))
   const guarded = guard({ reader, writer, name, callMilliseconds })
   return {
     async write(statements, patient) {
