@@ -55,7 +55,7 @@ export class Connections implements Disposable {
     this.#idle.push(...(await Promise.all(Array.from({ length: count }, () => this.#connect()))))
   }
 
-  /** Sends a request and gives its answer once it is complete. Rejects where the connection ends before. */
+  /** Sends a request and gives its answer once it is complete; one whose connection ends before is not ok. */
   async send(request: Buffer, onBody: (text: string) => void = () => undefined): Promise<Answered> {
     const socket = this.#idle.pop() ?? (await this.#connect())
     const answered = Promise.withResolvers<Answered>()
@@ -115,7 +115,7 @@ export class Connections implements Disposable {
     this.#all.delete(socket)
     const index = this.#idle.indexOf(socket)
     if (index >= 0) this.#idle.splice(index, 1)
-    socket.data.call?.answered.reject(new Error('The connection ended before the answer'))
+    socket.data.call?.answered.resolve({ ok: false, end: '' })
     socket.data.call = null
   }
 }

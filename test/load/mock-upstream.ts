@@ -36,9 +36,9 @@ const streamed = (frames: readonly Uint8Array[], pauseMs: number) =>
   new Response(
     new ReadableStream({
       async start(controller) {
-        for (const frame of frames) {
+        for (const [index, frame] of frames.entries()) {
+          if (index > 0) await Bun.sleep(pauseMs)
           controller.enqueue(frame)
-          await Bun.sleep(pauseMs)
         }
         controller.close()
       },

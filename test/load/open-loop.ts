@@ -45,8 +45,8 @@ export async function sendAtRate(target: Target, requestsPerSecond: number, seco
     const sentAt = performance.now()
     late.push(sentAt - dueAt)
     const { ok } = await connections.send(request)
-    times.push(performance.now() - sentAt)
-    if (!ok) failed++
+    if (ok) times.push(performance.now() - sentAt)
+    else failed++
   })
   return { sent: total, failed, times, late }
 }
@@ -54,8 +54,8 @@ export async function sendAtRate(target: Target, requestsPerSecond: number, seco
 /** What the frame of a first text has, and no frame before it. */
 const aText = /"content":"[^"]/
 
-/** Sends a streaming request and reads its answer to the end; gives when its first text came, and whether its end did. */
-async function oneStream(connections: Connections, request: Buffer): Promise<{ firstMs: number; complete: boolean }> {
+/** Reads a stream to its end; gives the milliseconds until its first text, null where it did not come to its end. */
+async function oneStream(connections: Connections, request: Buffer): Promise<number | null> {
   const sentAt = performance.now()
   let text = ''
   let firstMs = Number.NaN
@@ -64,7 +64,7 @@ async function oneStream(connections: Connections, request: Buffer): Promise<{ f
     text += piece
     if (aText.test(text)) firstMs = performance.now() - sentAt
   })
-  return { firstMs, complete: ok && end.includes('data: [DONE]\n\n') }
+  return ok && end.includes('data: [DONE]\n\n') ? firstMs : null
 }
 
 /** How long a stream that is held lasts, in frames. */
@@ -82,21 +82,21 @@ export async function holdStreams(target: Target, streams: number, seconds: numb
   const times: number[] = []
   const late: number[] = []
   let failed = 0
-  const run = async (frames: number) => {
-    const { firstMs, complete } = await oneStream(connections, requestBytes(target, streamBody(frames)))
-    if (!complete) failed++
-    return firstMs
+  const run = async (frames: number, judged: boolean) => {
+    const firstMs = await oneStream(connections, requestBytes(target, streamBody(frames)))
+    if (firstMs === null) failed++
+    else if (judged) times.push(firstMs)
   }
   let begun = 0
-  const filling: Promise<unknown>[] = []
+  const filling: Promise<void>[] = []
   await atPace(streams, fillMs / streams, async () => {
-    filling.push(run(Math.ceil((++begun * heldFrames) / streams)))
+    filling.push(run(Math.ceil((++begun * heldFrames) / streams), false))
   })
   const everyMs = (heldFrames * heldPauseMs) / streams
   const total = Math.round((seconds * 1000) / everyMs)
   await atPace(total, everyMs, async (dueAt) => {
     late.push(performance.now() - dueAt)
-    times.push(await run(heldFrames))
+    await run(heldFrames, true)
   })
   await Promise.all(filling)
   return { sent: streams + total, failed, times, late }
@@ -114,9 +114,9 @@ export async function overloadStreams(target: Target, callers: number, rounds: n
   let failed = 0
   await atPace(callers, 200 / callers, async () => {
     for (let round = 0; round < rounds; round++) {
-      const { firstMs, complete } = await oneStream(connections, request)
-      times.push(firstMs)
-      if (!complete) failed++
+      const firstMs = await oneStream(connections, request)
+      if (firstMs === null) failed++
+      else times.push(firstMs)
     }
   })
   return { sent: callers * rounds, failed, times, late: [] }
