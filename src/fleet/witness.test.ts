@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Checkpoint, checkpointBody } from '../events/checkpoint.ts'
@@ -150,6 +150,21 @@ test('a restored state that has the newest checkpoint again within seconds is no
   expect(looking.regressions).toBe(0)
   expect(recorded).toEqual([])
   expect(keptNumber()).toBe(3)
+})
+
+test('an older file that is put in the place of the state is noticed by a witness that goes on looking', () => {
+  put(2, 5)
+  const older = join(directory, 'older.db')
+  state.run('vacuum into ?', [older])
+  const looking = witness()
+  put(3, 6)
+  looking.look()
+  expect(keptNumber()).toBe(3)
+  renameSync(older, join(directory, 'state.db'))
+  looking.look()
+  now += 30_000
+  looking.look()
+  expect(recorded).toMatchObject([{ details: { how: 'older', seen: 3, found: 2 } }])
 })
 
 test('a chain that retention has removed whole is not missed', () => {

@@ -5,7 +5,7 @@
  * counted and recorded as an event, once for each such checkpoint.
  */
 import { Database } from 'bun:sqlite'
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { z } from 'zod'
 import { parseCheckpoint, signedSchema, wentBack } from '../events/checkpoint.ts'
 import type { Signed } from '../events/checkpoint-key.ts'
@@ -17,6 +17,7 @@ import type { Log } from '../lib/log.ts'
 
 const lookEveryMs = 5000
 const restoredMs = 30_000
+const rowSchema = signedSchema.extend({ number: z.number() })
 const ofRestored = ['older', 'not_a_checkpoint']
 
 export interface WitnessOptions {
@@ -39,6 +40,8 @@ export class Witness {
   /** Since when the checkpoint has been behind the kept one. */
   #behindSince: number | null = null
   readonly #timer: Timer
+  /** Kept open: opening it reads the whole schema, for milliseconds in which no request is answered. */
+  #state: { database: Database; inode: string } | null = null
   /** How often the state's checkpoint went back. */
   regressions = 0
 
@@ -59,6 +62,7 @@ export class Witness {
 
   stop(): void {
     clearInterval(this.#timer)
+    this.#close()
   }
 
   /** Compares the state's checkpoint with the one that is kept. */
@@ -83,13 +87,39 @@ export class Witness {
   /** The row of the state; before the first checkpoint its number is 0, and behind one neither that nor none is right. */
   #read(): Signed | null {
     if (!existsSync(this.#options.stateFile)) return null
-    using state = new Database(realpathSync(this.#options.stateFile), { readonly: true })
-    const row = state.query('select number, body, key_id, signature from checkpoints').get()
+    const row = this.#row()
     if (row === null && this.#kept !== null) return { body: '', key_id: '', signature: '' }
-    const parsed = signedSchema.extend({ number: z.number() }).safeParse(row)
+    const parsed = rowSchema.safeParse(row)
     if (!parsed.success || (parsed.data.number === 0 && this.#kept === null)) return null
     const { number: _number, ...signed } = parsed.data
     return signed
+  }
+
+  #row(): unknown {
+    const state = this.#opened()
+    try {
+      return state.query('select number, body, key_id, signature from checkpoints').get()
+    } catch (error) {
+      this.#close()
+      throw error
+    }
+  }
+
+  /** The file that is there now: one that was put in its place is opened anew. */
+  #opened(): Database {
+    const file = realpathSync(this.#options.stateFile)
+    const { dev, ino } = statSync(file)
+    const inode = `${dev}:${ino}`
+    if (this.#state?.inode !== inode) {
+      this.#close()
+      this.#state = { database: new Database(file, { readonly: true }), inode }
+    }
+    return this.#state.database
+  }
+
+  #close(): void {
+    this.#state?.database.close()
+    this.#state = null
   }
 
   #keep(found: Signed): void {

@@ -4,15 +4,17 @@ import { processorSeconds, residentBytes } from '../processes.ts'
 import type { Counted } from './bench-record.ts'
 import { type Beside, requestsSeen } from './beside.ts'
 import { settledCount } from './ledger-count.ts'
-import { type FirstToken, firstTokenWith, type Latency, sendAtRate } from './open-loop.ts'
+import { watchMachine } from './machine.ts'
+import { holdStreams, overloadStreams, sendAtRate, type Timed } from './open-loop.ts'
 import { type Saturation, saturate } from './saturation.ts'
 import type { Target } from './target.ts'
-import { median } from './timing.ts'
+import { median, percentile } from './timing.ts'
 
 export interface Plan {
   rounds: number
   seconds: number
-  streamRounds: number
+  /** How often each caller asks for a stream where there are too many. */
+  overloadRounds: number
   /** How many the gateway has answered when its memory is looked at for the second time. */
   requests: number
 }
@@ -25,17 +27,30 @@ interface Processes {
   gatehouse: Gatehouse
 }
 
+export interface Latency {
+  p50_ms: number
+  p99_ms: number
+  /** How late the generator sent, 99th percentile: a floor of what it can see. */
+  generator_late_p99_ms: number
+  /** The share of all processor time that was used meanwhile, and what of that went to others than the bench. */
+  machine_busy: number
+  taken_by_others: number
+}
+
 export interface Compared {
-  direct: { p50_ms: number; p99_ms: number }
-  governed: { p50_ms: number; p99_ms: number }
+  direct: Latency
+  governed: Latency
 }
 
 export interface Traffic {
   requests_per_second: Record<keyof BenchTargets, number>
   /** Answers other than 200, and streams that did not reach their end. */
   failed: number
-  latency_at_half: Compared & { requests_per_second: number; generator_late_p99_ms: number }
+  latency_at_half: Compared & { requests_per_second: number }
+  /** With so many streams held open, each lasting seconds. */
   first_token: Record<`${(typeof streamCounts)[number]}`, Compared>
+  /** With the most callers, none of whom pauses between short streams. */
+  first_token_overloaded: Compared
   /** Processor time while saturated; the gateway's and control plane's until the events were in the ledger. */
   processor_microseconds_a_request: { direct: number; gateway: number; control_plane: number }
   /** Events that came into the ledger, from the beginning of a burst until the last was there. */
@@ -60,13 +75,34 @@ async function alternate<Result>(
   return (name) => results.get(name) ?? []
 }
 
-const compared = (results: (name: string) => (Latency | FirstToken)[]): Compared => {
-  const of = (name: string) => ({
-    p50_ms: median(results(name).map(({ p50Ms }) => p50Ms)),
-    p99_ms: median(results(name).map(({ p99Ms }) => p99Ms)),
-  })
-  return { direct: of('direct'), governed: of('governed') }
+/** The same load on each in turn; all rounds of a target are judged together. */
+async function compare(
+  { direct, governed }: BenchTargets,
+  rounds: number,
+  load: (target: Target) => Promise<Timed>,
+): Promise<Compared & { results: readonly Timed[] }> {
+  const watched = async (target: Target) => {
+    const machine = watchMachine()
+    return { ...(await load(target)), ...machine() }
+  }
+  const results = await alternate([direct, governed], rounds, watched)
+  const of = (name: string): Latency => {
+    const times = results(name).flatMap((result) => result.times)
+    return {
+      p50_ms: percentile(times, 0.5),
+      p99_ms: percentile(times, 0.99),
+      generator_late_p99_ms: percentile(
+        results(name).flatMap(({ late }) => late),
+        0.99,
+      ),
+      machine_busy: median(results(name).map(({ busy }) => busy)),
+      taken_by_others: median(results(name).map(({ taken_by_others: taken }) => taken)),
+    }
+  }
+  return { direct: of(direct.name), governed: of(governed.name), results: results(governed.name) }
 }
+
+const pair = ({ direct, governed }: Compared): Compared => ({ direct, governed })
 
 export async function measureTraffic(plan: Plan, targets: BenchTargets, processes: Processes): Promise<Traffic> {
   const { gatehouse } = processes
@@ -76,26 +112,23 @@ export async function measureTraffic(plan: Plan, targets: BenchTargets, processe
   const saturated = await measureSaturation(plan, targets, processes)
   const outcomesBefore = (await settledCount(gatehouse.dataDirectory)).outcomes
   const { rates } = saturated
-  const pair = [targets.direct, targets.governed]
   const rate = Math.floor(rates.governed / 2)
-  const latency = await alternate(pair, plan.rounds, (target) => sendAtRate(target, rate, plan.seconds))
-  const few = await alternate(pair, plan.rounds, (target) => firstTokenWith(target, streamCounts[0], plan.streamRounds))
-  const many = await alternate(pair, plan.rounds, (target) =>
-    firstTokenWith(target, streamCounts[1], plan.streamRounds),
-  )
-  const singly = [latency('governed'), few('governed'), many('governed')].flat()
+  const { rounds, seconds, overloadRounds } = plan
+  const half = await compare(targets, rounds, (target) => sendAtRate(target, rate, seconds))
+  const [few, many] = streamCounts
+  const held = (streams: number) => compare(targets, rounds, (target) => holdStreams(target, streams, 2 * seconds))
+  const [heldFew, heldMany] = [await held(few), await held(many)]
+  const overloaded = await compare(targets, rounds, (target) => overloadStreams(target, many, overloadRounds))
+  const singly = [half, heldFew, heldMany, overloaded].flatMap(({ results }) => results)
   const sent = singly.reduce((sum, result) => sum + result.sent, 0)
   const outcomes = (await settledCount(gatehouse.dataDirectory)).outcomes - outcomesBefore
   const requests = await sendUntil(plan, targets.governed, processes)
   return {
     requests_per_second: rates,
     failed: saturated.failed + singly.reduce((sum, { failed }) => sum + failed, 0),
-    latency_at_half: {
-      ...compared(latency),
-      requests_per_second: rate,
-      generator_late_p99_ms: median(latency('governed').map(({ generatorLateP99Ms }) => generatorLateP99Ms)),
-    },
-    first_token: { 64: compared(few), 512: compared(many) },
+    latency_at_half: { ...pair(half), requests_per_second: rate },
+    first_token: { 64: pair(heldFew), 512: pair(heldMany) },
+    first_token_overloaded: pair(overloaded),
     processor_microseconds_a_request: saturated.processor,
     ingested_per_second: await measureIngest(plan, targets.governed, gatehouse),
     gateway_resident_mebibytes: {

@@ -23,8 +23,8 @@ import { generator } from './saturation.ts'
 
 const quick = process.argv.includes('--quick')
 const plan: Plan & { starts: number; tokens: number; revocations: number } = quick
-  ? { rounds: 2, seconds: 2, streamRounds: 2, requests: 20_000, starts: 1, tokens: 100_000, revocations: 10 }
-  : { rounds: 5, seconds: 8, streamRounds: 10, requests: 1_000_000, starts: 5, tokens: 1_000_000, revocations: 100 }
+  ? { rounds: 2, seconds: 2, overloadRounds: 2, requests: 20_000, starts: 1, tokens: 100_000, revocations: 10 }
+  : { rounds: 5, seconds: 8, overloadRounds: 10, requests: 1_000_000, starts: 5, tokens: 1_000_000, revocations: 100 }
 
 const machine = watchMachine()
 using upstream = await startBeside('mock-upstream.ts')

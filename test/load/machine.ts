@@ -9,6 +9,8 @@ export interface Machine {
   bun: string
   /** The share of all processor time that went to others than this process and what it started, 0 to 1. */
   taken_by_others: number
+  /** The share of it that was used at all, by whomever. */
+  busy: number
 }
 
 /** Begins to watch; the result is of the time until it is called. */
@@ -18,8 +20,14 @@ export function watchMachine(): () => Machine {
   return () => {
     const after = ticks()
     const own = (ownSeconds() - ownBefore) * 100
-    const others = Math.max(0, after.busy - before.busy - own) / Math.max(1, after.all - before.all)
-    return { processors: cpus().length, model: cpus()[0]?.model ?? '', bun: Bun.version, taken_by_others: others }
+    const [used, all] = [after.busy - before.busy, Math.max(1, after.all - before.all)]
+    return {
+      processors: cpus().length,
+      model: cpus()[0]?.model ?? '',
+      bun: Bun.version,
+      taken_by_others: Math.max(0, used - own) / all,
+      busy: used / all,
+    }
   }
 }
 

@@ -25,3 +25,13 @@ export const requestHeaders = ({ token }: Target): Record<string, string> => ({
   authorization: `Bearer ${token}`,
   'content-type': 'application/json',
 })
+
+/** Between the frames of a stream that says how long it is, in milliseconds: ten words a second. */
+export const heldPauseMs = 100
+
+/** The first text of such a stream: nothing that a term of the chain may begin with is left open by it. */
+export const firstText = 'Because, '
+
+/** Asks for a stream of so many frames of text. */
+export const streamBody = (tokens: number): string =>
+  JSON.stringify({ ...JSON.parse(requestBody(true)), max_tokens: tokens })
