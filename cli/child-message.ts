@@ -16,6 +16,11 @@ export interface ControlPlaneReady {
   setup_url: string | null
 }
 
+/** Said before a control plane is ready: with this a gateway can start beside it. */
+interface ControlPlaneListens extends Handover {
+  ready: 'soon'
+}
+
 interface GatewayReady {
   ready: 'gateway'
   url: string
@@ -27,7 +32,7 @@ interface Failed {
   message: string
 }
 
-export type ChildMessage = ControlPlaneReady | GatewayReady | Failed
+export type ChildMessage = ControlPlaneListens | ControlPlaneReady | GatewayReady | Failed
 
 /** What a gateway under `up`, which is started beside the control plane, needs of it; told again to each start. */
 export interface Handover {
@@ -57,6 +62,7 @@ function holds<Message>(said: object, members: Members<Message>): boolean {
 
 export function isChildMessage(said: unknown): said is ChildMessage {
   if (typeof said !== 'object' || said === null || !('ready' in said)) return false
+  if (said.ready === 'soon') return holds(said, handover)
   if (said.ready === 'control-plane') return holds(said, controlPlaneReady)
   if (said.ready === 'gateway') return holds(said, gatewayReady)
   return said.ready === false && holds(said, failed)

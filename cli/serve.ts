@@ -30,7 +30,10 @@ export const controlPlaneCommand = (terminal: Terminal): Leaf =>
           const { controlPlane } = await import('../src/app/control-plane.ts')
           const environment = process.env
           const onRuntimeToken = (runtime_token: string) => void say({ ...message, runtime_token })
-          const plane = await controlPlane({ settings, environment, clock: systemClock, newId, log, onRuntimeToken })
+          const plane = await controlPlane({
+            ...{ settings, environment, clock: systemClock, newId, log, onRuntimeToken },
+            onListening: (handed) => void say({ ready: 'soon', ...handed }),
+          })
           const message = {
             ready: 'control-plane',
             base_url: plane.baseUrl,

@@ -135,3 +135,23 @@ test('a child that is renewed drains, starts again with what is handed over by t
   expect(said).toEqual(['one', 'two'])
   await child.stop(5000)
 })
+
+test('what a child hands over is told before it is ready', async () => {
+  const path = join(directory, 'soon.js')
+  const handOver = `process.send({ ready: 'soon', api_token: 'one', state_file: null })`
+  writeFileSync(path, `${handOver}\nprocess.once('message', () => { ${sayReady} })\n${drainOnTerm}`)
+  const handed = Promise.withResolvers<string>()
+  const child = keepRunning({
+    name: 'control-plane',
+    command: [process.execPath, path],
+    environment: process.env,
+    clock: systemClock,
+    log: silentLog,
+    onHandover: ({ api_token }) => handed.resolve(api_token),
+    // Only what was handed over lets it become ready.
+    handover: async () => ({ api_token: await handed.promise, state_file: null }),
+  })
+  expect(await child.ready).toEqual({ ready: 'gateway', url: 'http://127.0.0.1:1' })
+  expect(await handed.promise).toBe('one')
+  await child.stop(5000)
+})

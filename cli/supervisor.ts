@@ -38,13 +38,15 @@ export interface ChildOptions {
   log: Log
   /** What each start of it is told as soon as that is known; what is not known in the end is told to nobody. */
   handover?(): Promise<Handover | null>
+  /** Told of what it hands over to another child before it is ready. */
+  onHandover?(handed: Handover): void
   /** Told of all that it says once it is ready, also after a restart. */
   onMessage?(message: ReadyMessage): void
   /** Told where it was ready and ended with an error that a repeat would only meet again: it is not started again. */
   onOver?(failure: Failure): void
 }
 
-export type ReadyMessage = Exclude<ChildMessage, { ready: false }>
+export type ReadyMessage = Exclude<ChildMessage, { ready: false | 'soon' }>
 
 export interface Child {
   /** What the child said when it first became ready; rejects where it never did. */
@@ -135,7 +137,7 @@ interface Run {
 const lastWordsMilliseconds = 250
 
 function startChild(
-  { name, command, environment, clock, log, handover }: ChildOptions,
+  { name, command, environment, clock, log, handover, onHandover }: ChildOptions,
   onReady: (message: ReadyMessage) => void,
 ): Run {
   let readyAt: number | null = null
@@ -152,6 +154,8 @@ function startChild(
         return log.error({ child: name }, 'A child process said something that is not understood')
       if (received.ready === false) {
         failure = failureOf(received)
+      } else if (received.ready === 'soon') {
+        onHandover?.(received)
       } else {
         readyAt ??= clock.monotonic()
         onReady(received)

@@ -127,7 +127,7 @@ async function start(
 ): Promise<Started | null> {
   const log = createLog({ level: settings.log_level, fields: { process: 'up' }, destination: 'stderr' })
   const keep = (
-    kept: Pick<ChildOptions, 'name' | 'environment' | 'onMessage' | 'handover'>,
+    kept: Pick<ChildOptions, 'name' | 'environment' | 'onMessage' | 'onHandover' | 'handover'>,
     words: readonly string[],
   ) => {
     const child = keepRunning({ ...kept, command: [...self(), ...words], clock: systemClock, log })
@@ -136,6 +136,7 @@ async function start(
   }
   const { api_url: _, api_token: __, ...own } = settings
   let handed: Handover | null = null
+  const known = Promise.withResolvers<void>()
   const onMessage = (message: ReadyMessage) => {
     if (message.ready !== 'control-plane' || handed === null || message.runtime_token === handed.api_token) return
     handed = handoverOf(message)
@@ -148,15 +149,19 @@ async function start(
       name: 'control-plane',
       environment: { ...withoutServiceVariables(), ...settingsEnvironment(own) },
       onMessage,
+      onHandover({ api_token, state_file }) {
+        handed ??= { api_token, state_file }
+        known.resolve()
+      },
     },
     ['control-plane'],
   ).ready
-  const known = planeReady.then(
-    (message) => (message.ready === 'control-plane' ? handoverOf(message) : null),
-    // Whoever waits for the control plane itself is told why there is none.
-    () => null,
-  )
-  const handover = async () => handed ?? (await known)
+  // Whoever waits for the control plane itself is told why there is none.
+  planeReady.catch(() => known.resolve())
+  const handover = async () => {
+    await known.promise
+    return handed
+  }
   const environment = gatewayEnvironment(own)
   const workers = keepWorkers(settings, ['--handover'], (name, words) => keep({ name, environment, handover }, words))
   const allReady = Promise.all(workers.map(({ ready }) => ready))
@@ -164,7 +169,6 @@ async function start(
   allReady.catch(() => undefined)
   const plane = await planeReady
   if (plane.ready !== 'control-plane') throw new Failure('process_failed')
-  handed = handoverOf(plane)
   if (stop.wasAsked()) {
     keepToken({ settings, plane, terminal })
     return null

@@ -93,8 +93,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 
 /** The command line may reach them, and only when it runs. */
 const compositionRoots = 'app'
-/** Mounting routes and the page that the Elysia plugin writes. */
-const elysiaFiles = ['src/api/mount.ts', 'src/api/documentation.ts']
+/** Matching paths and the page that the Elysia plugin writes. */
+const elysiaFiles = ['src/api/router.ts', 'src/api/documentation.ts']
 const bannedNames = /^(utils?|helpers?|services?|managers?|types|common|misc)$/
 /**
  * The entry, interfaces (whose imports are free) with an implementation beside them that does nothing, and what writes a
@@ -181,7 +181,7 @@ test('the browser part of the console takes nothing but types from the server', 
   expect(broken).toEqual([])
 })
 
-test('Elysia is known to the place that mounts routes, and to no other', () => {
+test('Elysia is known to the place that matches paths, and to no other', () => {
   const users = product
     .filter(({ imports }) => imports.some(({ path }) => path === 'elysia' || path.startsWith('@elysiajs/')))
     .map(({ path }) => path)

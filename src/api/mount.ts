@@ -1,13 +1,11 @@
 /**
- * The control plane's HTTP server: routes as data in, one `fetch` out. The only file beside the composition root that
- * knows Elysia, which matches paths here and nothing else: it neither parses nor validates, because its own errors echo
- * what was sent. A call goes through, in this order:
+ * The control plane's HTTP server: routes as data in, one `fetch` out. Which route it is `router.ts` finds. A call goes
+ * through, in this order:
  *
  *   request id → authenticate → permission → body → validation → idempotency → handler → reply
  *
  * Whatever is thrown on the way becomes an answer in one place (`answer.ts`).
  */
-import { Elysia } from 'elysia'
 import { asFailure, Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -23,6 +21,7 @@ import { documentationPage } from './documentation.ts'
 import { healthPaths, healthResponse } from './health.ts'
 import type { AnswerStore, Claim } from './idempotency.ts'
 import type { Access, Answer, AnyRoute, GatewayRouteDescription } from './route.ts'
+import { createRouter, type RoutedCall } from './router.ts'
 
 export interface MountOptions {
   routes: readonly AnyRoute[]
@@ -56,26 +55,21 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
   const matched = new WeakMap<Request, string>()
   const requestIds = new WeakMap<Request, string>()
   const idOf = (request: Request): string => requestIds.get(request) ?? options.newId()
-  const server = new Elysia({ normalize: false, strictPath: true })
-  const paths = new Map<string, PathMethods>()
-  // Before the routes: Elysia's hooks reach only what is registered after them.
-  server.onError(({ request, error, code }) => {
-    const context = { requestId: idOf(request), log: options.log, origin: options.baseUrl }
-    return code === 'NOT_FOUND' ? notServed(paths, request, context) : failureResponse(error, context)
+  const answerContext = (request: Request) => ({
+    requestId: idOf(request),
+    log: options.log,
+    origin: options.baseUrl,
   })
-  const serve = (method: string, path: string, handle: Handle) => {
-    const { form, methods } = paths.get(path) ?? { form: pathForm(path), methods: [] }
-    paths.set(path, { form, methods: [...methods, method] })
-    server.route(
+  const calls: RoutedCall[] = []
+  const serve = (method: string, path: string, handle: Handle) =>
+    calls.push({
       method,
-      elysiaPath(path),
-      ({ request, params }) => {
+      path,
+      handle(request, params) {
         matched.set(request, path)
         return handle(request, params, idOf(request))
       },
-      { parse: 'none' },
-    )
-  }
+    })
 
   for (const route of options.routes) serve(route.method, route.path, callOf(options, route))
   for (const path of healthPaths) serve('GET', path, () => healthResponse(path, options))
@@ -86,13 +80,18 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
     return jsonResponse(200, document)
   })
   for (const { path, respond } of documentationPage()) serve('GET', path, respond)
+  const answer = createRouter({
+    calls,
+    failed: (error, request) => failureResponse(error, answerContext(request)),
+    notServed: (request, allow) => notServed(allow, answerContext(request)),
+  })
 
   return {
     async fetch(request) {
       const startedAt = options.clock.monotonic()
       const requestId = requestIdOf(request, options.newId)
       requestIds.set(request, requestId)
-      const response = finished(await server.handle(request), requestId)
+      const response = finished(await answer(request), requestId)
       const seconds = (options.clock.monotonic() - startedAt) / 1000
       const path = matched.get(request) ?? null
       options.answered?.({ method: request.method, path, status: response.status, seconds })
@@ -103,33 +102,10 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
 
 type Handle = (request: Request, params: unknown, requestId: string) => Promise<Response> | Response
 
-/** `/v1/tokens/{id}` as Elysia writes it: `/v1/tokens/:id`. */
-const elysiaPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
-
-interface PathMethods {
-  form: RegExp
-  methods: readonly string[]
-}
-
-const pathForm = (path: string): RegExp =>
-  new RegExp(
-    `^${path
-      .replaceAll('.', '\\.')
-      .replaceAll(/\{\w+\}/g, '[^/]+')
-      .replace(/\*$/, '.*')}$`,
-  )
-
-function notServed(paths: ReadonlyMap<string, PathMethods>, request: Request, context: AnswerContext): Response {
-  const allow = methodsOf(paths, new URL(request.url).pathname)
-  if (allow.length === 0) return failureResponse(new Failure('not_found'), context)
-  return failureResponse(new Failure('method_not_allowed'), { ...context, allow })
-}
-
-/** The methods an address is served for; Elysia answers HEAD wherever it answers GET. */
-function methodsOf(paths: ReadonlyMap<string, PathMethods>, pathname: string): string[] {
-  const found = [...paths.values()].filter(({ form }) => form.test(pathname)).flatMap(({ methods }) => methods)
-  return [...new Set(found.includes('GET') ? [...found, 'HEAD'] : found)].sort()
-}
+const notServed = (allow: readonly string[], context: AnswerContext): Response =>
+  allow.length === 0
+    ? failureResponse(new Failure('not_found'), context)
+    : failureResponse(new Failure('method_not_allowed'), { ...context, allow })
 
 /** Made at a route's first call: for all routes they would be an eighth of the schemas of a start. */
 const strictSchemas = ({ query, body }: AnyRoute) => ({

@@ -1,6 +1,6 @@
 /**
  * A control-plane route as data. One definition serves four readers: the server that mounts it, the validation of what
- * comes in, the authorization, and `/v1/openapi.json`. `mount.ts` is the only one of them that knows Elysia.
+ * comes in, the authorization, and `/v1/openapi.json`. None of them knows Elysia: `router.ts` does.
  */
 import type { z } from 'zod'
 import type { Permission } from '../tokens/permissions.ts'

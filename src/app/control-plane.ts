@@ -59,6 +59,8 @@ export interface ControlPlaneOptions {
   clock: Clock
   newId: NewId
   log: Log
+  /** Told, as soon as calls are taken in, what a gateway on this host needs in order to start meanwhile. */
+  onListening(gateway: { api_token: string; state_file: string | null }): void
   /** Told the new secret when the runtime token of the gateway on this host is rotated. */
   onRuntimeToken(secret: string): void
 }
@@ -95,7 +97,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
     await parts.lanes.start()
     return {
       baseUrl: parts.addresses.base,
-      stateFile: 'file' in store.source ? store.source.file : null,
+      stateFile: parts.stateFile,
       runtimeToken: installation.runtimeToken,
       adminToken: installation.adminToken,
       setupUrl: await setupUrl(parts),
@@ -181,6 +183,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     callers,
     oauth,
     installation,
+    stateFile: 'file' in source ? source.file : null,
     exports,
     proof,
     lastUse: createLastUse(ledger),
@@ -191,7 +194,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
 type Parts = Awaited<ReturnType<typeof wire>>
 
 function serve(
-  { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
+  { settings, clock, newId, log, onListening, onRuntimeToken }: ControlPlaneOptions,
   parts: Parts,
 ): { drain(): Promise<void> } {
   const { shared, lanes, metrics, addresses, callers, oauth, exports, lastUse, proof } = parts
@@ -207,6 +210,7 @@ function serve(
   })
   addresses.base ||= localUrl(settings.control_plane_listen, server.port)
   addresses.console ||= `${addresses.base}/console`
+  onListening({ api_token: parts.installation.runtimeToken, state_file: parts.stateFile })
   const origins = () => ownOrigins(addresses.base, addresses.console)
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: oauth.baseUrl })
   const byToken = createAuthenticator({ state, ledger, clock, lastUse, baseUrl: oauth.baseUrl })

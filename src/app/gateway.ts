@@ -1,5 +1,6 @@
 /** The gateway's composition root: a lane, the hot path on it, and the listener. It loads no part of the control plane. */
 import { join, resolve } from 'node:path'
+import { z } from 'zod'
 import { environmentName, type SettingName, type Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { type ReplicatorCommand, replicaFile } from '../fleet/lane-replica.ts'
@@ -57,6 +58,9 @@ export async function gateway({
   newId,
   log,
 }: GatewayProcessOptions): Promise<GatewayProcess> {
+  // A gateway reads each form of message a few times a second at most: a reader of its own for each, which zod compiles
+  // at its first use, would cost a start more than it ever saves.
+  z.config({ jitless: true })
   const apiUrl = required(settings, 'api_url')
   const apiToken = required(settings, 'api_token')
   const data = resolve(settings.data)

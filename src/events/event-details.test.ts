@@ -5,7 +5,7 @@ import { describedEventSchema, describedTypes } from './event-details.ts'
 import { testEvent } from './test-ledger.ts'
 
 test('every type of event is described, once', () => {
-  expect(describedTypes.toSorted()).toEqual(eventTypes.toSorted())
+  expect(describedTypes().toSorted()).toEqual(eventTypes.toSorted())
 })
 
 const outcome = {

@@ -34,7 +34,7 @@ interface Described {
   details: z.ZodObject
 }
 
-const groups: readonly Described[] = [
+const groups = (): readonly Described[] => [
   {
     name: 'RequestOutcome',
     types: ['gateway.request.outcome'],
@@ -247,12 +247,14 @@ const shared = {
   event_cost_attribution: costAttributionSchema.meta({ id: 'EventCostAttribution' }).optional(),
 }
 
-/** An event as the API answers it, each type with its details. */
-export const describedEventSchema = z.union(
-  groups.map(({ name, types, details }) =>
-    eventSchema.extend({ ...shared, event_type: z.enum(types), details: details.optional() }).meta({ id: name }),
+/** An event as the API answers it, each type with its details. Made when it is asked for: no start needs it. */
+export const describedEventSchema = z.lazy(() =>
+  z.union(
+    groups().map(({ name, types, details }) =>
+      eventSchema.extend({ ...shared, event_type: z.enum(types), details: details.optional() }).meta({ id: name }),
+    ),
   ),
 )
 
 /** The types that are described; a test holds them against those there are. */
-export const describedTypes: readonly EventType[] = groups.flatMap(({ types }) => types)
+export const describedTypes = (): readonly EventType[] => groups().flatMap(({ types }) => types)

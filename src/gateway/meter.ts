@@ -14,7 +14,7 @@ import {
   gaugeText,
   type Histogram,
   histogram,
-  histogramText,
+  histogramsText,
   type LabelledCounts,
   observe,
 } from '../telemetry/exposition.ts'
@@ -104,8 +104,8 @@ export function createMeter(): Meter {
         counterText('gatehouse_tokens_total', 'Tokens of requests and answers, by direction', counts.tokens),
         counterText('gatehouse_cost_usd_total', 'What answers cost', inDollars(counts.cost)),
         counterText('gatehouse_unpriced_total', 'Answers whose model has no price', counts.unpriced),
-        histogramText('gatehouse_request_duration_seconds', 'From the request to its end', 'family', duration),
-        histogramText('gatehouse_first_token_seconds', 'From the request to the first text', 'family', firstToken),
+        histogramsText('gatehouse_request_duration_seconds', 'From the request to its end', 'family', duration),
+        histogramsText('gatehouse_first_token_seconds', 'From the request to the first text', 'family', firstToken),
         counterText('gatehouse_trace_spans_total', 'Spans by what became of them', spanCounts(spans)),
         gaugeText('gatehouse_mcp_sessions', 'MCP sessions that are kept', mcp.sessions),
         counterText(

@@ -61,10 +61,12 @@ const bodyOfKind = ({ kind, about, stages, config }: PolicyKind) =>
     })
     .describe(about)
 
-const [firstKind, ...otherKinds] = [...policyKinds.values()].map(bodyOfKind)
-if (firstKind === undefined) throw new Error('There is no policy kind')
-
-export const createPolicyBody = z.discriminatedUnion('kind', [firstKind, ...otherKinds])
+/** Made at its first use: a start needs none of it. */
+export const createPolicyBody = z.lazy(() => {
+  const [firstKind, ...otherKinds] = [...policyKinds.values()].map(bodyOfKind)
+  if (firstKind === undefined) throw new Error('There is no policy kind')
+  return z.discriminatedUnion('kind', [firstKind, ...otherKinds])
+})
 export type CreatePolicyBody = z.infer<typeof createPolicyBody>
 
 export const updatePolicyBody = z.strictObject({

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { counterText, gaugeText, histogram, histogramText, joinedText, observe } from './exposition.ts'
+import { counterText, gaugeText, histogram, histogramsText, joinedText, observe } from './exposition.ts'
 
 test("several processes' figures stand in one exposition, each family once and each sample with its worker", () => {
   const duration = histogram([1])
@@ -7,7 +7,7 @@ test("several processes' figures stand in one exposition, each family once and e
   const one = counterText('a_total', 'Some a', new Map([['kind="x"', 2]])) + gaugeText('b', 'Some b', 1)
   const other =
     counterText('a_total', 'Some a', new Map([['kind="x"', 3]])) +
-    histogramText('c', 'Some c', 'family', new Map([['chat', duration]]))
+    histogramsText('c', 'Some c', 'family', new Map([['chat', duration]]))
   expect(
     joinedText(
       new Map([

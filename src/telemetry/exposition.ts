@@ -46,22 +46,26 @@ export const gaugeText = (name: string, help: string, value: number): string =>
   `${head(name, help, 'gauge')}${name} ${value}\n`
 
 /** One histogram for each value of a label. */
-export const histogramText = (
+export const histogramsText = (
   name: string,
   help: string,
   label: string,
   histograms: ReadonlyMap<string, Histogram>,
 ): string =>
   head(name, help, 'histogram') +
-  [...histograms].map(([value, histogram]) => oneHistogram(name, `${label}="${value}"`, histogram)).join('')
+  [...histograms].map(([value, histogram]) => samplesOf(name, `${label}="${value}"`, histogram)).join('')
 
-function oneHistogram(name: string, labels: string, { bounds, counts, sum, count }: Histogram): string {
+export const histogramText = (name: string, help: string, histogram: Histogram): string =>
+  head(name, help, 'histogram') + samplesOf(name, '', histogram)
+
+function samplesOf(name: string, labels: string, { bounds, counts, sum, count }: Histogram): string {
+  const [first, all] = labels === '' ? ['', ''] : [`${labels},`, `{${labels}}`]
   let below = 0
   const buckets = bounds.map((bound, index) => {
     below += counts[index] ?? 0
-    return `${name}_bucket{${labels},le="${bound}"} ${below}\n`
+    return `${name}_bucket{${first}le="${bound}"} ${below}\n`
   })
-  return `${buckets.join('')}${name}_bucket{${labels},le="+Inf"} ${count}\n${name}_sum{${labels}} ${sum}\n${name}_count{${labels}} ${count}\n`
+  return `${buckets.join('')}${name}_bucket{${first}le="+Inf"} ${count}\n${name}_sum${all} ${sum}\n${name}_count${all} ${count}\n`
 }
 
 const headLine = /^# (?:HELP|TYPE) (\S+)/

@@ -12,6 +12,9 @@ test('answers are counted by the pattern of their route, whatever was asked for'
   expect(text).toContain('gatehouse_http_requests_total{method="GET",route="/v1/tokens/{id}",status="200"} 1')
   expect(text).toContain('gatehouse_http_requests_total{method="other",route="none",status="404"} 1')
   expect(text).toContain('gatehouse_events_ingested_total{type="decision"} 2')
+  expect(text).toContain(
+    'gatehouse_propagation_seconds_bucket{le="0.025"} 0\ngatehouse_propagation_seconds_bucket{le="0.05"} 1\n',
+  )
   expect(text).toContain('gatehouse_propagation_seconds_count 1')
   expect(text).toContain('gatehouse_connected_lanes 2')
 })

@@ -1,0 +1,72 @@
+/**
+ * Finds the route of a request by Elysia, which matches paths here and nothing else: it neither parses nor validates,
+ * because its own errors echo what was sent.
+ *
+ * A matcher is made for each area of the paths (`/v1/tokens`), at the area's first request: to match the two hundred
+ * paths of a control plane takes as long to prepare as to open its databases, and a start needs those few by which
+ * gateways connect.
+ */
+import { Elysia } from 'elysia'
+
+export interface RoutedCall {
+  method: string
+  /** OpenAPI form: `/v1/tokens/{id}`. */
+  path: string
+  handle(request: Request, params: unknown): Promise<Response> | Response
+}
+
+export interface RouterOptions {
+  calls: readonly RoutedCall[]
+  /** Answers what a call threw. */
+  failed(error: unknown, request: Request): Response
+  /** Answers where there is no such call; `allow` are the methods that the address is served for. */
+  notServed(request: Request, allow: readonly string[]): Response
+}
+
+export function createRouter({ calls, failed, notServed }: RouterOptions): (request: Request) => Promise<Response> {
+  const areas = Map.groupBy(calls, ({ path }) => areaOf(path))
+  const matchers = new Map<string, Elysia>()
+  const matcher = (calls: readonly RoutedCall[]): Elysia => {
+    const server = new Elysia({ normalize: false, strictPath: true })
+    // Before the routes: Elysia's hooks reach only what is registered after them.
+    server.onError(({ request, error, code }) =>
+      code === 'NOT_FOUND' ? notServed(request, methodsOf(calls, request)) : failed(error, request),
+    )
+    for (const { method, path, handle } of calls) {
+      server.route(method, elysiaPath(path), ({ request, params }) => handle(request, params), { parse: 'none' })
+    }
+    return server
+  }
+  return async (request) => {
+    const area = areaOf(new URL(request.url).pathname)
+    const calls = areas.get(area)
+    if (calls === undefined) return notServed(request, [])
+    const known = matchers.get(area) ?? matcher(calls)
+    matchers.set(area, known)
+    return await known.handle(request)
+  }
+}
+
+/** `/v1/tokens/{id}` is in `v1/tokens`, `/console/assets/{name}` in `console`. */
+function areaOf(path: string): string {
+  const [, first = '', second = ''] = path.split('/', 3)
+  return first === 'v1' ? `v1/${second}` : first
+}
+
+/** `/v1/tokens/{id}` as Elysia writes it: `/v1/tokens/:id`. */
+const elysiaPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
+
+/** The methods an address is served for; Elysia answers HEAD wherever it answers GET. */
+function methodsOf(calls: readonly RoutedCall[], request: Request): string[] {
+  const { pathname } = new URL(request.url)
+  const found = calls.filter(({ path }) => pathForm(path).test(pathname)).map(({ method }) => method)
+  return [...new Set(found.includes('GET') ? [...found, 'HEAD'] : found)].sort()
+}
+
+const pathForm = (path: string): RegExp =>
+  new RegExp(
+    `^${path
+      .replaceAll('.', '\\.')
+      .replaceAll(/\{\w+\}/g, '[^/]+')
+      .replace(/\*$/, '.*')}$`,
+  )
