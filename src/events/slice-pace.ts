@@ -1,7 +1,8 @@
 /**
  * How many events one transaction takes in, so that grants, acknowledgements and reads never wait long behind it
  * (protocols section 7: ingest batches stay under 5 ms). What a machine manages in that time is not known beforehand and
- * changes with what else it does, so each slice's duration decides on those after it:
+ * changes with what else it does, so each slice's duration decides on those after it. They aim at half of that time: the
+ * more of it they need, the more of them are those whose thread the machine takes the processor from meanwhile.
  *
  *   longer than the target                smaller, in proportion, by at most half: one hiccup says little
  *   a whole slice in less than half of it larger by a quarter
@@ -23,11 +24,11 @@ export interface PaceBounds {
 }
 
 /**
- * The least is for a disk or a machine so slow that a commit alone takes longer than the target: smaller slices do not
- * make that shorter, and less and less would come in (with 32 half of what comes in with 128, with 64 four fifths).
+ * The least is for a machine so busy or a server so slow that whatever it is given takes longer: smaller slices cost more
+ * for each event, and less would come in.
  */
-const bounds: PaceBounds = { targetMs: 5, least: 64, most: 500 }
-const first = 128
+const bounds: PaceBounds = { targetMs: 2.5, least: 32, most: 500 }
+const first = 64
 
 export class SlicePace {
   readonly clock: Pick<Clock, 'monotonic'>
