@@ -107,6 +107,8 @@ async function ingestSlice(ledger: Database, batch: Batch, known: ChainHead | nu
     const last = fresh.at(-1)
     if (last === undefined) return head
     requireChained(head, fresh)
+    // Whoever waits comes before the transaction, too.
+    await turn()
     try {
       await batch.pace.write(fresh.length, readMs, (patient) => writeSlice(ledger, batch, { head, fresh, patient }))
       return { seq: last.n, digest: last.digest }

@@ -38,7 +38,7 @@ export class SlicePace {
 
   readonly #onSlice: (milliseconds: number) => void
 
-  /** `onSlice` is told how long each slice took. */
+  /** `onSlice` is told how long each transaction held the database. */
   constructor(
     clock: Pick<Clock, 'monotonic'>,
     given: Partial<PaceBounds> = {},
@@ -57,12 +57,12 @@ export class SlicePace {
 
   /**
    * Writes a slice of so many events when those before it are written. Its time is what the transaction held the database
-   * for, and `readMs`, for which reading its events has held this thread.
+   * for, or `readMs` where that is longer, for which reading its events has held this thread.
    */
   async write(events: number, readMs: number, work: (patient: Patient) => Promise<void>): Promise<void> {
     const held = (milliseconds: number): void => {
-      this.#onSlice(milliseconds + readMs)
-      this.#took(events, milliseconds + readMs)
+      this.#onSlice(milliseconds)
+      this.#took(events, Math.max(milliseconds, readMs))
     }
     const done = this.#last.then(() => work({ held }))
     // The next one waits for this one and does not care how it ended; its own caller is told.

@@ -99,6 +99,7 @@ export class WriteAheadLog {
       await connection.exec('pragma wal_checkpoint(passive)')
     } catch {
       // The log goes on, and SQLite's own checkpoint says what is wrong to whoever writes then.
+      this.#connection = null
     }
   }
 

@@ -46,7 +46,7 @@ export function createControlPlaneMetrics(readings: { connectedLanes(): Promise<
   })
   const slices = new Histogram({
     name: 'gatehouse_ingest_slice_seconds',
-    help: 'Time that one transaction of events from gateways held the ledger, with reading them',
+    help: 'Time that one transaction of events from gateways held the ledger',
     buckets: [0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.5],
     registers,
   })
