@@ -27,7 +27,7 @@ export interface PaceBounds {
  * The least is for a machine so busy or a server so slow that whatever it is given takes longer: smaller slices cost more
  * for each event, and less would come in.
  */
-const bounds: PaceBounds = { targetMs: 2.5, least: 32, most: 500 }
+const bounds: PaceBounds = { targetMs: 2.5, least: 16, most: 500 }
 const first = 64
 
 export class SlicePace {
