@@ -287,6 +287,7 @@ export class SidecarFleet {
     return {
       write: () => Promise.reject(new RangeError('The fleet does not write the state')),
       writeAndRead: () => Promise.reject(new RangeError('The fleet does not write the state')),
+      flush: () => Promise.resolve(),
       async read<Row>(sql: string, args: Statement['args'] = []) {
         const { columns, rows } = await client.execute({ sql, args })
         return rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]]))) as Row[]

@@ -59,6 +59,8 @@ export async function signCheckpoint(options: CheckpointOptions): Promise<boolea
   if (![...heads].some(([chain, { seq }]) => seq > (former.heads.get(chain)?.seq ?? 0))) return false
   const checkpoint = await following(options, former, heads)
   const signed = key.sign('checkpoint', checkpointBody(checkpoint))
+  // Every host will hold the ledger to it.
+  await ledger.flush()
   await state.write(
     replaceCheckpoint(signed, { number: checkpoint.number, former: inState?.number ?? 0, at: options.clock.now() }),
   )

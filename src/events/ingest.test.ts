@@ -212,14 +212,14 @@ test('a batch goes in by slices whose size follows how long the ones before it t
       const before = await count()
       await databases.ledger.write(statements)
       slices.push((await count()) - before)
-      patient?.held?.((slices.at(-1) ?? 0) * 0.05)
+      patient?.held?.((slices.at(-1) ?? 0) * 0.1)
     },
   }
   const count = async () => (await databases.ledger.read<{ n: number }>('select count(*) as n from events'))[0]?.n ?? 0
   const pace = new SlicePace({ monotonic: () => 0 }, { targetMs: 5 })
   const lines = lane(400)
   await ingestEvents(slow, { ...batch, pace, lines })
-  expect(slices).toEqual([128, 100, 100, 72])
+  expect(slices).toEqual([64, 50, 50, 50, 50, 50, 50, 36])
   expect(await stored()).toEqual(lines)
 })
 

@@ -69,6 +69,7 @@ export async function announcedHead(ledger: Database, chain: string): Promise<Ch
     `select seq, ${asBytes('digest')} as digest from events where chain = ? and seq in (select value from json_each(?)) order by seq`,
     [chain, JSON.stringify(back)],
   )
+  await ledger.flush()
   return { ...head, earlier: rows.map(({ seq, digest }) => ({ seq, digest: shownText(digest) })) }
 }
 
@@ -88,6 +89,8 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
     at += pace.events
     head = await ingestSlice(ledger, { ...batch, lines: lines.slice(from, at) }, head)
   }
+  // The lane keeps them until it is told this head.
+  await ledger.flush()
   return head
 }
 
@@ -104,6 +107,8 @@ async function ingestSlice(ledger: Database, batch: Batch, known: ChainHead | nu
     const last = fresh.at(-1)
     if (last === undefined) return head
     requireChained(head, fresh)
+    // Whoever waits comes before the transaction, too.
+    await turn()
     try {
       await batch.pace.write(fresh.length, readMs, (patient) => writeSlice(ledger, batch, { head, fresh, patient }))
       return { seq: last.n, digest: last.digest }

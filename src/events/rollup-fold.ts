@@ -24,7 +24,7 @@ import {
 } from './rollup.ts'
 
 export const keysAtMost = 500
-const arrivalsAtOnce = 20
+const arrivalsAtOnce = 40
 /** Of outcomes as JSON, some 300 characters each. */
 const charactersAtOnce = 150_000
 const sumsAtOnce = 100
@@ -54,7 +54,7 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
     const arrivals = fewOf(furthest)
     const { sums, next } = nextSums(arrivals, parsed)
     try {
-      await ledger.write([...claimArrivals(arrivals, next), ...addStatements(sums)])
+      await ledger.write([...claimArrivals(arrivals, next), ...addStatements(sums)], {})
     } catch (error) {
       // Another control plane is at it.
       if (brokenConstraint(error) === 'check') return

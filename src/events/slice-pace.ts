@@ -1,7 +1,8 @@
 /**
  * How many events one transaction takes in, so that grants, acknowledgements and reads never wait long behind it
  * (protocols section 7: ingest batches stay under 5 ms). What a machine manages in that time is not known beforehand and
- * changes with what else it does, so each slice's duration decides on those after it:
+ * changes with what else it does, so each slice's duration decides on those after it. They aim at half of that time: the
+ * more of it they need, the more of them are those whose thread the machine takes the processor from meanwhile.
  *
  *   longer than the target                smaller, in proportion, by at most half: one hiccup says little
  *   a whole slice in less than half of it larger by a quarter
@@ -23,11 +24,13 @@ export interface PaceBounds {
 }
 
 /**
- * The least is for a disk or a machine so slow that a commit alone takes longer than the target: smaller slices do not
- * make that shorter, and less and less would come in (with 32 half of what comes in with 128, with 64 four fifths).
+ * The least is for a machine so busy that whatever it is given takes longer: smaller slices cost more for each event (a
+ * third more in sixteens than in 64s), and less would come in.
  */
-const bounds: PaceBounds = { targetMs: 5, least: 64, most: 500 }
-const first = 128
+export const localPace: PaceBounds = { targetMs: 2.5, least: 32, most: 500 }
+/** A server's transaction has a way there and back, which smaller slices only make more of. */
+export const remotePace: PaceBounds = { targetMs: 5, least: 64, most: 500 }
+const first = 64
 
 export class SlicePace {
   readonly clock: Pick<Clock, 'monotonic'>
@@ -37,7 +40,7 @@ export class SlicePace {
 
   readonly #onSlice: (milliseconds: number) => void
 
-  /** `onSlice` is told how long each slice took. */
+  /** `onSlice` is told how long each transaction held the database. */
   constructor(
     clock: Pick<Clock, 'monotonic'>,
     given: Partial<PaceBounds> = {},
@@ -45,7 +48,7 @@ export class SlicePace {
   ) {
     this.clock = clock
     this.#onSlice = onSlice
-    this.#bounds = { ...bounds, ...given }
+    this.#bounds = { ...localPace, ...given }
     this.#events = this.#within(first)
   }
 
@@ -56,12 +59,12 @@ export class SlicePace {
 
   /**
    * Writes a slice of so many events when those before it are written. Its time is what the transaction held the database
-   * for, and `readMs`, for which reading its events has held this thread.
+   * for, or `readMs` where that is longer, for which reading its events has held this thread.
    */
   async write(events: number, readMs: number, work: (patient: Patient) => Promise<void>): Promise<void> {
     const held = (milliseconds: number): void => {
-      this.#onSlice(milliseconds + readMs)
-      this.#took(events, milliseconds + readMs)
+      this.#onSlice(milliseconds)
+      this.#took(events, Math.max(milliseconds, readMs))
     }
     const done = this.#last.then(() => work({ held }))
     // The next one waits for this one and does not care how it ended; its own caller is told.

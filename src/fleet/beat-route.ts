@@ -48,7 +48,7 @@ export function beatRoute({ options, registry, stateHead, tokens, usage, endToke
           history: known ? 'known' : 'unknown',
           // A lane whose versions are of another history has news of that one.
           fresh: fresh && known && registry.isWritten,
-          ledger: [...usage.marks],
+          ledger: await usage.marks(),
           now: timestamp(options.clock.now()),
         },
       }

@@ -1,7 +1,7 @@
 /** Takes a lane's events in: NDJSON whose exact bytes are chained and stored (protocols section 6). */
 import { type AnyRoute, route } from '../api/route.ts'
 import { ingestEvents, type ShippedEvent } from '../events/ingest.ts'
-import { SlicePace } from '../events/slice-pace.ts'
+import { localPace, remotePace, SlicePace } from '../events/slice-pace.ts'
 import { Failure } from '../failure.ts'
 import { heldLane } from './beat-route.ts'
 import type { FleetOptions } from './control.ts'
@@ -25,7 +25,8 @@ const mostBatches = 64
 
 export function eventsRoute({ options, registry, usage }: EventsDependencies): AnyRoute {
   const queue = new IngestQueue({ atOnce: 4, most: mostBatches })
-  const pace = new SlicePace(options.clock, {}, (milliseconds) => options.meter?.sliced(milliseconds / 1000))
+  const bounds = 'url' in options.source ? remotePace : localPace
+  const pace = new SlicePace(options.clock, bounds, (milliseconds) => options.meter?.sliced(milliseconds / 1000))
   return route({
     method: 'POST',
     path: '/v1/gateway-runtime/events',

@@ -172,7 +172,7 @@ describe('a lane', () => {
     await fleet.ledger.write([{ sql: older, args: [] }])
     const holder = async () => (await fleet.ledger.read<{ holder: string }>('select holder from lanes'))[0]?.holder
     await until(async () => (await holder()) !== 'former' && lane.counters.connected === 1)
-    await until(() => fleet.control.usage.marks.length > 0)
+    await until(async () => (await fleet.control.usage.marks()).length > 0)
     const since = performance.now()
     await until(() => 1000 * lane.counters.secondsSinceFresh < performance.now() - since)
     expect(fenced).toBe(0)
@@ -190,7 +190,7 @@ describe('a lane', () => {
     const forgotten = ['delete from events', 'delete from chains', 'delete from usage_cells']
     await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
     await fleet.lane('a')
-    await until(() => fleet.control.usage.marks.some(({ writer }) => writer === 'restored'))
+    await until(async () => (await fleet.control.usage.marks()).some(({ writer }) => writer === 'restored'))
     await until(async () => (await fleet.events()).length === 1)
   })
 

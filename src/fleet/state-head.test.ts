@@ -12,6 +12,7 @@ const never = () => Promise.reject(new RangeError('It only reads'))
 const unusedState: Omit<Database, 'read'> = {
   write: never,
   writeAndRead: never,
+  flush: never,
   close: () => undefined,
 }
 

@@ -28,8 +28,8 @@ export interface UsageControl {
   lookForRestored(): Promise<void>
   /** To be called every second: remembers what the ledger has, and has lanes that it waits for connect again. */
   look(): Promise<void>
-  /** What connected lanes are to remember of the ledger. */
-  readonly marks: readonly Mark[]
+  /** What connected lanes are to remember of the ledger: no more than is safe from a crash of the host. */
+  marks(): Promise<Mark[]>
   /** A lane has taken its stream: what it says may show that the ledger was restored. To be done before it hears of that. */
   connected(lane: string, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
   /** To be called now and then. */
@@ -99,8 +99,10 @@ export function createUsage(
     authority,
     compact: () => compaction.run(),
     look: () => lookForAwaited(),
-    get marks() {
-      return marks.known
+    async marks() {
+      const { known } = marks
+      await ledger.flush()
+      return known
     },
     async connected(lane, { forgotten, acknowledged, marks: told }) {
       const [row] = await ledger.read<{ lacks: number }>(

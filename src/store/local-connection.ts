@@ -27,6 +27,9 @@ interface Prepared {
   values: number
 }
 
+/** Whether a commit waits for the disk; SQLite's own words. */
+export type Synchronous = 'full' | 'normal'
+
 type ErrorMaker = new (message: string, code: string, extendedCode?: string, rawCode?: number, cause?: Error) => Error
 
 export interface LocalConnectionOptions {
@@ -40,16 +43,27 @@ export class LocalConnection {
   readonly #options: LocalConnectionOptions
   readonly #kept = new LRUCache<string, Prepared>({ max: keptAtMost })
   readonly #bounds = new Map<string, Prepared>()
+  #characters = 0
+  #synchronous: Synchronous = 'full'
 
   constructor(options: LocalConnectionOptions) {
     this.#options = options
   }
 
-  /** Runs statements in one write transaction and gives the rows of the last; any failure undoes all. */
-  transact(statements: readonly Statement[]): Row[] {
+  /** Characters of all values that statements were given until now. */
+  get characters(): number {
+    return this.#characters
+  }
+
+  /**
+   * Runs statements in one write transaction and gives the rows of the last; any failure undoes all. `full` waits until
+   * the disk has it, and all that was written before.
+   */
+  transact(statements: readonly Statement[], synchronous: Synchronous = 'full'): Row[] {
     const { native } = this.#options
     // Left by a failure whose undoing failed too.
     if (native.open && native.inTransaction) this.run('rollback')
+    this.#wait(synchronous)
     this.run('begin immediate')
     try {
       let rows: Row[] = []
@@ -67,7 +81,9 @@ export class LocalConnection {
     const { native, NativeError, LibsqlError } = this.#options
     // Native code would take a closed one as it is.
     if (!native.open) throw new LibsqlError('The client is closed', 'CLIENT_CLOSED')
-    const large = requireValues(args) > largestKeptCharacters
+    const characters = requireValues(args)
+    const large = characters > largestKeptCharacters
+    this.#characters += characters
     try {
       return rowsOf(this.#prepared(sql, args.length), args)
     } catch (error) {
@@ -84,6 +100,13 @@ export class LocalConnection {
     this.#kept.clear()
     this.#bounds.clear()
     if (this.#options.native.open) this.#options.native.close()
+  }
+
+  /** Past `run`: it takes effect when it is prepared, and statements that are kept stay as they are. */
+  #wait(synchronous: Synchronous): void {
+    if (synchronous === this.#synchronous || !this.#options.native.open) return
+    this.#options.native.exec(`pragma synchronous = ${synchronous}`)
+    this.#synchronous = synchronous
   }
 
   #undo(): void {

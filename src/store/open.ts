@@ -12,6 +12,7 @@ import { basename, join } from 'node:path'
 import { Failure } from '../failure.ts'
 import { embeddedAddon } from './addon.ts'
 import { LocalConnection } from './local-connection.ts'
+import { pagesAtMost, WriteAheadLog } from './write-ahead-log.ts'
 
 /** One statement with its values, as `batch` takes it and a pending change stores it. */
 export interface Statement {
@@ -22,7 +23,10 @@ export interface Statement {
 /** A row as it comes from the database. */
 export type Row = Record<string, unknown>
 
-/** Whoever lets others write first; `{}` for who needs no word of how long it took. */
+/**
+ * Whoever lets others write first, and does not wait for the disk: what it wrote is safe from a crash of the host after
+ * `flush`, or with anybody's next write that is not patient. `{}` for who needs no word of how long it took.
+ */
 export interface Patient {
   /** Told how many milliseconds its transaction held the database, without the way there and back. */
   held?(milliseconds: number): void
@@ -38,24 +42,38 @@ export interface Database {
   writeAndRead<Shape = Row>(statements: readonly Statement[]): Promise<Shape[]>
   /** Rows of one read, as plain objects keyed by column name; `Shape` is what the caller knows of its own query. */
   read<Shape = Row>(sql: string, args?: Statement['args']): Promise<Shape[]>
+  /** Resolves when all that was written before is safe from a crash of the host: to be awaited before it is acknowledged. */
+  flush(): Promise<void>
   close(): void
 }
 
 /** The time of the database itself, in milliseconds, as an SQL expression: hosts' clocks may differ, it is one. */
 export const databaseTime = "cast(unixepoch('subsec') * 1000 as integer)"
 
+const pragmas = [
+  // First: the others may have to wait for another process that is opening the file.
+  'busy_timeout = 5000',
+  'journal_mode = wal',
+  'synchronous = full',
+  'foreign_keys = on',
+  `wal_autocheckpoint = ${pagesAtMost}`,
+]
+
 /** Opens the file for writing, creating it. `dataDirectory` is where the native addon is placed. */
 export async function openDatabase(file: string, dataDirectory: string): Promise<Database> {
   placeAddon(dataDirectory)
   const [{ LibsqlError }, { default: Libsql }] = await Promise.all([import('@libsql/client/sqlite3'), import('libsql')])
+  const log = new WriteAheadLog({
+    file,
+    connect: async () => new (await import('libsql/promise')).default(file, {}),
+  })
   const connection = new LocalConnection({
     native: new Libsql(file, {}),
     NativeError: Libsql.SqliteError,
     LibsqlError,
   })
   try {
-    // The timeout first: the others may have to wait for another process that is opening the file.
-    for (const pragma of ['busy_timeout = 5000', 'journal_mode = wal', 'synchronous = full', 'foreign_keys = on']) {
+    for (const pragma of pragmas) {
       naming(file, () => connection.run(`pragma ${pragma}`))
     }
     chmodSync(file, 0o600)
@@ -63,19 +81,29 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
     connection.close()
     throw error
   }
+  const transact = (statements: readonly Statement[], flushed: boolean): Row[] => {
+    const rows = naming(file, () => connection.transact(statements, flushed ? 'full' : 'normal'))
+    log.wrote(connection.characters, flushed)
+    return rows
+  }
   return {
     async write(statements, patient) {
+      if (patient !== undefined && log.checkpoint !== null) await log.checkpoint
       const began = performance.now()
-      naming(file, () => connection.transact(statements))
+      transact(statements, patient === undefined)
       patient?.held?.(performance.now() - began)
     },
     async writeAndRead<Shape>(statements: readonly Statement[]) {
-      return naming(file, () => connection.transact(statements)) as Shape[]
+      return transact(statements, true) as Shape[]
     },
     async read<Shape>(sql: string, args: Statement['args'] = []) {
       return naming(file, () => connection.run(sql, args)) as Shape[]
     },
-    close: () => connection.close(),
+    flush: () => log.flush(),
+    close() {
+      log.close()
+      connection.close()
+    },
   }
 }
 

@@ -72,7 +72,7 @@ export function createControlPlaneMetrics(readings: { connectedLanes(): Promise<
         counterText('gatehouse_events_ingested_total', 'Events taken from gateways, by type', events),
         histogramText(
           'gatehouse_ingest_slice_seconds',
-          'Time that one transaction of events from gateways held the ledger, with reading them',
+          'Time that one transaction of events from gateways held the ledger',
           slices,
         ),
         histogramText(

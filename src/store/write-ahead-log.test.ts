@@ -1,0 +1,143 @@
+import { afterAll, expect, test } from 'bun:test'
+import { rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { openDatabase } from './open.ts'
+import { temporaryDirectory } from './test-store.ts'
+import { WriteAheadLog } from './write-ahead-log.ts'
+
+const directory = temporaryDirectory()
+const file = join(directory, 'some.db')
+writeFileSync(`${file}-wal`, '')
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+const noConnection = () => Promise.reject(new RangeError('No checkpoint is due'))
+
+test('a flush that succeeds has the disk asked after everything that was written before it, however they overlap', async () => {
+  const steps = fc.array(fc.constantFrom('write', 'flush', 'disk', 'disk fails'), { maxLength: 40 })
+  await fc.assert(
+    fc.asyncProperty(steps, async (taken) => {
+      let [written, safe] = [0, 0]
+      const asked: { answer(fails: boolean): void }[] = []
+      const log = new WriteAheadLog({
+        file,
+        connect: noConnection,
+        flushFile() {
+          const before = written
+          const { promise, resolve, reject } = Promise.withResolvers<void>()
+          asked.push({
+            answer(fails) {
+              if (fails) return reject(new Error('EIO'))
+              safe = Math.max(safe, before)
+              resolve()
+            },
+          })
+          return promise
+        },
+      })
+      const flushes: Promise<void>[] = []
+      for (const step of taken) {
+        if (step === 'write') {
+          written += 1
+          log.wrote(0, false)
+        } else if (step === 'flush') {
+          const before = written
+          const seen = log.flush().then(
+            () => expect(safe).toBeGreaterThanOrEqual(before),
+            (error: Error) => expect(error.message).toBe('EIO'),
+          )
+          flushes.push(seen)
+        } else asked.shift()?.answer(step === 'disk fails')
+        await Bun.sleep(0)
+        expect(asked.length).toBeLessThanOrEqual(1)
+      }
+      const all = Promise.all(flushes)
+      while (Bun.peek.status(all) === 'pending') {
+        asked.shift()?.answer(false)
+        await Bun.sleep(0)
+      }
+      await all
+      log.close()
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test('the disk is asked once for all that wait, and not at all where nothing is unsafe', async () => {
+  let asked = 0
+  const log = new WriteAheadLog({
+    file,
+    connect: noConnection,
+    async flushFile() {
+      asked += 1
+    },
+  })
+  log.wrote(0, true)
+  await log.flush()
+  expect(asked).toBe(0)
+  log.wrote(0, false)
+  await Promise.all([log.flush(), log.flush(), log.flush()])
+  expect(asked).toBe(1)
+  log.close()
+})
+
+test('after the disk has failed once, nothing is called safe again', async () => {
+  let asked = 0
+  const log = new WriteAheadLog({
+    file,
+    connect: noConnection,
+    async flushFile() {
+      asked += 1
+      if (asked === 1) throw new Error('EIO')
+    },
+  })
+  log.wrote(0, false)
+  await expect(log.flush()).rejects.toThrow('EIO')
+  log.wrote(0, false)
+  await expect(log.flush()).rejects.toThrow('EIO')
+  log.close()
+})
+
+test('a checkpoint is made after so many characters, one at a time, and one that fails does no harm', async () => {
+  const made: PromiseWithResolvers<void>[] = []
+  const log = new WriteAheadLog({
+    file,
+    charactersAtMost: 100,
+    connect: async () => ({
+      exec() {
+        const checkpoint = Promise.withResolvers<void>()
+        made.push(checkpoint)
+        return checkpoint.promise
+      },
+      close: () => undefined,
+    }),
+  })
+  const after = async (characters: number) => {
+    log.wrote(characters, true)
+    await Bun.sleep(0)
+    return made.length
+  }
+  expect([await after(99), await after(100), await after(900)]).toEqual([0, 1, 1])
+  const [first] = made
+  first?.reject(new Error('SQLITE_IOERR'))
+  await log.checkpoint
+  expect(log.checkpoint).toBeNull()
+  expect([await after(901), await after(950)]).toEqual([2, 2])
+  log.close()
+})
+
+test('what is written patiently is in the database before it is closed, and its log begins anew again and again', async () => {
+  const database = await openDatabase(join(directory, 'real.db'), directory)
+  await database.write([{ sql: 'create table t (n integer primary key, text text)', args: [] }])
+  let longest = 0
+  for (let n = 0; n < 60; n += 1) {
+    await database.write([{ sql: 'insert into t (text) values (?)', args: ['x'.repeat(200_000)] }], {})
+    longest = Math.max(longest, statSync(join(directory, 'real.db-wal')).size)
+  }
+  await database.flush()
+  expect(longest).toBeLessThan(4_000_000)
+  expect(statSync(join(directory, 'real.db')).size).toBeGreaterThan(6_000_000)
+  expect(await database.read('select count(*) as n from t')).toEqual([{ n: 60 }])
+  expect(await database.read('pragma integrity_check')).toEqual([{ integrity_check: 'ok' }])
+  database.close()
+})
