@@ -25,7 +25,7 @@ export async function govern(
     return failureAnswer(dialect, new Failure('not_ready'), arrival.requestId, 'error')
   }
   const exchange = beginExchange({ ...arrival, route, family, dialect }, gateway)
-  exchange.trace = gateway.tracer.begin(arrival.request.headers.get('traceparent'))
+  exchange.trace = gateway.tracer.begin(arrival.request.headers)
   gateway.running.add(exchange)
   try {
     if (gateway.draining) throw new Failure('draining')

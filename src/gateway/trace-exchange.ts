@@ -1,15 +1,21 @@
 /** The spans of an exchange that is recorded as a trace: itself and each call to a provider. */
 import type { CostAttribution } from '../events/event.ts'
 import { attribute, attributes, operationOf, providerNameOf, type Span } from '../telemetry/span.ts'
-import { traceparentOf } from '../telemetry/trace-context.ts'
+import { type TraceHeaders, traceparentOf } from '../telemetry/trace-context.ts'
 import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { Attempt, Exchange, Gateway, Outcome } from './exchange.ts'
 import { maskedOrNull, withoutSecrets } from './without-secrets.ts'
 
-/** The header that tells the provider of its parent; null where the caller's own goes on as it came. */
-export function traceparentFor({ trace, attempts }: Exchange): string | null {
-  const spanId = attempts.at(-1)?.spanId ?? null
-  return trace === null || spanId === null ? null : traceparentOf(trace.traceId, spanId)
+/**
+ * What tells who is called of its parent: the call's own span, or where that is not recorded (null) the caller's. Null
+ * where the exchange belongs to no trace: what a caller sent that is none goes nowhere.
+ */
+export function traceHeadersOf({ trace }: Pick<Exchange, 'trace'>, spanId: string | null): TraceHeaders | null {
+  if (trace === null) return null
+  const { traceId, caller, state } = trace
+  const traceparent = spanId === null ? caller : traceparentOf(traceId, spanId)
+  if (traceparent === null) return null
+  return state === null ? { traceparent } : { traceparent, tracestate: state }
 }
 
 /** Hands the spans of a settled exchange over; does nothing where it is not recorded. */
@@ -45,6 +51,7 @@ function exchangeSpan(
     traceId: trace.traceId,
     spanId,
     parentSpanId: trace.parentSpanId,
+    state: trace.state,
     startedAt: exchange.startedAt,
     endedAt: exchange.startedAt,
     attributes: attributes({
@@ -84,6 +91,7 @@ function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: 
       traceId: parent.traceId,
       spanId: attempt.spanId,
       parentSpanId: parent.spanId,
+      state: parent.state,
       startedAt,
       endedAt: startedAt + (attempt.latencyMs ?? 0),
       attributes: attributes({

@@ -75,6 +75,21 @@ test("a caller's trace that is not recorded is told on events and passed on as i
   expect(kept).toEqual([])
 })
 
+test('a state goes on with the trace that it belongs to, and otherwise nowhere', async () => {
+  const told = async (headers: Record<string, string>) => {
+    await gateway.chat(question, { headers: { tracestate: 'a=1, b=2', ...headers } })
+    const sent = gateway.seen.at(-1)?.request.headers
+    return [sent?.get('traceparent') ?? null, sent?.get('tracestate') ?? null]
+  }
+  expect(await told({})).toEqual([null, null])
+  expect(await told({ traceparent: 'hello' })).toEqual([null, null])
+  expect(await told(traceparent('00'))).toEqual([traceparent('00').traceparent, 'a=1,b=2'])
+  expect(await told({ ...traceparent('00'), tracestate: 'a=1,hello' })).toEqual([traceparent('00').traceparent, null])
+  expect(await told(traceparent('01'))).toEqual([expect.stringContaining(traceId), 'a=1,b=2'])
+  await eventually(() => kept.length === 2)
+  expect(kept.map(({ state }) => state)).toEqual(['a=1,b=2', 'a=1,b=2'])
+})
+
 test('spans reach a collector by OTLP, with its headers', async () => {
   const asked: { path: string; type: string | null; key: string | null; bytes: Buffer }[] = []
   const collector = Bun.serve({

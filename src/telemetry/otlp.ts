@@ -1,4 +1,5 @@
 /** Sends spans to a collector by OTLP over HTTP in protobuf; its libraries are loaded on first use. */
+import type { SpanContext, TraceState } from '@opentelemetry/api'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace'
 import { version } from '../version.ts'
 import type { Span } from './span.ts'
@@ -58,8 +59,19 @@ const sampledFlag = 1
 const kinds = { server: 1, client: 2 } as const
 const statusOf = (error: string | null) => (error === null ? { code: 0 } : { code: 2, message: error })
 
+/** A state that is only written out. */
+function stateOf(text: string): TraceState {
+  const state: TraceState = { serialize: () => text, get: () => undefined, set: () => state, unset: () => state }
+  return state
+}
+
 function readable(span: Span, resource: ReadableSpan['resource']): ReadableSpan {
-  const context = (spanId: string) => ({ traceId: span.traceId, spanId, traceFlags: sampledFlag })
+  const context = (spanId: string): SpanContext => ({
+    traceId: span.traceId,
+    spanId,
+    traceFlags: sampledFlag,
+    ...(span.state !== null && { traceState: stateOf(span.state) }),
+  })
   const parent = span.parentSpanId === null ? {} : { parentSpanContext: context(span.parentSpanId) }
   return {
     name: span.name,

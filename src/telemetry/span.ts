@@ -10,6 +10,8 @@ export interface Span {
   traceId: string
   spanId: string
   parentSpanId: string | null
+  /** The trace's `tracestate`. */
+  state: string | null
   startedAt: number
   endedAt: number
   attributes: Record<string, string | number | boolean>

@@ -5,7 +5,8 @@ import type { Span } from './span.ts'
 import { createTracer, noTracer, type SpanExporter } from './tracer.ts'
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'
-const caller = (flags: string) => `00-${traceId}-b7ad6b7169203331-${flags}`
+const caller = (flags: string) =>
+  new Headers({ traceparent: `00-${traceId}-b7ad6b7169203331-${flags}`, tracestate: 'a=1' })
 
 const span: Span = {
   name: 'chat gpt-4o',
@@ -13,6 +14,7 @@ const span: Span = {
   traceId,
   spanId: 'b7ad6b7169203331',
   parentSpanId: null,
+  state: null,
   startedAt: 0,
   endedAt: 1,
   attributes: {},
@@ -25,13 +27,13 @@ const tracer = (load: () => Promise<SpanExporter>, change: { samplePercent?: num
 const never = () => Promise.reject(new Error('not to be loaded'))
 
 test('without a collector a trace is told and never begun', () => {
-  expect(noTracer.begin(null)).toBeNull()
-  expect(noTracer.begin(caller('01'))).toMatchObject({ traceId, spanId: null })
+  expect(noTracer.begin(new Headers())).toBeNull()
+  expect(noTracer.begin(caller('01'))).toMatchObject({ traceId, spanId: null, state: 'a=1' })
 })
 
 test('what brings a traceparent goes by its flag, the rest by the share', async () => {
   const half = tracer(never, { samplePercent: 50, random: () => 0.7 })
-  expect(half.begin(null)).toBeNull()
+  expect(half.begin(new Headers())).toBeNull()
   expect(half.begin(caller('01'))).toMatchObject({
     traceId,
     parentSpanId: 'b7ad6b7169203331',
@@ -39,8 +41,8 @@ test('what brings a traceparent goes by its flag, the rest by the share', async 
   })
   expect(half.begin(caller('00'))).toMatchObject({ traceId, spanId: null })
   const all = tracer(never, { samplePercent: 100 })
-  expect(all.begin(null)?.traceId).toMatch(/^[0-9a-f]{32}$/)
-  expect(tracer(never, { samplePercent: 0, random: () => 0 }).begin(null)).toBeNull()
+  expect(all.begin(new Headers())?.traceId).toMatch(/^[0-9a-f]{32}$/)
+  expect(tracer(never, { samplePercent: 0, random: () => 0 }).begin(new Headers())).toBeNull()
 })
 
 test('loads what sends only when there is something to send, and sends it in batches', async () => {

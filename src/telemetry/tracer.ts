@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Log } from '../lib/log.ts'
 import type { Span } from './span.ts'
-import { parseTraceparent, type TraceContext } from './trace-context.ts'
+import { parseTraceparent, parseTracestate } from './trace-context.ts'
 
 /** The trace of one exchange. */
 export interface ExchangeTrace {
@@ -16,11 +16,20 @@ export interface ExchangeTrace {
   readonly parentSpanId: string | null
   /** The exchange's own span; null where the trace is only told, because it is not recorded here. */
   readonly spanId: string | null
+  /** The caller's `traceparent` as it came; null where the trace begins here. */
+  readonly caller: string | null
+  /** The caller's `tracestate`; null where it has none that may be passed on. */
+  readonly state: string | null
+}
+
+/** Where a caller says what trace it belongs to: headers, or the like. */
+export interface TraceCarrier {
+  get(name: 'traceparent' | 'tracestate'): string | null
 }
 
 export interface Tracer {
-  /** The trace of a request by its `traceparent`; null where it has none and begins none. */
-  begin(traceparent: string | null): ExchangeTrace | null
+  /** The trace of a request by what it brings; null where it brings none and begins none. */
+  begin(carrier: TraceCarrier): ExchangeTrace | null
   /** A new span's id. */
   newSpanId(): string
   /** Takes finished spans, or drops them. */
@@ -48,12 +57,23 @@ const queueAtMost = 4096
 const batchAtMost = 512
 const defaultFlushMilliseconds = 2000
 
-const told = (parent: TraceContext | null): ExchangeTrace | null =>
-  parent === null ? null : { traceId: parent.traceId, parentSpanId: parent.spanId, spanId: null }
+/** The caller's trace, with a span of ours where it is recorded; null where the caller brings none. */
+function followed(carrier: TraceCarrier, newSpanId: () => string | null): ExchangeTrace | null {
+  const caller = carrier.get('traceparent')?.trim() ?? null
+  const parent = parseTraceparent(caller)
+  if (parent === null) return null
+  return {
+    traceId: parent.traceId,
+    parentSpanId: parent.spanId,
+    spanId: parent.sampled ? newSpanId() : null,
+    caller,
+    state: parseTracestate(carrier.get('tracestate')),
+  }
+}
 
 /** Records no spans: a caller's trace is told and passed on as it came. */
 export const noTracer: Tracer = {
-  begin: (traceparent) => (traceparent === null ? null : told(parseTraceparent(traceparent))),
+  begin: (carrier) => followed(carrier, () => null),
   newSpanId: () => '',
   ended: () => undefined,
   counters: { exported: 0, dropped: 0 },
@@ -94,11 +114,10 @@ export function createTracer({ load, samplePercent, random, log, flushMillisecon
 
   return {
     counters,
-    begin(traceparent) {
-      const parent = parseTraceparent(traceparent)
-      if (parent !== null && !parent.sampled) return told(parent)
-      if (parent === null && random() * 100 >= samplePercent) return null
-      return { traceId: parent?.traceId ?? newId(16), parentSpanId: parent?.spanId ?? null, spanId: newId(8) }
+    begin(carrier) {
+      const trace = followed(carrier, () => newId(8))
+      if (trace !== null || random() * 100 >= samplePercent) return trace
+      return { traceId: newId(16), parentSpanId: null, spanId: newId(8), caller: null, state: null }
     },
     newSpanId: () => newId(8),
     ended(spans) {
