@@ -1,5 +1,6 @@
 /** Traces from a request to what the provider is told and the collector gets. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { systemClock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log.ts'
 import { loadOtlpExporter } from '../telemetry/otlp.ts'
 import type { Span } from '../telemetry/span.ts'
@@ -19,6 +20,7 @@ beforeEach(async () => {
     load: async () => async (spans) => void kept.push(...spans),
     samplePercent: 0,
     random: Math.random,
+    clock: systemClock,
     log: silentLog,
     flushMilliseconds: 1,
   })

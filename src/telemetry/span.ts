@@ -3,6 +3,8 @@
  * OpenTelemetry, which are still in development, so what is used of them stands here. Never in a span: texts, secrets.
  */
 
+export type AttributeValue = string | number | boolean | string[]
+
 /** One span, as an exporter takes it. Times are milliseconds since the epoch. */
 export interface Span {
   name: string
@@ -14,7 +16,7 @@ export interface Span {
   state: string | null
   startedAt: number
   endedAt: number
-  attributes: Record<string, string | number | boolean>
+  attributes: Record<string, AttributeValue>
   /** What went wrong, in a stable word; null where nothing did. */
   error: string | null
 }
@@ -66,9 +68,7 @@ export const attribute = {
 } as const
 
 /** The span without what is null. */
-export const attributes = (
-  given: Readonly<Record<string, string | number | boolean | null | undefined>>,
-): Span['attributes'] => {
+export const attributes = (given: Readonly<Record<string, AttributeValue | null | undefined>>): Span['attributes'] => {
   const kept: Span['attributes'] = {}
   for (const [name, value] of Object.entries(given)) if (value !== null && value !== undefined) kept[name] = value
   return kept

@@ -1,8 +1,10 @@
 import { expect, test } from 'bun:test'
+import { until } from '../../test/eventually.ts'
+import { systemClock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log.ts'
 import { parseHeaders, tracesUrl } from './otlp.ts'
 import type { Span } from './span.ts'
-import { createTracer, noTracer, type SpanExporter } from './tracer.ts'
+import { createTracer, noTracer, type SpanExporter, SpansRefused } from './tracer.ts'
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const caller = (flags: string) =>
@@ -23,7 +25,15 @@ const span: Span = {
 const spans = (count: number): Span[] => Array.from({ length: count }, () => span)
 
 const tracer = (load: () => Promise<SpanExporter>, change: { samplePercent?: number; random?: () => number } = {}) =>
-  createTracer({ load, samplePercent: 100, random: () => 0.5, log: silentLog, flushMilliseconds: 5, ...change })
+  createTracer({
+    load,
+    samplePercent: 100,
+    random: () => 0.5,
+    clock: systemClock,
+    log: silentLog,
+    flushMilliseconds: 5,
+    ...change,
+  })
 const never = () => Promise.reject(new Error('not to be loaded'))
 
 test('without a collector a trace is told and never begun', () => {
@@ -93,4 +103,27 @@ test('reads headers and the address of a collector', () => {
   expect(parseHeaders('api-key=a%20b, x=1=2')).toEqual({ 'api-key': 'a b', x: '1=2' })
   expect(tracesUrl('http://collector:4318')).toBe('http://collector:4318/v1/traces')
   expect(tracesUrl('https://host/otlp/v1/traces')).toBe('https://host/otlp/v1/traces')
+})
+
+test('of a batch that is taken in part, what was refused is dropped, and said once in a while', async () => {
+  const said: unknown[] = []
+  let now = 0
+  const partly = createTracer({
+    load: async () => () => Promise.reject(new SpansRefused(3, 'too old')),
+    samplePercent: 100,
+    random: () => 0,
+    clock: { monotonic: () => now },
+    log: { ...silentLog, warn: (fields) => void said.push(fields) },
+  })
+  for (const [round, instant] of [0, 1000, 3_600_000].entries()) {
+    now = instant
+    partly.ended(spans(512))
+    await until('the batch was sent', () => partly.counters.exported === 509 * (round + 1))
+  }
+  expect(partly.counters).toEqual({ exported: 3 * 509, dropped: 9 })
+  expect(said).toEqual([
+    { spans: 3, error: 'too old' },
+    { spans: 3, error: 'too old' },
+  ])
+  await partly.close(5)
 })

@@ -6,6 +6,7 @@
  * spans, which are counted, and nothing else: no request waits for it.
  */
 import { randomBytes } from 'node:crypto'
+import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Span } from './span.ts'
 import { parseTraceparent, parseTracestate } from './trace-context.ts'
@@ -39,8 +40,19 @@ export interface Tracer {
   close(milliseconds: number): Promise<void>
 }
 
-/** Sends spans; rejects where they did not arrive. */
+/** Sends spans; rejects where they did not arrive, with `SpansRefused` where some did. */
 export type SpanExporter = (spans: readonly Span[]) => Promise<void>
+
+/** A collector took spans but for some of them (OTLP, Partial Success). */
+export class SpansRefused extends Error {
+  readonly count: number
+
+  /** `message`: the collector's own. */
+  constructor(count: number, message: string) {
+    super(message)
+    this.count = count
+  }
+}
 
 export interface TracerOptions {
   /** Loads what sends spans; called when there is something to send, again only where it failed. */
@@ -49,6 +61,7 @@ export interface TracerOptions {
   samplePercent: number
   /** From 0 up to 1. */
   random(): number
+  clock: Pick<Clock, 'monotonic'>
   log: Log
   flushMilliseconds?: number
 }
@@ -56,6 +69,8 @@ export interface TracerOptions {
 const queueAtMost = 4096
 const batchAtMost = 512
 const defaultFlushMilliseconds = 2000
+/** Some of each batch may be refused for as long as nobody changes it. */
+const refusalLogMilliseconds = 600_000
 
 /** The caller's trace, with a span of ours where it is recorded; null where the caller brings none. */
 function followed(carrier: TraceCarrier, newSpanId: () => string | null): ExchangeTrace | null {
@@ -80,12 +95,20 @@ export const noTracer: Tracer = {
   close: async () => undefined,
 }
 
-export function createTracer({ load, samplePercent, random, log, flushMilliseconds }: TracerOptions): Tracer {
+export function createTracer({ load, samplePercent, random, clock, log, flushMilliseconds }: TracerOptions): Tracer {
   const counters = { exported: 0, dropped: 0 }
   const waiting: Span[] = []
   let exporter: SpanExporter | null = null
   let sending: Promise<void> | null = null
   let failing = false
+  let refusalLogged: number | null = null
+
+  function noteRefused({ count, message }: SpansRefused): void {
+    const now = clock.monotonic()
+    if (refusalLogged !== null && now - refusalLogged < refusalLogMilliseconds) return
+    refusalLogged = now
+    log.warn({ spans: count, error: message }, 'The collector refuses spans, which are dropped')
+  }
 
   async function sendBatch(): Promise<void> {
     const batch = waiting.splice(0, batchAtMost)
@@ -95,6 +118,13 @@ export function createTracer({ load, samplePercent, random, log, flushMillisecon
       counters.exported += batch.length
       failing = false
     } catch (error) {
+      if (error instanceof SpansRefused) {
+        const refused = Math.min(error.count, batch.length)
+        counters.exported += batch.length - refused
+        counters.dropped += refused
+        failing = false
+        return noteRefused(error)
+      }
       counters.dropped += batch.length
       // Once for each time that it stops working, not for each batch.
       if (!failing) log.warn({ error: String(error) }, 'Traces do not reach their collector and are dropped')
