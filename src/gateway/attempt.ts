@@ -140,6 +140,7 @@ function forgetAnswer(exchange: Exchange): void {
   exchange.inspection = null
   exchange.usage = null
   exchange.unreportedInput = null
+  exchange.tracedAnswer = null
   const { policyResults } = exchange
   const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
   if (ofAnswer >= 0) policyResults.length = ofAnswer

@@ -1,6 +1,6 @@
 /** The spans of an exchange that is recorded as a trace: itself and each call to a provider. */
 import type { CostAttribution } from '../events/event.ts'
-import { attribute, attributes, operationOf, providerNameOf, type Span } from '../telemetry/span.ts'
+import { attribute, attributes, hostAttributes, operationOf, providerNameOf, type Span } from '../telemetry/span.ts'
 import { type TraceHeaders, traceparentOf } from '../telemetry/trace-context.ts'
 import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { Attempt, Exchange, Gateway, Outcome } from './exchange.ts'
@@ -45,6 +45,7 @@ function exchangeSpan(
   const { facts, model, token } = exchange
   const operation = operationOf(exchange.family)
   const asked = maskedOrNull(facts?.model)
+  const [method = '', route = ''] = exchange.route.split(' ')
   return {
     name: asked ? `${operation} ${asked}` : operation,
     kind: 'server',
@@ -58,11 +59,16 @@ function exchangeSpan(
       [attribute.operation]: operation,
       [attribute.providerName]: model === null ? null : providerNameOf(model.provider.kind),
       [attribute.requestModel]: asked,
+      ...requestAttributes(exchange),
+      ...answerAttributes(exchange),
       [attribute.conversation]: maskedOrNull(exchange.sessionId),
       [attribute.inputTokens]: cost?.input_tokens,
       [attribute.outputTokens]: cost?.output_tokens,
+      [attribute.cacheReadTokens]: cost?.cached_input_tokens,
+      [attribute.cacheWriteTokens]: cost === undefined ? null : exchange.usage?.cacheWriteTokens,
       [attribute.estimated]: cost?.estimated,
-      [attribute.route]: exchange.route.slice(exchange.route.indexOf(' ') + 1),
+      [attribute.method]: method,
+      [attribute.route]: route,
       [attribute.status]: status,
       [attribute.exchangeId]: exchange.id,
       [attribute.requestId]: exchange.requestId,
@@ -78,11 +84,34 @@ function exchangeSpan(
   }
 }
 
+/** What was asked for; a limit as it was sent, which may be lower than the caller's. */
+function requestAttributes({ facts, parsed, maxOutputTokens }: Exchange): Record<string, number | null> {
+  const { temperature } = parsed ?? {}
+  return {
+    [attribute.maxTokens]: maxOutputTokens ?? (facts?.outputLimit || null),
+    [attribute.temperature]: typeof temperature === 'number' ? temperature : null,
+  }
+}
+
+function answerAttributes({ tracedAnswer }: Exchange): Record<string, string | string[] | null> {
+  if (tracedAnswer === null) return {}
+  const { id, model, finishReasons } = tracedAnswer
+  return {
+    [attribute.responseId]: id,
+    [attribute.responseModel]: model,
+    [attribute.finishReasons]: finishReasons.length === 0 ? null : finishReasons,
+  }
+}
+
 function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: number): Span[] {
   if (attempt.spanId === null) return []
   const failed = attempt.reason === 'ok' ? null : attempt.reason
   const operation = operationOf(exchange.family)
   const model = withoutSecrets(attempt.model)
+  const path = exchange.paths.find(
+    ({ provider, upstreamModel }) => provider.name === attempt.provider && upstreamModel === attempt.model,
+  )
+  const address = path?.kind.address?.(path.provider) ?? null
   const startedAt = exchange.startedAt + (attempt.startedMonotonic - exchange.startedMonotonic)
   return [
     {
@@ -96,8 +125,14 @@ function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: 
       endedAt: startedAt + (attempt.latencyMs ?? 0),
       attributes: attributes({
         [attribute.operation]: operation,
+        [attribute.providerName]: path === undefined ? null : providerNameOf(path.provider.kind),
         [attribute.provider]: attempt.provider,
         [attribute.requestModel]: model,
+        ...requestAttributes(exchange),
+        // What is kept of an answer is the last call's.
+        ...(index === exchange.attempts.length - 1 && answerAttributes(exchange)),
+        [attribute.method]: address === null ? null : 'POST',
+        ...hostAttributes(address),
         [attribute.status]: attempt.status,
         [attribute.attempt]: index,
         [attribute.error]: failed,

@@ -48,9 +48,19 @@ export const attribute = {
   operation: 'gen_ai.operation.name',
   providerName: 'gen_ai.provider.name',
   requestModel: 'gen_ai.request.model',
+  maxTokens: 'gen_ai.request.max_tokens',
+  temperature: 'gen_ai.request.temperature',
+  responseId: 'gen_ai.response.id',
+  responseModel: 'gen_ai.response.model',
+  finishReasons: 'gen_ai.response.finish_reasons',
   conversation: 'gen_ai.conversation.id',
   inputTokens: 'gen_ai.usage.input_tokens',
   outputTokens: 'gen_ai.usage.output_tokens',
+  cacheReadTokens: 'gen_ai.usage.cache_read.input_tokens',
+  cacheWriteTokens: 'gen_ai.usage.cache_creation.input_tokens',
+  method: 'http.request.method',
+  serverAddress: 'server.address',
+  serverPort: 'server.port',
   route: 'http.route',
   status: 'http.response.status_code',
   error: 'error.type',
@@ -66,6 +76,14 @@ export const attribute = {
   firstToken: 'gatehouse.first_token_ms',
   estimated: 'gatehouse.usage_estimated',
 } as const
+
+/** The host and port of a URL, and nothing else of it; neither where it is none. */
+export function hostAttributes(address: string | null | undefined): Span['attributes'] {
+  const url = URL.parse(address ?? '')
+  if (url === null || url.hostname === '') return {}
+  const port = url.port === '' ? (url.protocol === 'http:' ? 80 : 443) : Number(url.port)
+  return { [attribute.serverAddress]: url.hostname.replace(/^\[|\]$/g, ''), [attribute.serverPort]: port }
+}
 
 /** The span without what is null. */
 export const attributes = (given: Readonly<Record<string, AttributeValue | null | undefined>>): Span['attributes'] => {
