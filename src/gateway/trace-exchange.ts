@@ -1,9 +1,10 @@
-/** The spans of an exchange that is recorded as a trace: itself and each call to a provider. */
+/** The spans of an exchange that is recorded as a trace: itself and each call to a provider, or to an MCP server. */
 import type { CostAttribution } from '../events/event.ts'
 import { attribute, attributes, hostAttributes, operationOf, providerNameOf, type Span } from '../telemetry/span.ts'
 import { type TraceHeaders, traceparentOf } from '../telemetry/trace-context.ts'
 import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { Attempt, Exchange, Gateway, Outcome } from './exchange.ts'
+import { callingSpans, toldOfRequest } from './trace-mcp.ts'
 import { maskedOrNull, withoutSecrets } from './without-secrets.ts'
 
 /**
@@ -25,11 +26,12 @@ export function traceExchange(
   outcome: Outcome,
   cost: CostAttribution | undefined,
 ): void {
-  const { trace } = exchange
+  const { trace, mcp } = exchange
   if (trace === null || trace.spanId === null) return
   const own = exchangeSpan(exchange, trace, trace.spanId, outcome, cost)
   own.endedAt = exchange.startedAt + (clock.monotonic() - exchange.startedMonotonic)
-  tracer.ended([own, ...attemptSpans(exchange, own)])
+  const calls = mcp === null ? attemptSpans(exchange, own) : callingSpans(exchange, mcp, own, outcome)
+  tracer.ended([own, ...calls])
 }
 
 const attemptSpans = (exchange: Exchange, own: Span): Span[] =>
@@ -39,15 +41,15 @@ function exchangeSpan(
   exchange: Exchange,
   trace: ExchangeTrace,
   spanId: string,
-  { verdict, reason, status }: Outcome,
+  outcome: Outcome,
   cost: CostAttribution | undefined,
 ): Span {
-  const { facts, model, token } = exchange
-  const operation = operationOf(exchange.family)
-  const asked = maskedOrNull(facts?.model)
+  const { token, mcp } = exchange
+  const { verdict, reason, status } = outcome
   const [method = '', route = ''] = exchange.route.split(' ')
+  const told = mcp === null ? toldOfModel(exchange, outcome, cost) : toldOfRequest(exchange, mcp, outcome)
   return {
-    name: asked ? `${operation} ${asked}` : operation,
+    name: told.name,
     kind: 'server',
     traceId: trace.traceId,
     spanId,
@@ -55,6 +57,33 @@ function exchangeSpan(
     state: trace.state,
     startedAt: exchange.startedAt,
     endedAt: exchange.startedAt,
+    attributes: attributes({
+      ...told.attributes,
+      [attribute.method]: method,
+      [attribute.route]: route,
+      [attribute.status]: status,
+      [attribute.exchangeId]: exchange.id,
+      [attribute.requestId]: exchange.requestId,
+      [attribute.verdict]: verdict,
+      [attribute.reason]: reason,
+      [attribute.tokenId]: token?.id,
+      [attribute.teamId]: token?.eventTeamId,
+    }),
+    error: told.error,
+  }
+}
+
+function toldOfModel(
+  exchange: Exchange,
+  { verdict, reason }: Outcome,
+  cost: CostAttribution | undefined,
+): Pick<Span, 'name' | 'attributes' | 'error'> {
+  const { facts, model } = exchange
+  const operation = operationOf(exchange.family)
+  const asked = maskedOrNull(facts?.model)
+  const error = verdict === 'error' ? reason : null
+  return {
+    name: asked ? `${operation} ${asked}` : operation,
     attributes: attributes({
       [attribute.operation]: operation,
       [attribute.providerName]: model === null ? null : providerNameOf(model.provider.kind),
@@ -67,20 +96,11 @@ function exchangeSpan(
       [attribute.cacheReadTokens]: cost?.cached_input_tokens,
       [attribute.cacheWriteTokens]: cost === undefined ? null : exchange.usage?.cacheWriteTokens,
       [attribute.estimated]: cost?.estimated,
-      [attribute.method]: method,
-      [attribute.route]: route,
-      [attribute.status]: status,
-      [attribute.exchangeId]: exchange.id,
-      [attribute.requestId]: exchange.requestId,
-      [attribute.verdict]: verdict,
-      [attribute.reason]: reason,
-      [attribute.tokenId]: token?.id,
-      [attribute.teamId]: token?.eventTeamId,
       [attribute.stream]: facts?.stream,
       [attribute.firstToken]: exchange.firstTokenMs,
-      [attribute.error]: verdict === 'error' ? reason : null,
+      [attribute.error]: error,
     }),
-    error: verdict === 'error' ? reason : null,
+    error,
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Spans of an exchange: itself, and under it each call to a provider. Names follow the GenAI semantic conventions of
- * OpenTelemetry, which are still in development, so what is used of them stands here. Never in a span: texts, secrets.
+ * Spans of an exchange: itself, and under it each call to a provider or MCP server. Names follow the GenAI and MCP semantic
+ * conventions of OpenTelemetry, which are still in development, so what is used of them stands here. Never in a span: texts, secrets.
  */
 
 export type AttributeValue = string | number | boolean | string[]
@@ -43,7 +43,7 @@ const providerNames: Readonly<Record<string, string>> = {
 
 export const providerNameOf = (kind: string): string => providerNames[kind] ?? kind
 
-/** Attributes by the conventions, or by `http` and `error` of the general ones; what has no name there begins with ours. */
+/** Attributes by the conventions of GenAI and MCP, or by the general ones; what has no name there begins with ours. */
 export const attribute = {
   operation: 'gen_ai.operation.name',
   providerName: 'gen_ai.provider.name',
@@ -58,6 +58,15 @@ export const attribute = {
   outputTokens: 'gen_ai.usage.output_tokens',
   cacheReadTokens: 'gen_ai.usage.cache_read.input_tokens',
   cacheWriteTokens: 'gen_ai.usage.cache_creation.input_tokens',
+  toolName: 'gen_ai.tool.name',
+  promptName: 'gen_ai.prompt.name',
+  mcpMethod: 'mcp.method.name',
+  mcpSession: 'mcp.session.id',
+  mcpVersion: 'mcp.protocol.version',
+  resourceUri: 'mcp.resource.uri',
+  rpcId: 'jsonrpc.request.id',
+  rpcStatus: 'rpc.response.status_code',
+  transport: 'network.transport',
   method: 'http.request.method',
   serverAddress: 'server.address',
   serverPort: 'server.port',
