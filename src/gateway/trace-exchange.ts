@@ -154,7 +154,7 @@ function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: 
         [attribute.method]: address === null ? null : 'POST',
         ...hostAttributes(address),
         [attribute.status]: attempt.status,
-        [attribute.attempt]: index,
+        [attribute.attempt]: index === 0 ? null : index,
         [attribute.error]: failed,
       }),
       error: failed,

@@ -56,6 +56,7 @@ test('an exchange and each call of it are spans, and the provider is told of its
   })
   expect(first).toMatchObject({ kind: 'client', parentSpanId: exchange?.spanId ?? '', error: 'provider.error' })
   expect(second).toMatchObject({ kind: 'client', parentSpanId: exchange?.spanId ?? '', error: null })
+  expect([first, second].map((call) => call?.attributes['http.request.resend_count'])).toEqual([undefined, 1])
   const told = gateway.seen.map(({ request }) => request.headers.get('traceparent'))
   expect(told).toEqual([first, second].map((span) => `00-${traceId}-${span?.spanId}-01`))
   expect(JSON.stringify(kept)).not.toContain('Good morning')

@@ -73,14 +73,14 @@ const defaultFlushMilliseconds = 2000
 const refusalLogMilliseconds = 600_000
 
 /** The caller's trace, with a span of ours where it is recorded; null where the caller brings none. */
-function followed(carrier: TraceCarrier, newSpanId: () => string | null): ExchangeTrace | null {
+function followed(carrier: TraceCarrier, ownSpanId: () => string | null): ExchangeTrace | null {
   const caller = carrier.get('traceparent')?.trim() ?? null
   const parent = parseTraceparent(caller)
   if (parent === null) return null
   return {
     traceId: parent.traceId,
     parentSpanId: parent.spanId,
-    spanId: parent.sampled ? newSpanId() : null,
+    spanId: parent.sampled ? ownSpanId() : null,
     caller,
     state: parseTracestate(carrier.get('tracestate')),
   }
@@ -88,7 +88,7 @@ function followed(carrier: TraceCarrier, newSpanId: () => string | null): Exchan
 
 /** Records no spans: a caller's trace is told and passed on as it came. */
 export const noTracer: Tracer = {
-  begin: (carrier) => followed(carrier, () => null),
+  begin: (carrier) => followed(carrier, unrecorded),
   newSpanId: () => '',
   ended: () => undefined,
   counters: { exported: 0, dropped: 0 },
@@ -145,11 +145,11 @@ export function createTracer({ load, samplePercent, random, clock, log, flushMil
   return {
     counters,
     begin(carrier) {
-      const trace = followed(carrier, () => newId(8))
+      const trace = followed(carrier, newSpanId)
       if (trace !== null || random() * 100 >= samplePercent) return trace
-      return { traceId: newId(16), parentSpanId: null, spanId: newId(8), caller: null, state: null }
+      return { traceId: newId(16), parentSpanId: null, spanId: newSpanId(), caller: null, state: null }
     },
-    newSpanId: () => newId(8),
+    newSpanId,
     ended(spans) {
       const room = Math.max(0, queueAtMost - waiting.length)
       waiting.push(...spans.slice(0, room))
@@ -167,3 +167,5 @@ export function createTracer({ load, samplePercent, random, clock, log, flushMil
 }
 
 const newId = (bytes: number): string => randomBytes(bytes).toString('hex')
+const newSpanId = (): string => newId(8)
+const unrecorded = (): null => null
