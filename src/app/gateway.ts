@@ -79,7 +79,7 @@ export async function gateway({
     onFenced: () => over.resolve(new Failure('lane_fenced', { message: takenOver })),
     onRetired: () => process.exit(1),
   })
-  const tracer = tracerOf(settings, log)
+  const tracer = tracerOf(settings, clock, log)
   const laneClock: Clock = { now: () => lane.now(), monotonic: () => clock.monotonic() }
   const mcp = new GatewayMcpServers({
     source: lane.mcp,
@@ -155,6 +155,7 @@ const stateSource = (
 /** Where no collector is named, nothing is loaded and nothing is traced. */
 function tracerOf(
   { otlp_endpoint: endpoint, otlp_headers: headers, environment, trace_sample_percent }: Settings,
+  clock: Clock,
   log: Log,
 ): Tracer {
   if (endpoint === undefined) return noTracer
@@ -162,6 +163,7 @@ function tracerOf(
     load: () => loadOtlpExporter({ endpoint, headers, environment }),
     samplePercent: trace_sample_percent,
     random: Math.random,
+    clock,
     log,
   })
 }

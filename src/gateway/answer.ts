@@ -17,6 +17,7 @@ import { headersToCaller } from './headers.ts'
 import { relayPlain } from './plain-answer.ts'
 import { endAttempt, settle } from './record.ts'
 import { relayStream } from './stream.ts'
+import { traceAnswer } from './traced-answer.ts'
 import { unusable } from './unusable.ts'
 
 /** A declared length up to this is read in one piece; beyond it each chunk shows that the provider is not silent. */
@@ -76,6 +77,7 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   const { usage, textLength } = exchange.dialect.readAnswer(body)
   if (exchange.unreportedInput === null) exchange.usage = usage
   exchange.relayedText = textLength
+  traceAnswer(exchange, body)
   if (isOnlyError(body)) throw unusable(exchange, gateway, 'provider.error')
   const sent = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
   await settle(exchange, gateway, outcomeOf(exchange, upstream.status, body))

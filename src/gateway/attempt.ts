@@ -16,7 +16,7 @@ import { headersToProvider } from './headers.ts'
 import { memberJson } from './member-json.ts'
 import { endAttempt } from './record.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
-import { traceparentFor } from './trace-exchange.ts'
+import { traceHeadersOf } from './trace-exchange.ts'
 import { callerLanguageOf, languageOf, providerLanguageOf, translatedRequest } from './translate-request.ts'
 import { unusable } from './unusable.ts'
 import { nothing } from './used.ts'
@@ -140,6 +140,7 @@ function forgetAnswer(exchange: Exchange): void {
   exchange.inspection = null
   exchange.usage = null
   exchange.unreportedInput = null
+  exchange.tracedAnswer = null
   const { policyResults } = exchange
   const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
   if (ofAnswer >= 0) policyResults.length = ofAnswer
@@ -162,7 +163,11 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     stream: given(exchange.facts).stream,
     body,
     contentType: language === null ? exchange.contentType : 'application/json',
-    headers: headersToProvider(exchange.request.headers, traceparentFor(exchange), language !== null),
+    headers: headersToProvider(
+      exchange.request.headers,
+      traceHeadersOf(exchange, exchange.attempts.at(-1)?.spanId ?? null),
+      language !== null,
+    ),
     signal: exchange.abort.signal,
     answerLimit: gateway.settings.answer_limit_bytes,
     counted: (reported, unreported) => noteCounted(exchange, gateway, reported, unreported),

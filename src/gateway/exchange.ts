@@ -30,6 +30,7 @@ import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
 import type { McpPart, McpRequest } from './mcp-request.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
+import type { TracedAnswer } from './traced-answer.ts'
 
 /** A model as the request asked for it, and who will answer. */
 export interface ResolvedModel {
@@ -199,6 +200,8 @@ export interface Exchange {
   /** Those of a stream that came after the last report. */
   textSinceUsage: number
   firstTokenMs: number | null
+  /** What its span says of the answer; null where the exchange is not recorded as a trace, or there was none. */
+  tracedAnswer: TracedAnswer | null
   /** Set once, by `cut`; the abort follows from it. */
   cut: Cut | null
   /** Called when the exchange is cut while nothing of it waits for the provider. */
@@ -309,6 +312,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   relayedText: 0,
   textSinceUsage: 0,
   firstTokenMs: null,
+  tracedAnswer: null,
   cut: null,
   onCut: null,
   bodyUntil: null,

@@ -2,7 +2,9 @@
  * One governed exchange from beginning to answer: the same for a request over HTTP and for a frame of a socket. A frame
  * brings its body; everything else it takes from the handshake's request.
  */
+import { isObject, textOf } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
+import type { TraceCarrier } from '../telemetry/tracer.ts'
 import { type Beginning, beginExchange, type Exchange, type Gateway } from './exchange.ts'
 import { failureAnswer, refuse } from './refuse.ts'
 import type { Stage } from './stages.ts'
@@ -25,7 +27,7 @@ export async function govern(
     return failureAnswer(dialect, new Failure('not_ready'), arrival.requestId, 'error')
   }
   const exchange = beginExchange({ ...arrival, route, family, dialect }, gateway)
-  exchange.trace = gateway.tracer.begin(arrival.request.headers.get('traceparent'))
+  exchange.trace = gateway.tracer.begin(traceCarrierOf(arrival))
   gateway.running.add(exchange)
   try {
     if (gateway.draining) throw new Failure('draining')
@@ -39,6 +41,13 @@ export async function govern(
   } finally {
     if (!exchange.streaming) gateway.running.remove(exchange)
   }
+}
+
+/** A message of MCP says itself what trace it belongs to, whatever carries it; where it does not, its carrier does. */
+function traceCarrierOf({ request, mcp }: Arrival): TraceCarrier {
+  const meta = mcp?.params._meta
+  if (!isObject(meta) || typeof meta.traceparent !== 'string') return request.headers
+  return { get: (name) => textOf(meta[name]) }
 }
 
 function madeAnswer({ answer, route }: Exchange): Response {

@@ -5,14 +5,13 @@
  */
 import type { Family } from '../dialects/dialect.ts'
 import { mustNotRetry } from '../failure.ts'
+import type { TraceHeaders } from '../telemetry/trace-context.ts'
 import type { Exchange } from './exchange.ts'
 
 const toProvider = [
   'accept',
   'user-agent',
   'idempotency-key',
-  'traceparent',
-  'tracestate',
   'openai-beta',
   'anthropic-version',
   'anthropic-beta',
@@ -45,12 +44,12 @@ const toCaller: Partial<Record<Family, readonly string[]>> = {
 const ofLanguage = /^(?:openai|anthropic)-/
 
 /**
- * The caller's headers that go on to the provider, with a `traceparent` of ours where the exchange is recorded;
- * `translated` where it is asked in another language than the caller's.
+ * The caller's headers that go on to the provider, with the trace that it belongs to, if it does to one; `translated`
+ * where it is asked in another language than the caller's.
  */
 export function headersToProvider(
   headers: Headers,
-  traceparent: string | null,
+  trace: TraceHeaders | null,
   translated: boolean,
 ): Record<string, string> {
   const passed: Record<string, string> = {}
@@ -59,8 +58,7 @@ export function headersToProvider(
     const value = headers.get(name)
     if (value !== null) passed[name] = value
   }
-  if (traceparent !== null) passed.traceparent = traceparent
-  return passed
+  return trace === null ? passed : Object.assign(passed, trace)
 }
 
 /** Headers of an answer that the provider gave, an error included. */

@@ -13,6 +13,7 @@ import type { Json, McpServerRecord } from '../mcp/connection.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import { errorText, resultText } from '../mcp/surface/json-rpc.ts'
 import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../mcp/surface/names.ts'
+import type { TraceHeaders } from '../telemetry/trace-context.ts'
 import { accessPoliciesOf } from '../usage/rate-demands.ts'
 import { answered } from './answered.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
@@ -20,6 +21,7 @@ import { requireApproved, type WantedOffer } from './mcp-approval.ts'
 import type { McpRequest } from './mcp-request.ts'
 import { considerSaid } from './mcp-texts.ts'
 import { settle } from './record.ts'
+import { traceHeadersOf } from './trace-exchange.ts'
 
 /** How a method names what it asks for, and how the server is told. */
 interface Routing {
@@ -161,14 +163,37 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   call.serverId = server.id
   const params = isObject(exchange.parsed?.params) ? exchange.parsed.params : {}
   mcp.sent = true
-  const result = await connection.request(mcp.method, routing.sent(params, own.name), {
-    signal,
-    ...(call.progressToken === null
-      ? {}
-      : { onProgress: (progress: Json) => session.progressed(call, server, progress) }),
-  })
-  await session.told(server)
-  return result
+  const trace = beginCalling(exchange, gateway, own.name)
+  try {
+    const result = await connection.request(mcp.method, withTrace(routing.sent(params, own.name), trace), {
+      signal,
+      ...(trace !== null && { trace }),
+      ...(call.progressToken === null
+        ? {}
+        : { onProgress: (progress: Json) => session.progressed(call, server, progress) }),
+    })
+    await session.told(server)
+    return result
+  } finally {
+    if (mcp.calling !== null) mcp.calling.endedMonotonic = gateway.clock.monotonic()
+  }
+}
+
+/** Begins the call's span where the exchange is recorded; gives what tells the server of its parent. */
+function beginCalling(exchange: Exchange, { clock, tracer }: Gateway, name: string): TraceHeaders | null {
+  if (exchange.trace === null) return null
+  const spanId = exchange.trace.spanId === null ? null : tracer.newSpanId()
+  if (spanId !== null) {
+    given(exchange.mcp).calling = { spanId, name, startedMonotonic: clock.monotonic(), endedMonotonic: null }
+  }
+  return traceHeadersOf(exchange, spanId)
+}
+
+/** Parameters that say what trace they belong to (MCP conventions of OpenTelemetry, Context propagation). */
+function withTrace(params: Json, trace: TraceHeaders | null): Json {
+  if (trace === null) return params
+  const { traceparent: _parent, tracestate: _state, ...meta } = isObject(params._meta) ? params._meta : {}
+  return { ...params, _meta: { ...meta, ...trace } }
 }
 
 /** Waits for something, or until the exchange is cut. */
@@ -190,6 +215,7 @@ async function passError(exchange: Exchange, gateway: Gateway, id: RpcId, error:
   await considerSaid(exchange, gateway, body)
   const text = errorText(id, new McpError(error.code, textOf(body.message) ?? '', body.data))
   given(exchange.mcp).resultBytes = Buffer.byteLength(text)
+  given(exchange.mcp).errorCode = error.code
   await settle(exchange, gateway, { verdict: 'error', reason: 'mcp.server_error', status: 200 })
   exchange.answer = jsonAnswer(exchange, text)
 }

@@ -44,6 +44,7 @@ export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Pro
     text = resultText(id, answer instanceof Promise ? await untilCut(exchange, answer) : answer)
   } catch (thrown) {
     if (!(thrown instanceof McpError)) throw thrown
+    mcp.errorCode = thrown.code
     text = errorText(id, thrown)
   }
   mcp.resultBytes = Buffer.byteLength(text)

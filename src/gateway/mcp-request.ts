@@ -28,6 +28,19 @@ export interface McpRequest {
   resultBytes: number | null
   /** The tool ran and said that it failed. */
   toolFailed: boolean
+  /** The code of the JSON-RPC error that the server, or the surface itself, answered with; null where there was none. */
+  errorCode: number | null
+  /** The call to the server, where the exchange is recorded as a trace; null otherwise, and until it is made. */
+  calling: McpCalling | null
+}
+
+/** Monotonic times; it ends with the exchange where it has no end of its own. */
+export interface McpCalling {
+  readonly spanId: string
+  /** What is called, as the server knows it. */
+  readonly name: string
+  readonly startedMonotonic: number
+  endedMonotonic: number | null
 }
 
 export interface McpPart {

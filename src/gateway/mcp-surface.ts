@@ -221,6 +221,8 @@ const mcpRequest = (
   requestBytes: 0,
   resultBytes: null,
   toolFailed: false,
+  errorCode: null,
+  calling: null,
 })
 
 const run = (

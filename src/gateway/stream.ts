@@ -33,6 +33,7 @@ import { FrameSource, lingerMilliseconds } from './frame-source.ts'
 import { headersToCaller } from './headers.ts'
 import type { Inspected } from './inspected-stream.ts'
 import { logUnrecorded, settle } from './record.ts'
+import { traceFrame } from './traced-answer.ts'
 import { languageOf } from './translate-request.ts'
 import { unusable } from './unusable.ts'
 
@@ -250,6 +251,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     if (data === null) return null
     const exchange = this.#exchange
     const facts = given(exchange.reader).frame({ event, data })
+    traceFrame(exchange, data)
     if (facts.foreign) throw new UnreadableAnswer('A frame is in another language than was asked for')
     exchange.relayedText += facts.textLength
     if (!this.#isTranslated) this.#noteUsage(facts)

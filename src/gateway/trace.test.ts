@@ -1,5 +1,6 @@
 /** Traces from a request to what the provider is told and the collector gets. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { systemClock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log.ts'
 import { loadOtlpExporter } from '../telemetry/otlp.ts'
 import type { Span } from '../telemetry/span.ts'
@@ -19,6 +20,7 @@ beforeEach(async () => {
     load: async () => async (spans) => void kept.push(...spans),
     samplePercent: 0,
     random: Math.random,
+    clock: systemClock,
     log: silentLog,
     flushMilliseconds: 1,
   })
@@ -54,6 +56,7 @@ test('an exchange and each call of it are spans, and the provider is told of its
   })
   expect(first).toMatchObject({ kind: 'client', parentSpanId: exchange?.spanId ?? '', error: 'provider.error' })
   expect(second).toMatchObject({ kind: 'client', parentSpanId: exchange?.spanId ?? '', error: null })
+  expect([first, second].map((call) => call?.attributes['http.request.resend_count'])).toEqual([undefined, 1])
   const told = gateway.seen.map(({ request }) => request.headers.get('traceparent'))
   expect(told).toEqual([first, second].map((span) => `00-${traceId}-${span?.spanId}-01`))
   expect(JSON.stringify(kept)).not.toContain('Good morning')
@@ -73,6 +76,21 @@ test("a caller's trace that is not recorded is told on events and passed on as i
   expect(gateway.seen[1]?.request.headers.get('traceparent')).toBeNull()
   expect(gateway.lane.journal.outcomes().at(-1)?.trace_id).toBeUndefined()
   expect(kept).toEqual([])
+})
+
+test('a state goes on with the trace that it belongs to, and otherwise nowhere', async () => {
+  const told = async (headers: Record<string, string>) => {
+    await gateway.chat(question, { headers: { tracestate: 'a=1, b=2', ...headers } })
+    const sent = gateway.seen.at(-1)?.request.headers
+    return [sent?.get('traceparent') ?? null, sent?.get('tracestate') ?? null]
+  }
+  expect(await told({})).toEqual([null, null])
+  expect(await told({ traceparent: 'hello' })).toEqual([null, null])
+  expect(await told(traceparent('00'))).toEqual([traceparent('00').traceparent, 'a=1,b=2'])
+  expect(await told({ ...traceparent('00'), tracestate: 'a=1,hello' })).toEqual([traceparent('00').traceparent, null])
+  expect(await told(traceparent('01'))).toEqual([expect.stringContaining(traceId), 'a=1,b=2'])
+  await eventually(() => kept.length === 2)
+  expect(kept.map(({ state }) => state)).toEqual(['a=1,b=2', 'a=1,b=2'])
 })
 
 test('spans reach a collector by OTLP, with its headers', async () => {

@@ -1,5 +1,6 @@
 /** What records and spans have of a caller's own words where one of them is a secret. */
 import { expect, test } from 'bun:test'
+import { systemClock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log.ts'
 import { compilePolicySet } from '../policies/chain.ts'
 import type { Span } from '../telemetry/span.ts'
@@ -23,6 +24,7 @@ test('no event and no span holds a secret that came as a label, a session, a mod
     load: async () => async (ended) => void spans.push(...ended),
     samplePercent: 100,
     random: Math.random,
+    clock: systemClock,
     log: silentLog,
     flushMilliseconds: 1,
   })

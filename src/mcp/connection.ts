@@ -14,6 +14,8 @@ export interface McpServerRecord {
   readonly timeoutMilliseconds: number
   /** `first_use`: what it does not list has no definition to hold back. `required`: nothing is before a person approves it. */
   readonly approval: 'first_use' | 'required'
+  /** Scheme, host and port at which it is reached; null for a local command. */
+  readonly origin?: string | null
 }
 
 /** The MCP servers that this gateway may use. */
@@ -51,6 +53,12 @@ export interface McpCaller {
   notify(method: string, params: Json | undefined): void
 }
 
+/** What trace a request belongs to, as headers say it of one that goes by HTTP (W3C Trace Context). */
+export interface McpTrace {
+  readonly traceparent: string
+  readonly tracestate?: string
+}
+
 export interface McpConnection {
   readonly server: McpServerRecord
   /** What the server answered to `initialize`. */
@@ -64,7 +72,7 @@ export interface McpConnection {
   request(
     method: string,
     params: Json | undefined,
-    options: { signal: AbortSignal; onProgress?: (params: Json) => void },
+    options: { signal: AbortSignal; onProgress?: (params: Json) => void; trace?: McpTrace },
   ): Promise<Json>
   notify(method: string, params: Json | undefined): Promise<void>
   close(): Promise<void>

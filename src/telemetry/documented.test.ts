@@ -1,8 +1,9 @@
-/** The list of metrics says exactly what the listeners answer. */
+/** The lists of metrics and of attributes say exactly what there is. */
 import { expect, test } from 'bun:test'
 import { createMeter } from '../gateway/meter.ts'
 import { createTestLane } from '../gateway/test-lane.ts'
 import { createControlPlaneMetrics } from './metrics.ts'
+import { attribute } from './span.ts'
 import { noTracer } from './tracer.ts'
 
 const documented = async (section: string): Promise<Record<string, string>> => {
@@ -27,4 +28,10 @@ test('the list names each metric of the gateway with its type', async () => {
 test('the list names each metric of the control plane with its type', async () => {
   const metrics = createControlPlaneMetrics({ connectedLanes: async () => 0 })
   expect(told(await metrics.text())).toEqual(await documented('The control plane'))
+})
+
+test('the list of what traces hold names each attribute', async () => {
+  const text = await Bun.file(new URL('spans.md', import.meta.url)).text()
+  const named = [...text.matchAll(/^\| `([\w.]+)` \|/gm)].map(([, name = '']) => name)
+  expect(named.toSorted()).toEqual(Object.values(attribute).toSorted())
 })

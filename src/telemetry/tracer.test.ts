@@ -1,11 +1,14 @@
 import { expect, test } from 'bun:test'
+import { until } from '../../test/eventually.ts'
+import { systemClock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log.ts'
 import { parseHeaders, tracesUrl } from './otlp.ts'
 import type { Span } from './span.ts'
-import { createTracer, noTracer, type SpanExporter } from './tracer.ts'
+import { createTracer, noTracer, type SpanExporter, SpansRefused } from './tracer.ts'
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'
-const caller = (flags: string) => `00-${traceId}-b7ad6b7169203331-${flags}`
+const caller = (flags: string) =>
+  new Headers({ traceparent: `00-${traceId}-b7ad6b7169203331-${flags}`, tracestate: 'a=1' })
 
 const span: Span = {
   name: 'chat gpt-4o',
@@ -13,6 +16,7 @@ const span: Span = {
   traceId,
   spanId: 'b7ad6b7169203331',
   parentSpanId: null,
+  state: null,
   startedAt: 0,
   endedAt: 1,
   attributes: {},
@@ -21,17 +25,25 @@ const span: Span = {
 const spans = (count: number): Span[] => Array.from({ length: count }, () => span)
 
 const tracer = (load: () => Promise<SpanExporter>, change: { samplePercent?: number; random?: () => number } = {}) =>
-  createTracer({ load, samplePercent: 100, random: () => 0.5, log: silentLog, flushMilliseconds: 5, ...change })
+  createTracer({
+    load,
+    samplePercent: 100,
+    random: () => 0.5,
+    clock: systemClock,
+    log: silentLog,
+    flushMilliseconds: 5,
+    ...change,
+  })
 const never = () => Promise.reject(new Error('not to be loaded'))
 
 test('without a collector a trace is told and never begun', () => {
-  expect(noTracer.begin(null)).toBeNull()
-  expect(noTracer.begin(caller('01'))).toMatchObject({ traceId, spanId: null })
+  expect(noTracer.begin(new Headers())).toBeNull()
+  expect(noTracer.begin(caller('01'))).toMatchObject({ traceId, spanId: null, state: 'a=1' })
 })
 
 test('what brings a traceparent goes by its flag, the rest by the share', async () => {
   const half = tracer(never, { samplePercent: 50, random: () => 0.7 })
-  expect(half.begin(null)).toBeNull()
+  expect(half.begin(new Headers())).toBeNull()
   expect(half.begin(caller('01'))).toMatchObject({
     traceId,
     parentSpanId: 'b7ad6b7169203331',
@@ -39,8 +51,8 @@ test('what brings a traceparent goes by its flag, the rest by the share', async 
   })
   expect(half.begin(caller('00'))).toMatchObject({ traceId, spanId: null })
   const all = tracer(never, { samplePercent: 100 })
-  expect(all.begin(null)?.traceId).toMatch(/^[0-9a-f]{32}$/)
-  expect(tracer(never, { samplePercent: 0, random: () => 0 }).begin(null)).toBeNull()
+  expect(all.begin(new Headers())?.traceId).toMatch(/^[0-9a-f]{32}$/)
+  expect(tracer(never, { samplePercent: 0, random: () => 0 }).begin(new Headers())).toBeNull()
 })
 
 test('loads what sends only when there is something to send, and sends it in batches', async () => {
@@ -91,4 +103,27 @@ test('reads headers and the address of a collector', () => {
   expect(parseHeaders('api-key=a%20b, x=1=2')).toEqual({ 'api-key': 'a b', x: '1=2' })
   expect(tracesUrl('http://collector:4318')).toBe('http://collector:4318/v1/traces')
   expect(tracesUrl('https://host/otlp/v1/traces')).toBe('https://host/otlp/v1/traces')
+})
+
+test('of a batch that is taken in part, what was refused is dropped, and said once in a while', async () => {
+  const said: unknown[] = []
+  let now = 0
+  const partly = createTracer({
+    load: async () => () => Promise.reject(new SpansRefused(3, 'too old')),
+    samplePercent: 100,
+    random: () => 0,
+    clock: { monotonic: () => now },
+    log: { ...silentLog, warn: (fields) => void said.push(fields) },
+  })
+  for (const [round, instant] of [0, 1000, 3_600_000].entries()) {
+    now = instant
+    partly.ended(spans(512))
+    await until('the batch was sent', () => partly.counters.exported === 509 * (round + 1))
+  }
+  expect(partly.counters).toEqual({ exported: 3 * 509, dropped: 9 })
+  expect(said).toEqual([
+    { spans: 3, error: 'too old' },
+    { spans: 3, error: 'too old' },
+  ])
+  await partly.close(5)
 })

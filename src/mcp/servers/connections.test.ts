@@ -69,6 +69,17 @@ test('a request and its answer pass as they were written, unknown members includ
   expect(fake.methods()).toContain('DELETE')
 })
 
+test('the trace that a request belongs to goes with it, and with no other', async () => {
+  const { connection } = await connect()
+  fake.behaviour = (message) => answer(message, {})
+  const trace = { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`, tracestate: 'a=1' }
+  await connection.request('tools/call', {}, { signal: forever(), trace })
+  const { headers } = fake.last('tools/call') ?? {}
+  expect([headers?.get('traceparent'), headers?.get('tracestate')]).toEqual([trace.traceparent, 'a=1'])
+  await connection.request('tools/call', {}, { signal: forever() })
+  expect(fake.last('tools/call')?.headers.get('traceparent')).toBeNull()
+})
+
 test("the caller's version of the protocol is asked for, and an unknown one of the server is refused", async () => {
   const caller = new TestCaller({ sampling: {} }, '2025-06-18')
   await connect({ caller })

@@ -7,14 +7,14 @@
  * 3. Once the server has answered `initialize`, a GET listens for what it says by itself, where it offers that.
  * 4. At the end the session is deleted.
  *
- * Nothing of the caller is sent but the message. Redirects are refused: they could carry credentials elsewhere.
+ * Nothing of the caller is sent but the message and the trace that it belongs to. Redirects are refused: they could carry credentials elsewhere.
  */
 import { setImmediate } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
 import { parseExactly } from '../../lib/exact-json.ts'
 import { SseSplitter } from '../../lib/sse.ts'
 import type { Fetch } from '../../providers/provider.ts'
-import type { Json } from '../connection.ts'
+import type { Json, McpTrace } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'
 import { boundedText } from './bounded-text.ts'
@@ -72,9 +72,9 @@ export class HttpTransport implements Transport {
     this.#receiver = receiver
   }
 
-  request(message: Json, id: number): () => void {
+  request(message: Json, id: number, trace?: McpTrace): () => void {
     const wait: Wait = { controller: new AbortController(), over: false }
-    this.#exchange(message, id, wait).then(
+    this.#exchange(message, id, wait, trace).then(
       () => {
         if (!this.#receiver.waits(id)) return
         this.#receiver.lost(id, new Failure('mcp.server_error', { message: 'The MCP server gave no answer' }))
@@ -122,9 +122,9 @@ export class HttpTransport implements Transport {
     )
   }
 
-  async #exchange(message: Json, id: number, wait: Wait): Promise<void> {
+  async #exchange(message: Json, id: number, wait: Wait, trace: McpTrace | undefined): Promise<void> {
     const { signal } = wait.controller
-    const answer = await this.#send('POST', JSON.stringify(message), signal)
+    const answer = await this.#send('POST', JSON.stringify(message), signal, null, trace)
     this.#sessionId ??= sessionIdOf(answer)
     if (!isStream(answer)) {
       const text = await boundedText(answer, this.#options.limit)
@@ -147,12 +147,13 @@ export class HttpTransport implements Transport {
     body: string | null,
     signal: AbortSignal,
     lastEventId: string | null = null,
+    trace?: McpTrace,
   ): Promise<Response> {
     const { url, tokens, fetch } = this.#options
     const call = (token: string | null) =>
       fetch(url, {
         method,
-        headers: this.#headers(body !== null, token, lastEventId),
+        headers: { ...this.#headers(body !== null, token, lastEventId), ...trace },
         body,
         signal,
         redirect: 'manual',

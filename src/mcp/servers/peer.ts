@@ -15,7 +15,7 @@ import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { parseExactly, speltOf, withDoubles } from '../../lib/exact-json.ts'
 import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json-rpc.ts'
-import type { Json, McpCaller } from '../connection.ts'
+import type { Json, McpCaller, McpTrace } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { askable, isJson, undeclared } from '../protocol.ts'
 import { Flood } from './flood.ts'
@@ -59,6 +59,7 @@ interface Asked {
 export interface PeerCall {
   signal: AbortSignal
   onProgress?: ((params: Json) => void) | undefined
+  trace?: McpTrace
 }
 
 export class Peer implements Receiver {
@@ -87,7 +88,7 @@ export class Peer implements Receiver {
   }
 
   /** The result as the server wrote it. Rejects with its McpError, or a Failure. */
-  async request(method: string, params: Json | undefined, { signal, onProgress }: PeerCall): Promise<Json> {
+  async request(method: string, params: Json | undefined, { signal, onProgress, trace }: PeerCall): Promise<Json> {
     if (this.#over !== null) throw this.#over
     signal.throwIfAborted()
     const id = ++this.#count
@@ -104,7 +105,7 @@ export class Peer implements Receiver {
     signal.addEventListener('abort', leave, { once: true })
     const stopClock = this.#watch(id, began, giveUp)
     const sent = onProgress === undefined ? withoutToken(params) : withToken(params, id)
-    const endWait = this.#transport.request({ jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }, id)
+    const endWait = this.#transport.request({ jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }, id, trace)
     try {
       return await promise
     } finally {

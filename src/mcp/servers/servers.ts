@@ -139,8 +139,9 @@ export class GatewayMcpServers implements McpServers {
     const known = this.#records.get(server)
     if (known !== undefined) return known
     const seconds = timeoutsOf(server).idle_seconds ?? this.#options.settings.idle_timeout_seconds
-    const { id, name, version } = server
-    const record = { id, name, version, timeoutMilliseconds: 1000 * seconds, approval: approvalOf(server) }
+    const { id, name, version, url } = server
+    const origin = url === null ? null : (URL.parse(url)?.origin ?? null)
+    const record = { id, name, version, timeoutMilliseconds: 1000 * seconds, approval: approvalOf(server), origin }
     this.#records.set(server, record)
     return record
   }

@@ -1,6 +1,6 @@
 /** What carries messages between a gateway and one MCP server, by HTTP or through a child's pipes. */
 import type { Failure } from '../../failure.ts'
-import type { Json } from '../connection.ts'
+import type { Json, McpTrace } from '../connection.ts'
 
 /** Whom a transport hands what it reads. */
 export interface Receiver {
@@ -19,7 +19,7 @@ export interface Receiver {
 
 export interface Transport {
   /** Sends a request; what becomes of it is told to the receiver. Gives what ends the wait for its answer. */
-  request(message: Json, id: number): () => void
+  request(message: Json, id: number, trace?: McpTrace): () => void
   /** Sends what has no answer. Rejects with a Failure. */
   tell(message: Json): Promise<void>
   /** The server has answered `initialize` and the connection serves from now on. */
