@@ -50,6 +50,11 @@ export const failures = {
     'invalid_request_error',
     'The files of exports may not take more room: wait for some to expire',
   ),
+  export_overtaken: row(
+    409,
+    'invalid_request_error',
+    'Retention removed events before the export came to them: export again, from what is left',
+  ),
   invalid_cursor: row(422, 'invalid_request_error', 'The cursor belongs to another query: start again without it'),
   session_id_mismatch: row(422, 'invalid_request_error', 'session_id and x-session-id differ: send one of them'),
   idempotency_key_reused: row(422, 'invalid_request_error', 'This Idempotency-Key was used with another body'),

@@ -1,13 +1,16 @@
 /**
  * Every event of a window as text, oldest first, at constant memory: a page is read when the one before has been taken
  * by the reader. What arrives after the start is not part of it. A database that fails on the way breaks the text off,
- * so that half an export never looks like a whole one.
+ * and so does retention where it removes what was not read yet (unread-events.ts): half an export, or one with a hole,
+ * never looks like a whole one.
  */
+import { Failure } from '../failure.ts'
 import { turn } from '../lib/turn.ts'
 import type { Database, Row } from '../store/open.ts'
 import type { Event } from './event.ts'
 import { firstPositionSince, seenBy } from './query.ts'
 import { type Position, positionOf, readShown, type Shown, shownColumns } from './shown-event.ts'
+import { UnreadEvents } from './unread-events.ts'
 import type { Visibility } from './visibility.ts'
 
 export const exportFormats = ['csv', 'json'] as const
@@ -28,7 +31,8 @@ const columns = [
   'config_version',
 ] as const satisfies readonly (keyof Event)[]
 
-const pageSize = 500
+const defaultPageSize = 500
+const beginningsAtMost = 10
 
 export interface ExportWindow {
   /** Milliseconds since the epoch, inclusive. */
@@ -40,6 +44,8 @@ export interface ExportWindow {
   visibility: Visibility
   /** Fires when nobody wants it any more. */
   signal: AbortSignal
+  /** Events read at a time; default 500. */
+  pageSize?: number
 }
 
 /** A piece of the text, with how many events it holds and how much of the window lies behind, from 0 to 1. */
@@ -84,12 +90,30 @@ interface Page {
   progress: number
 }
 
-async function* readPages(
+/** The pages. What retention overtakes before its first page begins again, with what is left. */
+async function* readPages(ledger: Database, window: ExportWindow): AsyncGenerator<Page> {
+  for (let beginnings = 1; ; beginnings += 1) {
+    let begun = false
+    try {
+      for await (const page of readPagesOnce(ledger, window)) {
+        begun = true
+        yield page
+      }
+      return
+    } catch (error) {
+      const overtaken = error instanceof Failure && error.code === 'export_overtaken'
+      if (!overtaken || begun || beginnings === beginningsAtMost) throw error
+    }
+  }
+}
+
+async function* readPagesOnce(
   ledger: Database,
-  { since, until, lastPosition: last, visibility, signal }: ExportWindow,
+  { since, until, lastPosition: last, visibility, signal, pageSize = defaultPageSize }: ExportWindow,
 ): AsyncGenerator<Page> {
   const seen = seenBy(visibility)
   const first = await firstPositionSince(ledger, since)
+  const unread = await UnreadEvents.from(ledger, first)
   let after: Position | null = null
   for (;;) {
     const rows: Row[] = await ledger.read(
@@ -101,7 +125,9 @@ async function* readPages(
     after = positionOf(rows.at(-1)?.position ?? last)
     const whole = rows.length < pageSize
     const progress = whole ? 1 : (Number(after) + 1 - Number(first)) / (Number(last) + 1 - Number(first))
-    if (rows.length > 0) yield { shown: await readShown(ledger, rows), progress }
+    const shown = await readShown(ledger, rows)
+    await unread.readUpTo(after)
+    if (rows.length > 0) yield { shown, progress }
     if (whole) return
     await turn()
   }
