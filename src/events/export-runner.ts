@@ -11,8 +11,14 @@ import { join } from 'node:path'
 import { Failure } from '../failure.ts'
 import { readOrMake } from '../lib/made-once.ts'
 import { exportFormats, exportText } from './export.ts'
-import { changeJob, type ExportDependencies, type ExportJob, jobEvent, readJobs } from './export-job.ts'
-import type { Visibility } from './visibility.ts'
+import {
+  changeJob,
+  type ExportDependencies,
+  type ExportJob,
+  jobEvent,
+  readJobs,
+  visibilityOfJob,
+} from './export-job.ts'
 
 export interface ExportRunnerOptions extends ExportDependencies {
   /** Where the files are, in the data directory. */
@@ -138,7 +144,7 @@ interface Written {
 async function writeFile(options: ExportRunnerOptions, job: ExportJob, signal: AbortSignal): Promise<Written | null> {
   const { ledger, clock, directory, settings } = options
   const format = exportFormats.find((known) => known === job.format) ?? 'json'
-  const visibility: Visibility = JSON.parse(job.sees)
+  const visibility = visibilityOfJob(job)
   const room = settings.export_limit_bytes - bytesOfOthers(directory, job)
   const handle = await open(`${fileName(directory, job)}.part`, 'w', 0o600)
   const written = { events: 0, bytes: 0 }
