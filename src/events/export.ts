@@ -53,7 +53,12 @@ export interface ExportPiece {
   text: string
   events: number
   progress: number
+  /** When the first of them happened, where there are any. */
+  firstEventAt?: string | undefined
 }
+
+/** Says when the first event of an export happened: what was before it in the window, retention has removed. */
+export const firstEventHeader = 'x-service-first-event-at'
 
 /** Where the ledger's events end. */
 export async function lastPosition(ledger: Database): Promise<Position> {
@@ -70,19 +75,32 @@ export const exportText = (
   format: ExportFormat,
 ): AsyncGenerator<ExportPiece, void, undefined> => (format === 'csv' ? asCsv : asJson)(readPages(ledger, window))
 
-/** The text as one streamed answer, which ends with a reader that leaves. */
-export function exportAnswer(ledger: Database, window: ExportWindow, format: ExportFormat): Response {
+/**
+ * The text as one streamed answer, which ends with a reader that leaves, and in `firstEventHeader` where it begins. What
+ * fails before that is known is thrown.
+ */
+export async function exportAnswer(ledger: Database, window: ExportWindow, format: ExportFormat): Promise<Response> {
   const pieces = exportText(ledger, window, format)
+  const begun: ExportPiece[] = []
+  for (let ended = false; !ended && begun.at(-1)?.firstEventAt === undefined; ) {
+    const { done, value } = await pieces.next()
+    if (value !== undefined) begun.push(value)
+    ended = done === true
+  }
+  const firstEventAt = begun.at(-1)?.firstEventAt
   const encoder = new TextEncoder()
   const stream = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const { done, value } = await pieces.next()
+      const first = begun.shift()
+      const { done, value } = first === undefined ? await pieces.next() : { done: false, value: first }
       if (done) controller.close()
       else controller.enqueue(encoder.encode(value.text))
     },
     cancel: () => pieces.return(undefined).then(() => undefined),
   })
-  return new Response(stream, { headers: { 'content-type': contentTypes[format] } })
+  const headers = new Headers({ 'content-type': contentTypes[format] })
+  if (firstEventAt !== undefined) headers.set(firstEventHeader, firstEventAt)
+  return new Response(stream, { headers })
 }
 
 interface Page {
@@ -136,7 +154,8 @@ async function* readPagesOnce(
 async function* asJson(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, void, undefined> {
   let separator = '{"events":['
   for await (const { shown, progress } of pages) {
-    yield { text: separator + shown.map(({ json }) => json).join(','), events: shown.length, progress }
+    const text = separator + shown.map(({ json }) => json).join(',')
+    yield { text, events: shown.length, progress, firstEventAt: shown[0]?.event.timestamp }
     separator = ','
   }
   yield { text: separator === ',' ? ']}' : '{"events":[]}', events: 0, progress: 1 }
@@ -146,7 +165,7 @@ async function* asCsv(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, 
   yield { text: csvLine(columns), events: 0, progress: 0 }
   for await (const { shown, progress } of pages) {
     const text = shown.map(({ event }) => csvLine(columns.map((column) => event[column]))).join('')
-    yield { text, events: shown.length, progress }
+    yield { text, events: shown.length, progress, firstEventAt: shown[0]?.event.timestamp }
   }
 }
 
