@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Failure } from '../failure.ts'
 import type { Database } from '../store/open.ts'
-import { type ExportPiece, exportText, lastPosition } from './export.ts'
+import { type ExportPiece, exportAnswer, exportText, lastPosition } from './export.ts'
 import { raiseFloor } from './retention-floor.ts'
 import { TestProof } from './test-proof.ts'
 import type { Visibility } from './visibility.ts'
@@ -150,4 +150,11 @@ test('what is overtaken before its first page begins again with what is left', a
   }
   const ids = await idsThere()
   expect(idsOf(await Array.fromAsync(exportText(ledger, await window(), 'json')))).toEqual(ids.slice(4))
+})
+
+test('an answer that is overtaken breaks off, it does not end', async () => {
+  await ship(1, 3000)
+  const answer = await exportAnswer(proof.store.ledger, await window(every, 500), 'json')
+  await removeFirst(chains[1], 2800)
+  await expect(answer.text()).rejects.toMatchObject({ code: 'export_overtaken' })
 })
