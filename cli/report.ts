@@ -40,6 +40,7 @@ const advice: Readonly<Record<string, string>> = {
   address_in_use: 'Stop the other process or choose another address; port 0 picks a free one',
   data_damaged: 'doctor --data DIR names what is wrong there, and what to do',
   data_unwritable: 'Choose another directory with --data, or give this user the right to write there',
+  output_unwritable: 'Make room there or write elsewhere, and run the command again',
   already_running: 'Stop it first, or choose another directory with --data',
 } satisfies Partial<Record<FailureCode, string>>
 

@@ -17,3 +17,20 @@ test('a note that cannot be written ends nothing', async () => {
   expect(said).toBe('went on')
   expect(await child.exited).toBe(3)
 })
+
+test('data that cannot be written ends the command with the reason and what to do', async () => {
+  const device = openSync('/dev/full', 'w')
+  const command = [process.execPath, `${import.meta.dir}/main.ts`, 'version']
+  const child = Bun.spawn(command, { stdout: device, stderr: 'pipe' })
+  const said = await child.stderr.text()
+  closeSync(device)
+  expect(said).toBe(
+    [
+      'error: Standard output cannot be written: no space is left where it goes. What was written is not complete',
+      '  code output_unwritable',
+      '  Make room there or write elsewhere, and run the command again',
+      '',
+    ].join('\n'),
+  )
+  expect(await child.exited).toBe(1)
+})

@@ -1,3 +1,5 @@
+import { Failure } from '../src/failure.ts'
+
 /** Where a command reads from and writes to: data on stdout, everything else on stderr (contract section 12). */
 export interface Terminal {
   /** The name the executable was called by, for help and advice. */
@@ -5,7 +7,7 @@ export interface Terminal {
   environment: Readonly<Record<string, string | undefined>>
   /** Whether stdout is a terminal, that is whether a person reads it. */
   interactive: boolean
-  /** Writes data to stdout; resolves when the system has taken it. */
+  /** Writes data to stdout; resolves when the system has taken it. Throws `output_unwritable`. */
   write(data: string | Uint8Array): Promise<void>
   /** Writes one line to stderr. */
   note(line: string): void
@@ -22,7 +24,7 @@ export interface ProcessTerminal extends Terminal {
 export function processTerminal(name: string): ProcessTerminal {
   process.stdout.on('error', (error) => {
     if ('code' in error && error.code === 'EPIPE') process.exit(0)
-    throw error
+    // Whoever wrote is told of anything else.
   })
   process.stderr.on('error', () => {
     // What cannot be said (its disk is full, its reader gone) stops nothing that runs.
@@ -31,14 +33,17 @@ export function processTerminal(name: string): ProcessTerminal {
     name,
     environment: process.env,
     interactive: process.stdout.isTTY === true,
-    write: (data) => written(process.stdout, data),
+    write: (data) =>
+      written(process.stdout, data).catch((error: unknown) => {
+        throw unwritable(error)
+      }),
     note: (line) => {
       process.stderr.write(`${line}\n`)
     },
     ...(process.stderr.isTTY && !process.stdout.isTTY ? { progress } : {}),
     async end(exitCode) {
-      await Promise.all([written(process.stdout, ''), written(process.stderr, '').catch(() => undefined)])
-      process.exit(exitCode)
+      const taken = await Promise.allSettled([written(process.stdout, ''), written(process.stderr, '')])
+      process.exit(exitCode === 0 && taken[0].status === 'rejected' ? 1 : exitCode)
     },
   }
 }
@@ -52,3 +57,20 @@ const written = (stream: NodeJS.WriteStream, data: string | Uint8Array): Promise
   new Promise((resolve, reject) => {
     stream.write(data, (error) => (error ? reject(error) : resolve()))
   })
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOSPC: 'no space is left where it goes',
+  EDQUOT: 'the quota where it goes is used up',
+  EFBIG: 'the file it goes to may not grow further',
+  EBADF: 'it is closed',
+  EIO: 'the device it goes to has failed',
+}
+
+function unwritable(error: unknown): Failure {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const reason = reasons[code] ?? (code === '' ? String(error) : code)
+  return new Failure('output_unwritable', {
+    message: `Standard output cannot be written: ${reason}. What was written is not complete`,
+    cause: error,
+  })
+}

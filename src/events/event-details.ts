@@ -226,6 +226,7 @@ const groups = (): readonly Described[] => [
       format: z.string().optional(),
       events: z.number().int().optional(),
       bytes: z.number().int().optional(),
+      first_event_at: z.string().nullable().optional().describe('What was before it, retention has removed'),
       actor,
     }),
   },

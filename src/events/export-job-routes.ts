@@ -1,10 +1,13 @@
-/** Exports made in the background: POST and GET /v1/exports/jobs (contract section 9). Each sees those it made. */
+/**
+ * Exports made in the background: POST and GET /v1/exports/jobs (contract section 9). Each sees those it made, and a
+ * token those of the tokens it was rotated from; a file is given out while its caller sees all that it was made of.
+ */
 import { z } from 'zod'
 import { cutPage, pageQuery, startOf } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { exportJobs } from '../store/ledger.ts'
-import type { Statement } from '../store/open.ts'
+import type { Database, Statement } from '../store/open.ts'
 import { insertRow } from '../store/rows.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { controlPlaneEvent, versionNow } from './control-plane-event.ts'
@@ -15,11 +18,13 @@ import {
   exportJobSchema,
   exportStates,
   readJobs,
+  shownAs,
   shownJob,
+  visibilityOfJob,
 } from './export-job.ts'
 import type { ExportRunner } from './export-runner.ts'
 import { requireUntilAfter, sinceInstant, sinceSchema, untilSchema } from './since.ts'
-import type { Visibility } from './visibility.ts'
+import { covers, type Visibility } from './visibility.ts'
 
 interface RouteDependencies extends ExportDependencies {
   exports: Pick<ExportRunner, 'start' | 'fileOf'>
@@ -46,7 +51,7 @@ export const exportJobRoutes = (deps: RouteDependencies): AnyRoute[] => [
     async handle({ principal, body, requestId }) {
       const job = await createJob(deps, { principal, body, requestId })
       deps.exports.start()
-      return { reply: shownJob(job) }
+      return { reply: shownJob(job, deps.clock.now()) }
     },
   }),
   route({
@@ -59,16 +64,17 @@ export const exportJobRoutes = (deps: RouteDependencies): AnyRoute[] => [
     reply: z.object({ jobs: z.array(exportJobSchema), next_cursor: z.string().nullable() }),
     async handle({ principal, query: { limit, cursor, status } }) {
       const filters = { status }
+      const now = deps.clock.now()
       const after = startOf(cursor, filters)
       const conditions: Statement[] = [
-        { sql: 'created_by = ?', args: [principal.name] },
+        await madeBy(deps.ledger, principal),
         ...(after === null ? [] : [{ sql: 'id > ?', args: [after] }]),
-        ...(status === undefined ? [] : [{ sql: 'state = ?', args: [status] }]),
+        ...(status === undefined ? [] : [shownAs(status, now)]),
       ]
       const sql = conditions.map((each) => each.sql).join(' and ')
       const args = conditions.flatMap((each) => each.args)
       const { rows, next_cursor } = cutPage(await readJobs(deps.ledger, { sql, args }, limit + 1), limit, filters)
-      return { reply: { jobs: rows.map(shownJob), next_cursor } }
+      return { reply: { jobs: rows.map((job) => shownJob(job, now)), next_cursor } }
     },
   }),
   route({
@@ -79,7 +85,9 @@ export const exportJobRoutes = (deps: RouteDependencies): AnyRoute[] => [
     access: 'events:export',
     params: z.object({ id: z.uuid() }),
     reply: exportJobSchema,
-    handle: async ({ principal, params }) => ({ reply: shownJob(await ownJob(deps, principal, params.id)) }),
+    handle: async ({ principal, params }) => ({
+      reply: shownJob(await ownJob(deps, principal, params.id), deps.clock.now()),
+    }),
   }),
   route({
     method: 'GET',
@@ -90,7 +98,13 @@ export const exportJobRoutes = (deps: RouteDependencies): AnyRoute[] => [
     params: z.object({ id: z.uuid() }),
     reply: z.looseObject({ events: z.array(z.unknown()) }),
     alsoAnswers: ['text/csv'],
-    handle: async ({ principal, params }) => download(deps, await ownJob(deps, principal, params.id)),
+    async handle({ principal, params }) {
+      const job = await ownJob(deps, principal, params.id)
+      if (!covers(await deps.visible(principal), visibilityOfJob(job))) {
+        throw new Failure('not_found', { message: 'This export holds events that you no longer see: make a new one' })
+      }
+      return await download(deps, job)
+    },
   }),
 ]
 
@@ -141,13 +155,28 @@ async function createJob(
 }
 
 async function ownJob({ ledger }: RouteDependencies, principal: Principal, id: string): Promise<ExportJob> {
-  const [job] = await readJobs(ledger, { sql: 'id = ? and created_by = ?', args: [id, principal.name] }, 1)
+  const made = await madeBy(ledger, principal)
+  const [job] = await readJobs(ledger, { sql: `id = ? and ${made.sql}`, args: [id, ...made.args] }, 1)
   if (job === undefined) throw new Failure('not_found', { message: 'There is no such export' })
   return job
 }
 
-async function download({ exports }: RouteDependencies, job: ExportJob): Promise<Response> {
-  const { status, format } = shownJob(job)
+/** The condition that an export is the caller's. */
+async function madeBy(ledger: Database, { name, tokenId }: Principal): Promise<Statement> {
+  const rows = await ledger.read<{ id: string }>(
+    `with recursive former (id) as (
+      select rotated_from from tokens where id = ? and rotated_from is not null
+      union select tokens.rotated_from from tokens join former on tokens.id = former.id
+        where tokens.rotated_from is not null)
+    select id from former`,
+    [tokenId],
+  )
+  const names = [name, ...rows.map(({ id }) => `token:${id}`)]
+  return { sql: 'created_by in (select value from json_each(?))', args: [JSON.stringify(names)] }
+}
+
+async function download({ exports, clock }: RouteDependencies, job: ExportJob): Promise<Response> {
+  const { status, format } = shownJob(job, clock.now())
   if (status === 'expired') throw new Failure('gone', { message: 'The file of this export has been removed' })
   if (status !== 'completed') {
     throw new Failure('conflict', { message: `The export is ${status}: there is no file to download` })

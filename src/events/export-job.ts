@@ -15,8 +15,10 @@ import { controlPlaneEvent, versionNow } from './control-plane-event.ts'
 import type { Event, EventType } from './event.ts'
 import { exportFormats } from './export.ts'
 import type { Recorder } from './recorder.ts'
+import type { Visibility } from './visibility.ts'
 
 export const exportStates = ['queued', 'processing', 'completed', 'failed', 'expired'] as const
+export type ExportState = (typeof exportStates)[number]
 
 export interface ExportDependencies {
   state: Database
@@ -47,10 +49,26 @@ export const exportJobSchema = z.object({
 
 const instant = (milliseconds: number | null): string | null => (milliseconds === null ? null : timestamp(milliseconds))
 
-/** A job as the API shows it. */
-export const shownJob = (job: ExportJob): z.infer<typeof exportJobSchema> => ({
+/** Whose events its maker saw when it was made. */
+export const visibilityOfJob = ({ sees }: ExportJob): Visibility => JSON.parse(sees)
+
+/** The condition that a job is shown with a status: it has expired from that instant on, whenever its file is removed. */
+export function shownAs(status: ExportState, now: number): Statement {
+  if (status === 'expired')
+    return { sql: "(state = 'expired' or (state = 'completed' and expires_at <= ?))", args: [now] }
+  if (status === 'completed') return { sql: `state = 'completed' and expires_at > ?`, args: [now] }
+  return { sql: 'state = ?', args: [status] }
+}
+
+function statusOf({ state, expiresAt }: ExportJob, now: number): ExportState {
+  if (state === 'completed' && expiresAt !== null && expiresAt <= now) return 'expired'
+  return exportStates.find((known) => known === state) ?? 'failed'
+}
+
+/** A job as the API shows it at an instant. */
+export const shownJob = (job: ExportJob, now: number): z.infer<typeof exportJobSchema> => ({
   id: job.id,
-  status: exportStates.find((state) => state === job.state) ?? 'failed',
+  status: statusOf(job, now),
   format: exportFormats.find((format) => format === job.format) ?? 'json',
   since: timestamp(job.since),
   until: instant(job.until),

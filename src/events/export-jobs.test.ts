@@ -125,6 +125,8 @@ test('an export is made in the background and downloaded, and each step is an ev
   expect(statSync(join(files, `${job.id}.csv`)).mode & 0o777).toBe(0o600)
   expect(statSync(files).mode & 0o777).toBe(0o700)
   expect(await recorded()).toEqual(['export.created', 'export.completed'])
+  const [told] = await databases.ledger.read("select body from events where event_type = 'export.completed'")
+  expect(JSON.parse(String(told?.body)).details).toMatchObject({ first_event_at: new Date(now - 60_000).toISOString() })
   expect(await json('?status=completed')).toMatchObject({ jobs: [{ id: job.id }], next_cursor: null })
   expect(await json('?status=failed')).toMatchObject({ jobs: [] })
 })
@@ -166,6 +168,42 @@ test('nobody else sees it', async () => {
   expect((await ask('', { since: '1h', format: 'csv' })).status).toBe(403)
 })
 
+test('a file is given out only while its maker sees all that it was made of', async () => {
+  const { json, ask, done } = controlPlane()
+  await keep(2)
+  principal = { ...auditor, teamId: 'team-a' }
+  const { id } = await json('', { since: '1h', format: 'json' })
+  expect(await done(id)).toMatchObject({ events: 2 })
+  principal = { ...auditor, teamId: 'team-b' }
+  expect((await ask(`/${id}/download`)).status).toBe(404)
+  principal = auditor
+  expect((await ask(`/${id}/download`)).status).toBe(200)
+})
+
+test('the token that replaced its maker has it, and no other does', async () => {
+  const { json, ask, done } = controlPlane()
+  const made = async (rotatedFrom: string | null): Promise<string> => {
+    const id = Bun.randomUUIDv7()
+    const sql = `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
+        access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, rotated_from)
+      values (?, '', '', '', '', '', '[]', '[]', '[]', '', '{}', '', '', 1, 1, ?)`
+    await databases.ledger.write([{ sql, args: [id, rotatedFrom] }])
+    return id
+  }
+  const first = await made(null)
+  const third = await made(await made(first))
+  const other = await made(null)
+  const as = (id: string): Principal => ({ ...auditor, name: `token:${id}`, tokenId: id })
+  principal = as(first)
+  const { id } = await json('', { since: '1h', format: 'csv' })
+  await done(id)
+  principal = as(third)
+  expect((await ask(`/${id}/download`)).status).toBe(200)
+  expect(await json('')).toMatchObject({ jobs: [{ id, created_by: `token:${first}` }] })
+  principal = as(other)
+  expect((await ask(`/${id}`)).status).toBe(404)
+})
+
 test.each([
   [{ format: 'csv' }, 'since'],
   [{ since: 'yesterday', format: 'csv' }, 'since'],
@@ -195,6 +233,11 @@ test('a file goes when its time is over, and says so', async () => {
   await exports.tend()
   expect(readdirSync(files)).toContain(`${id}.csv`)
   now += 24 * 3_600_000
+  // Before anybody comes to remove it.
+  expect(await json(`/${id}`)).toMatchObject({ status: 'expired' })
+  expect((await ask(`/${id}/download`)).status).toBe(410)
+  expect(await json('?status=completed')).toMatchObject({ jobs: [] })
+  expect(await json('?status=expired')).toMatchObject({ jobs: [{ id }] })
   await exports.tend()
   expect(await json(`/${id}`)).toMatchObject({ status: 'expired' })
   expect((await ask(`/${id}/download`)).status).toBe(410)

@@ -11,8 +11,14 @@ import { join } from 'node:path'
 import { Failure } from '../failure.ts'
 import { readOrMake } from '../lib/made-once.ts'
 import { exportFormats, exportText } from './export.ts'
-import { changeJob, type ExportDependencies, type ExportJob, jobEvent, readJobs } from './export-job.ts'
-import type { Visibility } from './visibility.ts'
+import {
+  changeJob,
+  type ExportDependencies,
+  type ExportJob,
+  jobEvent,
+  readJobs,
+  visibilityOfJob,
+} from './export-job.ts'
 
 export interface ExportRunnerOptions extends ExportDependencies {
   /** Where the files are, in the data directory. */
@@ -132,23 +138,27 @@ async function run(options: ExportRunnerOptions, job: ExportJob, signal: AbortSi
 interface Written {
   events: number
   bytes: number
+  /** When the first of them happened: what was before it in the window, retention has removed. */
+  firstEventAt: string | null
 }
 
 /** Null where the signal fired first. */
 async function writeFile(options: ExportRunnerOptions, job: ExportJob, signal: AbortSignal): Promise<Written | null> {
   const { ledger, clock, directory, settings } = options
   const format = exportFormats.find((known) => known === job.format) ?? 'json'
-  const visibility: Visibility = JSON.parse(job.sees)
+  const visibility = visibilityOfJob(job)
   const room = settings.export_limit_bytes - bytesOfOthers(directory, job)
   const handle = await open(`${fileName(directory, job)}.part`, 'w', 0o600)
-  const written = { events: 0, bytes: 0 }
+  const written: Written = { events: 0, bytes: 0, firstEventAt: null }
   try {
     let beatAt = clock.monotonic()
-    for await (const { text, events, progress } of exportText(ledger, { ...job, visibility, signal }, format)) {
+    for await (const piece of exportText(ledger, { ...job, visibility, signal }, format)) {
+      const { text, events, progress, firstEventAt } = piece
       if (signal.aborted) return null
       const bytes = Buffer.from(text)
       if (written.bytes + bytes.length > room) throw new Failure('export_too_large')
       await handle.writeFile(bytes)
+      written.firstEventAt ??= firstEventAt ?? null
       written.events += events
       written.bytes += bytes.length
       if (clock.monotonic() - beatAt < beatMilliseconds) continue
@@ -191,7 +201,9 @@ async function complete(options: ExportRunnerOptions, job: ExportJob, written: W
       expires_at = ?`,
     args: [written.events, written.bytes, address(), now, now + settings.export_keep_hours * 3_600_000],
   }
-  const event = await jobEvent(options, job, { type: 'export.completed', details: { ...written } })
+  const { events, bytes, firstEventAt } = written
+  const details = { events, bytes, first_event_at: firstEventAt }
+  const event = await jobEvent(options, job, { type: 'export.completed', details })
   await recorder.change({ event, state: [], ledger: changeJob(job.id, set, mine(job)) })
 }
 

@@ -1,13 +1,16 @@
 /**
  * Every event of a window as text, oldest first, at constant memory: a page is read when the one before has been taken
  * by the reader. What arrives after the start is not part of it. A database that fails on the way breaks the text off,
- * so that half an export never looks like a whole one.
+ * and so does retention where it removes what was not read yet (unread-events.ts): half an export, or one with a hole,
+ * never looks like a whole one.
  */
+import { Failure } from '../failure.ts'
 import { turn } from '../lib/turn.ts'
 import type { Database, Row } from '../store/open.ts'
 import type { Event } from './event.ts'
 import { firstPositionSince, seenBy } from './query.ts'
 import { type Position, positionOf, readShown, type Shown, shownColumns } from './shown-event.ts'
+import { UnreadEvents } from './unread-events.ts'
 import type { Visibility } from './visibility.ts'
 
 export const exportFormats = ['csv', 'json'] as const
@@ -28,7 +31,8 @@ const columns = [
   'config_version',
 ] as const satisfies readonly (keyof Event)[]
 
-const pageSize = 500
+const defaultPageSize = 500
+const beginningsAtMost = 10
 
 export interface ExportWindow {
   /** Milliseconds since the epoch, inclusive. */
@@ -40,6 +44,8 @@ export interface ExportWindow {
   visibility: Visibility
   /** Fires when nobody wants it any more. */
   signal: AbortSignal
+  /** Events read at a time; default 500. */
+  pageSize?: number
 }
 
 /** A piece of the text, with how many events it holds and how much of the window lies behind, from 0 to 1. */
@@ -47,7 +53,12 @@ export interface ExportPiece {
   text: string
   events: number
   progress: number
+  /** When the first of them happened, where there are any. */
+  firstEventAt?: string | undefined
 }
+
+/** Says when the first event of an export happened: what was before it in the window, retention has removed. */
+export const firstEventHeader = 'x-service-first-event-at'
 
 /** Where the ledger's events end. */
 export async function lastPosition(ledger: Database): Promise<Position> {
@@ -64,19 +75,32 @@ export const exportText = (
   format: ExportFormat,
 ): AsyncGenerator<ExportPiece, void, undefined> => (format === 'csv' ? asCsv : asJson)(readPages(ledger, window))
 
-/** The text as one streamed answer, which ends with a reader that leaves. */
-export function exportAnswer(ledger: Database, window: ExportWindow, format: ExportFormat): Response {
+/**
+ * The text as one streamed answer, which ends with a reader that leaves, and in `firstEventHeader` where it begins. What
+ * fails before that is known is thrown.
+ */
+export async function exportAnswer(ledger: Database, window: ExportWindow, format: ExportFormat): Promise<Response> {
   const pieces = exportText(ledger, window, format)
+  const begun: ExportPiece[] = []
+  for (let ended = false; !ended && begun.at(-1)?.firstEventAt === undefined; ) {
+    const { done, value } = await pieces.next()
+    if (value !== undefined) begun.push(value)
+    ended = done === true
+  }
+  const firstEventAt = begun.at(-1)?.firstEventAt
   const encoder = new TextEncoder()
   const stream = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const { done, value } = await pieces.next()
+      const first = begun.shift()
+      const { done, value } = first === undefined ? await pieces.next() : { done: false, value: first }
       if (done) controller.close()
       else controller.enqueue(encoder.encode(value.text))
     },
     cancel: () => pieces.return(undefined).then(() => undefined),
   })
-  return new Response(stream, { headers: { 'content-type': contentTypes[format] } })
+  const headers = new Headers({ 'content-type': contentTypes[format] })
+  if (firstEventAt !== undefined) headers.set(firstEventHeader, firstEventAt)
+  return new Response(stream, { headers })
 }
 
 interface Page {
@@ -84,12 +108,30 @@ interface Page {
   progress: number
 }
 
-async function* readPages(
+/** The pages. What retention overtakes before its first page begins again, with what is left. */
+async function* readPages(ledger: Database, window: ExportWindow): AsyncGenerator<Page> {
+  for (let beginnings = 1; ; beginnings += 1) {
+    let begun = false
+    try {
+      for await (const page of readPagesOnce(ledger, window)) {
+        begun = true
+        yield page
+      }
+      return
+    } catch (error) {
+      const overtaken = error instanceof Failure && error.code === 'export_overtaken'
+      if (!overtaken || begun || beginnings === beginningsAtMost) throw error
+    }
+  }
+}
+
+async function* readPagesOnce(
   ledger: Database,
-  { since, until, lastPosition: last, visibility, signal }: ExportWindow,
+  { since, until, lastPosition: last, visibility, signal, pageSize = defaultPageSize }: ExportWindow,
 ): AsyncGenerator<Page> {
   const seen = seenBy(visibility)
   const first = await firstPositionSince(ledger, since)
+  const unread = await UnreadEvents.from(ledger, first)
   let after: Position | null = null
   for (;;) {
     const rows: Row[] = await ledger.read(
@@ -101,7 +143,9 @@ async function* readPages(
     after = positionOf(rows.at(-1)?.position ?? last)
     const whole = rows.length < pageSize
     const progress = whole ? 1 : (Number(after) + 1 - Number(first)) / (Number(last) + 1 - Number(first))
-    if (rows.length > 0) yield { shown: await readShown(ledger, rows), progress }
+    const shown = await readShown(ledger, rows)
+    await unread.readUpTo(after)
+    if (rows.length > 0) yield { shown, progress }
     if (whole) return
     await turn()
   }
@@ -110,7 +154,8 @@ async function* readPages(
 async function* asJson(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, void, undefined> {
   let separator = '{"events":['
   for await (const { shown, progress } of pages) {
-    yield { text: separator + shown.map(({ json }) => json).join(','), events: shown.length, progress }
+    const text = separator + shown.map(({ json }) => json).join(',')
+    yield { text, events: shown.length, progress, firstEventAt: shown[0]?.event.timestamp }
     separator = ','
   }
   yield { text: separator === ',' ? ']}' : '{"events":[]}', events: 0, progress: 1 }
@@ -120,7 +165,7 @@ async function* asCsv(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, 
   yield { text: csvLine(columns), events: 0, progress: 0 }
   for await (const { shown, progress } of pages) {
     const text = shown.map(({ event }) => csvLine(columns.map((column) => event[column]))).join('')
-    yield { text, events: shown.length, progress }
+    yield { text, events: shown.length, progress, firstEventAt: shown[0]?.event.timestamp }
   }
 }
 

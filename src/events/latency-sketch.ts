@@ -44,6 +44,15 @@ export function mergeSketch(into: LatencySketch, from: LatencySketch): void {
   for (const [bucket, count] of Object.entries(from)) into[bucket] = (into[bucket] ?? 0) + count
 }
 
+/** Takes away what `part` counted, which `from` has counted too. */
+export function subtractSketch(from: LatencySketch, part: LatencySketch): void {
+  for (const [bucket, count] of Object.entries(part)) {
+    const left = (from[bucket] ?? 0) - count
+    if (left > 0) from[bucket] = left
+    else delete from[bucket]
+  }
+}
+
 export interface Quantiles {
   p50: number
   p95: number

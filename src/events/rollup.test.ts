@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type CostAttribution, type Event, nobody, type Verdict } from './event.ts'
+import { addDuration, type LatencySketch, quantilesOf } from './latency-sketch.ts'
 import { rollupStatements, stepMilliseconds } from './rollup.ts'
 import { foldRollups } from './rollup-fold.ts'
 import { readSeries, type SeriesQuery } from './series.ts'
@@ -64,6 +65,13 @@ const outcome = (told: Told = {}): Event =>
     },
     event_cost_attribution: cost(told.cost ?? 0.001),
   })
+
+/** What a sketch makes of a duration. */
+function near(milliseconds: number): number | undefined {
+  const sketch: LatencySketch = {}
+  addDuration(sketch, milliseconds)
+  return quantilesOf(sketch)?.p50
+}
 
 const arrive = (events: readonly Event[]) => databases.ledger.write(rollupStatements(events, now))
 const keep = async (events: readonly Event[]) => {
@@ -167,7 +175,30 @@ test('sums up what is beyond the fifty largest keys', async () => {
   const { series: keys, totals: sums } = await series({ by: 'model' })
   expect(keys).toHaveLength(51)
   expect(keys[0]?.key).toBe('model-59')
-  expect(sums.at(-1)).toMatchObject({ key: 'other', requests: 10, latency_ms: null })
+  expect(sums.at(-1)).toMatchObject({ key: 'other', rest: true, requests: 10 })
+  expect(sums.filter(({ rest }) => rest)).toHaveLength(1)
+})
+
+test('a model called other is not taken for the rest, of which the times are known', async () => {
+  const small = Array.from({ length: 60 }, (_, index) => outcome({ model: `model-${index}`, latency: 2000 }))
+  await keep([...small, ...small.map(() => outcome({ model: 'other', latency: 50 }))])
+  for (let batch = 0; batch < 2; batch += 1) {
+    for (const visibility of [all, { teams: ['team-a'], withoutTeam: false }]) {
+      const { series: keys, totals: sums } = await series({ by: 'model', step: 'hour' }, visibility)
+      expect(sums[0]).toMatchObject({ key: 'other', rest: false, requests: 60, latency_ms: { p99: near(50) } })
+      expect(sums.at(-1)).toMatchObject({ key: 'other', rest: true, latency_ms: { p50: near(2000), p99: near(2000) } })
+      expect(keys.at(-1)).toMatchObject({ rest: true, points: [{ latency_ms: { p50: near(2000) } }] })
+    }
+    // So many that the bucket holds no row for each of them.
+    await keep(Array.from({ length: 600 }, (_, index) => outcome({ model: `more-${index}`, latency: 2000 })))
+    await keep(Array.from({ length: 10 }, (_, index) => outcome({ model: `late-${index}`, latency: 2000 })))
+  }
+})
+
+test('the rest of many teams has its times too', async () => {
+  await keep(Array.from({ length: 60 }, (_, index) => outcome({ team: `team-${index}`, latency: 2000 })))
+  const { totals: sums } = await series({ by: 'team', step: 'hour' })
+  expect(sums.at(-1)).toMatchObject({ rest: true, requests: 10, latency_ms: { p50: near(2000) } })
 })
 
 test('refuses more points than a chart can show and names a coarser step, or takes it where none was asked for', async () => {

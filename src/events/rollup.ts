@@ -28,10 +28,11 @@ export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token'
 /** The scope of all teams together, and that of what belongs to no team. */
 export const everyTeam = '*'
 export const noTeam = ''
-/** The key under which is added up what has no row of its own. */
-export const otherKey = 'other'
 
 const longestKey = 200
+
+/** The key under which is added up what has no row of its own: longer than a model, or a reason, is ever kept. */
+export const otherKey = 'other'.padEnd(longestKey + 1, '.')
 
 export const rollupShapes: readonly {
   kind: RollupKind

@@ -262,7 +262,7 @@ test('no page and no export sorts: rows come from an index in their order', asyn
     }
     const signal = new AbortController().signal
     const window = { since: 0, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
-    await exportAnswer(ledger, window, 'csv').text()
+    await (await exportAnswer(ledger, window, 'csv')).text()
   }
   const plans = await Promise.all(
     asked.map(({ sql, args }) => databases.ledger.read(`explain query plan ${sql}`, args)),
@@ -295,7 +295,7 @@ describe('GET /v1/events/export', () => {
     const visibility: Visibility = { teams: 'every', withoutTeam: true }
     const signal = new AbortController().signal
     const window = { since: 0, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
-    const response = exportAnswer(ledger, window, 'json')
+    const response = await exportAnswer(ledger, window, 'json')
     const reader = response.body?.getReader()
     await reader?.read()
     await Bun.sleep(5)
@@ -311,6 +311,14 @@ describe('GET /v1/events/export', () => {
       'event_id,timestamp,event_type,request_id,verdict,reason_code,config_version\r\n' +
         `01900000-0000-7000-8000-000000000001,2025-12-31T23:59:00.000Z,gateway.request.outcome,"'=1+1,""x""",allow,ok,1\r\n`,
     )
+  })
+
+  test('says when its first event happened', async () => {
+    await record([event(3), event(2)])
+    for (const format of ['json', 'csv']) {
+      const { headers } = await get(`/v1/events/export?since=1d&format=${format}`)
+      expect(headers.get('x-service-first-event-at')).toBe(event(3).timestamp)
+    }
   })
 
   test('is well formed where nothing happened', async () => {

@@ -51,7 +51,8 @@ export function eventRoutes(
       method: 'GET',
       path: '/v1/events/export',
       tag: 'Events',
-      summary: 'All events from an instant to now, oldest first, in one answer: JSON as described, or CSV',
+      summary:
+        'All events from an instant to now, oldest first, in one answer: JSON as described, or CSV; x-service-first-event-at says where they begin',
       access: 'events:export',
       query: z.strictObject({ since: sinceSchema, format: z.enum(exportFormats) }),
       reply: z.object({ events: z.array(describedEventSchema) }),
@@ -60,7 +61,7 @@ export function eventRoutes(
         const since = sinceInstant(query.since, clock.now())
         const visibility = await visible(principal)
         const window = { since, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
-        return exportAnswer(ledger, window, query.format)
+        return await exportAnswer(ledger, window, query.format)
       },
     }),
     seriesRoute(deps, visible),

@@ -13,7 +13,7 @@ import type { Visibility } from './visibility.ts'
 const quantilesSchema = z
   .object({ p50: z.number(), p95: z.number(), p99: z.number() })
   .nullable()
-  .describe('Within 5 % of the true value; null where nothing was measured, for reasons and for `other`')
+  .describe('Within 5 % of the true value; null where nothing was measured, and for reasons')
 
 /** As much as a reader waits for; a backlog after an outage is left to what runs every few seconds. */
 const turnsBeforeReading = 20
@@ -26,10 +26,8 @@ const measures = {
   latency_ms: quantilesSchema,
   first_token_ms: quantilesSchema,
 }
-const key = z
-  .string()
-  .nullable()
-  .describe('Null where there is none, as without `by`; `other` sums up what is not shown')
+const key = z.string().nullable().describe('Null where there is none, as without `by`')
+const rest = z.boolean().describe('Whether this, whose key is `other`, sums up all that are not shown')
 
 const query = z.strictObject({
   since: sinceSchema,
@@ -63,9 +61,9 @@ export const seriesRoute = (
       step: z.enum(['minute', 'hour', 'day']),
       by: z.enum(seriesGroups).nullable(),
       series: z
-        .array(z.object({ key, points: z.array(z.object({ at: z.iso.datetime(), ...measures })) }))
+        .array(z.object({ key, rest, points: z.array(z.object({ at: z.iso.datetime(), ...measures })) }))
         .describe('Most requests first; a bucket in which nothing happened is left out'),
-      totals: z.array(z.object({ key, ...measures })),
+      totals: z.array(z.object({ key, rest, ...measures })),
     }),
     async handle({ principal, query }) {
       const now = clock.now()

@@ -2,9 +2,16 @@
 import { timestamp } from '../lib/clock.ts'
 import { fromNano } from '../lib/money.ts'
 import { shownText } from '../store/stored-text.ts'
-import { type LatencySketch, mergeSketch, type Quantiles, quantilesOf, readSketch } from './latency-sketch.ts'
+import {
+  type LatencySketch,
+  mergeSketch,
+  type Quantiles,
+  quantilesOf,
+  readSketch,
+  subtractSketch,
+} from './latency-sketch.ts'
 
-/** `cost` in dollars; quantiles are null where nothing was measured, and for what is summed up under `other`. */
+/** `cost` in dollars; quantiles are null where nothing was measured. */
 export interface Measures {
   requests: number
   input_tokens: number
@@ -14,9 +21,15 @@ export interface Measures {
   first_token_ms: Quantiles | null
 }
 
+/** `rest` is set for what sums up all keys that are not shown, and only there: a model may be called `other`, too. */
+interface Keyed {
+  key: string | null
+  rest: boolean
+}
+
 export interface KeyedPoints {
-  series: { key: string | null; points: ({ at: string } & Measures)[] }[]
-  totals: ({ key: string | null } & Measures)[]
+  series: (Keyed & { points: ({ at: string } & Measures)[] })[]
+  totals: (Keyed & Measures)[]
 }
 
 /** A row of sums; sketches are bytes of JSON, and absent where the row is of several keys. */
@@ -52,23 +65,51 @@ const nothing = (): Sums => ({
   sketched: true,
 })
 
-/** Adds rows up by key and instant. */
+interface Summed {
+  shown: Keyed
+  total: Sums
+  points: Map<number, Sums>
+}
+
+/** What no key is. */
+const restKey = 'rest'
+
+/** Adds rows up by key, as hex, and instant. */
 export class SeriesSums {
-  readonly #keys = new Map<string, { shown: string | null; total: Sums; points: Map<number, Sums> }>()
+  readonly #keys = new Map<string, Summed>()
 
   addKey(key: string, shown: string | null): void {
-    if (!this.#keys.has(key)) this.#keys.set(key, { shown, total: nothing(), points: new Map() })
+    this.#keys.set(key, { shown: { key: shown, rest: false }, total: nothing(), points: new Map() })
+  }
+
+  /**
+   * To be called last: what is not shown, as rows without sketches. Theirs are what the shown ones leave of the `whole`,
+   * rows of all keys together; where these count more or fewer requests, as while sums are being added to, there are none.
+   */
+  addRest(rows: readonly Omit<SumsRow, 'key'>[], whole: readonly Omit<SumsRow, 'key'>[]): void {
+    const left = new Map<number, Sums>()
+    for (const row of whole) addRow(sumsAt(left, row.at), row)
+    for (const { points } of this.#keys.values()) {
+      for (const [at, point] of points) takeAway(sumsAt(left, at), point)
+    }
+    const rest: Summed = { shown: { key: 'other', rest: true }, total: nothing(), points: new Map() }
+    this.#keys.set(restKey, rest)
+    for (const row of rows) this.add(restKey, row)
+    rest.total.sketched = true
+    for (const [at, point] of rest.points) {
+      const { requests, latency, firstToken } = sumsAt(left, at)
+      point.sketched = requests === point.requests
+      if (point.sketched) Object.assign(point, { latency, firstToken })
+      else rest.total.sketched = false
+      mergeSketch(rest.total.latency, point.latency)
+      mergeSketch(rest.total.firstToken, point.firstToken)
+    }
   }
 
   add(key: string, row: Omit<SumsRow, 'key'>): void {
     const series = this.#keys.get(key)
     if (series === undefined) return
-    let point = series.points.get(row.at)
-    if (point === undefined) {
-      point = nothing()
-      series.points.set(row.at, point)
-    }
-    addRow(point, row)
+    addRow(sumsAt(series.points, row.at), row)
     addRow(series.total, row)
   }
 
@@ -76,12 +117,25 @@ export class SeriesSums {
     const all = [...this.#keys.values()]
     return {
       series: all.map(({ shown, points }) => ({
-        key: shown,
+        ...shown,
         points: [...points].map(([at, sums]) => ({ at: timestamp(at), ...measuresOf(sums) })),
       })),
-      totals: all.map(({ shown, total }) => ({ key: shown, ...measuresOf(total) })),
+      totals: all.map(({ shown, total }) => ({ ...shown, ...measuresOf(total) })),
     }
   }
+}
+
+/** The sums of an instant, empty ones where there are none yet. */
+function sumsAt(sums: Map<number, Sums>, at: number): Sums {
+  const found = sums.get(at) ?? nothing()
+  sums.set(at, found)
+  return found
+}
+
+function takeAway(sums: Sums, part: Sums): void {
+  sums.requests -= part.requests
+  subtractSketch(sums.latency, part.latency)
+  subtractSketch(sums.firstToken, part.firstToken)
 }
 
 function addRow(sums: Sums, row: Omit<SumsRow, 'key'>): void {

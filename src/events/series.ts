@@ -64,11 +64,12 @@ export async function readSeries(
     }
     found = await find(coarser)
   }
-  const { keys, points, step, source, since } = found
+  const { points, step, source, since } = found
+  const keys = found.keys.filter((key) => key !== restStored)
   const shown = keys.slice(0, step === 'day' ? Math.min(keysShown, keysThatFit(keys.length, points)) : keysShown)
   const sums = new SeriesSums()
   await readShown(ledger, source, shown, sums)
-  if (keys.length > shown.length) await readOthers(ledger, source, shown, sums)
+  if (found.keys.length > shown.length) await readRest(ledger, source, shown, sums)
   return {
     since: timestamp(since),
     until: timestamp(query.until),
@@ -94,7 +95,11 @@ async function findKeys(
   const since = query.since - (query.since % stepMilliseconds[step])
   const window = { ...query, step, since }
   const scopes = await scopesOf(ledger, window, selected, visibility)
-  const source = { ...selected, where: whereOf(window, selected, scopes) }
+  const source = {
+    ...selected,
+    where: whereOf(window, selected, scopes),
+    whole: wholeOf(window, { selected, scopes, visibility }),
+  }
   return { step, since, source, ...(await keysAndPoints(ledger, source)) }
 }
 
@@ -184,9 +189,25 @@ function whereOf({ step, since, until, verdict }: Window, { kind, key }: Selecte
   return { sql: conditions.join(' and '), args }
 }
 
+/** The rows that hold, of all keys together, what is told apart by key or team; null where none with sketches do. */
+function wholeOf(
+  window: Window,
+  { selected, scopes, visibility }: { selected: Selected; scopes: string[]; visibility: Visibility },
+): Statement | null {
+  const { column, kind } = selected
+  if (kind === 'reason') return null
+  if (column === 'key') return whereOf(window, { ...selected, kind: 'all', key: undefined }, scopes)
+  const every = column === 'scope' && visibility.teams === 'every' && window.team_id === undefined && hasEveryTeam(kind)
+  return every ? whereOf(window, selected, [everyTeam, ...(visibility.withoutTeam ? [noTeam] : [])]) : null
+}
+
 interface Source extends Selected {
   where: Statement
+  whole: Statement | null
 }
+
+/** The key of what has no row of its own, as keys are read. */
+const restStored = Buffer.from(otherKey).toString('hex').toUpperCase()
 
 /** A list of keys, given as a JSON array of their hex. */
 const amongKeys = '(select cast(unhex(value) as text) from json_each(?))'
@@ -229,14 +250,19 @@ async function readShown(ledger: Database, source: Source, shown: readonly strin
   for (const row of rows) sums.add(row.key, row)
 }
 
-async function readOthers(ledger: Database, source: Source, shown: readonly string[], sums: SeriesSums): Promise<void> {
+async function readRest(ledger: Database, source: Source, shown: readonly string[], sums: SeriesSums): Promise<void> {
+  const { where, whole } = source
   const rows = await ledger.read<Omit<SumsRow, 'key'>>(
     `select at, ${realSums} from event_rollups
-      where ${source.where.sql} and ${groupOf(source)} not in ${amongKeys} group by at order by at`,
-    [...source.where.args, JSON.stringify(shown)],
+      where ${where.sql} and ${groupOf(source)} not in ${amongKeys} group by at order by at`,
+    [...where.args, JSON.stringify(shown)],
   )
-  // Rows that are of several keys already are among these.
-  const key = Buffer.from(otherKey).toString('hex').toUpperCase()
-  sums.addKey(key, otherKey)
-  for (const row of rows) sums.add(key, row)
+  const all =
+    whole === null
+      ? []
+      : await ledger.read<Omit<SumsRow, 'key'>>(
+          `select at, ${realValues}, ${sketches} from event_rollups where ${whole.sql}`,
+          whole.args,
+        )
+  sums.addRest(rows, all)
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Role } from '../tokens/permissions.ts'
 import { anonymous, type Principal } from '../tokens/principal.ts'
-import { type Visibility, visibilityOf } from './visibility.ts'
+import { covers, type Visibility, visibilityOf } from './visibility.ts'
 
 interface Case {
   who: string
@@ -50,4 +50,16 @@ const cases: Case[] = [
 test.each(cases)('$who sees what the contract says', ({ principal, sees }) => {
   const teams = principal.userId === undefined ? [] : ['of-user-1', 'of-user-2']
   expect(visibilityOf({ ...anonymous, ...principal }, teams)).toEqual(sees)
+})
+
+test.each<[present: Visibility, made: Visibility, covered: boolean]>([
+  [only('a', 'b'), only('b'), true],
+  [only('a'), only('a', 'b'), false],
+  [only(), only(), true],
+  [only('a'), every(false), false],
+  [every(false), only('a'), true],
+  [every(false), every(true), false],
+  [every(true), every(false), true],
+])('who sees %j may have what was gathered for %j: %p', (present, made, covered) => {
+  expect(covers(present, made)).toBe(covered)
 })

@@ -26,3 +26,8 @@ export function visibilityOf(principal: Principal, teamsOfUser: readonly string[
   if (principal.userId !== null) return { teams: teamsOfUser, withoutTeam: false }
   return { teams: every ? 'every' : [], withoutTeam: false }
 }
+
+/** Whether somebody who sees so much now may see all that was gathered for somebody who saw `made`. */
+export const covers = (present: Visibility, made: Visibility): boolean =>
+  (present.withoutTeam || !made.withoutTeam) &&
+  (present.teams === 'every' || (made.teams !== 'every' && new Set(made.teams).isSubsetOf(new Set(present.teams))))

@@ -128,13 +128,19 @@ interface Measures {
 
 export type SeriesPoint = Measures & { at: string }
 
+/** What a sum is of; `rest` where it is of all keys that are not shown. */
+export interface SeriesKey {
+  key: string | null
+  rest: boolean
+}
+
 export interface Series {
   since: string
   until: string
   step: 'minute' | 'hour' | 'day'
   by: SeriesBy | null
-  series: { key: string | null; points: SeriesPoint[] }[]
-  totals: (Measures & { key: string | null })[]
+  series: (SeriesKey & { points: SeriesPoint[] })[]
+  totals: (SeriesKey & Measures)[]
 }
 
 /** What people may let applications do. */

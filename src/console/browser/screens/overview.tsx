@@ -1,7 +1,7 @@
 /** What a person on call looks at first; each number leads to the events behind it. */
 import { href } from '../address.ts'
 import { request } from '../api/request.ts'
-import type { Series, SeriesPoint, Verdict } from '../api/routes.ts'
+import type { Series, SeriesKey, SeriesPoint, Verdict } from '../api/routes.ts'
 import { milliseconds, money, number, shortNumber, words } from '../formats.ts'
 import { type ChartSeries, seriesColours } from '../parts/chart.tsx'
 import { Head } from '../parts/frame.tsx'
@@ -127,35 +127,38 @@ function drawTimes({ series, totals }: Series, times: readonly number[]): ChartS
 
 const drawSpend = (series: Series, times: readonly number[]): ChartSeries[] =>
   spendOf(series, times, {
-    nameOf: (key) => key ?? 'None',
-    linkOf: (key) => (key === null ? undefined : href('/traffic', { model: key })),
+    nameOf: ({ key, rest }) => (rest ? restName : (key ?? 'None')),
+    linkOf: ({ key, rest }) => (key === null || rest ? undefined : href('/traffic', { model: key })),
   })
+
+/** What sums up all that are not shown. */
+export const restName = 'All others'
 
 /** The spend of each key, the dearest first, as many as there are colours. */
 export const spendOf = (
   { series, totals }: Series,
   times: readonly number[],
-  { nameOf, linkOf }: { nameOf(key: string | null): string; linkOf(key: string | null): string | undefined },
+  { nameOf, linkOf }: { nameOf(key: SeriesKey): string; linkOf(key: SeriesKey): string | undefined },
 ): ChartSeries[] =>
   series
-    .toSorted((left, right) => costOf(totals, right.key) - costOf(totals, left.key))
+    .toSorted((left, right) => costOf(totals, right) - costOf(totals, left))
     .slice(0, seriesColours.length)
-    .map(({ key, points }, index) => {
-      const to = linkOf(key)
+    .map((each, index) => {
+      const to = linkOf(each)
       return {
-        name: nameOf(key),
+        name: nameOf(each),
         colour: seriesColours[index] ?? '--accent',
-        values: valuesAt(times, points, ({ cost }) => cost, 0),
-        sum: money(costOf(totals, key)),
+        values: valuesAt(times, each.points, ({ cost }) => cost, 0),
+        sum: money(costOf(totals, each)),
         ...(to === undefined ? {} : { to }),
       }
     })
 
-const costOf = (totals: Series['totals'], key: string | null): number =>
-  totals.find((one) => one.key === key)?.cost ?? 0
+const costOf = (totals: Series['totals'], { key, rest }: SeriesKey): number =>
+  totals.find((one) => one.key === key && one.rest === rest)?.cost ?? 0
 
 function Reasons({ series: { totals } }: { series: Series }) {
-  const refused = totals.filter(({ key }) => key !== null && key !== 'ok').slice(0, 8)
+  const refused = totals.filter(({ key, rest }) => key !== null && key !== 'ok' && !rest).slice(0, 8)
   return (
     <Table
       label="Reasons"

@@ -1,7 +1,7 @@
 /** Who spends what: over time, by model, team or token. */
 import { useCallback } from 'preact/hooks'
 import { href, queryValue } from '../address.ts'
-import type { Series, SeriesBy } from '../api/routes.ts'
+import type { Series, SeriesBy, SeriesKey } from '../api/routes.ts'
 import { api } from '../api/routes.ts'
 import { money, number, shortId } from '../formats.ts'
 import { Head } from '../parts/frame.tsx'
@@ -9,7 +9,7 @@ import { useLoaded } from '../parts/loaded.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { may } from '../session.ts'
-import { spendOf } from './overview.tsx'
+import { restName, spendOf } from './overview.tsx'
 import { ChartPanel, useSeries } from './series.tsx'
 import { teamName, useTeams } from './team-names.ts'
 
@@ -25,7 +25,8 @@ export function Spend() {
   const found = useSeries(by)
   const nameOf = useNames(by)
   const draw = useCallback(
-    (series: Series, times: readonly number[]) => spendOf(series, times, { nameOf, linkOf: (key) => linkOf(by, key) }),
+    (series: Series, times: readonly number[]) =>
+      spendOf(series, times, { nameOf, linkOf: (each) => linkOf(by, each) }),
     [nameOf, by],
   )
   return (
@@ -50,10 +51,13 @@ export function Spend() {
             ? null
             : found.value?.totals.toSorted((left, right) => right.cost - left.cost)
         }
-        keyOf={({ key }) => key ?? ''}
-        linkOf={({ key }) => linkOf(by, key)}
+        keyOf={({ key, rest }) => `${rest} ${key ?? ''}`}
+        linkOf={({ key, rest }) => linkOf(by, { key, rest })}
         columns={[
-          { title: dimensions.find(([name]) => name === by)?.[1] ?? by, cell: ({ key }) => nameOf(key) },
+          {
+            title: dimensions.find(([name]) => name === by)?.[1] ?? by,
+            cell: ({ key, rest }) => nameOf({ key, rest }),
+          },
           { title: 'Spend', right: true, cell: ({ cost }) => money(cost) },
           { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
           { title: 'Tokens in', right: true, from: 'wide', cell: ({ input_tokens }) => number(input_tokens) },
@@ -70,12 +74,12 @@ export function Spend() {
 }
 
 /** The traffic behind a sum; events cannot be asked for by team. */
-function linkOf(by: SeriesBy, key: string | null): string | undefined {
-  if (key === null || key === 'other' || by === 'team') return undefined
+function linkOf(by: SeriesBy, { key, rest }: SeriesKey): string | undefined {
+  if (key === null || rest || by === 'team') return undefined
   return href('/traffic', by === 'model' ? { model: key } : by === 'token' ? { token_id: key } : { gateway_id: key })
 }
 
-function useNames(by: SeriesBy): (key: string | null) => string {
+function useNames(by: SeriesBy): (each: SeriesKey) => string {
   const teams = useTeams()
   const tokens = useLoaded(`names ${by}`, async (signal) => {
     if (by !== 'token' || !may('tokens:read')) return new Map<string, string>()
@@ -84,7 +88,8 @@ function useNames(by: SeriesBy): (key: string | null) => string {
   })
   const known = tokens.value
   return useCallback(
-    (key) => {
+    ({ key, rest }) => {
+      if (rest) return restName
       if (key === null) return 'None'
       if (by === 'team') return teamName(teams, key)
       if (by === 'token') return known?.get(key) ?? shortId(key)
