@@ -2,7 +2,7 @@
  * What a lane keeps in its data directory beside the outbox: which instance it is, the keys it was given, sealed under
  * the runtime token (protocols section 5), and when it was last fresh. Each file is replaced as a whole by rename.
  */
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
@@ -143,6 +143,17 @@ export class LaneFiles {
   /** Milliseconds since the epoch. */
   keepFresh(at: number): void {
     this.#replace('fresh', String(at))
+  }
+
+  /** Forgets it for good, over a crash of the host too. Throws where that cannot be made sure. */
+  forgetFresh(): void {
+    rmSync(this.#path('fresh'), { force: true })
+    const directory = openSync(this.#directory, 'r')
+    try {
+      fsyncSync(directory)
+    } finally {
+      closeSync(directory)
+    }
   }
 
   freshAt(): number | null {

@@ -7,6 +7,9 @@
  *
  * Longer than most: what is known of lanes, and the one write that tells the others of it, are one state.
  *
+ * A lane counts from when its stream was taken as if it had beaten then: that is written before it is told the head, so
+ * whatever is revoked later waits for it, however late its first beat is written.
+ *
  * Rows tell times in the ledger's own time, memory by the monotonic clock: only ages are compared.
  */
 import { Failure } from '../failure.ts'
@@ -61,7 +64,7 @@ export interface LaneRow {
   instance_id: string
   stream_id: string
   acknowledged_version: number
-  /** Milliseconds since its last beat that was written. */
+  /** Milliseconds since its last beat that was written, or since it took its stream. */
   age: number
 }
 
@@ -74,7 +77,7 @@ export interface LaneStanding {
   acknowledgedVersion: number
   /** Milliseconds since its last beat, as far as is known. */
   age: number
-  /** How much later it may have beaten at another control plane that has not written it yet. */
+  /** How much later it may have beaten where that is not written yet: elsewhere, or here before a restart. */
   lag: number
   /** Whether its stream is here, so that its acknowledgements are seen at once. */
   here: boolean
@@ -292,8 +295,9 @@ export class LaneRegistry {
   /** The lanes that beat within so long and have not said goodbye, wherever they are connected. */
   async standing(milliseconds: number): Promise<LaneStanding[]> {
     const rows = await this.#ledger.read<LaneRow>(
-      `select lane, gateway_id, instance_id, stream_id, acknowledged_version, ${databaseTime} - last_beat_at as age
-        from lanes where left_at is null and last_beat_at > ${databaseTime} - ?`,
+      `select lane, gateway_id, instance_id, stream_id, acknowledged_version, 
+        ${databaseTime} - max(last_beat_at, connected_at) as age
+        from lanes where left_at is null and max(last_beat_at, connected_at) > ${databaseTime} - ?`,
       [milliseconds + mostLagMs + flushEveryMs],
     )
     return rows.map((row) => this.#merge(row)).filter(({ age, lag }) => age - lag < milliseconds)
@@ -346,7 +350,7 @@ export class LaneRegistry {
       streamId: row.stream_id,
       acknowledgedVersion: Math.max(row.acknowledged_version, this.#acknowledged(row.lane, row.stream_id)),
       age: Math.min(row.age, ageHere),
-      lag: this.#shared ? mostLagMs + flushEveryMs : 0,
+      lag: this.#shared || ageHere === Number.POSITIVE_INFINITY ? mostLagMs + flushEveryMs : 0,
       here: held !== null && held.stream !== null,
     }
   }

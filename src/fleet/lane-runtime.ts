@@ -199,6 +199,10 @@ class RunningLane implements StartedLane {
       },
       onTime: (now, askedAt) => this.#time.told(now, askedAt),
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
+      onLeaving: () => {
+        this.#freshness.end()
+        this.#files.forgetFresh()
+      },
       staleAfterMs: () => this.#staleAfterMs,
       onWanted: () => this.#replica?.sync(),
       toldOfState: this.#replica !== null,

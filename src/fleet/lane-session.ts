@@ -7,7 +7,11 @@
  * the state itself has been read up to it: what was missed while the stream was down is then known from there.
  *
  * Freshness comes from the lane's own beats only: as of the moment one was sent, if the control plane had just read the
- * primary, this lane knows all denials up to the version it answered, and the state has come to it since.
+ * primary, this lane knows all denials up to the versions that it and the hello told, and the state has come to it since.
+ *
+ * Whoever says goodbye is waited for by no revoke any more: what it was fresh by is forgotten first, and the next start
+ * serves once it has heard a hello. Where nobody hears a goodbye, none is said: the lane counts as unreachable then, and
+ * may serve again by what it kept.
  *
  * Longer than most: what one connection knows is one state; what stands alone is in files of its own.
  */
@@ -46,6 +50,8 @@ const mostLagMs = 500
  */
 const mostPatienceMs = 1500
 const patienceShare = 0.1
+/** How old the last sign of the primary may be for a goodbye to be worth what it costs: it is written there. */
+const heardMs = 3000
 
 export interface LaneSessionOptions extends RuntimeSessionOptions {
   lane: number
@@ -63,6 +69,8 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   /** The control plane's time in an answer that has just come, milliseconds since the epoch, asked for at this instant. */
   onTime(now: number, askedAt: number): void
   onFresh(): void
+  /** Forgets for good by what it might serve, as a goodbye is to be said. Throws where it cannot. */
+  onLeaving(): void
   /** For how long it serves without fresh news. */
   staleAfterMs(): number
   /** The primary has more than the state that is read. */
@@ -126,6 +134,10 @@ export class LaneSession {
   #beating = false
   #timer: Timer | null = null
   #primaryHead: Head | null = null
+  /** The head that the hello told: revokes up to it may not have waited for this lane. */
+  #greeted: Head | null = null
+  /** When the control plane last showed that it has the primary, by the monotonic clock. */
+  #heardAt = Number.NEGATIVE_INFINITY
   /** Whether the primary has lost what was acknowledged, and no state of its present history is read yet. */
   #lost = false
   connected = false
@@ -161,11 +173,25 @@ export class LaneSession {
     while (this.connected && !this.#shipper.done && clock.monotonic() < end - milliseconds / 4) await Bun.sleep(5)
     const { token } = this.#session
     const streamId = this.#streamId
+    const heard = this.connected && clock.monotonic() - this.#heardAt < heardMs
     this.#end()
-    if (token === null || streamId === null) return
+    if (token === null || streamId === null || !heard || !this.#forgets()) return
     // Where it is not heard, this lane counts as unreachable until its time is over.
     const goodbye = client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
     await Promise.race([goodbye, Bun.sleep(Math.max(0, end - clock.monotonic()))])
+  }
+
+  #forgets(): boolean {
+    try {
+      this.#options.onLeaving()
+      return true
+    } catch (error) {
+      this.#options.log.warn(
+        { error: String(error) },
+        'No goodbye is said: what it might serve by could not be removed',
+      )
+      return false
+    }
   }
 
   /** The state that is read has come further: whoever waits for it looks. */
@@ -299,13 +325,22 @@ export class LaneSession {
     this.connected = true
     this.#wanted = null
     this.#primaryHead = head
+    this.#greeted = head
+    this.#heardAt = this.#options.clock.monotonic()
     this.#options.onTime(Date.parse(now), this.#streamAskedAt)
     this.#shipper.resume(events)
     this.#options.onConnected()
     // A primary that is behind what was acknowledged was restored from an older copy: its versions are new ones.
     const known = this.#promised
     const restored = this.#lost || (known?.history === head.history && known.version > head.version)
-    this.#catchUp(head, restored).catch((error: unknown) => this.#reconnect(error))
+    this.#comeTo(head, restored).catch((error: unknown) => this.#reconnect(error))
+  }
+
+  /** It serves as soon as a beat has found it there, and is waited for until it has said so. */
+  async #comeTo(head: Head, restored: boolean): Promise<void> {
+    const before = this.#promised
+    await this.#catchUp(head, restored)
+    if (this.#promised === before) this.#acknowledge()
   }
 
   /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
@@ -480,11 +515,15 @@ export class LaneSession {
         nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
       })
       this.#options.onTime(Date.parse(now), sent.monotonic)
+      // Of what a stream before this one was told the hello knows more.
+      if (this.#stopped || streamId !== this.#streamId) return
+      if (fresh) this.#heardAt = clock.monotonic()
       this.#ledger = ledger
       this.#primaryHead = head
       if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
       else if (!this.#knows(head)) this.#follow(head)
-      else if (fresh && this.#options.freshness.heard(head, sent, view.head)) this.#options.onFresh()
+      else if (fresh && this.#knows(this.#greeted) && this.#options.freshness.heard(head, sent, view.head))
+        this.#options.onFresh()
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)
@@ -501,7 +540,8 @@ export class LaneSession {
   }
 
   /** Whether all denials up to this head are in force here. */
-  #knows(head: Head): boolean {
+  #knows(head: Head | null): boolean {
+    if (head === null) return false
     const { outbox, view } = this.#options
     const reaches = (position: StatePosition | null) =>
       position !== null && position.history === head.history && position.version >= head.version

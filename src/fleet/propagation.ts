@@ -19,6 +19,8 @@ export async function propagate(
 ): Promise<Propagation> {
   const end = clock.monotonic() + waitMs
   let lanes = await registry.standing(staleAfterMs)
+  // Whoever takes its stream only now is told this version by its hello, before it serves.
+  const asked = new Set(lanes.map(({ lane }) => lane))
   const connected = new Set(lanes.filter(({ age }) => age < connectedMs).map(({ lane }) => lane))
   let readAt = clock.monotonic()
   for (;;) {
@@ -29,7 +31,7 @@ export async function propagate(
     await registry.news(Math.max(0, lookAt - now))
     lanes = lanes.map((lane) => registry.refreshed(lane))
     if (clock.monotonic() < lookAt && !missing.some((lane) => registry.hasLeft(lane))) continue
-    lanes = await registry.standing(staleAfterMs)
+    lanes = (await registry.standing(staleAfterMs)).filter(({ lane }) => asked.has(lane))
     readAt = clock.monotonic()
   }
   return told(lanes, { version, staleAfterMs, connected, now: clock.now() })

@@ -4,7 +4,7 @@
  * must not have one file open in two SQLite libraries (protocols section 7).
  */
 import { Database as Sqlite } from 'bun:sqlite'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { controlPlaneChain } from '../events/chain.ts'
@@ -200,6 +200,12 @@ export class TemporaryFleet {
     const head = this.#state.query<Head, []>('select version, nonce, history from state_head').get()
     if (head === null) throw new RangeError('There is no head')
     return head
+  }
+
+  /** Puts a copy of the state as it is now in place of this file, as a replica would come to it. */
+  copyState(file: string): void {
+    this.#state.run('vacuum into ?', [`${file}.new`])
+    renameSync(`${file}.new`, file)
   }
 
   /** Those of lanes. */
