@@ -36,6 +36,7 @@ export interface Beat {
   acknowledged_version: number
   history: string
   nonce: string
+  stale_after_ms?: number
 }
 
 export interface ControlClient {

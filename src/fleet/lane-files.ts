@@ -140,26 +140,46 @@ export class LaneFiles {
     rmSync(this.#path('crashed'), { force: true })
   }
 
-  /** Milliseconds since the epoch. */
-  keepFresh(at: number): void {
-    this.#replace('fresh', String(at))
+  /** When it was last fresh, milliseconds since the epoch, and for how long it serves by that. */
+  keepFresh(at: number, staleAfterMs: number): void {
+    this.#replace('fresh', `${at} ${staleAfterMs}`)
+  }
+
+  /** The same, so that no crash of the host brings back what was there before. */
+  sureToKeepFresh(at: number, staleAfterMs: number): void {
+    this.keepFresh(at, staleAfterMs)
+    this.#sync('fresh')
+    this.#sync('.')
   }
 
   /** Forgets it for good, over a crash of the host too. Throws where that cannot be made sure. */
   forgetFresh(): void {
     rmSync(this.#path('fresh'), { force: true })
-    const directory = openSync(this.#directory, 'r')
+    this.#sync('.')
+  }
+
+  #sync(name: string): void {
+    const file = openSync(this.#path(name), 'r')
     try {
-      fsyncSync(directory)
+      fsyncSync(file)
     } finally {
-      closeSync(directory)
+      closeSync(file)
     }
   }
 
   freshAt(): number | null {
-    if (!existsSync(this.#path('fresh'))) return null
-    const at = Number(readFileSync(this.#path('fresh'), 'utf8'))
-    return Number.isSafeInteger(at) && at > 0 ? at : null
+    return this.#fresh()[0] ?? null
+  }
+
+  /** For how long that counts, milliseconds; null where the file is of an older form. */
+  freshFor(): number | null {
+    return this.#fresh()[1] ?? null
+  }
+
+  #fresh(): number[] {
+    if (!existsSync(this.#path('fresh'))) return []
+    const parts = readFileSync(this.#path('fresh'), 'utf8').split(' ').map(Number)
+    return parts.every((part) => Number.isSafeInteger(part) && part > 0) ? parts : []
   }
 
   #replaceEnded(ended: readonly EndedInstance[]): void {

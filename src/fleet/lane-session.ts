@@ -73,6 +73,8 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onLeaving(): void
   /** For how long it serves without fresh news. */
   staleAfterMs(): number
+  /** The control plane's `max_staleness`; for longer than before only where it has written that down. */
+  onStaleness(seconds: number, written: boolean): void
   /** The primary has more than the state that is read. */
   onWanted(): void
   /** Whether `stateRead` is called when the state that is read has come further. */
@@ -289,7 +291,8 @@ export class LaneSession {
       const { client, lane, process } = this.#options
       const since = this.#takenAt ?? undefined
       const acknowledged = Math.max(this.#options.outbox.acknowledgedEvent, this.#options.agreedEvent())
-      const said = { lane, process, since, acknowledged, ledger: [...this.#ledger] }
+      const ledger = [...this.#ledger]
+      const said = { lane, process, since, acknowledged, ledger, stale_after_ms: this.#options.staleAfterMs() }
       const body = await client.stream(session, said, stream.signal)
       const take = (data: string) => {
         const message = streamMessageSchema.parse(JSON.parse(data))
@@ -311,8 +314,9 @@ export class LaneSession {
     else this.#change(message).catch((error: unknown) => this.#reconnect(error))
   }
 
-  #hello({ stream_id: streamId, taken_at: takenAt, head, events, now }: Hello): void {
+  #hello({ stream_id: streamId, taken_at: takenAt, head, events, max_staleness_seconds: staleness, now }: Hello): void {
     this.#takenAt = takenAt
+    if (staleness !== undefined) this.#options.onStaleness(staleness, true)
     const forkedAfter = this.#options.forkedAfter(events)
     if (forkedAfter !== null) {
       const forked = new Failure('chain_fork', { message: 'The ledger has other events of this chain' })
@@ -507,17 +511,20 @@ export class LaneSession {
     const sent = instant(clock)
     const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
     try {
-      const { fresh, head, history, ledger, now } = await client.beat(token, {
+      const reply = await client.beat(token, {
         lane,
         stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
         history: view.head?.history ?? '',
         nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
+        stale_after_ms: this.#options.staleAfterMs(),
       })
+      const { fresh, head, history, ledger, max_staleness_seconds: staleness, now } = reply
       this.#options.onTime(Date.parse(now), sent.monotonic)
       // Of what a stream before this one was told the hello knows more.
       if (this.#stopped || streamId !== this.#streamId) return
       if (fresh) this.#heardAt = clock.monotonic()
+      if (staleness !== undefined) this.#options.onStaleness(staleness, false)
       this.#ledger = ledger
       this.#primaryHead = head
       if (history === 'unknown' && acknowledged !== null) this.#beginAnew()

@@ -41,6 +41,8 @@ export class TemporaryFleet {
   readonly history = newId()
   /** Stands between lanes and the control plane. */
   interfere: Interfere = (_path, _request, forward) => forward()
+  /** Of control planes that start from now on. */
+  maxStalenessSeconds = 300
   readonly #state: Sqlite
   #ledger: Database | null = null
   #control: ReturnType<typeof createFleet> | null = null
@@ -109,7 +111,7 @@ export class TemporaryFleet {
       newId,
       randomBytes,
       log: silentLog,
-      settings: { max_staleness_seconds: 300 },
+      settings: { max_staleness_seconds: this.maxStalenessSeconds },
       masterKey,
       peerUrl: () => this.url,
       addressOf: () => '127.0.0.1',
