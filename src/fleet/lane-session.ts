@@ -52,6 +52,11 @@ const mostPatienceMs = 1500
 const patienceShare = 0.1
 /** How old the last sign of the primary may be for a goodbye to be worth what it costs: it is written there. */
 const heardMs = 3000
+/** A stream that passes bytes is opened anew when it has not told for so long what a beat knew, or has brought no hello. */
+const mutedMs = 5000
+const greetingMs = streamSilenceMs
+/** After so long an acknowledgement does not wait for the answer to the one before it. */
+const nextBeatMs = 1000
 
 export interface LaneSessionOptions extends RuntimeSessionOptions {
   lane: number
@@ -138,6 +143,9 @@ export class LaneSession {
   #primaryHead: Head | null = null
   /** The head that the hello told: revokes up to it may not have waited for this lane. */
   #greeted: Head | null = null
+  /** The newest head that the stream has told, and when a beat first told of one that the stream had not. */
+  #streamHead: Head | null = null
+  #muted: { head: Head; since: number } | null = null
   /** When the control plane last showed that it has the primary, by the monotonic clock. */
   #heardAt = Number.NEGATIVE_INFINITY
   /** Whether the primary has lost what was acknowledged, and no state of its present history is read yet. */
@@ -276,6 +284,7 @@ export class LaneSession {
   async #followStream(onHello: () => void): Promise<void> {
     const stream = new AbortController()
     this.#stream = stream
+    this.#streamAskedAt = this.#options.clock.monotonic()
     let silence: Timer | null = null
     const heard = () => {
       if (silence !== null) clearTimeout(silence)
@@ -330,6 +339,8 @@ export class LaneSession {
     this.#wanted = null
     this.#primaryHead = head
     this.#greeted = head
+    this.#streamHead = head
+    this.#muted = null
     this.#heardAt = this.#options.clock.monotonic()
     this.#options.onTime(Date.parse(now), this.#streamAskedAt)
     this.#shipper.resume(events)
@@ -353,6 +364,7 @@ export class LaneSession {
     const streamId = this.#streamId
     const position = positionOf(head)
     this.#primaryHead = head
+    if (!this.#isTold(head)) this.#streamHead = head
     view.deny(position, hashes)
     if (hashes.length > 0) this.#options.onDenied(hashes)
     if (cut.length > 0) this.#options.onCut(cut)
@@ -481,7 +493,7 @@ export class LaneSession {
   async #beatWhileNeeded(): Promise<void> {
     while (this.#beatAgain && !this.#stopped) {
       this.#beatAgain = false
-      await this.#beat()
+      await within(nextBeatMs, this.#beat())
     }
     this.#beating = false
   }
@@ -489,6 +501,8 @@ export class LaneSession {
   async #tick(): Promise<void> {
     if (this.#session.due && this.connected) void this.#session.ensure().catch(this.#passing)
     void this.#options.view.refresh().catch(this.#passing)
+    const unanswered = this.#stream !== null && this.#streamId === null
+    if (unanswered && this.#options.clock.monotonic() - this.#streamAskedAt >= greetingMs) this.#reconnect(muted())
     await this.#beat()
   }
 
@@ -527,6 +541,7 @@ export class LaneSession {
       if (staleness !== undefined) this.#options.onStaleness(staleness, false)
       this.#ledger = ledger
       this.#primaryHead = head
+      this.#notice(head)
       if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
       else if (!this.#knows(head)) this.#follow(head)
       else if (fresh && this.#knows(this.#greeted) && this.#options.freshness.heard(head, sent, view.head))
@@ -537,6 +552,20 @@ export class LaneSession {
       if (failure.code === 'lane_fenced' && streamId === this.#streamId) this.#reconnect(failure)
       else this.#options.log.debug({ code: failure.code }, 'A beat was not answered')
     }
+  }
+
+  /** A stream that passes bytes and swallows what is said would be believed for ever: beats tell of its silence. */
+  #notice(head: Head): void {
+    const now = this.#options.clock.monotonic()
+    if (this.#muted !== null && this.#isTold(this.#muted.head)) this.#muted = null
+    if (this.#muted === null && !this.#isTold(head)) this.#muted = { head, since: now }
+    if (this.#muted === null || now - this.#muted.since < mutedMs) return
+    this.#muted = null
+    this.#reconnect(muted())
+  }
+
+  #isTold({ history, version: at }: Head): boolean {
+    return this.#streamHead?.history === history && this.#streamHead.version >= at
   }
 
   /** The primary does not know what this lane has acknowledged: the next hello says where it is now. */
@@ -627,6 +656,9 @@ export class LaneSession {
     this.#stream?.abort()
   }
 }
+
+const muted = (): Failure =>
+  new Failure('dependency_unavailable', { message: 'The change stream does not say what there is to say' })
 
 /** Resolves with it, or after so long. */
 async function within(milliseconds: number, work: Promise<void>): Promise<void> {
