@@ -310,10 +310,7 @@ export class SidecarFleet {
     const principal = await this.#authenticate(request)
     const call = url.pathname.slice('/v1/gateway-runtime/'.length)
     if (call === 'credential') return Response.json({ state: this.#source(), now: new Date().toISOString() })
-    if (call === 'goodbye') {
-      this.goodbyes++
-      return Response.json({ now: new Date().toISOString() })
-    }
+    if (call === 'goodbye') this.goodbyes++
     if (call === 'denials') {
       const { denials } = denialsRequestSchema.parse(await request.json())
       this.told.push(...denials)

@@ -34,6 +34,9 @@ async function formerLane(): Promise<{ directory: string; token: string; instanc
   const fleet = await TemporaryFleet.start()
   const lane = await fleet.lane('one')
   await until(() => lane.ready().ok)
+  // Without a control plane it does not sign off, and keeps by what it may serve.
+  await fleet.stopControlPlane()
+  await until(() => lane.counters.connected === 0)
   await lane.drain()
   const directory = join(root, crypto.randomUUID())
   cpSync(join(fleet.directory, 'one'), directory, { recursive: true })

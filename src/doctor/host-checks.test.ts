@@ -163,7 +163,9 @@ test('it is said how old the last news are, and until when it serves', () => {
   expect(at(now - 301_000, stopped)).toContain('ok The last news')
   expect(at(now - 301_000, { ...stopped, controlPlane: away })).toContain('fail ')
   expect(at(null)).toBe('')
-  expect(at(null, { ...stopped, controlPlane: away })).toBe('fail There were never news of the primary')
+  expect(at(null, { ...stopped, controlPlane: away })).toBe(
+    'fail There were no news of the primary since the first start, or since it signed off',
+  )
 })
 
 test('a state that only a later version can read asks for an upgrade', () => {

@@ -141,7 +141,10 @@ export const hostChecks = {
     const said = gateway?.readiness.kind === 'answered' ? readinessSchema.safeParse(gateway.readiness.body).data : null
     const age = said?.staleness_seconds ?? null
     const freshAt = age === null ? lane.freshAt : now - age * 1000
-    if (freshAt === null) return reachable ? null : fail('There were never news of the primary', 'Reach it first')
+    if (freshAt === null)
+      return reachable
+        ? null
+        : fail('There were no news of the primary since the first start, or since it signed off', 'Reach it first')
     if (freshAt > now + aheadMs) {
       return warn('The last news are of a later time than it is: they count for nothing', "Set this host's clock")
     }

@@ -10,7 +10,7 @@ import type { RuntimeTokens } from './runtime-token.ts'
 import type { StateHead } from './state-head.ts'
 import { sessionOf } from './stream-route.ts'
 import type { UsageControl } from './usage.ts'
-import { beatReplySchema, beatRequestSchema, type Head, laneName } from './wire.ts'
+import { type BeatReply, beatReplySchema, beatRequestSchema, type Head, laneName } from './wire.ts'
 
 export interface BeatDependencies {
   options: FleetOptions
@@ -34,24 +34,24 @@ export function beatRoute({ options, registry, stateHead, tokens, usage, endToke
     internal: true,
     async handle({ principal, body }) {
       const lane = await heldLane(registry, principal, body.lane, body.stream_id)
-      const { acknowledged_version: version, history, nonce } = body
+      const { acknowledged_version: version, history, nonce, stale_after_ms: staleAfterMs = null } = body
       const known = await stateHead.knows({ version, history, nonce })
       const { head, fresh } = await stateHead.recent()
-      registry.beat(lane, known && acknowledges(body, head) ? version : 0)
+      registry.beat(lane, known && acknowledges(body, head) ? version : 0, staleAfterMs)
       if (!(await tokens.active(lane.tokenId, head.version))) {
         await endToken(lane.tokenId)
         throw new Failure('invalid_api_token')
       }
-      return {
-        reply: {
-          head,
-          history: known ? 'known' : 'unknown',
-          // A lane whose versions are of another history has news of that one.
-          fresh: fresh && known && registry.isWritten,
-          ledger: await usage.marks(),
-          now: timestamp(options.clock.now()),
-        },
+      const reply: BeatReply = {
+        head,
+        history: known ? 'known' : 'unknown',
+        // A lane whose versions are of another history has news of that one.
+        fresh: fresh && known && registry.isWritten,
+        max_staleness_seconds: options.settings.max_staleness_seconds,
+        ledger: await usage.marks(),
+        now: timestamp(options.clock.now()),
       }
+      return { reply }
     },
   })
 }
@@ -98,6 +98,7 @@ export async function heldLane(
     // Its beat says it again, and that is held against the primary as it is now.
     acknowledgedVersion: 0,
     lastBeatAt: null,
+    staleAfterMs: null,
   }
   const now = registry.get(name)
   return now?.streamId === streamId ? now : registry.adopt(lane)

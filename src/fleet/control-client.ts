@@ -22,7 +22,8 @@ import {
 
 const path = '/v1/gateway-runtime'
 const bootstrapMs = 10_000
-const beatMs = 2000
+/** Each second one begins: news as old as this still count, and so many may be on their way. */
+const beatMs = 10_000
 const eventsMs = 15_000
 const slotsMs = 3000
 const credentialMs = 5000
@@ -36,6 +37,7 @@ export interface Beat {
   acknowledged_version: number
   history: string
   nonce: string
+  stale_after_ms?: number
 }
 
 export interface ControlClient {

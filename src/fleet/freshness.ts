@@ -20,6 +20,7 @@ export class Freshness {
   #monotonic: number | null = null
   /** The oldest news to which the state that is read has not come. */
   #awaited: { head: Head; at: Instant } | null = null
+  #ended = false
 
   /** `restored` is the wall instant that a former process was last fresh at; one in the future counts as none. */
   constructor(clock: Clock, restored: number | null) {
@@ -54,7 +55,14 @@ export class Freshness {
     return this.#awaited !== null
   }
 
+  /** No news count any more, neither those that there were nor those that are on their way. */
+  end(): void {
+    this.#ended = true
+    this.#wall = null
+  }
+
   #freshAt({ wall, monotonic }: Instant): void {
+    if (this.#ended) return
     if (this.#monotonic !== null && monotonic <= this.#monotonic) return
     this.#wall = wall
     this.#monotonic = monotonic

@@ -2,7 +2,7 @@
  * What a lane keeps in its data directory beside the outbox: which instance it is, the keys it was given, sealed under
  * the runtime token (protocols section 5), and when it was last fresh. Each file is replaced as a whole by rename.
  */
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
@@ -140,15 +140,46 @@ export class LaneFiles {
     rmSync(this.#path('crashed'), { force: true })
   }
 
-  /** Milliseconds since the epoch. */
-  keepFresh(at: number): void {
-    this.#replace('fresh', String(at))
+  /** When it was last fresh, milliseconds since the epoch, and for how long it serves by that. */
+  keepFresh(at: number, staleAfterMs: number): void {
+    this.#replace('fresh', `${at} ${staleAfterMs}`)
+  }
+
+  /** The same, so that no crash of the host brings back what was there before. */
+  sureToKeepFresh(at: number, staleAfterMs: number): void {
+    this.keepFresh(at, staleAfterMs)
+    this.#sync('fresh')
+    this.#sync('.')
+  }
+
+  /** Forgets it for good, over a crash of the host too. Throws where that cannot be made sure. */
+  forgetFresh(): void {
+    rmSync(this.#path('fresh'), { force: true })
+    this.#sync('.')
+  }
+
+  #sync(name: string): void {
+    const file = openSync(this.#path(name), 'r')
+    try {
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
   }
 
   freshAt(): number | null {
-    if (!existsSync(this.#path('fresh'))) return null
-    const at = Number(readFileSync(this.#path('fresh'), 'utf8'))
-    return Number.isSafeInteger(at) && at > 0 ? at : null
+    return this.#fresh()[0] ?? null
+  }
+
+  /** For how long that counts, milliseconds; null where the file is of an older form. */
+  freshFor(): number | null {
+    return this.#fresh()[1] ?? null
+  }
+
+  #fresh(): number[] {
+    if (!existsSync(this.#path('fresh'))) return []
+    const parts = readFileSync(this.#path('fresh'), 'utf8').split(' ').map(Number)
+    return parts.every((part) => Number.isSafeInteger(part) && part > 0) ? parts : []
   }
 
   #replaceEnded(ended: readonly EndedInstance[]): void {

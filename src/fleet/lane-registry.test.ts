@@ -40,6 +40,7 @@ const lane = (): Lane => ({
   stream: null,
   acknowledgedVersion: 0,
   lastBeatAt: null,
+  staleAfterMs: null,
 })
 
 const standing = async (): Promise<string[]> => (await registry.standing(300_000)).map(({ lane: name }) => name)

@@ -7,6 +7,9 @@
  *
  * Longer than most: what is known of lanes, and the one write that tells the others of it, are one state.
  *
+ * A lane counts from when its stream was taken as if it had beaten then: that is written before it is told the head, so
+ * whatever is revoked later waits for it, however late its first beat is written.
+ *
  * Rows tell times in the ledger's own time, memory by the monotonic clock: only ages are compared.
  */
 import { Failure } from '../failure.ts'
@@ -44,6 +47,8 @@ export interface Lane {
   acknowledgedVersion: number
   /** When it last beat here, by the monotonic clock; null where it has not. */
   lastBeatAt: number | null
+  /** For how long it serves without news, at most; null where it has not said so here. */
+  staleAfterMs: number | null
 }
 
 /** How a stream came to hold its lane. */
@@ -61,7 +66,8 @@ export interface LaneRow {
   instance_id: string
   stream_id: string
   acknowledged_version: number
-  /** Milliseconds since its last beat that was written. */
+  stale_after_ms: number
+  /** Milliseconds since its last beat that was written, or since it took its stream. */
   age: number
 }
 
@@ -72,9 +78,11 @@ export interface LaneStanding {
   instanceId: string
   streamId: string
   acknowledgedVersion: number
+  /** For how long it serves without news, at most. */
+  staleAfterMs: number
   /** Milliseconds since its last beat, as far as is known. */
   age: number
-  /** How much later it may have beaten at another control plane that has not written it yet. */
+  /** How much later it may have beaten where that is not written yet: elsewhere, or here before a restart. */
   lag: number
   /** Whether its stream is here, so that its acknowledgements are seen at once. */
   here: boolean
@@ -154,15 +162,15 @@ export class LaneRegistry {
     const [row] = await this.#ledger.writeAndRead<LaneHolder>([
       {
         sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version,
-                acknowledged_version, last_beat_at, connected_at, holder)
-              values (?1, ?2, ?3, ?4, ?5, coalesce(${newestVersion}, ''), 0, 0, ${databaseTime}, ?7)
+                acknowledged_version, last_beat_at, connected_at, holder, stale_after_ms)
+              values (?1, ?2, ?3, ?4, ?5, coalesce(${newestVersion}, ''), 0, 0, ${databaseTime}, ?7, ?8)
               on conflict (lane) do update set stream_id = excluded.stream_id, connected_at = excluded.connected_at,
-                holder = excluded.holder,
+                holder = excluded.holder, stale_after_ms = excluded.stale_after_ms,
                 acknowledged_version = 0, left_at = null, gateway_version = coalesce(${newestVersion}, gateway_version)
                 where lanes.stream_id is ?6`,
         args: [
           ...[lane.lane, lane.gatewayId, lane.instanceId, lane.worker, lane.streamId],
-          ...[before?.stream_id ?? null, lane.process],
+          ...[before?.stream_id ?? null, lane.process, lane.staleAfterMs],
         ],
       },
       { sql: holderOf, args: [lane.lane] },
@@ -225,8 +233,9 @@ export class LaneRegistry {
     this.wake()
   }
 
-  /** A beat of the lane's holder. An acknowledgement counts at once. */
-  beat(lane: Lane, acknowledgedVersion: number): void {
+  /** A beat of the lane's holder, with for how long it serves without news. An acknowledgement counts at once. */
+  beat(lane: Lane, acknowledgedVersion: number, staleAfterMs: number | null = null): void {
+    lane.staleAfterMs = staleAfterMs ?? lane.staleAfterMs
     lane.lastBeatAt = this.#clock.monotonic()
     this.#unwritten.add(lane)
     this.#behindSince ??= lane.lastBeatAt
@@ -289,14 +298,19 @@ export class LaneRegistry {
     for (const resolve of this.#waiting) resolve()
   }
 
-  /** The lanes that beat within so long and have not said goodbye, wherever they are connected. */
+  /**
+   * The lanes that may serve by their last beat and have not said goodbye, wherever they are connected. Those that have
+   * not said for how long they serve do so for `milliseconds`.
+   */
   async standing(milliseconds: number): Promise<LaneStanding[]> {
     const rows = await this.#ledger.read<LaneRow>(
-      `select lane, gateway_id, instance_id, stream_id, acknowledged_version, ${databaseTime} - last_beat_at as age
-        from lanes where left_at is null and last_beat_at > ${databaseTime} - ?`,
-      [milliseconds + mostLagMs + flushEveryMs],
+      `select lane, gateway_id, instance_id, stream_id, acknowledged_version,
+        coalesce(stale_after_ms, ?1) as stale_after_ms, ${databaseTime} - max(last_beat_at, connected_at) as age
+        from lanes where left_at is null
+          and max(last_beat_at, connected_at) > ${databaseTime} - coalesce(stale_after_ms, ?1) - ?2`,
+      [milliseconds, mostLagMs + flushEveryMs],
     )
-    return rows.map((row) => this.#merge(row)).filter(({ age, lag }) => age - lag < milliseconds)
+    return rows.map((row) => this.#merge(row)).filter(({ age, lag, staleAfterMs }) => age - lag < staleAfterMs)
   }
 
   /** Another control plane says these of its lanes; what it said before may arrive after it. */
@@ -345,8 +359,9 @@ export class LaneRegistry {
       instanceId: row.instance_id,
       streamId: row.stream_id,
       acknowledgedVersion: Math.max(row.acknowledged_version, this.#acknowledged(row.lane, row.stream_id)),
+      staleAfterMs: row.stale_after_ms,
       age: Math.min(row.age, ageHere),
-      lag: this.#shared ? mostLagMs + flushEveryMs : 0,
+      lag: this.#shared || ageHere === Number.POSITIVE_INFINITY ? mostLagMs + flushEveryMs : 0,
       here: held !== null && held.stream !== null,
     }
   }
@@ -401,14 +416,16 @@ export class LaneRegistry {
     const behindSince = this.#behindSince
     this.#unwritten.clear()
     const now = this.#clock.monotonic()
-    const rows = lanes.map(({ lane, streamId, acknowledgedVersion, lastBeatAt }) => ({
+    const rows = lanes.map(({ lane, streamId, acknowledgedVersion, lastBeatAt, staleAfterMs }) => ({
       lane,
       stream_id: streamId,
       acknowledged: acknowledgedVersion,
+      stale: staleAfterMs,
       age: Math.round(now - (lastBeatAt ?? now)),
     }))
     const written = await this.#ledger.read<{ lane: string }>(
       `update lanes set acknowledged_version = max(acknowledged_version, value ->> 'acknowledged'),
+          stale_after_ms = coalesce(value ->> 'stale', stale_after_ms),
           last_beat_at = max(min(last_beat_at, ${databaseTime}), ${databaseTime} - (value ->> 'age'))
         from json_each(?) where lanes.lane = value ->> 'lane' and lanes.stream_id = value ->> 'stream_id'
         returning lane`,

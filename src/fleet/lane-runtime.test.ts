@@ -293,6 +293,7 @@ describe('a lane', () => {
     await until(() => first.ready().ok)
     expect(Math.abs(first.now() - Date.now())).toBeLessThan(2000)
     await fleet.stopControlPlane()
+    await until(() => first.counters.connected === 0)
     await first.drain()
     const second = await fleet.lane('a', { clock })
     expect(second.ready().ok).toBe(true)

@@ -122,7 +122,7 @@ class RunningLane implements StartedLane {
   #kept: KeptBootstrap | null = null
   #usageAsks = 0
   #promptKey: Buffer = Buffer.alloc(0)
-  #staleAfterMs = Number.POSITIVE_INFINITY
+  #staleAfterMs: number
   readonly #time: GatewayTime
   #freshKeptAt = Number.NEGATIVE_INFINITY
   #loadFailure: Failure | null = null
@@ -163,6 +163,7 @@ class RunningLane implements StartedLane {
     })
     for (const { position, hashes } of this.journal.denials) this.view.deny(position, hashes)
     this.#freshness = new Freshness(clock, this.#files.freshAt())
+    this.#staleAfterMs = this.#files.freshFor() ?? Number.POSITIVE_INFINITY
     this.#witness = new Witness({
       ...{ stateFile, keptFile: join(directory, 'checkpoint.json'), newId: options.newId, log },
       clock: { now: () => this.now() },
@@ -199,7 +200,12 @@ class RunningLane implements StartedLane {
       },
       onTime: (now, askedAt) => this.#time.told(now, askedAt),
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
+      onLeaving: () => {
+        this.#freshness.end()
+        this.#files.forgetFresh()
+      },
       staleAfterMs: () => this.#staleAfterMs,
+      onStaleness: (seconds, written) => this.#serveFor(seconds, written),
       onWanted: () => this.#replica?.sync(),
       toldOfState: this.#replica !== null,
       onRestored: (head) =>
@@ -475,9 +481,25 @@ class RunningLane implements StartedLane {
   #take(kept: KeptBootstrap): void {
     this.#kept = kept
     this.#promptKey = Buffer.from(kept.prompt_hash_key.key, 'base64')
-    this.#staleAfterMs = staleAfterMs(
-      Math.min(this.#options.settings.max_staleness_seconds, kept.max_staleness_seconds),
-    )
+    this.#serveFor(kept.max_staleness_seconds, false)
+  }
+
+  /** What it says to serve for must hold over a restart too: less than before counts once that is so. */
+  #serveFor(seconds: number, mayBeLonger: boolean): void {
+    const told = staleAfterMs(Math.min(this.#options.settings.max_staleness_seconds, seconds))
+    if (told > this.#staleAfterMs && !mayBeLonger) return
+    try {
+      if (told < this.#staleAfterMs) this.#keepLess(told)
+      this.#staleAfterMs = told
+    } catch (error) {
+      this.#options.log.debug({ error: String(error) }, 'For how long it serves without news could not be kept')
+    }
+  }
+
+  #keepLess(milliseconds: number): void {
+    const { wall } = this.#freshness
+    if (wall !== null) this.#files.sureToKeepFresh(wall, milliseconds)
+    else if (this.#files.freshAt() !== null) this.#files.forgetFresh()
   }
 
   /** A state that cannot be read yet is no reason to end: the session reads it again with every change and beat. */
@@ -508,7 +530,7 @@ class RunningLane implements StartedLane {
     if (wall === null || wall - this.#freshKeptAt < everyMs) return
     this.#freshKeptAt = wall
     try {
-      this.#files.keepFresh(wall)
+      this.#files.keepFresh(wall, this.#staleAfterMs)
       this.#files.keepClockOffset(this.now() - this.#options.clock.now())
     } catch (error) {
       // Only a restart without a control plane needs it, and that then serves for less long.

@@ -57,6 +57,63 @@ test('reads many denials at once, and sooner where it does not serve for long wi
   expect(reads.filter((view) => view === patient.view).length).toBeLessThan(hashes.length / 2)
 })
 
+test('news that are three seconds on their way count as of when they were asked for', async () => {
+  fleet.interfere = async (path, _request, forward) => {
+    const answer = await forward()
+    if (path.endsWith('/beat')) await Bun.sleep(2500)
+    return answer
+  }
+  const lane = await fleet.lane('a', { beatEveryMs: 500 })
+  await until(() => lane.ready().ok)
+  expect(lane.counters.secondsSinceFresh).toBeGreaterThan(2.4)
+  const hash = fleet.addToken()
+  const { version } = fleet.revoke(hash)
+  await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+  lane.standing.assertCurrent()
+}, 30_000)
+
+/** What a stream brings, all events behind the first so many replaced by comments. */
+function muted(body: ReadableStream<Uint8Array>, events: number): ReadableStream<Uint8Array> {
+  let passed = 0
+  return body.pipeThrough(
+    new TransformStream({
+      transform(piece, out) {
+        out.enqueue(passed++ < events ? piece : new TextEncoder().encode(':\n\n'))
+      },
+    }),
+  )
+}
+
+test('opens its stream again when that brings bytes and no events, or no hello', async () => {
+  const clock = movableClock()
+  // The first version of all is in no log of changes.
+  fleet.change(() => undefined)
+  let streams = 0
+  let passed = 1
+  fleet.interfere = async (path, _request, forward) => {
+    const answer = await forward()
+    if (!path.endsWith('/stream') || !answer.body) return answer
+    streams++
+    return new Response(muted(answer.body, passed), answer)
+  }
+  const lane = await fleet.lane('a', { clock, random: () => 0 })
+  await until(() => lane.ready().ok)
+  fleet.revoke(fleet.addToken())
+  await Bun.sleep(200)
+  expect(streams).toBe(1)
+  passed = 0
+  clock.skip(5000)
+  await until(() => streams === 2)
+  passed = Number.POSITIVE_INFINITY
+  clock.skip(15_000)
+  await until(() => streams === 3 && lane.counters.connected === 1)
+  const { version } = fleet.revoke(fleet.addToken())
+  await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+  clock.skip(6000)
+  await Bun.sleep(200)
+  expect(streams).toBe(3)
+}, 30_000)
+
 function copyState(name: string): string {
   const file = join(fleet.directory, name)
   using state = new Database(fleet.stateFile)

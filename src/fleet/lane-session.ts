@@ -7,7 +7,11 @@
  * the state itself has been read up to it: what was missed while the stream was down is then known from there.
  *
  * Freshness comes from the lane's own beats only: as of the moment one was sent, if the control plane had just read the
- * primary, this lane knows all denials up to the version it answered, and the state has come to it since.
+ * primary, this lane knows all denials up to the versions that it and the hello told, and the state has come to it since.
+ *
+ * Whoever says goodbye is waited for by no revoke any more: what it was fresh by is forgotten first, and the next start
+ * serves once it has heard a hello. Where nobody hears a goodbye, none is said: the lane counts as unreachable then, and
+ * may serve again by what it kept.
  *
  * Longer than most: what one connection knows is one state; what stands alone is in files of its own.
  */
@@ -46,6 +50,13 @@ const mostLagMs = 500
  */
 const mostPatienceMs = 1500
 const patienceShare = 0.1
+/** How old the last sign of the primary may be for a goodbye to be worth what it costs: it is written there. */
+const heardMs = 3000
+/** A stream that passes bytes is opened anew when it has not told for so long what a beat knew, or has brought no hello. */
+const mutedMs = 5000
+const greetingMs = streamSilenceMs
+/** After so long an acknowledgement does not wait for the answer to the one before it. */
+const nextBeatMs = 1000
 
 export interface LaneSessionOptions extends RuntimeSessionOptions {
   lane: number
@@ -63,8 +74,12 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   /** The control plane's time in an answer that has just come, milliseconds since the epoch, asked for at this instant. */
   onTime(now: number, askedAt: number): void
   onFresh(): void
+  /** Forgets for good by what it might serve, as a goodbye is to be said. Throws where it cannot. */
+  onLeaving(): void
   /** For how long it serves without fresh news. */
   staleAfterMs(): number
+  /** The control plane's `max_staleness`; for longer than before only where it has written that down. */
+  onStaleness(seconds: number, written: boolean): void
   /** The primary has more than the state that is read. */
   onWanted(): void
   /** Whether `stateRead` is called when the state that is read has come further. */
@@ -126,6 +141,13 @@ export class LaneSession {
   #beating = false
   #timer: Timer | null = null
   #primaryHead: Head | null = null
+  /** The head that the hello told: revokes up to it may not have waited for this lane. */
+  #greeted: Head | null = null
+  /** The newest head that the stream has told, and when a beat first told of one that the stream had not. */
+  #streamHead: Head | null = null
+  #muted: { head: Head; since: number } | null = null
+  /** When the control plane last showed that it has the primary, by the monotonic clock. */
+  #heardAt = Number.NEGATIVE_INFINITY
   /** Whether the primary has lost what was acknowledged, and no state of its present history is read yet. */
   #lost = false
   connected = false
@@ -161,11 +183,25 @@ export class LaneSession {
     while (this.connected && !this.#shipper.done && clock.monotonic() < end - milliseconds / 4) await Bun.sleep(5)
     const { token } = this.#session
     const streamId = this.#streamId
+    const heard = this.connected && clock.monotonic() - this.#heardAt < heardMs
     this.#end()
-    if (token === null || streamId === null) return
+    if (token === null || streamId === null || !heard || !this.#forgets()) return
     // Where it is not heard, this lane counts as unreachable until its time is over.
     const goodbye = client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
     await Promise.race([goodbye, Bun.sleep(Math.max(0, end - clock.monotonic()))])
+  }
+
+  #forgets(): boolean {
+    try {
+      this.#options.onLeaving()
+      return true
+    } catch (error) {
+      this.#options.log.warn(
+        { error: String(error) },
+        'No goodbye is said: what it might serve by could not be removed',
+      )
+      return false
+    }
   }
 
   /** The state that is read has come further: whoever waits for it looks. */
@@ -248,6 +284,7 @@ export class LaneSession {
   async #followStream(onHello: () => void): Promise<void> {
     const stream = new AbortController()
     this.#stream = stream
+    this.#streamAskedAt = this.#options.clock.monotonic()
     let silence: Timer | null = null
     const heard = () => {
       if (silence !== null) clearTimeout(silence)
@@ -263,7 +300,8 @@ export class LaneSession {
       const { client, lane, process } = this.#options
       const since = this.#takenAt ?? undefined
       const acknowledged = Math.max(this.#options.outbox.acknowledgedEvent, this.#options.agreedEvent())
-      const said = { lane, process, since, acknowledged, ledger: [...this.#ledger] }
+      const ledger = [...this.#ledger]
+      const said = { lane, process, since, acknowledged, ledger, stale_after_ms: this.#options.staleAfterMs() }
       const body = await client.stream(session, said, stream.signal)
       const take = (data: string) => {
         const message = streamMessageSchema.parse(JSON.parse(data))
@@ -285,8 +323,9 @@ export class LaneSession {
     else this.#change(message).catch((error: unknown) => this.#reconnect(error))
   }
 
-  #hello({ stream_id: streamId, taken_at: takenAt, head, events, now }: Hello): void {
+  #hello({ stream_id: streamId, taken_at: takenAt, head, events, max_staleness_seconds: staleness, now }: Hello): void {
     this.#takenAt = takenAt
+    if (staleness !== undefined) this.#options.onStaleness(staleness, true)
     const forkedAfter = this.#options.forkedAfter(events)
     if (forkedAfter !== null) {
       const forked = new Failure('chain_fork', { message: 'The ledger has other events of this chain' })
@@ -299,13 +338,24 @@ export class LaneSession {
     this.connected = true
     this.#wanted = null
     this.#primaryHead = head
+    this.#greeted = head
+    this.#streamHead = head
+    this.#muted = null
+    this.#heardAt = this.#options.clock.monotonic()
     this.#options.onTime(Date.parse(now), this.#streamAskedAt)
     this.#shipper.resume(events)
     this.#options.onConnected()
     // A primary that is behind what was acknowledged was restored from an older copy: its versions are new ones.
     const known = this.#promised
     const restored = this.#lost || (known?.history === head.history && known.version > head.version)
-    this.#catchUp(head, restored).catch((error: unknown) => this.#reconnect(error))
+    this.#comeTo(head, restored).catch((error: unknown) => this.#reconnect(error))
+  }
+
+  /** It serves as soon as a beat has found it there, and is waited for until it has said so. */
+  async #comeTo(head: Head, restored: boolean): Promise<void> {
+    const before = this.#promised
+    await this.#catchUp(head, restored)
+    if (this.#promised === before) this.#acknowledge()
   }
 
   /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
@@ -314,6 +364,7 @@ export class LaneSession {
     const streamId = this.#streamId
     const position = positionOf(head)
     this.#primaryHead = head
+    if (!this.#isTold(head)) this.#streamHead = head
     view.deny(position, hashes)
     if (hashes.length > 0) this.#options.onDenied(hashes)
     if (cut.length > 0) this.#options.onCut(cut)
@@ -442,7 +493,7 @@ export class LaneSession {
   async #beatWhileNeeded(): Promise<void> {
     while (this.#beatAgain && !this.#stopped) {
       this.#beatAgain = false
-      await this.#beat()
+      await within(nextBeatMs, this.#beat())
     }
     this.#beating = false
   }
@@ -451,6 +502,8 @@ export class LaneSession {
     if (this.#session.due && this.connected) void this.#session.ensure().catch(this.#passing)
     const { toldOfState, view } = this.#options
     if (!toldOfState || view.head === null) void view.refresh().catch(this.#passing)
+    const unanswered = this.#stream !== null && this.#streamId === null
+    if (unanswered && this.#options.clock.monotonic() - this.#streamAskedAt >= greetingMs) this.#reconnect(muted())
     await this.#beat()
   }
 
@@ -473,25 +526,47 @@ export class LaneSession {
     const sent = instant(clock)
     const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
     try {
-      const { fresh, head, history, ledger, now } = await client.beat(token, {
+      const reply = await client.beat(token, {
         lane,
         stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
         history: view.head?.history ?? '',
         nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
+        stale_after_ms: this.#options.staleAfterMs(),
       })
+      const { fresh, head, history, ledger, max_staleness_seconds: staleness, now } = reply
       this.#options.onTime(Date.parse(now), sent.monotonic)
+      // Of what a stream before this one was told the hello knows more.
+      if (this.#stopped || streamId !== this.#streamId) return
+      if (fresh) this.#heardAt = clock.monotonic()
+      if (staleness !== undefined) this.#options.onStaleness(staleness, false)
       this.#ledger = ledger
       this.#primaryHead = head
+      this.#notice(head)
       if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
       else if (!this.#knows(head)) this.#follow(head)
-      else if (fresh && this.#options.freshness.heard(head, sent, view.head)) this.#options.onFresh()
+      else if (fresh && this.#knows(this.#greeted) && this.#options.freshness.heard(head, sent, view.head))
+        this.#options.onFresh()
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)
       if (failure.code === 'lane_fenced' && streamId === this.#streamId) this.#reconnect(failure)
       else this.#options.log.debug({ code: failure.code }, 'A beat was not answered')
     }
+  }
+
+  /** A stream that passes bytes and swallows what is said would be believed for ever: beats tell of its silence. */
+  #notice(head: Head): void {
+    const now = this.#options.clock.monotonic()
+    if (this.#muted !== null && this.#isTold(this.#muted.head)) this.#muted = null
+    if (this.#muted === null && !this.#isTold(head)) this.#muted = { head, since: now }
+    if (this.#muted === null || now - this.#muted.since < mutedMs) return
+    this.#muted = null
+    this.#reconnect(muted())
+  }
+
+  #isTold({ history, version: at }: Head): boolean {
+    return this.#streamHead?.history === history && this.#streamHead.version >= at
   }
 
   /** The primary does not know what this lane has acknowledged: the next hello says where it is now. */
@@ -502,7 +577,8 @@ export class LaneSession {
   }
 
   /** Whether all denials up to this head are in force here. */
-  #knows(head: Head): boolean {
+  #knows(head: Head | null): boolean {
+    if (head === null) return false
     const { outbox, view } = this.#options
     const reaches = (position: StatePosition | null) =>
       position !== null && position.history === head.history && position.version >= head.version
@@ -581,6 +657,9 @@ export class LaneSession {
     this.#stream?.abort()
   }
 }
+
+const muted = (): Failure =>
+  new Failure('dependency_unavailable', { message: 'The change stream does not say what there is to say' })
 
 /** Resolves with it, or after so long. */
 async function within(milliseconds: number, work: Promise<void>): Promise<void> {

@@ -46,6 +46,7 @@ interface LaneRow {
   last_beat_at: number
   connected_at: number
   left_at: number | null
+  stale_after_ms: number | null
   read_at: number
 }
 
@@ -98,7 +99,7 @@ function laneRecord(
     state_version: stateVersion,
     connected_at: timestamp(row.connected_at),
     last_beat_at: beaten ? timestamp(row.last_beat_at) : null,
-    serves_until: beaten && left === null ? timestamp(row.last_beat_at + staleMs) : null,
+    serves_until: beaten && left === null ? timestamp(row.last_beat_at + (row.stale_after_ms ?? staleMs)) : null,
     left_at: left === null ? null : timestamp(left),
   }
 }

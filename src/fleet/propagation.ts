@@ -11,7 +11,7 @@ const lookMs = 50
 /**
  * Waits until every lane that beat within 3 s, wherever it is connected, has acknowledged `version`, or 2 s. Lanes that
  * may still serve and have not acknowledged, connected or not, are listed as unreachable with the instant at which they
- * stop.
+ * stop: by what each has said or was told of `max_staleness`, and by `staleAfterMs` where neither is known.
  */
 export async function propagate(
   registry: LaneRegistry,
@@ -19,6 +19,8 @@ export async function propagate(
 ): Promise<Propagation> {
   const end = clock.monotonic() + waitMs
   let lanes = await registry.standing(staleAfterMs)
+  // Whoever takes its stream only now is told this version by its hello, before it serves.
+  const asked = new Set(lanes.map(({ lane }) => lane))
   const connected = new Set(lanes.filter(({ age }) => age < connectedMs).map(({ lane }) => lane))
   let readAt = clock.monotonic()
   for (;;) {
@@ -29,23 +31,23 @@ export async function propagate(
     await registry.news(Math.max(0, lookAt - now))
     lanes = lanes.map((lane) => registry.refreshed(lane))
     if (clock.monotonic() < lookAt && !missing.some((lane) => registry.hasLeft(lane))) continue
-    lanes = await registry.standing(staleAfterMs)
+    lanes = (await registry.standing(staleAfterMs)).filter(({ lane }) => asked.has(lane))
     readAt = clock.monotonic()
   }
-  return told(lanes, { version, staleAfterMs, connected, now: clock.now() })
+  return told(lanes, { version, connected, now: clock.now() })
 }
 
 function told(
   lanes: readonly LaneStanding[],
-  at: { version: number; staleAfterMs: number; connected: ReadonlySet<string>; now: number },
+  at: { version: number; connected: ReadonlySet<string>; now: number },
 ): Propagation {
   const waited = lanes.filter(({ lane }) => at.connected.has(lane))
   const missing = lanes
     .filter(({ acknowledgedVersion }) => acknowledgedVersion < at.version)
-    .map(({ gatewayId, instanceId, age, lag }) => ({
+    .map(({ gatewayId, instanceId, staleAfterMs, age, lag }) => ({
       gatewayId,
       instanceId,
-      until: at.now + at.staleAfterMs - age + lag,
+      until: at.now + staleAfterMs - age + lag,
     }))
   return {
     connected: waited.length,

@@ -17,6 +17,7 @@ import {
   laneName,
   type StreamMessage,
   type StreamQuery,
+  staleAfterMs,
   streamCommentMs,
   streamMessageSchema,
   streamQuerySchema,
@@ -53,11 +54,12 @@ export function streamRoute(dependencies: StreamDependencies): AnyRoute {
 async function openStream(
   dependencies: StreamDependencies,
   principal: Principal,
-  { lane: worker, process = '', since, acknowledged = 0, ledger: marks = [] }: StreamQuery,
+  { lane: worker, process = '', since, acknowledged = 0, ledger: marks = [], stale_after_ms: said }: StreamQuery,
   signal: AbortSignal,
 ): Promise<Response> {
   const { options, registry, stateHead } = dependencies
   const { gatewayId, instanceId, tokenId } = sessionOf(principal)
+  const { max_staleness_seconds: maxStaleness } = options.settings
   const name = laneName(gatewayId, instanceId, worker)
   const { stream, body, hello } = openBody(() => {
     if (lane.stream === stream) lane.stream = null
@@ -73,6 +75,7 @@ async function openStream(
     stream,
     acknowledgedVersion: 0,
     lastBeatAt: null,
+    staleAfterMs: said === undefined ? null : Math.max(said, staleAfterMs(maxStaleness)),
   }
   try {
     const { takenAt, forgotten } = await registry.take(lane, () => !signal.aborted, since ?? null)
@@ -85,6 +88,7 @@ async function openStream(
       taken_at: takenAt,
       head,
       events: await dependencies.chainHead(name),
+      max_staleness_seconds: maxStaleness,
       now: timestamp(options.clock.now()),
     })
   } catch (error) {

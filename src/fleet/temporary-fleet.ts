@@ -4,7 +4,7 @@
  * must not have one file open in two SQLite libraries (protocols section 7).
  */
 import { Database as Sqlite } from 'bun:sqlite'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { controlPlaneChain } from '../events/chain.ts'
@@ -41,6 +41,8 @@ export class TemporaryFleet {
   readonly history = newId()
   /** Stands between lanes and the control plane. */
   interfere: Interfere = (_path, _request, forward) => forward()
+  /** Of control planes that start from now on. */
+  maxStalenessSeconds = 300
   readonly #state: Sqlite
   #ledger: Database | null = null
   #control: ReturnType<typeof createFleet> | null = null
@@ -109,7 +111,7 @@ export class TemporaryFleet {
       newId,
       randomBytes,
       log: silentLog,
-      settings: { max_staleness_seconds: 300 },
+      settings: { max_staleness_seconds: this.maxStalenessSeconds },
       masterKey,
       peerUrl: () => this.url,
       addressOf: () => '127.0.0.1',
@@ -200,6 +202,12 @@ export class TemporaryFleet {
     const head = this.#state.query<Head, []>('select version, nonce, history from state_head').get()
     if (head === null) throw new RangeError('There is no head')
     return head
+  }
+
+  /** Puts a copy of the state as it is now in place of this file, as a replica would come to it. */
+  copyState(file: string): void {
+    this.#state.run('vacuum into ?', [`${file}.new`])
+    renameSync(`${file}.new`, file)
   }
 
   /** Those of lanes. */

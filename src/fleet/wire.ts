@@ -62,7 +62,11 @@ export type BootstrapReply = z.infer<typeof bootstrapReplySchema>
 
 /** The least a gateway serves without news, however strict it is: the time in which a lane counts as connected. */
 const leastStalenessMs = 3000
-/** For how long a lane may serve after it was last fresh; both sides must count alike. */
+/**
+ * For how long a lane may serve after it was last fresh; both sides must count alike. Where the setting changes, a lane
+ * serves for less from any answer on, and says so once that would outlive a restart; for more only by a hello, before
+ * which its row was written. So what the row has is never less than what the lane goes by.
+ */
 export const staleAfterMs = (maxStalenessSeconds: number): number =>
   Math.max(leastStalenessMs, maxStalenessSeconds * 1000)
 
@@ -91,12 +95,14 @@ const parseMarks = (text: unknown): unknown => {
  * What a lane says when it opens its stream: which process asks, and when it was last told to hold the lane. Another
  * process that took it since keeps it; a ledger that knows of none so late was restored from an older copy.
  */
+const servesFor = z.coerce.number().int().min(0).max(86_400_000)
 export const streamQuerySchema = z.strictObject({
   lane: z.coerce.number().int().min(0).max(63),
   process: z.uuid().optional(),
   since: z.coerce.number().int().optional(),
   acknowledged: z.coerce.number().int().min(0).optional().describe('The last of its events that the ledger had'),
   ledger: z.preprocess(parseMarks, marksSchema).optional().describe('As the beats told it'),
+  stale_after_ms: servesFor.optional().describe('For how long it serves without news'),
 })
 export type StreamQuery = z.infer<typeof streamQuerySchema>
 
@@ -107,6 +113,7 @@ export const helloSchema = z.object({
   taken_at: z.number().int().describe('When the lane was taken by this stream, in the time of the ledger'),
   head: headSchema,
   events: announcedHeadSchema.describe("The ledger's head of this lane's chain"),
+  max_staleness_seconds: z.number().optional().describe('Written down before: the lane may serve for longer by it'),
   now: z.iso.datetime(),
 })
 export const changeSchema = z.object({
@@ -147,6 +154,7 @@ export const beatRequestSchema = z.strictObject({
   acknowledged_version: z.number().int().describe('All denials up to this version are durable on the lane'),
   history: z.string().describe('The history that the acknowledged version is of'),
   nonce: z.string().describe("The nonce of the acknowledged version's head; empty where the lane does not know it"),
+  stale_after_ms: servesFor.optional().describe('For how long it serves without news, also over a restart'),
 })
 export const beatReplySchema = z.object({
   head: headSchema,
@@ -154,6 +162,7 @@ export const beatReplySchema = z.object({
     .enum(['known', 'unknown'])
     .describe('Unknown: the acknowledged version and nonce are not of this primary, which was restored or replaced'),
   fresh: z.boolean().describe('Whether the primary was read within the last second'),
+  max_staleness_seconds: z.number().optional().describe('Counts where it is less than the lane has'),
   ledger: marksSchema.default([]),
   now: z.iso.datetime(),
 })

@@ -175,6 +175,7 @@ export const lanes = sqliteTable('lanes', {
   awaited: integer('awaited').notNull().default(0),
   leftAt: integer('left_at'),
   holder: text('holder').notNull().default(''),
+  staleAfterMs: integer('stale_after_ms'),
 })
 
 export const ledgerMarks = sqliteTable('ledger_marks', {

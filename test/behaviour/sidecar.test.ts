@@ -112,6 +112,36 @@ test('SIGTERM drains it, says goodbye and leaves no process; so does the end of 
   await restarted.kill()
 })
 
+test('once it has signed off, nobody waits for it, and it serves nothing before it has heard of its control plane again', async () => {
+  for (const end of ['SIGTERM', 'SIGKILL'] as const) {
+    const former = await fleet.sidecar(`signed-off-${end}`)
+    await former.ready()
+    const token = await fleet.addToken()
+    await until('the new token is taken', async () => (await former.ask(token)) === 200)
+    const family = [former.supervisorPid, ...descendantsOf(former.supervisorPid)]
+    const before = fleet.goodbyes
+    // What is below a supervisor that was killed drains, and signs off by itself.
+    signal(former.supervisorPid, end)
+    await until('none is left', () => !family.some(isAlive))
+    expect(fleet.goodbyes).toBe(before + 1)
+    const { unreachable } = await fleet.revoke(token)
+    const { instance_id: instance } = JSON.parse(
+      readFileSync(join(former.directory, 'gateway/lane/instance.json'), 'utf8'),
+    )
+    expect(unreachable.filter(({ instance_id }) => instance_id === instance)).toEqual([])
+    fleet.sqld.freeze()
+    const cutOff = await fleet.sidecar(`signed-off-${end}`, { SERVICE_API_URL: 'http://127.0.0.1:1' })
+    await until('it answers', () => cutOff.readyz().then(({ ok }) => !ok))
+    expect(await cutOff.ask(token)).toBe(503)
+    fleet.sqld.thaw()
+    await cutOff.kill()
+    const back = await fleet.sidecar(`signed-off-${end}`)
+    await back.ready()
+    expect(await back.ask(token)).toBe(401)
+    await back.kill()
+  }
+})
+
 test('a data directory serves one: a second process fails, and a copy that takes it over ends the first for good', async () => {
   const first = await fleet.sidecar('original')
   await first.ready()
