@@ -8,14 +8,11 @@ import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
 import type { Settings } from '../config.ts'
 import { consoleRoutes } from '../console/routes.ts'
-import { settleQueue } from '../escalations/arrivals.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { createRecorder } from '../events/change.ts'
 import { createExportRunner } from '../events/export-runner.ts'
 import { createProof } from '../events/proof.ts'
 import type { Recorder } from '../events/recorder.ts'
-import { foldRollups } from '../events/rollup-fold.ts'
-import { removeOldRollups } from '../events/rollup-retention.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { connectedLanes } from '../fleet/connected-lanes.ts'
 import { createFleet } from '../fleet/control.ts'
@@ -34,7 +31,7 @@ import { firstStart } from '../members/first-start.ts'
 import { memberRoutes } from '../members/routes.ts'
 import { makeSetupLink, ownerAwaitingSetup } from '../members/setup-link.ts'
 import type { OAuthDependencies } from '../oauth/dependencies.ts'
-import { delegationsOf, settleOAuth } from '../oauth/follow-person.ts'
+import { delegationsOf } from '../oauth/follow-person.ts'
 import { oauthRoutes } from '../oauth/routes.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
@@ -51,6 +48,7 @@ import { lookForRotation } from '../tokens/sealed-runtime-token.ts'
 import { depletionView } from '../usage/depletion.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
 import { usageRoutes } from '../usage/usage-routes.ts'
+import { housekeep, settle } from './housekeeping.ts'
 import { openStore, type Store } from './store.ts'
 
 export interface ControlPlaneOptions {
@@ -191,7 +189,7 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
   }
 }
 
-type Parts = Awaited<ReturnType<typeof wire>>
+export type Parts = Awaited<ReturnType<typeof wire>>
 
 function serve(
   { settings, clock, newId, log, onListening, onRuntimeToken }: ControlPlaneOptions,
@@ -305,44 +303,6 @@ const policyTools = ({ webhook_addresses }: Settings) => ({
   resolve: resolveHost,
   privateWebhooks: webhook_addresses === 'any',
 })
-
-/** What an earlier process left half done, and what a start has to know before it answers. */
-const settle = ({ shared, lanes }: Parts, log: Log): Promise<void> =>
-  tryEach(log, [
-    ['settle', () => shared.recorder.settle()],
-    ['restored ledger', () => lanes.usage.lookForRestored()],
-  ])
-
-/** What is done every few seconds and has nobody to answer to. A start does not wait for it. */
-async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log): Promise<void> {
-  const { shared, lanes, oauth, exports, lastUse, settings, rotated = async () => undefined } = parts
-  const retention = settings.event_retention_days * 86_400_000
-  await settle(parts, log)
-  await tryEach(log, [
-    ['tokens of a restored ledger', () => lanes.takeOverTokens()],
-    ['last use', () => lastUse.flush()],
-    ['escalations', () => settleQueue({ ...shared, settings })],
-    ['oauth', () => settleOAuth(oauth)],
-    ['lost lanes', () => lanes.usage.news.lookForLost()],
-    ['cells of limits', () => lanes.usage.compact()],
-    ['exports', () => exports.tend()],
-    ['sums for charts', () => foldRollups(shared.ledger)],
-    ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
-    ['runtime token', rotated],
-    ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
-  ])
-}
-
-/** A failure is logged, and the next turn tries again. */
-async function tryEach(log: Log, works: readonly (readonly [what: string, work: () => Promise<unknown>])[]) {
-  for (const [what, work] of works) {
-    try {
-      await work()
-    } catch (error) {
-      log.error({ work: what, error: String(error) }, 'Background work failed and will be tried again')
-    }
-  }
-}
 
 async function stopWithin(server: Bun.Server<undefined>, seconds: number): Promise<void> {
   await Promise.race([server.stop(), Bun.sleep(seconds * 1000)])

@@ -1,0 +1,45 @@
+/** What a control plane does of its own accord: before it answers, and every few seconds. */
+import { settleQueue } from '../escalations/arrivals.ts'
+import { foldRollups } from '../events/rollup-fold.ts'
+import { removeOldRollups } from '../events/rollup-retention.ts'
+import type { Log } from '../lib/log.ts'
+import { settleOAuth } from '../oauth/follow-person.ts'
+import type { Parts } from './control-plane.ts'
+
+/** What an earlier process left half done, and what a start has to know before it answers. */
+export const settle = ({ shared, lanes }: Parts, log: Log): Promise<void> =>
+  tryEach(log, [
+    ['settle', () => shared.recorder.settle()],
+    ['restored ledger', () => lanes.usage.lookForRestored()],
+  ])
+
+/** What is done every few seconds and has nobody to answer to. A start does not wait for it. */
+export async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log): Promise<void> {
+  const { shared, lanes, oauth, exports, lastUse, settings, rotated = async () => undefined } = parts
+  const retention = settings.event_retention_days * 86_400_000
+  await settle(parts, log)
+  await tryEach(log, [
+    ['tokens of a restored ledger', () => lanes.takeOverTokens()],
+    ['last use', () => lastUse.flush()],
+    ['escalations', () => settleQueue({ ...shared, settings })],
+    ['oauth', () => settleOAuth(oauth)],
+    ['lost lanes', () => lanes.usage.news.lookForLost()],
+    ['cells of limits', () => lanes.usage.compact()],
+    ['exports', () => exports.tend()],
+    ['sums for charts', () => foldRollups(shared.ledger)],
+    ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
+    ['runtime token', rotated],
+    ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
+  ])
+}
+
+/** A failure is logged, and the next turn tries again. */
+async function tryEach(log: Log, works: readonly (readonly [what: string, work: () => Promise<unknown>])[]) {
+  for (const [what, work] of works) {
+    try {
+      await work()
+    } catch (error) {
+      log.error({ work: what, error: String(error) }, 'Background work failed and will be tried again')
+    }
+  }
+}
