@@ -42,6 +42,7 @@ const sound: HostFacts = {
   lane,
   place: 'gateway',
   workers: [],
+  faults: [],
   state: null,
   gateway: { url: 'http://127.0.0.1:7080', readiness: says({ ok: true, staleness_seconds: 0.4 }), unshipped: 0 },
   controlPlane,
@@ -150,6 +151,13 @@ test('a state beside its control plane that cannot be read fails', () => {
   expect(said('state', { ...sound, state: { kind: 'unreadable', reason: 'it has no head' } })).toBe(
     'fail state.db cannot be read: it has no head',
   )
+})
+
+test('what a start would be refused for is said once, also where the state is what cannot be read', () => {
+  const faults = [{ level: 'fail', what: 'state.db is damaged', todo: 'Restore it' }] as const
+  const facts = { ...sound, faults, state: { kind: 'unreadable', reason: 'file is not a database' } } as const
+  expect(said('faults', facts)).toBe('fail state.db is damaged')
+  expect(said('state', facts)).toBe('')
 })
 
 test('it is said how old the last news are, and until when it serves', () => {

@@ -124,8 +124,12 @@ export const hostChecks = {
     return level(`Copy ${replica.folder} of the state cannot be read: ${state.reason}`, anew)
   },
 
-  state({ state }) {
+  faults: ({ faults }) => faults,
+
+  state({ state, faults }) {
     if (state === null) return null
+    // Already said, with what to do.
+    if (state.kind === 'unreadable' && faults.some(({ level }) => level === 'fail')) return null
     if (state.kind === 'read' && isTooNew(state)) return tooNew(state)
     if (state.kind === 'read') return ok(`The state is at version ${state.version}`)
     return fail(

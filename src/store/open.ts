@@ -8,9 +8,9 @@
  * directory, because a temp directory that allows execution cannot be counted on.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
-import { Failure } from '../failure.ts'
+import { join } from 'node:path'
 import { embeddedAddon } from './addon.ts'
+import { naming } from './damaged-file.ts'
 import { LocalConnection } from './local-connection.ts'
 
 /** One statement with its values, as `batch` takes it and a pending change stores it. */
@@ -27,6 +27,9 @@ export interface Patient {
   /** Told how many milliseconds its transaction held the database, without the way there and back. */
   held?(milliseconds: number): void
 }
+
+/** What only looks at a database. */
+export type Reader = Pick<Database, 'read'>
 
 export interface Database {
   /**
@@ -76,21 +79,6 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
       return naming(file, () => connection.run(sql, args)) as Shape[]
     },
     close: () => connection.close(),
-  }
-}
-
-/** Throws `data_damaged`, with the file's name, for what says that it is no sound database. */
-function naming<Result>(file: string, work: () => Result): Result {
-  try {
-    return work()
-  } catch (error) {
-    // Both: where the file ends too early only the longer one says so.
-    const codes = error instanceof Error ? ['code', 'extendedCode'].map((name) => String(Reflect.get(error, name))) : []
-    if (!codes.some((code) => /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ)/.test(code))) throw error
-    throw new Failure('data_damaged', {
-      message: `${basename(file)} of the data directory is damaged: stop what runs, put a backup in its place, and start again`,
-      cause: error,
-    })
   }
 }
 
