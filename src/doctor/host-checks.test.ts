@@ -105,10 +105,23 @@ test('a directory must be closed to others, of this user and writable', () => {
 })
 
 test('the disk must have room for what the outbox may still take', () => {
-  expect(said('space', directory({ free: 7 * mebibyte }))).toContain('fail The disk is full: 7.0 MiB are free')
+  expect(said('space', directory({ free: 7 * mebibyte }))).toContain('warn The outbox may grow by 1016.0 MiB')
   expect(said('space', directory({ free: 1015 * mebibyte }))).toContain('warn The outbox may grow by 1016.0 MiB')
   expect(said('space', directory({ free: 1016 * mebibyte }))).toContain('ok ')
   expect(said('space', directory({ free: null }))).toBe('')
+})
+
+test('a full disk is told by what the gateway says: it serves from what its outbox has set aside', () => {
+  const full = directory({ free: 0 })
+  expect(said('space', full)).toBe(
+    'warn The disk is full, 0.0 MiB are free: the outbox stays at the 8.0 MiB that it has; the gateway serves until those are full, then refuses new requests',
+  )
+  const refusing = { url: '', readiness: says({ ok: false, reason: 'The outbox is full' }, 503), unshipped: 9 }
+  expect(said('space', { ...full, gateway: refusing })).toStartWith('fail The disk is full')
+  expect(said('space', { ...full, gateway: null })).toContain('fail The disk is full')
+  expect(said('space', { ...full, role: 'everything' })).toContain(
+    "\nwarn The control plane's databases are on this disk",
+  )
 })
 
 test('it is said which process runs, or that none does', () => {
