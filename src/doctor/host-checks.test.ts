@@ -30,6 +30,7 @@ const lane: GatewayDirectoryFacts = {
   kept: 'opens',
   maxStalenessSeconds: 300,
   freshAt: now - 5000,
+  fencedAt: null,
   outbox: { kind: 'written', bytes: 8 * mebibyte },
   replica: { kind: 'sound', folder: 2, state: { kind: 'read', version: 7, readsFrom: '0.2.0' } },
 }
@@ -130,6 +131,13 @@ test('it is said which process runs, or that none does', () => {
   expect(said('running', waiting)).toContain('fail No gateway runs here, though its supervisor does, process 11')
   const unknown: HostFacts = { ...stopped, holders: { supervisor: { kind: 'unknown' }, gateway: { kind: 'unknown' } } }
   expect(said('running', unknown)).toContain('warn Whether a gateway runs here cannot be told')
+})
+
+test('a copied directory whose instance was taken over is said to be so', () => {
+  expect(said('fenced', stopped)).toBe('')
+  expect(said('fenced', withLane({ fencedAt: now }, stopped))).toStartWith(
+    'fail Another process took over this instance, at 2026-05-01T12:00:00.000Z: the data directory was copied',
+  )
 })
 
 test('a damaged identity keeps a gateway from starting', () => {

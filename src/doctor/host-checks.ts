@@ -83,6 +83,14 @@ export const hostChecks = {
     return fail('Nothing runs here', `Start it with ${command}; what else stands here says what a start would meet`)
   },
 
+  fenced({ lane, place }) {
+    if (lane === null || lane.fencedAt === null) return null
+    return fail(
+      `Another process took over this instance, at ${timestamp(lane.fencedAt)}: the data directory was copied, and both ran`,
+      `Let one of them run only, or remove ${place}/lane in one of the two: its next start is another instance`,
+    )
+  },
+
   instance({ lane, place }) {
     if (lane?.instance.kind !== 'damaged') return null
     return fail(

@@ -36,6 +36,13 @@ test('an identity that is damaged is named, and no other is made in its place', 
   expect(open).toThrow(expect.objectContaining({ code: 'data_damaged', message: expect.stringContaining(directory) }))
 })
 
+test('that an instance was taken over is known until the next start', () => {
+  open().fenced(1234)
+  expect(open().fencedAt).toBe(1234)
+  open().started()
+  expect(open().fencedAt).toBeNull()
+})
+
 test('an instance is the same one after a restart', () => {
   expect(open().instanceId).toBe(open().instanceId)
 })

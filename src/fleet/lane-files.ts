@@ -140,14 +140,32 @@ export class LaneFiles {
     rmSync(this.#path('crashed'), { force: true })
   }
 
+  /** Another process took this instance over; in milliseconds since the epoch, until the next start. */
+  fenced(at: number): void {
+    this.#replace('fenced', String(at))
+  }
+
+  started(): void {
+    rmSync(this.#path('fenced'), { force: true })
+  }
+
+  /** When it was taken over, where that is how the last run ended; else null. */
+  get fencedAt(): number | null {
+    return this.#timeIn('fenced')
+  }
+
   /** Milliseconds since the epoch. */
   keepFresh(at: number): void {
     this.#replace('fresh', String(at))
   }
 
   freshAt(): number | null {
-    if (!existsSync(this.#path('fresh'))) return null
-    const at = Number(readFileSync(this.#path('fresh'), 'utf8'))
+    return this.#timeIn('fresh')
+  }
+
+  #timeIn(name: string): number | null {
+    if (!existsSync(this.#path(name))) return null
+    const at = Number(readFileSync(this.#path(name), 'utf8'))
     return Number.isSafeInteger(at) && at > 0 ? at : null
   }
 

@@ -214,7 +214,10 @@ class RunningLane implements StartedLane {
       agreedEvent: () => this.#continuity.agreedEvent,
       onAgreed: (head) => this.#continuity.agree(head),
       onRecalled: (accounts) => this.allowances.recall(accounts),
-      onFenced: () => options.onFenced(),
+      onFenced: () => {
+        this.#noteFenced()
+        options.onFenced()
+      },
       onForked: () => this.allowances.giveUp(),
       onRetired: (failure, after) => this.#retire(failure, after),
     })
@@ -230,6 +233,7 @@ class RunningLane implements StartedLane {
 
   /** Loads the state by what a former run kept, where it did, and connects. */
   async startFromKept(): Promise<void> {
+    this.#files.started()
     await this.#continuity.carryOver()
     const kept = this.#files.kept()
     if (kept !== null) {
@@ -238,6 +242,16 @@ class RunningLane implements StartedLane {
       await this.#load(kept)
     }
     this.#session.start()
+  }
+
+  /** For doctor, which finds nobody here who could say it. */
+  #noteFenced(): void {
+    try {
+      this.#files.fenced(this.now())
+    } catch (error) {
+      // The log and the exit code say it too.
+      this.#options.log.warn({ error: String(error) }, 'That another process took over could not be noted')
+    }
   }
 
   now(): number {
