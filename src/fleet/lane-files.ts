@@ -23,6 +23,10 @@ const keptSchema = bootstrapReplySchema.omit({ session: true, now: true })
 /** What stays of a bootstrap for a restart without control plane. */
 export type KeptBootstrap = z.infer<typeof keptSchema>
 
+/** Not by itself: what the instance has not reported would be left behind in silence, and so would its shares of limits. */
+const whenDamaged =
+  'restore it, or remove it to start as another instance, which leaves what this one has not reported in its outbox'
+
 export class LaneFiles {
   readonly #directory: string
   readonly #key: Uint8Array
@@ -51,7 +55,7 @@ export class LaneFiles {
     try {
       return instanceSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
     } catch (cause) {
-      throw new Failure('data_damaged', { message: `${path} is damaged`, cause })
+      throw new Failure('data_damaged', { message: `${path} is damaged: ${whenDamaged}`, cause })
     }
   }
 
