@@ -1,7 +1,7 @@
 /** A compose file for one host: a libSQL primary, a control plane, a gateway. */
-import { Failure } from '../src/failure.ts'
 import { version } from '../src/version.ts'
 import { command, type Leaf } from './command.ts'
+import { requireImageName } from './image-name.ts'
 import type { Terminal } from './terminal.ts'
 
 export const compose = (terminal: Terminal): Leaf =>
@@ -9,7 +9,7 @@ export const compose = (terminal: Terminal): Leaf =>
     about: 'Print a compose file: a libSQL primary, a control plane and a gateway on one host',
     args: { image: { type: 'string', default: `gatehouse:${version}`, description: 'The image to run' } },
     async run({ image }) {
-      if (!/^[\w./:@-]+$/.test(image)) throw new Failure('usage', { message: '--image is no name of an image' })
+      requireImageName(image)
       await terminal.write(composeFile(image))
     },
   })

@@ -1,7 +1,9 @@
 /** A Deployment whose application has a gateway beside it, as a native sidecar (Kubernetes 1.29 and later). */
 import { Failure } from '../src/failure.ts'
+import { isHostName } from '../src/lib/host-name.ts'
 import { version } from '../src/version.ts'
 import { command, type Leaf } from './command.ts'
+import { requireImageName } from './image-name.ts'
 import type { Terminal } from './terminal.ts'
 
 export const kubernetes = (terminal: Terminal): Leaf =>
@@ -21,7 +23,7 @@ export const kubernetes = (terminal: Terminal): Leaf =>
       if (!/^[a-z0-9]([a-z0-9-]{0,50}[a-z0-9])?$/.test(name)) {
         throw new Failure('usage', { message: '--name has lower-case letters, digits and dashes, 52 at most' })
       }
-      if (!/^[\w./:@-]+$/.test(image)) throw new Failure('usage', { message: '--image is no name of an image' })
+      requireImageName(image)
       await terminal.write(sidecarManifest({ name, image, apiUrl: addressOf(apiUrl) }))
     },
   })
@@ -34,6 +36,8 @@ function addressOf(apiUrl: string): string {
   if (url.href !== `${url.origin}/`) {
     throw new Failure('usage', { message: '--api-url is a scheme, a host and a port, and nothing behind them' })
   }
+  if (!isHostName(url.hostname))
+    throw new Failure('usage', { message: '--api-url names no host: letters, digits, - _ .' })
   return url.origin
 }
 

@@ -36,7 +36,10 @@ export const systemd = (terminal: Terminal): Leaf =>
       const drainSeconds = Number(flags['drain-seconds'])
       if (!isRole(role)) throw new Failure('usage', { message: `--role is one of ${Object.keys(roles).join(', ')}` })
       if (!/^\/[\w./+@-]+$/.test(executable)) {
-        throw new Failure('usage', { message: '--executable is an absolute path without white space' })
+        throw new Failure('usage', {
+          message:
+            '--executable is an absolute path of letters, digits and . _ / + @ -, for systemd reads others as its own',
+        })
       }
       if (!Number.isInteger(drainSeconds) || drainSeconds < 0 || drainSeconds > 3600) {
         throw new Failure('usage', { message: '--drain-seconds is a whole number from 0 to 3600' })

@@ -76,4 +76,7 @@ test('an unknown field or an address that is none is refused without repeating v
   const unknown = profileFile('unknown.json', '{"profiles":{"default":{"token":"gth_sesame"}}}')
   expect(() => find({ config: unknown })).toThrow('profiles.default')
   expect(() => find({ 'api-url': 'gth_sesame' })).toThrow('--api-url: Write an address')
+  expect(() => find({}, { SERVICE_API_URL: 'https://env.example/base' })).toThrow(
+    'SERVICE_API_URL: An origin has no path',
+  )
 })

@@ -9,7 +9,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { settingsSchema } from '../src/config.ts'
+import { environmentName, settingsSchema } from '../src/config.ts'
 import { Failure } from '../src/failure.ts'
 import { configDirectory, keptSession, sessionFile } from './session-file.ts'
 import { readStructuredFile } from './settings.ts'
@@ -63,7 +63,10 @@ export function findConnection(flags: ConnectionFlags, { environment }: Pick<Ter
   const region = pickRegion(profile, flags.region)
   const apiUrl = flags['api-url'] ?? environment.SERVICE_API_URL ?? region?.api_url ?? profile?.api_url
   const parsed = address.safeParse(apiUrl === '' ? undefined : apiUrl)
-  if (!parsed.success) throw new Failure('usage', { message: `--api-url: ${parsed.error.issues[0]?.message}` })
+  if (!parsed.success) {
+    const where = flags['api-url'] === undefined ? environmentName('api_url') : '--api-url'
+    throw new Failure('usage', { message: `${where}: ${parsed.error.issues[0]?.message}` })
+  }
   const found = (parsed.data ?? localControlPlane).replace(/\/+$/, '')
   const token = environment.SERVICE_API_TOKEN || region?.api_token || profile?.api_token
   return { apiUrl: found, apiToken: token || keptSession(sessionFile(flags.config, environment), found) }

@@ -104,6 +104,16 @@ test('an origin loses its trailing slash', () => {
   expect(load({ flags: { base_url: 'https://Gate.example.com/' } }).settings.base_url).toBe('https://gate.example.com')
 })
 
+test("a control plane's address with a path, a query or no host is refused, and the setting named", () => {
+  const said = (api: string) => refusal({ environment: { SERVICE_API_URL: api } }).message
+  expect(said('https://gate.example/base')).toStartWith('SERVICE_API_URL: An origin has no path')
+  expect(said('https://gate.example?x=1')).toStartWith('SERVICE_API_URL: An origin has no query')
+  expect(said('https://$HOME')).toStartWith('SERVICE_API_URL: Name a host')
+  expect(load({ environment: { SERVICE_API_URL: 'https://gate.example/' } }).settings.api_url).toBe(
+    'https://gate.example',
+  )
+})
+
 test('a refusal never repeats the value, which may be a secret in the wrong place', () => {
   const failure = refusal({ environment: { SERVICE_DRAIN_SECONDS: 'gth_secret' } })
   expect(failure.message).not.toContain('gth_secret')

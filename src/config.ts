@@ -4,43 +4,10 @@
  * explain` and the README's list. Precedence: default < file < environment < flag (contract section 1).
  */
 import { Failure } from './failure.ts'
+import { address, databaseUrl, httpUrl, origin } from './lib/address-setting.ts'
 import { oneOf, type Setting, text, UnfitValue, whole } from './lib/setting.ts'
 
-const address = text
-  .refine(
-    (written) => /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):\d{1,5}$/.test(written),
-    'Write HOST:PORT; port 0 picks a free one',
-  )
-  .refine((written) => Number(written.slice(written.lastIndexOf(':') + 1)) <= 65535, 'A port is at most 65535')
-
 const filled = text.refine((written) => written !== '', 'Write something, or leave it out')
-
-const parseUrl = (written: string): URL | null => (URL.canParse(written) ? new URL(written) : null)
-
-const httpUrl = text
-  .refine(
-    (written) => /^https?:$/.test(parseUrl(written)?.protocol ?? ''),
-    'Write an address that begins with http:// or https://',
-  )
-  .refine(
-    (written) => parseUrl(written)?.username === '' && parseUrl(written)?.password === '',
-    'Leave user and password out',
-  )
-
-const origin = httpUrl
-  .refine((written) => parseUrl(written)?.pathname === '/', 'An origin has no path: https://gateway.example.com')
-  .refine((written) => !/[?#]/.test(written), 'An origin has no query or fragment')
-  .transform((written) => parseUrl(written)?.origin ?? written)
-
-const databaseUrl = text
-  .refine(
-    (written) => /^(libsql|https?):$/.test(parseUrl(written)?.protocol ?? ''),
-    'Write an address that begins with libsql://, https:// or http://',
-  )
-  .refine(
-    (written) => !/[?#@]/.test(written),
-    'Leave credentials and parameters out: the token is a setting of its own',
-  )
 
 /** What a person may delegate to an application (contract section 5). */
 export const delegableScopes = [
@@ -75,7 +42,7 @@ const shape = {
   base_url: origin.optional().describe("The control plane's address as others see it; default: where it listens"),
   gateway_url: origin.optional().describe("The gateway's address as applications see it; default: where it listens"),
   console_url: httpUrl.optional().describe("The console's address; default: base_url followed by /console"),
-  api_url: httpUrl.optional().describe('The control plane that a gateway or an operator command talks to'),
+  api_url: origin.optional().describe('The control plane that a gateway or an operator command talks to'),
   api_token: text.optional().describe('The API token a gateway or an operator command uses (a secret)'),
   master_key: text
     .optional()

@@ -75,7 +75,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   ],
   telemetry: ['events', 'version.ts', 'lib'],
   console: ['failure.ts', 'api'],
-  doctor: ['fleet', 'lib', 'version.ts', 'config.ts'],
+  doctor: ['fleet', 'lib', 'version.ts', 'config.ts', 'store/open-beside.ts'],
   cli: [
     'config.ts',
     'failure.ts',

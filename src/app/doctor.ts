@@ -13,6 +13,7 @@ import { readInstallation } from '../doctor/installation-facts.ts'
 import { createProbe } from '../doctor/probe.ts'
 import { examineWorkers } from '../doctor/worker-checks.ts'
 import type { Clock } from '../lib/clock.ts'
+import { findStartFaults } from './start-faults.ts'
 
 const withinMs = 3000
 
@@ -34,7 +35,11 @@ export async function examineInstallation(
 /** The host of a gateway, by its data directory and the settings that the gateway has. */
 export async function examineHost(settings: Settings, { fetch, clock }: DoctorOptions): Promise<NamedFinding[]> {
   const probe = createProbe({ fetch, clock, withinMs })
-  const facts = await readHost(probe, { ...settings, data: resolve(settings.data) }, clock.now())
+  const facts = await readHost(
+    { probe, findFaults: findStartFaults },
+    { ...settings, data: resolve(settings.data) },
+    clock.now(),
+  )
   return [
     ...examine(hostChecks, facts),
     ...examineWorkers(facts),

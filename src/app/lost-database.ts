@@ -4,10 +4,10 @@
  * their limits from nothing.
  */
 import { Failure } from '../failure.ts'
-import type { Database } from '../store/open.ts'
+import type { Reader } from '../store/open.ts'
 
 /** Throws `conflict`, in words for the operator, where one database is empty and the other has been in use. */
-export async function requireBoth({ state, ledger }: { state: Database; ledger: Database }): Promise<void> {
+export async function requireBoth({ state, ledger }: { state: Reader; ledger: Reader }): Promise<void> {
   // What was in use first: another control plane may be making both at this moment, the one that is looked for first.
   const ledgerUsed = await hasRows(ledger, 'state_seen', 'version > 0')
   const stateUsed = await hasRows(state, 'state_head', 'version > 0')
@@ -20,9 +20,9 @@ const lost = (empty: string, used: string): Failure =>
     message: `The ${empty} database is empty, but the ${used} database has been in use with another one: restore the ${empty} database from its backup and start again. To begin an installation anew, empty both`,
   })
 
-const hasTable = async (database: Database, name: string): Promise<boolean> =>
+const hasTable = async (database: Reader, name: string): Promise<boolean> =>
   (await database.read("select 1 from sqlite_master where type = 'table' and name = ?", [name])).length > 0
 
-const hasRows = async (database: Database, table: string, condition: string): Promise<boolean> =>
+const hasRows = async (database: Reader, table: string, condition: string): Promise<boolean> =>
   (await hasTable(database, table)) &&
   (await database.read(`select 1 from ${table} where ${condition} limit 1`)).length > 0

@@ -80,6 +80,7 @@ test('whatever lies in the place of the files, it is a fact', () => {
     kept: 'none',
     maxStalenessSeconds: null,
     freshAt: null,
+    fencedAt: null,
     outbox: null,
     replica: null,
   })

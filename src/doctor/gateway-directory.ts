@@ -16,6 +16,8 @@ export interface GatewayDirectoryFacts {
   maxStalenessSeconds: number | null
   /** When its news were last fresh, milliseconds since the epoch, to a few seconds. */
   freshAt: number | null
+  /** When another process took this instance over, where that ended its last run. */
+  fencedAt: number | null
   outbox: OutboxFacts | null
   replica: ReplicaFacts | null
 }
@@ -59,6 +61,7 @@ export function readGatewayDirectory(
     kept: keptOf(join(lane, 'keys'), token, kept !== null),
     maxStalenessSeconds: kept?.max_staleness_seconds ?? null,
     freshAt: files instanceof LaneFiles ? files.freshAt() : null,
+    fencedAt: files instanceof LaneFiles ? files.fencedAt : null,
     outbox: outbox !== null && existsSync(outbox) ? readOutbox(outbox, isWritten, agreed) : null,
     replica: existsSync(replica) ? readReplica(replica) : null,
   }

@@ -30,6 +30,7 @@ const lane: GatewayDirectoryFacts = {
   kept: 'opens',
   maxStalenessSeconds: 300,
   freshAt: now - 5000,
+  fencedAt: null,
   outbox: { kind: 'written', bytes: 8 * mebibyte },
   replica: { kind: 'sound', folder: 2, state: { kind: 'read', version: 7, readsFrom: '0.2.0' } },
 }
@@ -42,6 +43,7 @@ const sound: HostFacts = {
   lane,
   place: 'gateway',
   workers: [],
+  faults: [],
   state: null,
   gateway: { url: 'http://127.0.0.1:7080', readiness: says({ ok: true, staleness_seconds: 0.4 }), unshipped: 0 },
   controlPlane,
@@ -104,10 +106,23 @@ test('a directory must be closed to others, of this user and writable', () => {
 })
 
 test('the disk must have room for what the outbox may still take', () => {
-  expect(said('space', directory({ free: 7 * mebibyte }))).toContain('fail The disk is full: 7.0 MiB are free')
+  expect(said('space', directory({ free: 7 * mebibyte }))).toContain('warn The outbox may grow by 1016.0 MiB')
   expect(said('space', directory({ free: 1015 * mebibyte }))).toContain('warn The outbox may grow by 1016.0 MiB')
   expect(said('space', directory({ free: 1016 * mebibyte }))).toContain('ok ')
   expect(said('space', directory({ free: null }))).toBe('')
+})
+
+test('a full disk is told by what the gateway says: it serves from what its outbox has set aside', () => {
+  const full = directory({ free: 0 })
+  expect(said('space', full)).toBe(
+    'warn The disk is full, 0.0 MiB are free: the outbox stays at the 8.0 MiB that it has; the gateway serves until those are full, then refuses new requests',
+  )
+  const refusing = { url: '', readiness: says({ ok: false, reason: 'The outbox is full' }, 503), unshipped: 9 }
+  expect(said('space', { ...full, gateway: refusing })).toStartWith('fail The disk is full')
+  expect(said('space', { ...full, gateway: null })).toContain('fail The disk is full')
+  expect(said('space', { ...full, role: 'everything' })).toContain(
+    "\nwarn The control plane's databases are on this disk",
+  )
 })
 
 test('it is said which process runs, or that none does', () => {
@@ -116,6 +131,13 @@ test('it is said which process runs, or that none does', () => {
   expect(said('running', waiting)).toContain('fail No gateway runs here, though its supervisor does, process 11')
   const unknown: HostFacts = { ...stopped, holders: { supervisor: { kind: 'unknown' }, gateway: { kind: 'unknown' } } }
   expect(said('running', unknown)).toContain('warn Whether a gateway runs here cannot be told')
+})
+
+test('a copied directory whose instance was taken over is said to be so', () => {
+  expect(said('fenced', stopped)).toBe('')
+  expect(said('fenced', withLane({ fencedAt: now }, stopped))).toStartWith(
+    'fail Another process took over this instance, at 2026-05-01T12:00:00.000Z: the data directory was copied',
+  )
 })
 
 test('a damaged identity keeps a gateway from starting', () => {
@@ -150,6 +172,13 @@ test('a state beside its control plane that cannot be read fails', () => {
   expect(said('state', { ...sound, state: { kind: 'unreadable', reason: 'it has no head' } })).toBe(
     'fail state.db cannot be read: it has no head',
   )
+})
+
+test('what a start would be refused for is said once, also where the state is what cannot be read', () => {
+  const faults = [{ level: 'fail', what: 'state.db is damaged', todo: 'Restore it' }] as const
+  const facts = { ...sound, faults, state: { kind: 'unreadable', reason: 'file is not a database' } } as const
+  expect(said('faults', facts)).toBe('fail state.db is damaged')
+  expect(said('state', facts)).toBe('')
 })
 
 test('it is said how old the last news are, and until when it serves', () => {

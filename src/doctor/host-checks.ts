@@ -1,10 +1,11 @@
 /** Checks of a gateway's host, each over what was read there (host-facts.ts). What is not there says nothing. */
 import { z } from 'zod'
+import { leastFreeBytes } from '../fleet/outbox-space.ts'
 import { staleAfterMs } from '../fleet/wire.ts'
 import { timestamp } from '../lib/clock.ts'
 import { version } from '../version.ts'
 import { isControlPlane } from './control-plane-checks.ts'
-import { type Checks, fail, ok, warn } from './finding.ts'
+import { type Checks, type Finding, fail, ok, warn } from './finding.ts'
 import type { HostFacts } from './host-facts.ts'
 
 const readinessSchema = z.object({
@@ -51,15 +52,16 @@ export const hostChecks = {
     return fail('It cannot be written', 'Give the right to, or mount its file system for writing')
   },
 
-  space({ directory: { missing, free }, lane, workers, settings }) {
+  space(facts) {
+    const { missing, free } = facts.directory
     if (missing !== null || free === null) return null
-    const outboxes = [lane, ...workers.map((worker) => worker.lane)].map((each) => each?.outbox ?? null)
-    const used = outboxes.map((outbox) => (outbox !== null && 'bytes' in outbox ? outbox.bytes : 0))
-    const wanted = used.reduce((sum, bytes) => sum + Math.max(0, settings.outbox_limit_bytes - bytes), 0)
+    if (free < leastFreeBytes) return shortOfSpace(facts, free)
+    const { lane, workers, settings } = facts
+    const wanted = [lane, ...workers.map((worker) => worker.lane)].reduce(
+      (sum, each) => sum + Math.max(0, settings.outbox_limit_bytes - outboxBytes(each)),
+      0,
+    )
     const free_ = `${mebibytes(free)} are free`
-    if (free < 2 * settings.outbox_segment_bytes) {
-      return fail(`The disk is full: ${free_}; new requests are refused`, 'Make room on the disk of the data directory')
-    }
     if (free >= wanted) return ok(`The disk has room for all of the outbox: ${free_}`)
     return warn(
       `The outbox may grow by ${mebibytes(wanted)}, and ${free_}`,
@@ -79,6 +81,14 @@ export const hostChecks = {
       )
     }
     return fail('Nothing runs here', `Start it with ${command}; what else stands here says what a start would meet`)
+  },
+
+  fenced({ lane, place }) {
+    if (lane === null || lane.fencedAt === null) return null
+    return fail(
+      `Another process took over this instance, at ${timestamp(lane.fencedAt)}: the data directory was copied, and both ran`,
+      `Let one of them run only, or remove ${place}/lane in one of the two: its next start is another instance`,
+    )
   },
 
   instance({ lane, place }) {
@@ -124,8 +134,12 @@ export const hostChecks = {
     return level(`Copy ${replica.folder} of the state cannot be read: ${state.reason}`, anew)
   },
 
-  state({ state }) {
+  faults: ({ faults }) => faults,
+
+  state({ state, faults }) {
     if (state === null) return null
+    // Already said, with what to do.
+    if (state.kind === 'unreadable' && faults.some(({ level }) => level === 'fail')) return null
     if (state.kind === 'read' && isTooNew(state)) return tooNew(state)
     if (state.kind === 'read') return ok(`The state is at version ${state.version}`)
     return fail(
@@ -245,6 +259,28 @@ export const hostChecks = {
     return fail("The token is good, but none of a gateway's: it has no permission runtime:connect", name)
   },
 } satisfies Checks<HostFacts>
+
+const outboxBytes = (lane: HostFacts['lane']): number => {
+  const outbox = lane?.outbox ?? null
+  return outbox !== null && 'bytes' in outbox ? outbox.bytes : 0
+}
+
+/** The outbox has space set aside, by which a gateway serves on a full disk: only a running one knows how it stands. */
+function shortOfSpace({ gateway, lane, workers, role }: HostFacts, free: number): Finding[] {
+  const room = 'Make room on the disk of the data directory'
+  const has = [lane, ...workers.map((worker) => worker.lane)].reduce((sum, each) => sum + outboxBytes(each), 0)
+  const what = `The disk is full, ${mebibytes(free)} are free: the outbox stays at the ${mebibytes(has)} that it has`
+  const said =
+    gateway?.readiness.kind === 'answered' ? readinessSchema.safeParse(gateway.readiness.body).data : undefined
+  const ofOutbox =
+    said === undefined
+      ? fail(`${what}, and a gateway that starts refuses new requests once those are full`, room)
+      : said.ok
+        ? warn(`${what}; the gateway serves until those are full, then refuses new requests`, room)
+        : fail(`${what}, and the gateway is not ready`, room)
+  if (role === 'gateway') return [ofOutbox]
+  return [ofOutbox, warn("The control plane's databases are on this disk: they may take no more", room)]
+}
 
 const isTooNew = ({ readsFrom }: { readsFrom: string }): boolean => Bun.semver.order(readsFrom, version) > 0
 const tooNew = ({ readsFrom }: { readsFrom: string }) =>

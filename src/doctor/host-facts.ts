@@ -31,6 +31,16 @@ export interface DirectoryFacts {
   free: number | null
 }
 
+/** What is wrong with what a control plane keeps in the directory (app/start-faults.ts). */
+export interface DirectoryFault {
+  level: 'warn' | 'fail'
+  what: string
+  todo: string
+}
+
+/** Looks for such faults; `isHeld` is whether a control plane has the databases open. */
+export type FindFaults = (settings: Settings, isHeld: boolean) => Promise<readonly DirectoryFault[]>
+
 export interface HostFacts {
   now: number
   directory: DirectoryFacts
@@ -42,6 +52,8 @@ export interface HostFacts {
   place: string
   /** The gateway's other workers that have a directory, in their order. */
   workers: readonly WorkerFacts[]
+  /** Of the control plane in this directory; empty where it has none. */
+  faults: readonly DirectoryFault[]
   /** The state of the control plane in this directory; null where it has none. */
   state: StateFacts | null
   gateway: { url: string; readiness: Answer; unshipped: number | null } | null
@@ -65,10 +77,15 @@ export interface WorkerFacts {
   place: string
 }
 
-export async function readHost(probe: Probe, settings: Settings, now: number): Promise<HostFacts> {
+export async function readHost(
+  { probe, findFaults }: { probe: Probe; findFaults: FindFaults },
+  settings: Settings,
+  now: number,
+): Promise<HostFacts> {
   const { data } = settings
   const directory = readDirectory(data)
-  const role = existsSync(join(data, 'control-plane')) || existsSync(join(data, 'state.db')) ? 'everything' : 'gateway'
+  const everything = ['control-plane', 'state.db', 'ledger.db'].some((name) => existsSync(join(data, name)))
+  const role = everything ? 'everything' : 'gateway'
   const holders = {
     supervisor: lockHolder(join(data, 'lock')),
     gateway: lockHolder(join(data, 'gateway', 'lane', 'lock')),
@@ -76,7 +93,9 @@ export async function readHost(probe: Probe, settings: Settings, now: number): P
   // The runtime token of a gateway beside its control plane is handed on in memory only; what is set is an operator's.
   const token = role === 'everything' ? null : (settings.api_token ?? null)
   const apiUrl = settings.api_url ?? (role === 'everything' ? localUrl(settings.control_plane_listen) : undefined)
-  const [gateway, controlPlane] = await Promise.all([
+  const isHeld = lockHolder(join(data, 'control-plane', 'lock')).kind === 'held'
+  const [faults, gateway, controlPlane] = await Promise.all([
+    everything ? findFaults(settings, isHeld) : [],
     holders.gateway.kind === 'free' ? null : readGateway(probe, localUrl(settings.gateway_listen)),
     apiUrl === undefined ? null : readControlPlane(probe, { url: apiUrl, token, inTheClear: false }),
   ])
@@ -94,6 +113,7 @@ export async function readHost(probe: Probe, settings: Settings, now: number): P
     workers: formerWorkers(gatewayPath, 1)
       .toSorted((one, other) => one - other)
       .map((index) => readWorker(data, index, token)),
+    faults,
     state: existsSync(stateFile) ? readVersion(stateFile) : null,
     gateway,
     controlPlane,

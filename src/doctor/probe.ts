@@ -1,4 +1,5 @@
 /** One call with a short end, to somebody who may hang, refuse or say anything. */
+import { callFailure } from '../lib/call-failure.ts'
 import type { Clock } from '../lib/clock.ts'
 
 export interface Answered {
@@ -28,16 +29,6 @@ export interface ProbeOptions {
   withinMs: number
 }
 
-const reasons: Readonly<Record<string, string>> = {
-  ConnectionRefused: 'nothing listens there',
-  ECONNREFUSED: 'nothing listens there',
-  ENOTFOUND: 'its name is unknown',
-  EAI_AGAIN: 'its name could not be looked up',
-  ECONNRESET: 'the connection was reset',
-  ConnectionClosed: 'the connection was closed',
-  FailedToOpenSocket: 'no connection could be made',
-}
-
 export function createProbe({ fetch, clock, withinMs }: ProbeOptions): Probe {
   return async (url, token) => {
     const sentAt = clock.now()
@@ -55,7 +46,7 @@ export function createProbe({ fetch, clock, withinMs }: ProbeOptions): Probe {
       const aheadMs = Number.isNaN(date) ? null : Math.round(date + 500 - middle)
       return { kind: 'answered', status: response.status, text, body: parse(text), aheadMs }
     } catch (error) {
-      return { kind: 'silent', reason: reasonOf(error, withinMs) }
+      return { kind: 'silent', reason: callFailure(error, `no answer within ${withinMs / 1000} s`) }
     }
   }
 }
@@ -67,14 +58,4 @@ function parse(text: string): unknown {
     // Somebody else answers there, or says it in words: the status is what is known.
     return undefined
   }
-}
-
-function reasonOf(error: unknown, withinMs: number): string {
-  if (!(error instanceof Error)) return 'the call failed'
-  if (error.name === 'TimeoutError') return `no answer within ${withinMs / 1000} s`
-  const code = 'code' in error ? String(error.code) : ''
-  if (reasons[code] !== undefined) return reasons[code]
-  return /CERT|SSL|TLS/i.test(code)
-    ? `its certificate is not accepted (${code})`
-    : `the call failed (${code || error.name})`
 }

@@ -7,8 +7,8 @@ import { examine, fail, type NamedFinding } from './finding.ts'
 import { hostChecks } from './host-checks.ts'
 import type { HostFacts, WorkerFacts } from './host-facts.ts'
 
-const { instance, bootstrap, freshness, outbox, damage } = hostChecks
-const laneChecks = { instance, bootstrap, freshness, outbox, damage }
+const { fenced, instance, bootstrap, freshness, outbox, damage } = hostChecks
+const laneChecks = { fenced, instance, bootstrap, freshness, outbox, damage }
 
 /** What stands in each worker's directory, each finding with the worker's number. */
 export const examineWorkers = (facts: HostFacts): NamedFinding[] =>

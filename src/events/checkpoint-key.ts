@@ -6,8 +6,8 @@
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { Failure } from '../failure.ts'
-import { readOrMake } from '../lib/made-once.ts'
-import type { Database, Statement } from '../store/open.ts'
+import { readIfThere, readOrMake } from '../lib/made-once.ts'
+import type { Reader, Statement } from '../store/open.ts'
 import { cellsOf, named, readCells, textCell } from '../store/stored-cells.ts'
 
 /** What a signature is over, so that one kind never passes for another. */
@@ -29,8 +29,16 @@ export interface SigningKey {
 }
 
 /** Reads the key file, making it (mode 0600) where there is none. Throws `invalid_parameter` where it holds no key. */
-export function loadSigningKey(path: string): SigningKey {
-  const key = parseKey(readOrMake(path, newKey), path)
+export const loadSigningKey = (path: string): SigningKey => signingKey(readOrMake(path, newKey), path)
+
+/** The same without making one: null where there is none. */
+export function readSigningKey(path: string): SigningKey | null {
+  const text = readIfThere(path)
+  return text === null ? null : signingKey(text, path)
+}
+
+function signingKey(text: string, path: string): SigningKey {
+  const key = parseKey(text, path)
   const publicKey = rawPublicKey(createPublicKey(key))
   const id = keyId(publicKey)
   return {
@@ -85,7 +93,7 @@ export class KeyRing {
 
 const columns = named(['id', 'public_key'])
 
-export async function readKeyRing(ledger: Database, pinned: readonly string[] = []): Promise<KeyRing> {
+export async function readKeyRing(ledger: Reader, pinned: readonly string[] = []): Promise<KeyRing> {
   const rows = await ledger.read(`select ${cellsOf(columns)} from checkpoint_keys`)
   return new KeyRing(
     rows.map((row) => {

@@ -1,6 +1,7 @@
 /** The calls of a gateway to its control plane (wire.ts), over fetch; what fails is a Failure. */
 import type { z } from 'zod'
 import { Failure, type FailureCode, failures } from '../failure.ts'
+import { callFailure } from '../lib/call-failure.ts'
 import type { OfferReport } from '../mcp/servers/offer-report.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../usage/lease.ts'
@@ -149,7 +150,8 @@ async function reach<Result>(call: () => Promise<Result>): Promise<Result> {
   try {
     result = await call()
   } catch (error) {
-    throw new Failure('dependency_unavailable', { message: 'The control plane does not answer', cause: error })
+    const message = `The control plane cannot be reached: ${callFailure(error, 'it does not answer in time')}`
+    throw new Failure('dependency_unavailable', { message, cause: error })
   }
   if (result instanceof Response && !result.ok) {
     const text = await result.text().catch(() => '')

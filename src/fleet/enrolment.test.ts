@@ -82,3 +82,17 @@ test('ranges hold addresses of both families, and IPv4 ones in the form that IPv
   const wrong = ['10.0.0.0/33', '10.0.0.0/a', '10.0.0.0/8/8', 'example.com', '::/129', '']
   expect(wrong.map(parseRange)).toEqual(wrong.map(() => null))
 })
+
+test('a lane that cannot reach its control plane says why, until it can', async () => {
+  let expired = true
+  const lane = await fleet.lane('a', {
+    fetch: async (url, request) => {
+      if (expired) throw Object.assign(new Error('no'), { code: 'CERT_HAS_EXPIRED' })
+      return await fetch(url, request)
+    },
+  })
+  const why = 'The control plane cannot be reached: its certificate is not accepted (CERT_HAS_EXPIRED)'
+  await until(() => lane.ready().reason?.endsWith(why) ?? false)
+  expired = false
+  await until(() => lane.ready().ok)
+})

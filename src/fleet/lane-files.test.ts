@@ -33,7 +33,19 @@ test('an instance that was killed while it ended does not begin again as the one
 test('an identity that is damaged is named, and no other is made in its place', () => {
   open()
   writeFileSync(join(directory, 'instance.json'), '{"')
-  expect(open).toThrow(expect.objectContaining({ code: 'data_damaged', message: expect.stringContaining(directory) }))
+  expect(open).toThrow(
+    expect.objectContaining({
+      code: 'data_damaged',
+      message: expect.stringContaining(`${directory}/instance.json is damaged: restore it, or remove it`),
+    }),
+  )
+})
+
+test('that an instance was taken over is known until the next start', () => {
+  open().fenced(1234)
+  expect(open().fencedAt).toBe(1234)
+  open().started()
+  expect(open().fencedAt).toBeNull()
 })
 
 test('an instance is the same one after a restart', () => {

@@ -23,6 +23,10 @@ const keptSchema = bootstrapReplySchema.omit({ session: true, now: true })
 /** What stays of a bootstrap for a restart without control plane. */
 export type KeptBootstrap = z.infer<typeof keptSchema>
 
+/** Not by itself: what the instance has not reported would be left behind in silence, and so would its shares of limits. */
+const whenDamaged =
+  'restore it, or remove it to start as another instance, which leaves what this one has not reported in its outbox'
+
 export class LaneFiles {
   readonly #directory: string
   readonly #key: Uint8Array
@@ -51,7 +55,7 @@ export class LaneFiles {
     try {
       return instanceSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
     } catch (cause) {
-      throw new Failure('data_damaged', { message: `${path} is damaged`, cause })
+      throw new Failure('data_damaged', { message: `${path} is damaged: ${whenDamaged}`, cause })
     }
   }
 
@@ -140,6 +144,20 @@ export class LaneFiles {
     rmSync(this.#path('crashed'), { force: true })
   }
 
+  /** Another process took this instance over; in milliseconds since the epoch, until the next start. */
+  fenced(at: number): void {
+    this.#replace('fenced', String(at))
+  }
+
+  started(): void {
+    rmSync(this.#path('fenced'), { force: true })
+  }
+
+  /** When it was taken over, where that is how the last run ended; else null. */
+  get fencedAt(): number | null {
+    return this.#numbersIn('fenced')[0] ?? null
+  }
+
   /** When it was last fresh, milliseconds since the epoch, and for how long it serves by that. */
   keepFresh(at: number, staleAfterMs: number): void {
     this.#replace('fresh', `${at} ${staleAfterMs}`)
@@ -168,17 +186,17 @@ export class LaneFiles {
   }
 
   freshAt(): number | null {
-    return this.#fresh()[0] ?? null
+    return this.#numbersIn('fresh')[0] ?? null
   }
 
   /** For how long that counts, milliseconds; null where the file is of an older form. */
   freshFor(): number | null {
-    return this.#fresh()[1] ?? null
+    return this.#numbersIn('fresh')[1] ?? null
   }
 
-  #fresh(): number[] {
-    if (!existsSync(this.#path('fresh'))) return []
-    const parts = readFileSync(this.#path('fresh'), 'utf8').split(' ').map(Number)
+  #numbersIn(name: string): number[] {
+    if (!existsSync(this.#path(name))) return []
+    const parts = readFileSync(this.#path(name), 'utf8').split(' ').map(Number)
     return parts.every((part) => Number.isSafeInteger(part) && part > 0) ? parts : []
   }
 

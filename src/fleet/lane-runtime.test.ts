@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { cpSync, mkdirSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Event, nobody } from '../events/event.ts'
 import { systemClock, timestamp } from '../lib/clock.ts'
@@ -162,6 +162,7 @@ describe('a lane', () => {
     await until(() => fenced === 1 && latter.ready().ok)
     expect(former.counters.connected).toBe(0)
     expect(latter.counters.connected).toBe(1)
+    expect(existsSync(join(fleet.directory, 'a', 'lane', 'fenced'))).toBe(true)
   })
 
   test('goes on by itself where a restored ledger knows a former process of it', async () => {

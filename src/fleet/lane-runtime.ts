@@ -220,7 +220,10 @@ class RunningLane implements StartedLane {
       agreedEvent: () => this.#continuity.agreedEvent,
       onAgreed: (head) => this.#continuity.agree(head),
       onRecalled: (accounts) => this.allowances.recall(accounts),
-      onFenced: () => options.onFenced(),
+      onFenced: () => {
+        this.#noteFenced()
+        options.onFenced()
+      },
       onForked: () => this.allowances.giveUp(),
       onRetired: (failure, after) => this.#retire(failure, after),
     })
@@ -236,6 +239,7 @@ class RunningLane implements StartedLane {
 
   /** Loads the state by what a former run kept, where it did, and connects. */
   async startFromKept(): Promise<void> {
+    this.#files.started()
     await this.#continuity.carryOver()
     const kept = this.#files.kept()
     if (kept !== null) {
@@ -246,6 +250,16 @@ class RunningLane implements StartedLane {
     this.#session.start()
   }
 
+  /** For doctor, which finds nobody here who could say it. */
+  #noteFenced(): void {
+    try {
+      this.#files.fenced(this.now())
+    } catch (error) {
+      // The log and the exit code say it too.
+      this.#options.log.warn({ error: String(error) }, 'That another process took over could not be noted')
+    }
+  }
+
   now(): number {
     return this.#time.now()
   }
@@ -254,13 +268,21 @@ class RunningLane implements StartedLane {
     const failure = this.#session.tokenRefused ? new Failure('runtime_token_refused') : this.#cannotServe()
     const age = this.#freshness.age()
     const staleness = Number.isFinite(age) ? { staleness_seconds: Math.round(age / 100) / 10 } : {}
-    if (failure !== null) return { ok: false, reason: (this.#session.refusal ?? failure).message, ...staleness }
+    if (failure !== null) return { ok: false, reason: this.#reasonOf(failure), ...staleness }
     if (age < warnAfterMs) return { ok: true, ...staleness }
     const left = Math.max(0, Math.round((this.#staleAfterMs - age) / 1000))
     const why = this.#freshness.behind
       ? "The state that is read here does not come to the primary's"
       : 'There has been no fresh news of the primary'
     return { ok: true, warning: `${why}; without it, requests are refused in ${left} s`, ...staleness }
+  }
+
+  /** With what keeps this gateway from its control plane, where that is what has to be put right. */
+  #reasonOf({ code, message }: Failure): string {
+    const { refusal } = this.#session
+    if (refusal === null) return message
+    if (refusal.status === 403) return refusal.message
+    return code === 'not_ready' || code === 'token_state_stale' ? `${message}. ${refusal.message}` : message
   }
 
   onDenied(listener: (hashes: readonly string[]) => void): void {

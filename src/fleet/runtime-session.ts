@@ -38,7 +38,7 @@ export class RuntimeSession {
     return this.#tokenRefused
   }
 
-  /** Why the control plane let this gateway not in when it was last asked; null where it did, or gave no answer. */
+  /** Why the control plane let this gateway not in when it was last asked, or could not be; null where it did. */
   get refusal(): Failure | null {
     return this.#refusal
   }
@@ -82,7 +82,7 @@ export class RuntimeSession {
       .catch((error: unknown) => {
         const failure = asFailure(error)
         if (failure.status === 401) this.#tokenIsRefused()
-        this.#refusal = failure.status === 403 ? failure : null
+        this.#refusal = failure.status === 403 || failure.code === 'dependency_unavailable' ? failure : null
         throw error
       })
     this.#tokenRefused = false

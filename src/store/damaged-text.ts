@@ -6,7 +6,7 @@
 import { isUtf8 } from 'node:buffer'
 import { Failure } from '../failure.ts'
 import { turn } from '../lib/turn.ts'
-import type { Database } from './open.ts'
+import type { Reader } from './open.ts'
 import { asBytes, storedBytes } from './stored-text.ts'
 
 /** Tables whose text is only ever read as bytes. */
@@ -15,7 +15,7 @@ const readAsBytes = ['events', 'chains', 'chain_floors', 'checkpoints', 'checkpo
 const rowsAtOnce = 500
 
 /** Throws `data_damaged`, which names the first place; `name` is what the database is called. */
-export async function requireSoundText(database: Database, name: string): Promise<void> {
+export async function requireSoundText(database: Reader, name: string): Promise<void> {
   const columns = await database.read<{ table: string; column: string }>(
     `select t.name as "table", c.name as "column" from sqlite_schema t, pragma_table_info(t.name) c
       where t.type = 'table' and t.name not like 'sqlite_%' and t.name not in (select value from json_each(?))
@@ -35,7 +35,7 @@ export async function requireSoundText(database: Database, name: string): Promis
   }
 }
 
-async function firstDamaged(database: Database, table: string, columns: readonly string[]) {
+async function firstDamaged(database: Reader, table: string, columns: readonly string[]) {
   let behind = '-9223372036854775808'
   const quoted = columns.map((column) => `"${column}"`)
   const together = asBytes(quoted.map((column) => `coalesce(${column}, '')`).join(' || char(10) || '))
@@ -54,7 +54,7 @@ async function firstDamaged(database: Database, table: string, columns: readonly
   }
 }
 
-async function columnOf(database: Database, table: string, id: string, quoted: readonly string[]): Promise<string> {
+async function columnOf(database: Reader, table: string, id: string, quoted: readonly string[]): Promise<string> {
   for (const column of quoted) {
     const [row] = await database.read(
       `select ${asBytes(column)} as bytes from "${table}" where rowid = cast(? as integer)`,

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { Failure } from '../failure.ts'
 import { readIfThere, readOrMake } from '../lib/made-once.ts'
 import { seal, unseal } from '../lib/seal.ts'
-import type { Database, Statement } from './open.ts'
+import type { Database, Reader, Statement } from './open.ts'
 
 const keyLength = 32
 const checkName = 'master-key-check'
@@ -23,7 +23,7 @@ export interface MasterKeyOptions {
 
 /** Finds or makes the master key, 32 bytes. Throws `invalid_parameter`, naming where the key was looked for. */
 export async function loadMasterKey({ setting, dataDirectory, ledger, randomBytes }: MasterKeyOptions) {
-  const sealed = await ledger.read<{ name: string; sealed: string }>('select name, sealed from secrets')
+  const sealed = await sealedSecrets(ledger)
   const path = join(dataDirectory, 'master-key')
   const [key, origin] =
     setting === undefined
@@ -33,6 +33,24 @@ export async function loadMasterKey({ setting, dataDirectory, ledger, randomByte
   await keepCheck(ledger, key, origin)
   return key
 }
+
+/** Whether `loadMasterKey` would find the key, without making anything; throws as that does. */
+export async function requireMasterKey({
+  setting,
+  dataDirectory,
+  ledger,
+}: Pick<MasterKeyOptions, 'setting' | 'dataDirectory'> & { ledger: Reader }): Promise<void> {
+  const table = await ledger.read("select 1 from sqlite_master where name = 'secrets'")
+  const sealed = table.length === 0 ? [] : await sealedSecrets(ledger)
+  const path = join(dataDirectory, 'master-key')
+  if (setting === undefined && sealed.length === 0 && readIfThere(path) === null) return
+  const origin = setting === undefined ? path : 'SERVICE_MASTER_KEY'
+  const key = setting === undefined ? keyFromFile(path, null) : decodeKey(setting, origin)
+  for (const secret of sealed) assertOpens(key, secret, origin)
+}
+
+const sealedSecrets = (ledger: Reader): Promise<{ name: string; sealed: string }[]> =>
+  ledger.read<{ name: string; sealed: string }>('select name, sealed from secrets')
 
 /** Of several that start at once with different keys on a ledger without secrets, the first keeps the others away. */
 async function keepCheck(ledger: Database, key: Uint8Array, origin: string): Promise<void> {

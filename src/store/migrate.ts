@@ -35,7 +35,7 @@ import state0006 from './migrations/state-0006.sql' with { type: 'text' }
 import state0007 from './migrations/state-0007.sql' with { type: 'text' }
 import state0008 from './migrations/state-0008.sql' with { type: 'text' }
 import state0009 from './migrations/state-0009.sql' with { type: 'text' }
-import type { Database } from './open.ts'
+import type { Database, Reader } from './open.ts'
 import { splitStatements } from './statements.ts'
 
 export interface Migration {
@@ -95,12 +95,7 @@ export async function migrate(database: Database, migrations: readonly Migration
     },
   ])
   const seen = await appliedTo(database)
-  const unknown = [...seen].find((name) => !migrations.some((migration) => migration.name === name))
-  if (unknown !== undefined) {
-    throw new Failure('conflict', {
-      message: `The database was made by a newer version (migration ${unknown}): start that version or a later one`,
-    })
-  }
+  requireKnown(seen, migrations)
   if (seen.size === 0 && migrations.length > 1) {
     await apply(database, migrations)
     return await migrate(database, migrations)
@@ -108,6 +103,23 @@ export async function migrate(database: Database, migrations: readonly Migration
   for (const migration of migrations) {
     if (!seen.has(migration.name)) await apply(database, [migration])
   }
+}
+
+/**
+ * Whether this version may write to a database, by what it has seen, without doing anything to it; one that has no tables
+ * yet may be. Throws `conflict` as `migrate` does.
+ */
+export async function requireReadable(database: Reader, migrations: readonly Migration[]): Promise<void> {
+  const table = await database.read("select 1 from sqlite_master where name = 'schema_migrations'")
+  if (table.length > 0) requireKnown(await appliedTo(database), migrations)
+}
+
+function requireKnown(seen: ReadonlySet<string>, migrations: readonly Migration[]): void {
+  const unknown = [...seen].find((name) => !migrations.some((migration) => migration.name === name))
+  if (unknown === undefined) return
+  throw new Failure('conflict', {
+    message: `The database was made by a newer version (migration ${unknown}): start that version or a later one`,
+  })
 }
 
 async function apply(database: Database, migrations: readonly Migration[]): Promise<void> {
@@ -127,7 +139,7 @@ async function apply(database: Database, migrations: readonly Migration[]): Prom
   }
 }
 
-async function appliedTo(database: Database): Promise<Set<string>> {
+async function appliedTo(database: Reader): Promise<Set<string>> {
   const rows = await database.read<{ name: string }>('select name from schema_migrations')
   return new Set(rows.map(({ name }) => name))
 }

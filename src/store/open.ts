@@ -8,9 +8,9 @@
  * directory, because a temp directory that allows execution cannot be counted on.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
-import { Failure } from '../failure.ts'
+import { join } from 'node:path'
 import { embeddedAddon } from './addon.ts'
+import { naming } from './damaged-file.ts'
 import { LocalConnection } from './local-connection.ts'
 import { pagesAtMost, WriteAheadLog } from './write-ahead-log.ts'
 
@@ -31,6 +31,9 @@ export interface Patient {
   /** Told how many milliseconds its transaction held the database, without the way there and back. */
   held?(milliseconds: number): void
 }
+
+/** What only looks at a database. */
+export type Reader = Pick<Database, 'read'>
 
 export interface Database {
   /**
@@ -104,21 +107,6 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
       log.close()
       connection.close()
     },
-  }
-}
-
-/** Throws `data_damaged`, with the file's name, for what says that it is no sound database. */
-function naming<Result>(file: string, work: () => Result): Result {
-  try {
-    return work()
-  } catch (error) {
-    // Both: where the file ends too early only the longer one says so.
-    const codes = error instanceof Error ? ['code', 'extendedCode'].map((name) => String(Reflect.get(error, name))) : []
-    if (!codes.some((code) => /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ)/.test(code))) throw error
-    throw new Failure('data_damaged', {
-      message: `${basename(file)} of the data directory is damaged: stop what runs, put a backup in its place, and start again`,
-      cause: error,
-    })
   }
 }
 

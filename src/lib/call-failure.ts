@@ -1,0 +1,22 @@
+/** Why a call to another server came to nothing, in words, without an address or a secret. */
+
+const reasons: Readonly<Record<string, string>> = {
+  ConnectionRefused: 'nothing listens there',
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'its name is unknown',
+  EAI_AGAIN: 'its name could not be looked up',
+  ECONNRESET: 'the connection was reset',
+  ConnectionClosed: 'the connection was closed',
+  FailedToOpenSocket: 'no connection could be made',
+}
+
+/** `error` as `fetch` throws it; `late` says what a time-out means to the caller. */
+export function callFailure(error: unknown, late: string): string {
+  if (!(error instanceof Error)) return 'the call failed'
+  if (error.name === 'TimeoutError') return late
+  const code = 'code' in error ? String(error.code) : ''
+  if (reasons[code] !== undefined) return reasons[code]
+  return /CERT|SSL|TLS/i.test(code)
+    ? `its certificate is not accepted (${code})`
+    : `the call failed (${code || error.name})`
+}

@@ -1,0 +1,10 @@
+/**
+ * Whether what a URL names as its host is one. A URL may have nearly anything there, quotes and `$(…)` included (WHATWG
+ * URL section 3.5), which means something else wherever the address is written into a file or a shell. Names are those of
+ * RFC 1123 section 2.1, with the underscore that names of containers and services have; punycode passes as it is.
+ */
+const name = /^(?=.{1,253}\.?$)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.?$/i
+const bracketed = /^\[[0-9a-f:.]+\]$/i
+
+/** `hostname` as `URL` gives it. */
+export const isHostName = (hostname: string): boolean => name.test(hostname) || bracketed.test(hostname)
