@@ -25,6 +25,8 @@ export interface RouterOptions {
 
 export function createRouter({ calls, failed, notServed }: RouterOptions): (request: Request) => Promise<Response> {
   const areas = Map.groupBy(calls, ({ path }) => areaOf(path))
+  // A console at the root has all addresses that nobody else has.
+  const everywhere = calls.filter(({ path }) => /[*{]/.test(areaOf(path)))
   const matchers = new Map<string, Elysia>()
   const matcher = (calls: readonly RoutedCall[]): Elysia => {
     const server = new Elysia({ normalize: false, strictPath: true })
@@ -38,10 +40,9 @@ export function createRouter({ calls, failed, notServed }: RouterOptions): (requ
     return server
   }
   return async (request) => {
-    const area = areaOf(new URL(request.url).pathname)
-    const calls = areas.get(area)
-    if (calls === undefined) return notServed(request, [])
-    const known = matchers.get(area) ?? matcher(calls)
+    const named = areaOf(new URL(request.url).pathname)
+    const area = areas.has(named) ? named : '*'
+    const known = matchers.get(area) ?? matcher([...new Set([...(areas.get(area) ?? []), ...everywhere])])
     matchers.set(area, known)
     return await known.handle(request)
   }

@@ -121,6 +121,36 @@ test('what is pending is not taken over, and two control planes take each over o
   expect(await told()).toHaveLength(1)
 })
 
+test('a ledger that is put back once more while tokens are taken over is looked through again', async () => {
+  const token = await create()
+  const { ledger } = made.store
+  let putBack: (() => Promise<void>) | null = null
+  const compared: ForgottenTokens = new ForgottenTokens({
+    ...{ ...made.deps, log: silentLog, recorder: () => made.deps.recorder },
+    ledger: {
+      ...ledger,
+      async read<Shape>(sql: string, args?: (string | number | null)[]) {
+        const rows = await ledger.read<Shape>(sql, args)
+        if (putBack === null || !sql.includes('json_each')) return rows
+        await putBack()
+        putBack = null
+        compared.suspect()
+        return rows
+      },
+    },
+  })
+  await compared.look()
+  const former = await copyLedger()
+  expect((await call('DELETE', `/v1/tokens/${token.id}`)).status).toBe(200)
+  // Then neither how many there are, nor the newest version that the ledger saw, tells of it.
+  putBack = async () => {
+    await former()
+    await ledger.write([{ sql: 'update state_seen set version = 999', args: [] }])
+  }
+  compared.suspect()
+  expect([await compared.look(), await compared.look()]).toEqual([0, 1])
+})
+
 type Step = { what: 'make' | 'revoke' | 'narrow' | 'rotate'; which: number } | { what: 'copy' | 'put back' | 'start' }
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ what: fc.constantFrom('make', 'revoke', 'narrow', 'rotate'), which: fc.nat(20) }),

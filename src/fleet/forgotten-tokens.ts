@@ -52,11 +52,14 @@ export class ForgottenTokens {
       this.#beyond ??= 0
       return 0
     }
-    this.#suspected = true
-    const taken = await takeOver(this.#options)
+    // What is found from here on is looked into by the next one: the pages that were compared may be of before.
+    this.#suspected = false
+    const taken = await takeOver(this.#options).catch((error: unknown) => {
+      this.#suspected = true
+      throw error
+    })
     if (taken > 0) log.error({ tokens: taken }, 'The ledger was restored: it took tokens over from the state')
     await ledger.write([keepSeen(made)])
-    this.#suspected = false
     const after = await this.#readMade()
     this.#beyond = Math.max(0, (await readRecorded(ledger)).tokens - after.tokens)
     return taken

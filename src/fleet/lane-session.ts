@@ -439,8 +439,8 @@ export class LaneSession {
       view.holdDenials(false)
       this.#lost = false
     }
-    const firstLag = this.#options.toldOfState ? mostLagMs : leastLagMs
-    let lag = firstLag
+    let lag = this.#options.toldOfState ? mostLagMs : leastLagMs
+    let askAt = Number.NEGATIVE_INFINITY
     for (;;) {
       const furtherRead = this.#stateRead.promise
       const read = await view.refresh().catch(this.#unreadable)
@@ -453,7 +453,11 @@ export class LaneSession {
       }
       if (read !== null && reaches(read, head)) break
       // Asked for once, and again only where that has brought nothing for long: each time is a sync with the primary.
-      if (lag === firstLag || lag === mostLagMs) this.#options.onWanted()
+      const now = this.#options.clock.monotonic()
+      if (now >= askAt) {
+        askAt = now + mostLagMs
+        this.#options.onWanted()
+      }
       if (read !== null && isAt(read, positionOf(head))) await this.#options.onRestored(head)
       await within(lag, furtherRead)
       lag = Math.min(mostLagMs, lag * 2)

@@ -58,6 +58,16 @@ test('a read goes on the stream of the one before it, for as long as the server 
   expect(sent).toEqual([afresh, { baton: 'b1', closes: false }, afresh])
 })
 
+test('a stream that is used all the time is given up after a minute', async () => {
+  let now = 0
+  const { read, sent } = clientOf(
+    (_, count) => answerOf(`b${count}`, false),
+    () => now,
+  )
+  for (; now <= 60_000; now += 4000) await read()
+  expect(sent.flatMap(({ baton }, index) => (baton === null ? [index * 4000] : []))).toEqual([0, 60_000])
+})
+
 test('a read whose stream the server does not know any more goes out as the client made it', async () => {
   const { read, sent } = clientOf(({ baton, closes }) =>
     baton === null

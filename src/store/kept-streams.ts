@@ -14,6 +14,8 @@ export type ClientFetch = (request: Request) => Promise<Response>
 
 /** sqld gives a stream up after ten seconds in which nothing came. */
 const keptMs = 5000
+/** None is used for longer: what is put in the database's place meanwhile, without a restart, is found by a new one. */
+const oldestMs = 60_000
 /** At most so many, for each control plane and database: sqld takes 128 connections from all together. */
 const mostKept = 4
 const opening = '{"requests":[{"type":"execute",'
@@ -22,6 +24,7 @@ const answered = /^\{"baton":"([A-Za-z0-9+/=_-]+)","base_url":null,"results":\[/
 
 interface Stream {
   baton: string | null
+  openedAt: number
   usedAt: number
 }
 
@@ -33,16 +36,16 @@ export function keptStreams(fetch: ClientFetch, now: () => number): ClientFetch 
   let understood = true
 
   const take = (): Stream => {
-    const kept = idle.pop()
-    if (kept !== undefined && now() - kept.usedAt < keptMs) return kept
-    // Those below it have waited for longer.
-    idle.length = 0
-    return { baton: null, usedAt: 0 }
+    const at = now()
+    for (let kept = idle.pop(); kept !== undefined; kept = idle.pop()) {
+      if (at - kept.usedAt < keptMs && at - kept.openedAt < oldestMs) return kept
+    }
+    return { baton: null, openedAt: at, usedAt: at }
   }
 
   /** Null where the call is to be made as the client made it. */
   const onStream = async (request: Request, body: string): Promise<Response | null> => {
-    const { baton } = take()
+    const { baton, openedAt } = take()
     const kept = `{"baton":${JSON.stringify(baton)},${body.slice(1, -closing.length)}]}`
     const response = await fetch(new Request(request.url, { method: 'POST', headers: request.headers, body: kept }))
     if (!response.ok) return baton === null ? response : null
@@ -52,7 +55,7 @@ export function keptStreams(fetch: ClientFetch, now: () => number): ClientFetch 
       understood = false
       return null
     }
-    idle.push({ baton: next, usedAt: now() })
+    idle.push({ baton: next, openedAt, usedAt: now() })
     const results = text.slice(head.length, text.lastIndexOf(']'))
     return new Response(
       `{"baton":null,"base_url":null,"results":[${results},{"type":"ok","response":{"type":"close"}}]}`,

@@ -69,6 +69,10 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
   const log = new WriteAheadLog({
     file,
     connect: async () => new (await import('libsql/promise')).default(file, {}),
+    takeIn() {
+      const [done] = connection.run('pragma wal_checkpoint(passive)')
+      return done?.busy === 0 && done.log === done.checkpointed
+    },
   })
   const connection = new LocalConnection({
     native: new Libsql(file, {}),

@@ -1,6 +1,7 @@
 /**
  * Opens a database of a libSQL server (sqld, Turso Cloud) over HTTP, without the native addon. Every call is one request
- * (reads on streams that are kept: kept-streams.ts); a `write` is one batch, which the server commits or undoes whole, so no transaction is ever held across an await.
+ * (reads on streams that are kept: kept-streams.ts); a `write` is one batch, which the server commits or undoes whole, so
+ * no transaction is ever held across an await.
  *
  *   - Every call ends: after `callMilliseconds` it is `dependency_unavailable`, however the server hangs. What a write
  *     that was not answered has done is not known; whoever wrote finds out (events/change.ts).

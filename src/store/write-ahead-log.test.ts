@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'bun:test'
-import { rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { openDatabase } from './open.ts'
@@ -11,17 +11,22 @@ const file = join(directory, 'some.db')
 writeFileSync(`${file}-wal`, '')
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
+const takeIn = () => false
 const noConnection = () => Promise.reject(new RangeError('No checkpoint is due'))
 
 test('a flush that succeeds has the disk asked after everything that was written before it, however they overlap', async () => {
-  const steps = fc.array(fc.constantFrom('write', 'flush', 'disk', 'disk fails'), { maxLength: 40 })
+  const steps = fc.array(fc.constantFrom('write', 'flush', 'disk', 'disk fails', 'disk mends'), { maxLength: 40 })
   await fc.assert(
     fc.asyncProperty(steps, async (taken) => {
-      let [written, safe] = [0, 0]
+      let [written, safe, mended] = [0, 0, false]
       const asked: { answer(fails: boolean): void }[] = []
       const log = new WriteAheadLog({
         file,
         connect: noConnection,
+        takeIn() {
+          if (mended) safe = written
+          return mended
+        },
         flushFile() {
           const before = written
           const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -47,7 +52,12 @@ test('a flush that succeeds has the disk asked after everything that was written
             (error: Error) => expect(error.message).toBe('EIO'),
           )
           flushes.push(seen)
-        } else asked.shift()?.answer(step === 'disk fails')
+        } else if (step === 'disk mends') {
+          mended = true
+        } else {
+          if (step === 'disk fails') mended = false
+          asked.shift()?.answer(step === 'disk fails')
+        }
         await Bun.sleep(0)
         expect(asked.length).toBeLessThanOrEqual(1)
       }
@@ -67,7 +77,7 @@ test('the disk is asked once for all that wait, and not at all where nothing is 
   let asked = 0
   const log = new WriteAheadLog({
     file,
-    connect: noConnection,
+    ...{ connect: noConnection, takeIn },
     async flushFile() {
       asked += 1
     },
@@ -81,11 +91,12 @@ test('the disk is asked once for all that wait, and not at all where nothing is 
   log.close()
 })
 
-test('after the disk has failed once, nothing is called safe again', async () => {
-  let asked = 0
+test('after the disk has failed nothing is called safe again before all of the log is in the database', async () => {
+  let [asked, isWhole] = [0, false]
   const log = new WriteAheadLog({
     file,
     connect: noConnection,
+    takeIn: () => isWhole,
     async flushFile() {
       asked += 1
       if (asked === 1) throw new Error('EIO')
@@ -93,8 +104,15 @@ test('after the disk has failed once, nothing is called safe again', async () =>
   })
   log.wrote(0, false)
   await expect(log.flush()).rejects.toThrow('EIO')
+  await expect(log.flush()).rejects.toThrow('EIO')
   log.wrote(0, false)
   await expect(log.flush()).rejects.toThrow('EIO')
+  isWhole = true
+  await log.flush()
+  expect(asked).toBe(1)
+  log.wrote(0, false)
+  await log.flush()
+  expect(asked).toBe(2)
   log.close()
 })
 
@@ -103,6 +121,7 @@ test('a checkpoint is made after so many characters, one at a time, and one that
   const log = new WriteAheadLog({
     file,
     charactersAtMost: 100,
+    takeIn,
     connect: async () => ({
       exec() {
         const checkpoint = Promise.withResolvers<void>()
@@ -139,5 +158,20 @@ test('what is written patiently is in the database before it is closed, and its 
   expect(statSync(join(directory, 'real.db')).size).toBeGreaterThan(6_000_000)
   expect(await database.read('select count(*) as n from t')).toEqual([{ n: 60 }])
   expect(await database.read('pragma integrity_check')).toEqual([{ integrity_check: 'ok' }])
+  database.close()
+})
+
+test('what a log that cannot be flushed has is safe once it is in the database itself', async () => {
+  const database = await openDatabase(join(directory, 'lost.db'), directory)
+  await database.write([{ sql: 'create table t (n integer)', args: [] }])
+  await database.write([{ sql: 'insert into t values (7)', args: [] }], {})
+  // The database goes on in the file that has no name any more.
+  rmSync(join(directory, 'lost.db-wal'))
+  await expect(database.flush()).rejects.toThrow('ENOENT')
+  await database.flush()
+  copyFileSync(join(directory, 'lost.db'), join(directory, 'found.db'))
+  const found = await openDatabase(join(directory, 'found.db'), directory)
+  expect(await found.read('select n from t')).toEqual([{ n: 7 }])
+  found.close()
   database.close()
 })

@@ -22,6 +22,8 @@ export interface WriteAheadLogOptions {
   /** The database's. */
   file: string
   connect(): Promise<CheckpointConnection>
+  /** Writes what is in the log into the database at once, and waits for the disk; whether that was all of it. */
+  takeIn(): boolean
   /** Characters of values after which a checkpoint is made. */
   charactersAtMost?: number
   /** Resolves when the disk has a file's content. */
@@ -40,6 +42,8 @@ export class WriteAheadLog {
   #checkpoint: Promise<void> | null = null
   #checkpointed = 0
   #unflushed = false
+  /** What the disk said when the log could not be written; null where all of it was written since. */
+  #failure: unknown = null
   #flushes: Promise<void> = Promise.resolve()
   #descriptor: number | null = null
 
@@ -65,30 +69,28 @@ export class WriteAheadLog {
 
   /**
    * Resolves when what was committed until now is safe; one wait for all who ask meanwhile. Throws what the disk says, and
-   * from then on always: a system may forget what it could not write, and call a second attempt a success.
+   * from then on until the log is in the database: a system may forget what it could not write, and call a second attempt
+   * a success.
    */
   async flush(): Promise<void> {
-    const flush = this.#flushes.then(async () => {
-      if (!this.#unflushed) return
-      this.#unflushed = false
-      await this.#flushFile()
-    })
-    this.#flushes = flush
+    const flush = this.#flushes.then(() => this.#flushLog())
+    // The next one finds out for itself; its own caller is told.
+    this.#flushes = flush.catch(() => undefined)
     await flush
   }
 
   /** What is under way ends by itself. */
   close(): void {
-    void this.#flushes
-      .catch(() => undefined)
-      .then(() => {
-        if (this.#descriptor !== null) closeSync(this.#descriptor)
-        this.#descriptor = null
-      })
-    void this.#connection?.then(async (connection) => {
+    void this.#flushes.then(() => {
+      if (this.#descriptor !== null) closeSync(this.#descriptor)
+      this.#descriptor = null
+    })
+    const closed = this.#connection?.then(async (connection) => {
       await this.#checkpoint
       connection.close()
     })
+    // One that could not be opened needs no closing.
+    closed?.catch(() => undefined)
   }
 
   async #makeCheckpoint(): Promise<void> {
@@ -99,6 +101,24 @@ export class WriteAheadLog {
     } catch {
       // The log goes on, and SQLite's own checkpoint says what is wrong to whoever writes then.
       this.#connection = null
+    }
+  }
+
+  async #flushLog(): Promise<void> {
+    if (!this.#unflushed) return
+    if (this.#failure !== null) {
+      if (!this.#options.takeIn()) throw this.#failure
+      this.#failure = null
+      this.#unflushed = false
+      return
+    }
+    this.#unflushed = false
+    try {
+      await this.#flushFile()
+    } catch (error) {
+      this.#failure = error
+      this.#unflushed = true
+      throw error
     }
   }
 

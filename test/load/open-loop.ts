@@ -54,13 +54,13 @@ export async function sendAtRate(target: Target, requestsPerSecond: number, seco
 /** What the frame of a first text has, and no frame before it. */
 const aText = /"content":"[^"]/
 
-/** Reads a stream to its end; gives the milliseconds until its first text, null where it did not come to its end. */
+/** Reads a stream to its end; gives the milliseconds until its first text, null where that or its end did not come. */
 async function oneStream(connections: Connections, request: Buffer): Promise<number | null> {
   const sentAt = performance.now()
   let text = ''
-  let firstMs = Number.NaN
+  let firstMs: number | null = null
   const { ok, end } = await connections.send(request, (piece) => {
-    if (!Number.isNaN(firstMs)) return
+    if (firstMs !== null) return
     text += piece
     if (aText.test(text)) firstMs = performance.now() - sentAt
   })

@@ -1,0 +1,26 @@
+import { expect, test } from 'bun:test'
+import { createRouter } from './router.ts'
+
+const served = ['GET /v1/things/{id}', 'POST /v1/things', 'GET /assets/{name}', 'GET /*']
+const calls = served.map((call) => {
+  const [method = '', path = ''] = call.split(' ')
+  return { method, path, handle: () => new Response(call) }
+})
+const answer = createRouter({
+  calls,
+  failed: (error) => new Response(String(error), { status: 500 }),
+  notServed: (_request, allow) => new Response(allow.join(), { status: allow.length === 0 ? 404 : 405 }),
+})
+
+test('a path of no area of its own is for whoever serves all that nobody else does, in every area', async () => {
+  const at = async (path: string, method = 'GET') =>
+    (await answer(new Request(`http://localhost${path}`, { method }))).text()
+  expect(await at('/v1/things/7')).toBe('GET /v1/things/{id}')
+  expect(await at('/v1/things', 'POST')).toBe('POST /v1/things')
+  expect(await at('/assets/some.js')).toBe('GET /assets/{name}')
+  for (const path of ['/', '/events', '/events/7/more', '/v1/nothing', '/v1/things/7/more', '/assets/one/two']) {
+    expect(await at(path)).toBe('GET /*')
+  }
+  expect(await at('/events', 'POST')).toBe('GET,HEAD')
+  expect(await at('/v1/things', 'DELETE')).toBe('GET,HEAD,POST')
+})
