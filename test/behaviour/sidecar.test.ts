@@ -164,7 +164,12 @@ test('a data directory serves one: a second process fails, and a copy that takes
 test('a control plane that would be reached in the clear is refused at start', async () => {
   const answer = await run(['gateway'], {
     workingDirectory: fleet.directory,
-    env: { SERVICE_API_URL: 'http://gate.example.com', SERVICE_API_TOKEN: fleet.runtimeToken, SERVICE_DATA: 'clear' },
+    env: {
+      SERVICE_API_URL: 'http://gate.example.com',
+      SERVICE_API_TOKEN: fleet.runtimeToken,
+      SERVICE_DATA: 'clear',
+      SERVICE_GATEWAY_LISTEN: '127.0.0.1:0',
+    },
   })
   expect(answer.code).toBe(2)
   expect(answer.stderr).toContain('must be reached over https')
