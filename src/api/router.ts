@@ -29,8 +29,7 @@ export function createRouter({ calls, failed, notServed }: RouterOptions): (requ
   const everywhere = calls.filter(({ path }) => /[*{]/.test(areaOf(path)))
   const matchers = new Map<string, Elysia>()
   const matcher = (calls: readonly RoutedCall[]): Elysia => {
-    // Otherwise the path is looked for behind the fourth letter of the host, and `http://cp/v1` has another one.
-    const server = new Elysia({ normalize: false, strictPath: true, handler: { standardHostname: false } })
+    const server = new Elysia({ normalize: false, strictPath: true })
     // Before the routes: Elysia's hooks reach only what is registered after them.
     server.onError(({ request, error, code }) =>
       code === 'NOT_FOUND' ? notServed(request, methodsOf(calls, request)) : failed(error, request),
