@@ -127,7 +127,7 @@ async function start(
 ): Promise<Started | null> {
   const log = createLog({ level: settings.log_level, fields: { process: 'up' }, destination: 'stderr' })
   const keep = (
-    kept: Pick<ChildOptions, 'name' | 'environment' | 'onMessage' | 'onHandover' | 'handover'>,
+    kept: Pick<ChildOptions, 'name' | 'environment' | 'niceness' | 'onMessage' | 'onHandover' | 'handover'>,
     words: readonly string[],
   ) => {
     const child = keepRunning({ ...kept, command: [...self(), ...words], clock: systemClock, log })
@@ -147,6 +147,7 @@ async function start(
   const planeReady = keep(
     {
       name: 'control-plane',
+      niceness: controlPlaneNiceness,
       environment: { ...withoutServiceVariables(), ...settingsEnvironment(own) },
       onMessage,
       onHandover({ api_token, state_file }) {
@@ -184,6 +185,12 @@ async function start(
     throw error
   }
 }
+
+/**
+ * Where both want the processor, a caller waits for the gateway and nobody for the record. At half of what two cores can
+ * do a gateway's 99th percentile is a fifth lower by this; nicer still, and revocations and grants under load are late.
+ */
+const controlPlaneNiceness = 5
 
 const handoverOf = ({ runtime_token, state_file }: ControlPlaneReady): Handover => ({
   api_token: runtime_token,
