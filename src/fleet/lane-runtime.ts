@@ -163,7 +163,7 @@ class RunningLane implements StartedLane {
     })
     for (const { position, hashes } of this.journal.denials) this.view.deny(position, hashes)
     this.#freshness = new Freshness(clock, this.#files.freshAt())
-    this.#staleAfterMs = this.#files.freshFor() ?? Number.POSITIVE_INFINITY
+    this.#staleAfterMs = this.#files.freshFor() ?? staleAfterMs(options.settings.max_staleness_seconds)
     this.#witness = new Witness({
       ...{ stateFile, keptFile: join(directory, 'checkpoint.json'), newId: options.newId, log },
       clock: { now: () => this.now() },

@@ -1,6 +1,9 @@
-import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, beforeEach, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { systemClock } from '../lib/clock.ts'
 import type { LaneRuntime } from './lane.ts'
+import { LaneFiles } from './lane-files.ts'
 import { type Interfere, movableClock, TemporaryFleet, until } from './temporary-fleet.ts'
 
 setDefaultTimeout(30_000)
@@ -119,4 +122,26 @@ test('a process that was killed serves by what it had said, whatever its own set
   expect(serves(again)).toBe(true)
   clock.skip(11_000)
   expect(serves(again)).toBe(false)
+})
+
+test('a lane whose former version kept no more than a time goes stale all the same where its disk takes nothing', async () => {
+  const clock = movableClock()
+  const lane = await fleet.lane('a', { clock })
+  await until(() => serves(lane))
+  await fleet.stopControlPlane()
+  await until(() => lane.counters.connected === 0)
+  await lane.drain()
+  const kept = join(fleet.directory, 'a', 'lane', 'fresh')
+  writeFileSync(kept, readFileSync(kept, 'utf8').split(' ')[0] ?? '')
+  const write = spyOn(LaneFiles.prototype, 'sureToKeepFresh').mockImplementation(() => {
+    throw new Error('ENOSPC')
+  })
+  try {
+    const again = await fleet.lane('a', { clock })
+    expect(serves(again)).toBe(true)
+    clock.skip(301_000)
+    expect(serves(again)).toBe(false)
+  } finally {
+    write.mockRestore()
+  }
 })
