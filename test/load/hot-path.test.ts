@@ -6,12 +6,11 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
-import { repository } from '../executable.ts'
 import { chatAnswer } from '../fakes/chat.ts'
 import { freePort } from '../free-port.ts'
-import { cleanEnvironment, type Gatehouse, startGatehouse } from '../harness.ts'
-import { runtimeTokenOf } from '../runtime-token.ts'
+import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { answers, chatTarget, makeChain, makeLimitedToken, priceModel } from './everything-on.ts'
+import { startFromSources } from './source-gateway.ts'
 import { benchModel, requestBody, requestHeaders, type Target } from './target.ts'
 
 setDefaultTimeout(60_000)
@@ -39,26 +38,16 @@ beforeAll(async () => {
     plain: await makeLimitedToken(gatehouse),
     policed: await makeLimitedToken(gatehouse, { policy_ids: await makeChain(gatehouse, { tokens: [] }) }),
   }
-  const [gatewayPort, countPort] = [await freePort(), await freePort()]
-  const state = join(gatehouse.dataDirectory, 'state.db')
-  const program = [join(repository, 'cli/main.ts'), 'gateway', '--state-file', state]
-  child = Bun.spawn([process.execPath, '--preload', join(import.meta.dir, 'allocation-count.ts'), ...program], {
-    env: cleanEnvironment({
-      BUN_JSC_useGC: '0',
-      // Optimised code makes fewer objects, from when on depends on the machine.
-      BUN_JSC_useDFGJIT: '0',
-      COUNT_PORT: String(countPort),
-      SERVICE_API_URL: gatehouse.baseUrl,
-      SERVICE_API_TOKEN: runtimeTokenOf(gatehouse),
-      SERVICE_DATA: join(gatehouse.dataDirectory, 'counted'),
-      SERVICE_GATEWAY_LISTEN: `127.0.0.1:${gatewayPort}`,
-    }),
-    stdin: 'ignore',
-    stdout: 'ignore',
-    stderr: 'inherit',
+  const countPort = await freePort()
+  const started = await startFromSources(gatehouse, ['--preload', join(import.meta.dir, 'allocation-count.ts')], {
+    BUN_JSC_useGC: '0',
+    // Optimised code makes fewer objects, from when on depends on the machine.
+    BUN_JSC_useDFGJIT: '0',
+    COUNT_PORT: String(countPort),
   })
+  child = started.child
   countUrl = `http://127.0.0.1:${countPort}`
-  plain = chatTarget(`http://127.0.0.1:${gatewayPort}`, tokens.plain)
+  plain = chatTarget(started.url, tokens.plain)
   policed = { ...plain, token: tokens.policed }
   await answers(plain)
   await answers(policed)

@@ -1,0 +1,29 @@
+import { expect, test } from 'bun:test'
+import { nobody, ownersOf } from './cpu-profile.ts'
+
+const frame = (functionName: string, url = '') => ({ functionName, url })
+const nodes = [
+  { id: 1, callFrame: frame('(root)'), children: [2, 5] },
+  { id: 2, callFrame: frame('govern', 'file:///root/src/gateway/govern.ts'), children: [3] },
+  { id: 3, callFrame: frame('step', 'file:///root/src/events/chain.ts'), children: [4] },
+  { id: 4, callFrame: frame('hash') },
+  { id: 5, callFrame: frame('', 'file:///root/node_modules/zod/core.js') },
+]
+const text = JSON.stringify({
+  nodes,
+  startTime: 1_000_000,
+  samples: [2, 3, 4, 5, 1, 4],
+  timeDeltas: [1000, 1000, 2000, 3000, 1000, 9000],
+})
+
+test('what native code takes counts for the function of the repository that called it, and for nobody else', () => {
+  expect(ownersOf(text, '/root/src/', 0, 1008)).toEqual([
+    { ...nobody, share: 0.5 },
+    { file: 'events/chain.ts', name: 'step', share: 0.375 },
+    { file: 'gateway/govern.ts', name: 'govern', share: 0.125 },
+  ])
+})
+
+test('only samples between the two moments count', () => {
+  expect(ownersOf(text, '/root/src/', 1010, 1020)).toEqual([{ file: 'events/chain.ts', name: 'step', share: 1 }])
+})
