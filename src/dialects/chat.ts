@@ -17,8 +17,9 @@ import {
   wholeNumber,
 } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { outermost } from './places.ts'
 import { tokenMember } from './request-only.ts'
-import { descriptionSlots, FoundSlot, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { descriptionSlots, FoundSlot, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
 export const chat: Dialect = {
