@@ -74,8 +74,9 @@ export function tokenMember(body: Readonly<JsonObject>, ...texts: readonly strin
   return null
 }
 
-const isTokens = (value: unknown): boolean =>
-  Array.isArray(value) && value.length > 0 && value.every((each) => Number.isSafeInteger(each) || isTokens(each))
+const isTokens = (value: unknown): boolean => Array.isArray(value) && value.length > 0 && value.every(isTokenOrTokens)
+
+const isTokenOrTokens = (value: unknown): boolean => Number.isSafeInteger(value) || isTokens(value)
 
 const deepest = 64
 
