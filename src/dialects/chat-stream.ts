@@ -14,7 +14,8 @@ import { endChannels } from './end-channels.ts'
 import { plainId, startedAt } from './facts.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { endingFrame, frameBytes, OpenFrame } from './open-frame.ts'
-import { type FoundText, objectWith, textsIn } from './texts.ts'
+import { objectWith } from './places.ts'
+import { type FoundText, textsIn } from './texts.ts'
 import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
 /** What a frame holds that is there for the usage alone. */

@@ -17,8 +17,9 @@ import {
   wholeNumber,
 } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { outermost } from './places.ts'
 import { tokenMember } from './request-only.ts'
-import { descriptionSlots, FoundSlot, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { descriptionSlots, FoundSlot, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
 export const chat: Dialect = {
@@ -65,7 +66,7 @@ export const chat: Dialect = {
   answerText(body) {
     if (!isObject(body)) return []
     const slots: TextSlot[] = []
-    for (const choice of objectsOf(body.choices)) slots.push(...choiceSlots(choice))
+    for (const choice of objectsOf(body.choices)) addChoice(slots, choice)
     for (const found of textsIn(body, { except: choicesOnly })) {
       // Texts that providers put beside the choices, such as citations.
       slots.push(new FoundSlot(found, { member: outermost(found.place), role: null }))
@@ -106,8 +107,10 @@ function largestLimit(body: Readonly<JsonObject>): number | null {
 }
 
 /** An earlier answer's audio is named by its id only. */
-const refersToAudio = (messages: unknown): boolean =>
-  objectsOf(messages).some(({ audio }) => isObject(audio) && audio.id !== undefined)
+function refersToAudio(messages: unknown): boolean {
+  for (const { audio } of objectsOf(messages)) if (isObject(audio) && audio.id !== undefined) return true
+  return false
+}
 
 /** A member that makes the cost depend on what nobody knows beforehand. */
 function unboundedMember(body: Readonly<JsonObject>): string | null {
@@ -138,12 +141,13 @@ function memberTexts(body: JsonObject, member: (typeof describing)[number]): Tex
   return isObject(body.prediction) ? slotsOf(textsIn(body.prediction), { member, role: 'assistant' }) : []
 }
 
-function choiceSlots(choice: JsonObject): TextSlot[] {
+function addChoice(slots: TextSlot[], choice: JsonObject): void {
   // Log probabilities spell the text once more.
   const onReplace = () => {
     if (choice.logprobs !== undefined) choice.logprobs = null
   }
-  return slotsOf(textsIn(choice), { member: 'choices', role: 'assistant', onReplace })
+  const owner = { member: 'choices', role: 'assistant', onReplace }
+  for (const found of textsIn(choice)) slots.push(new FoundSlot(found, owner))
 }
 
 const choicesOnly: ReadonlySet<string> = new Set(['choices'])

@@ -9,8 +9,12 @@ import { isArgumentsObject } from './texts.ts'
 
 /** Puts them into `body`, which was parsed from `text` and is as it was; none where it is nested beyond all measure. */
 export function readArgumentsExactly(body: JsonObject, text: string): void {
-  if (holdsInexact(text)) takeFrom(body, parseExactObject(text))
+  if (mayHoldArguments(text) && holdsInexact(text)) takeFrom(body, parseExactObject(text))
 }
+
+/** Whether arguments may stand in it as an object: by the names that tell them, which may be spelt in escapes. */
+const mayHoldArguments = (text: string): boolean =>
+  text.includes('"arguments"') || text.includes('tool_use"') || text.includes('\\u')
 
 function takeFrom(value: unknown, exact: unknown): void {
   if (Array.isArray(value) && Array.isArray(exact)) {

@@ -18,9 +18,11 @@ export function parseObject(text: string): JsonObject | null {
   }
 }
 
-/** The objects of an array; nothing where it is none. */
-export const objectsOf = (value: unknown): readonly JsonObject[] =>
-  Array.isArray(value) ? value.filter(isObject) : none
+/** The objects of an array, which most often is nothing else; nothing where it is none. */
+export function objectsOf(value: unknown): readonly JsonObject[] {
+  if (!Array.isArray(value)) return none
+  return value.every(isObject) ? value : value.filter(isObject)
+}
 
 const none: readonly JsonObject[] = []
 

@@ -9,7 +9,8 @@ import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } 
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { blockTexts, ownMessage, readUsage } from './messages-texts.ts'
 import { frameBytes, OpenFrame } from './open-frame.ts'
-import { type FoundText, objectWith, textsIn } from './texts.ts'
+import { objectWith } from './places.ts'
+import { type FoundText, textsIn } from './texts.ts'
 import { isForeign, messageEvents, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
 interface Channel {

@@ -9,8 +9,9 @@ import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-va
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { messagesReader } from './messages-stream.ts'
 import { contentSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
+import { outermost } from './places.ts'
 import { tokenMember } from './request-only.ts'
-import { descriptionSlots, outermost, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { descriptionSlots, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
 export const messages: Dialect = {

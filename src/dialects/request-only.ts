@@ -53,10 +53,12 @@ export const holdsTokens = (value: unknown): boolean =>
   typeof value === 'number' || (Array.isArray(value) && value.some(holdsTokens))
 
 /** Lists of whole numbers that are no text: what may or may not be said. */
-const choosing = /^(?:allowed_token_ids|stop_token_ids|bad_words_ids|logit_bias)$/
+const choosing: ReadonlySet<string> = new Set(['allowed_token_ids', 'stop_token_ids', 'bad_words_ids', 'logit_bias'])
 /** Members within which the caller's text stands; arguments of tools and log probabilities hold numbers of their own. */
 const textual = /^(?:content|text|input|prompt|system|instructions)$|ids$|tokens?$/
-const ownNumbers = /^(?:logprobs|arguments|tools|functions|response_format|format)$/
+const ownNumbers: ReadonlySet<string> = new Set([
+  ...['logprobs', 'arguments', 'tools', 'functions', 'response_format', 'format'],
+])
 
 /**
  * The outermost member that holds text in tokens: one of `texts` as numbers in any form, or any with a list of whole
@@ -66,18 +68,20 @@ export function tokenMember(body: Readonly<JsonObject>, ...texts: readonly strin
   for (const member in body) {
     const value = body[member]
     if (texts.includes(member) && holdsTokens(value)) return member
-    if (!choosing.test(member) && (isTokens(value) || hidesTokens(value, member, 0))) return member
+    if (typeof value !== 'object' || choosing.has(member)) continue
+    if (isTokens(value) || hidesTokens(value, member, 0)) return member
   }
   return null
 }
 
-const isTokens = (value: unknown): boolean =>
-  Array.isArray(value) && value.length > 0 && value.every((each) => Number.isSafeInteger(each) || isTokens(each))
+const isTokens = (value: unknown): boolean => Array.isArray(value) && value.length > 0 && value.every(isTokenOrTokens)
+
+const isTokenOrTokens = (value: unknown): boolean => Number.isSafeInteger(value) || isTokens(value)
 
 const deepest = 64
 
 function hidesTokens(value: unknown, key: string, depth: number): boolean {
-  if (typeof value !== 'object' || value === null || choosing.test(key) || ownNumbers.test(key)) return false
+  if (typeof value !== 'object' || value === null || choosing.has(key) || ownNumbers.has(key)) return false
   if (depth > deepest) return false
   if (Array.isArray(value)) {
     if (textual.test(key) && isTokens(value)) return true
@@ -85,11 +89,12 @@ function hidesTokens(value: unknown, key: string, depth: number): boolean {
     return false
   }
   if (!isObject(value)) return false
-  const isCall = typeof value.type === 'string' && value.type.endsWith('tool_use')
   for (const name in value) {
     const inner = value[name]
-    if (typeof inner !== 'object' || (isCall && name === 'input')) continue
+    if (typeof inner !== 'object' || (name === 'input' && isToolUse(value))) continue
     if (hidesTokens(inner, name, depth + 1)) return true
   }
   return false
 }
+
+const isToolUse = ({ type }: JsonObject): boolean => typeof type === 'string' && type.endsWith('tool_use')

@@ -11,9 +11,10 @@ import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Us
 import { endChannels } from './end-channels.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
+import { objectWith } from './places.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { dropItemLogprobs, dropLogprobs, itemTexts, notGenerated, partOf } from './responses-texts.ts'
-import { asKind, objectWith, textsIn } from './texts.ts'
+import { asKind, textsIn } from './texts.ts'
 import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
 const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed'])

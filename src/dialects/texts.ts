@@ -6,7 +6,7 @@
  * read as a name is.
  */
 
-import { isNumber, parseDistinctly } from '../lib/exact-json.ts'
+import { isExactNumber, isNumber, parseDistinctly } from '../lib/exact-json.ts'
 import { isRepetitive } from '../lib/json-members.ts'
 import type { TextKind, TextSlot } from './dialect.ts'
 import { fileText, withFileText } from './encoded-text.ts'
@@ -67,11 +67,11 @@ class StringText implements FoundText {
   readonly #holder: JsonObject
   readonly #key: string
 
-  constructor(holder: JsonObject, key: string, text: string, { place, kind, alone }: Around) {
-    this.place = place
-    this.kind = kind
+  constructor(holder: JsonObject, key: string, text: string, around: Around) {
+    this.place = placeOf(key, around)
+    this.kind = kindOf(key, around.kind)
     this.text = text
-    this.alone = alone
+    this.alone = isAlone(key, around)
     this.#holder = holder
     this.#key = key
   }
@@ -131,23 +131,30 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], exce
       if (around.files) addFile(holder, key, around, found)
       continue
     }
-    const inside: Around = {
-      place: around.place === '' ? key : `${around.place}/${key}`,
-      key,
-      kind: kindOf(key, around.kind),
-      alone: around.alone || isLabel(key) || (names.has(key) && !around.joinParts),
-      joinParts: around.joinParts,
-      files: around.files,
-      depth: around.depth + 1,
-    }
-    if (isArgumentsObject(key, value, holder)) found.push(argumentsText(holder, key, value, inside))
-    else if (typeof value === 'string') found.push(new StringText(holder, key, value, inside))
-    else if (Array.isArray(value)) walkArray(value, inside, found)
-    else if (isObject(value)) walkObject(value, inside, found)
+    if (typeof value === 'string') found.push(new StringText(holder, key, value, around))
+    else if (isArgumentsObject(key, value, holder)) found.push(argumentsText(holder, key, value, within(key, around)))
+    else if (Array.isArray(value)) walkArray(value, within(key, around), found)
+    else if (isObject(value)) walkObject(value, within(key, around), found)
     // After the text that it stands in, so that its change is the last.
     if (around.files) addFile(holder, key, around, found)
   }
 }
+
+/** What is around the value of a member. */
+const within = (key: string, around: Around): Around => ({
+  place: placeOf(key, around),
+  key,
+  kind: kindOf(key, around.kind),
+  alone: isAlone(key, around),
+  joinParts: around.joinParts,
+  files: around.files,
+  depth: around.depth + 1,
+})
+
+const placeOf = (key: string, { place }: Around): string => (place === '' ? key : `${place}/${key}`)
+
+const isAlone = (key: string, { alone, joinParts }: Around): boolean =>
+  alone || isLabel(key) || (names.has(key) && !joinParts)
 
 /** Adds what a member's file says, where that is text. */
 function addFile(holder: JsonObject, key: string, { place, kind }: Around, found: FoundText[]): void {
@@ -172,7 +179,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[]): void 
     if (typeof value === 'string') {
       if (!isEncodedUrl(value)) found.push(elementText(values, position, value, inside))
     } else if (Array.isArray(value)) walkArray(value, inside, found)
-    else if (isObject(value) && !JSON.isRawJSON(value)) walkObject(value, inside, found)
+    else if (isObject(value) && !isExactNumber(value)) walkObject(value, inside, found)
   }
 }
 
@@ -328,22 +335,4 @@ export function textLength(value: unknown, key = '', depth = 0): number {
     }
   }
   return length
-}
-
-/** The outermost member of a place: `citations` of `citations#0`. */
-export const outermost = (place: string): string => /^[^/[#~]*/.exec(place)?.[0] ?? place
-
-const step = /^(.*?)(?:\[(\d+)\]|#(\d+)|~(.+))?$/
-
-/** An object in which nothing but one text stands, at a place as `textsIn` names it. */
-export function objectWith(place: string, text: string): JsonObject {
-  let value: unknown = text
-  for (const part of place.split('/').toReversed()) {
-    const [, key = part, index, position, type] = step.exec(part) ?? []
-    if (index !== undefined) value = [{ index: Number(index), ...(isObject(value) ? value : {}) }]
-    else if (type !== undefined) value = [{ type, ...(isObject(value) ? value : {}) }]
-    else if (position !== undefined) value = [...Array.from({ length: Number(position) }, () => ({})), value]
-    value = { [key]: value }
-  }
-  return isObject(value) ? value : {}
 }

@@ -8,7 +8,8 @@ import { type SseFrame, withData } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, Usage } from './dialect.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
 import { frameBytes, type OpenFrame } from './open-frame.ts'
-import { type FoundText, objectWith, textLength, textsIn } from './texts.ts'
+import { objectWith } from './places.ts'
+import { type FoundText, textLength, textsIn } from './texts.ts'
 
 type StreamLanguage = 'chat' | 'responses' | 'messages'
 

@@ -37,10 +37,30 @@ const separators = /[^\p{L}\p{N}]+/u
 const isKnownLabel = (value: string): boolean =>
   value.split(separators).every((word) => word === '' || /^\d{1,8}$/.test(word) || words.has(word.toLowerCase()))
 
-/** Whether an id is one as machines make them: prefixes, and parts with a digit or of one or two letters. */
-const isMadeId = (value: string): boolean =>
-  /^[\w.:|/+=-]{0,512}$/.test(value) &&
-  value.split(separators).every((part) => part.length < 3 || /\d/.test(part) || prefixes.has(part) || words.has(part))
+/**
+ * Whether an id is one as machines make them: prefixes, and parts with a digit or of one or two letters. Every answer has
+ * another one, so that it is read without taking it apart.
+ */
+function isMadeId(value: string): boolean {
+  if (!/^[\w.:|/+=-]{0,512}$/.test(value)) return false
+  let start = 0
+  let hasDigit = false
+  for (let at = 0; at <= value.length; at++) {
+    const unit = at < value.length ? value.charCodeAt(at) : 0
+    if (isDigit(unit)) hasDigit = true
+    else if (!isLetter(unit)) {
+      if (at - start > 2 && !hasDigit && !isIdWord(value.slice(start, at))) return false
+      start = at + 1
+      hasDigit = false
+    }
+  }
+  return true
+}
+
+const isDigit = (unit: number): boolean => unit >= 0x30 && unit <= 0x39
+/** Of ASCII, in either case. */
+const isLetter = (unit: number): boolean => (unit | 0x20) >= 0x61 && (unit | 0x20) <= 0x7a
+const isIdWord = (part: string): boolean => prefixes.has(part) || words.has(part)
 
 /** A model goes by a name of parts (`gpt-4o`); policies that forbid the word for it do not mean this. */
 const isModelName = (value: string): boolean => /^(?=.*[\d/:.-])[\w.:/@+-]{0,200}$/.test(value)
@@ -69,27 +89,33 @@ const labelled: ReadonlySet<string> = new Set([...ids, ...labels, ...encoded, 'm
 /** Whether a member is one of those that say nothing where they are what they should be. */
 export const isLabel = (member: string): boolean => labelled.has(member)
 
-const forms = new Map<string, (value: string) => boolean>([
-  ...ids.map((name) => [name, isMadeId] as const),
-  ...labels.map((name) => [name, isKnownLabel] as const),
-  ...encoded.map((name) => [name, isEncoded] as const),
-  ['model', isModelName],
-  ['data', isEncoded],
-  ['result', isEncoded],
+/** What a member that says nothing looks like, and values that were found to be so: a stream says the same in every frame. */
+interface Label {
+  readonly form: (value: string) => boolean
+  readonly known: Set<string>
+}
+
+const label = (form: Label['form']): Label => ({ form, known: new Set() })
+
+const labelsByName = new Map<string, Label>([
+  ...ids.map((name) => [name, label(isMadeId)] as const),
+  ...labels.map((name) => [name, label(isKnownLabel)] as const),
+  ...encoded.map((name) => [name, label(isEncoded)] as const),
+  ['model', label(isModelName)],
+  ['data', label(isEncoded)],
+  ['result', label(isEncoded)],
 ])
 
-/** Values that were found to be none, by member: a stream says the same ones in every frame. */
-const known = new Map<string, Set<string>>()
 const keptOfEach = 64
 const longestKept = 128
 
 /** Whether a member's string says nothing that a policy could read. False for members that are no labels. */
 export function saysNothing(member: string, value: string): boolean {
-  const form = forms.get(member)
-  if (form === undefined) return false
-  const seen = known.get(member)
-  if (seen?.has(value)) return true
+  const found = labelsByName.get(member)
+  if (found === undefined) return false
+  const { form, known } = found
+  if (known.has(value)) return true
   if (!form(value)) return false
-  if (value.length <= longestKept && (seen?.size ?? 0) < keptOfEach) known.set(member, (seen ?? new Set()).add(value))
+  if (value.length <= longestKept && known.size < keptOfEach) known.add(value)
   return true
 }

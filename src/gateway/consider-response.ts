@@ -4,10 +4,12 @@
  * inspection that the relay passes every frame through (`policed-stream.ts`).
  */
 
+import type { Dialect, PolicyStage, TextSlot } from '../dialects/dialect.ts'
 import { inspectSlots } from '../inspection/slots.ts'
-import { type PolicyContext, ResponseView } from '../policies/context.ts'
+import type { ActivePolicy } from '../policies/chain.ts'
+import { type PolicyContext, type ResponseParts, ResponseView } from '../policies/context.ts'
 import { outputStages } from '../policies/kinds/kind.ts'
-import { runStage, type StageSubject } from '../policies/run-stage.ts'
+import { runStage, type Said, type StageOutcome, type StageSubject } from '../policies/run-stage.ts'
 import { calledTools } from '../policies/trial.ts'
 import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
@@ -29,44 +31,130 @@ const inspectionOf =
 /** Whether a whole answer must be looked at before it may go out. */
 export const isAnswerConsidered = (exchange: Exchange): boolean => isPoliced(exchange)
 
+/** A whole answer as it goes through the stages. */
+interface WholeAnswer {
+  readonly status: number
+  readonly body: Record<string, unknown>
+}
+
+type Considered = Record<string, unknown> | null
+
 /**
- * Looks at a whole answer and gives what goes out in its place: the body, changed, or null where it goes as it came.
- * Throws what a policy decided.
+ * Looks at a whole answer and gives what goes out in its place: the body, changed, or null where it goes as it came. A
+ * promise only where a policy or a grant is waited for. Throws what a policy decided.
  */
-export async function considerAnswer(
+export function considerAnswer(
   exchange: Exchange,
   gateway: Gateway,
-  { status, body }: { status: number; body: Record<string, unknown> },
-): Promise<Record<string, unknown> | null> {
-  const { dialect } = exchange
-  const chain = given(exchange.chain)
-  let changed = false
-  const toolCalls = () => calledTools(body)
-  const response = new ResponseView({ status, texts: () => dialect.answerText(body), toolCalls })
-  const texts = () => response.slots()
+  answer: WholeAnswer,
+): Considered | Promise<Considered> {
   const { request, token, model, now } = requestContext(exchange, gateway)
-  const context: PolicyContext = { request, response, token, model, now }
-  const facts = given(exchange.facts)
-  const requestBody = exchange.parsed
-  for (const stage of outputStages) {
-    let policies = chain.at(stage)
-    while (policies.length > 0) {
-      const subject: StageSubject = { stage, context, facts, body, requestBody, texts, placeholders: null }
-      const run = runStage(new ExchangeStage(exchange, gateway, policies, subject))
-      const outcome = run instanceof Promise ? await run : run
-      if (exchange.cut !== null) throw exchange.cut.failure
-      changed ||= outcome.changed.size > 0
-      const { decisive } = outcome
-      // The reviewer saw the request: the leave to send it is the leave to have its answer.
-      const granted = outcome.verdict === 'escalate' && decisive !== null && (await useGrant(exchange, gateway))
-      noteStage(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
-      const failure = granted || decisive === null ? null : failureOf(exchange, gateway, decisive)
-      if (failure !== null) throw failure
-      policies = granted ? policies.slice(policies.indexOf(decisive.policy) + 1) : []
+  const response = new ResponseView(new AnswerParts(exchange.dialect, answer))
+  return new AnswerWalk(exchange, gateway, { request, response, token, model, now }, answer.body).from(0)
+}
+
+class AnswerParts implements ResponseParts {
+  readonly status: number
+  readonly #dialect: Dialect
+  readonly #body: WholeAnswer['body']
+
+  constructor(dialect: Dialect, { status, body }: WholeAnswer) {
+    this.status = status
+    this.#dialect = dialect
+    this.#body = body
+  }
+
+  texts(): readonly TextSlot[] {
+    return this.#dialect.answerText(this.#body)
+  }
+
+  toolCalls(): readonly string[] {
+    return calledTools(this.#body)
+  }
+}
+
+/** The way of a whole answer through its stages, which most often waits for nobody. */
+class AnswerWalk {
+  readonly #exchange: Exchange
+  readonly #gateway: Gateway
+  readonly #context: PolicyContext & { readonly response: ResponseView }
+  readonly #body: WholeAnswer['body']
+  #changed = false
+
+  constructor(
+    exchange: Exchange,
+    gateway: Gateway,
+    context: PolicyContext & { readonly response: ResponseView },
+    body: WholeAnswer['body'],
+  ) {
+    this.#exchange = exchange
+    this.#gateway = gateway
+    this.#context = context
+    this.#body = body
+  }
+
+  from(first: number): Considered | Promise<Considered> {
+    const chain = given(this.#exchange.chain)
+    for (const [index, stage] of outputStages.entries()) {
+      const policies = index < first ? [] : chain.at(stage)
+      if (policies.length === 0) continue
+      const outcome = this.#run(stage, policies)
+      if (outcome instanceof Promise || outcome.verdict === 'escalate') return this.#later(stage, policies, outcome)
+      if (this.#exchange.cut !== null) throw this.#exchange.cut.failure
+      this.#take(stage, outcome, null)
+    }
+    return this.#restored()
+  }
+
+  /** Goes on with a stage whose outcome is waited for, or may have a reviewer's leave. */
+  async #later(
+    stage: (typeof outputStages)[number],
+    policies: readonly ActivePolicy[],
+    pending: StageOutcome | Promise<StageOutcome>,
+  ): Promise<Considered> {
+    let rest = policies
+    let outcome = await pending
+    for (;;) {
+      const granted = await this.#grantedOf(outcome)
+      this.#take(stage, outcome, granted)
+      rest = granted === null ? [] : rest.slice(rest.indexOf(granted.policy) + 1)
+      if (rest.length === 0) return await this.from(outputStages.indexOf(stage) + 1)
+      outcome = await this.#run(stage, rest)
     }
   }
-  if (exchange.placeholders !== null && exchange.placeholders.size > 0) {
-    changed = inspectSlots(texts(), [exchange.placeholders.restoring()]).changed.size > 0 || changed
+
+  #run(stage: PolicyStage, policies: readonly ActivePolicy[]): StageOutcome | Promise<StageOutcome> {
+    const context = this.#context
+    const facts = given(this.#exchange.facts)
+    const requestBody = this.#exchange.parsed
+    const texts = () => context.response.slots()
+    const subject: StageSubject = { stage, context, facts, body: this.#body, requestBody, texts, placeholders: null }
+    return runStage(new ExchangeStage(this.#exchange, this.#gateway, policies, subject))
   }
-  return changed ? body : null
+
+  /** What asked for a person and has leave: the reviewer saw the request, and may have its answer. */
+  async #grantedOf({ verdict, decisive }: StageOutcome): Promise<Said | null> {
+    if (this.#exchange.cut !== null) throw this.#exchange.cut.failure
+    if (verdict !== 'escalate' || decisive === null) return null
+    return (await useGrant(this.#exchange, this.#gateway)) ? decisive : null
+  }
+
+  /** Throws why the answer does not go out. */
+  #take(stage: PolicyStage, outcome: StageOutcome, granted: Said | null): void {
+    this.#changed ||= outcome.changed.size > 0
+    noteStage(this.#exchange, stage, granted === null ? outcome : withGrant(outcome, granted))
+    if (granted !== null || outcome.decisive === null) return
+    const failure = failureOf(this.#exchange, this.#gateway, outcome.decisive)
+    if (failure !== null) throw failure
+  }
+
+  /** The body where it was changed, with what was taken out of the request put back. */
+  #restored(): Considered {
+    const { placeholders } = this.#exchange
+    if (placeholders !== null && placeholders.size > 0) {
+      const { changed } = inspectSlots(this.#context.response.slots(), [placeholders.restoring()])
+      if (changed.size > 0) this.#changed = true
+    }
+    return this.#changed ? this.#body : null
+  }
 }

@@ -38,6 +38,7 @@ export function readRequest(exchange: Exchange, { settings, clock }: Gateway): P
 
 /** The type under which JSON is sent on; a frame has none of its own, and some clients leave it out. */
 function jsonType({ body, contentType }: Exchange): string {
+  if (contentType === 'application/json') return contentType
   const [type = ''] = contentType.split(';')
   if (body !== null || type === '') return 'application/json'
   if (/^application\/(?:[^\s/]+\+)?json$/i.test(type.trim())) return contentType

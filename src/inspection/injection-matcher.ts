@@ -133,28 +133,31 @@ function disjoint(found: readonly Found[]): Found[] {
   return joined
 }
 
-function repeatedWords(text: string): Found[] {
-  const found: Found[] = []
+const nothing: readonly Found[] = []
+
+function repeatedWords(text: string): readonly Found[] {
+  let found: Found[] | null = null
   let count = 0
   let runStart = 0
   let wordStart = 0
   let wordEnd = 0
-  const tell = () => {
-    if (count >= repeats) found.push({ start: runStart, end: wordEnd, label, entry: 'repeated_word' })
-  }
-  for (let start = wordFrom(text, 0); start < text.length; start = wordFrom(text, wordEnd)) {
+  for (;;) {
+    const start = wordFrom(text, wordEnd)
     const end = endOfWord(text, start)
-    if (end - start === wordEnd - wordStart && isSame(text, wordStart, start, end)) count++
+    const isWord = start < text.length
+    if (isWord && end - start === wordEnd - wordStart && isSame(text, wordStart, start, end)) count++
     else {
-      tell()
+      if (count >= repeats) {
+        found ??= []
+        found.push({ start: runStart, end: wordEnd, label, entry: 'repeated_word' })
+      }
       count = 1
       runStart = start
     }
+    if (!isWord) return found ?? nothing
     wordStart = start
     wordEnd = end
   }
-  tell()
-  return found
 }
 
 /** Where the next word begins; the text's length where there is none. */
@@ -181,8 +184,8 @@ function isSame(text: string, other: number, start: number, end: number): boolea
 
 const beyondAscii = /[^\0-\x7f]/
 
-function hiddenWriting(text: string): Found[] {
-  if (!beyondAscii.test(text)) return []
+function hiddenWriting(text: string): readonly Found[] {
+  if (!beyondAscii.test(text)) return nothing
   const places: number[] = []
   for (let index = 0; index < text.length; index++) {
     const codePoint = text.codePointAt(index) ?? 0
@@ -190,6 +193,6 @@ function hiddenWriting(text: string): Found[] {
   }
   const [start] = places
   const end = places.at(-1)
-  if (places.length < invisibles || start === undefined || end === undefined) return []
+  if (places.length < invisibles || start === undefined || end === undefined) return nothing
   return [{ start, end: end + 1, label, entry: 'hidden_writing' }]
 }

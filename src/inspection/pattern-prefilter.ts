@@ -12,7 +12,7 @@ const ignorablesAllowed = 16
 
 /** The indices of the groups of which a pattern may match; the others have no match in the text. */
 export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (text: string) => readonly number[] {
-  const needs = groups.map((patterns) => patterns.map(needOf))
+  const needs = groups.map((patterns) => patterns.map((pattern) => telling(needOf(pattern))))
   const factors = [...new Set(needs.flat().flatMap(factorsOf))]
   const factorIndex = new Map(factors.map((factor, index) => [factor, index]))
   const checks = needs.map((patterns) => patterns.map((need) => compileNeed(need, factorIndex)))
@@ -26,12 +26,16 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
   /** For each factor, and each group, the round in which it was last seen: a round is one text. */
   const seen = new Float64Array(factors.length)
   const asked = new Float64Array(groups.length)
+  /** The same of each state at which a factor ends: what ends there is noted once, however often a text comes there. */
+  const noted = new Float64Array(endings.length)
   let round = 0
 
   const mark = (ending: number): void => {
     for (let state = ending; state !== 0; state = automaton.ending(automaton.shorter(state))) {
+      // The shorter ones were noted with it.
+      if (noted[state] === round) return
+      noted[state] = round
       for (const factor of automaton.termsAt(state)) {
-        if (seen[factor] === round) continue
         seen[factor] = round
         for (const index of asking[factor] ?? []) asked[index] = round
       }
@@ -47,7 +51,7 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
         const symbol = symbols[unit] ?? 0
         state = table === null ? automaton.step(state, symbol) : (table[state * width + symbol] ?? 0)
         const ending = endings[state] ?? 0
-        if (ending !== 0) mark(ending)
+        if (ending !== 0 && noted[ending] !== round) mark(ending)
         continue
       }
       const codePoint = text.codePointAt(position) ?? unit
@@ -73,6 +77,28 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
     for (const index of all) if (asked[index] === round && mayMatch(checks[index] ?? [])) found.push(index)
     return found
   }
+}
+
+/** What stands in nearly every text, somewhere. */
+const commonplace = /^[a-z ]{0,2}$/
+
+/**
+ * What is asked of a text: of the factors that a pattern needs together only those that tell texts apart, where there are
+ * such. To note the others at nearly every character costs more than they would ever spare.
+ */
+function telling(need: Need): Need {
+  if (need === null || 'some' in need) return need
+  if ('any' in need) return { any: need.any.map(telling) }
+  const parts = need.all.map(telling)
+  const kept = parts.filter(isTelling)
+  return { all: kept.length > 0 ? kept : parts }
+}
+
+/** Whether there are texts without it, whichever way it is met. */
+function isTelling(need: Need): boolean {
+  if (need === null) return false
+  if ('some' in need) return !need.some.some((factor) => commonplace.test(factor))
+  return 'any' in need ? need.any.every(isTelling) : need.all.some(isTelling)
 }
 
 type Check = (seen: Float64Array, round: number) => boolean

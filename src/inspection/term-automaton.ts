@@ -21,15 +21,19 @@ export interface Automaton {
   /** The terms that end exactly at a state, by their index. */
   termsAt(state: number): readonly number[]
   /** For each state its next one by symbol, `width` to a state; null where that would be too large. */
-  readonly table: Int32Array | null
+  readonly table: Uint16Array | null
   readonly width: number
   /** What `ending` says, by state. */
   readonly endings: Int32Array
   readonly maxDepth: number
 }
 
-/** How many entries a table of all steps may have: what keeps a step at one look-up is worth a few megabytes. */
+/**
+ * How many entries a table of all steps may have: what keeps a step at one look-up is worth a few megabytes. And how many
+ * states, for a step to be a small number: of a table half as large twice as much is near at hand.
+ */
 const tableLimit = 1 << 20
+const statesLimit = 1 << 16
 
 const noTerms: readonly number[] = []
 
@@ -38,21 +42,34 @@ export function buildAutomaton(keys: readonly (readonly number[])[]): Automaton 
   const trie = new Trie(keys.reduce((sum, key) => sum + key.length, 0) + 1)
   const symbols = new Map<number, number>()
   const asciiSymbols = new Int32Array(128)
-  const terms = new Map<number, number[]>()
-  for (const [index, key] of keys.entries()) {
-    let state = 0
-    for (const codePoint of key) {
-      let symbol = symbols.get(codePoint)
-      if (symbol === undefined) {
-        symbol = symbols.size + 1
-        symbols.set(codePoint, symbol)
-        if (codePoint < 128) asciiSymbols[codePoint] = symbol
-      }
-      state = trie.childOrNew(state, symbol)
+  const symbolFor = (codePoint: number): number => {
+    let symbol = symbols.get(codePoint)
+    if (symbol === undefined) {
+      symbol = symbols.size + 1
+      symbols.set(codePoint, symbol)
+      if (codePoint < 128) asciiSymbols[codePoint] = symbol
     }
-    const ending = terms.get(state)
-    if (ending === undefined) terms.set(state, [index])
-    else ending.push(index)
+    return symbol
+  }
+  const terms = new Map<number, number[]>()
+  const states = new Int32Array(keys.length)
+  // One character of all terms after the other, so that the states that texts are in most often lie side by side.
+  let growing = keys.map((_, index) => index)
+  for (let depth = 0; growing.length > 0; depth++) {
+    const longer: number[] = []
+    for (const index of growing) {
+      const key = keys[index] ?? []
+      const state = trie.childOrNew(states[index] ?? 0, symbolFor(key[depth] ?? 0))
+      states[index] = state
+      if (key.length > depth + 1) {
+        longer.push(index)
+        continue
+      }
+      const ending = terms.get(state)
+      if (ending === undefined) terms.set(state, [index])
+      else ending.push(index)
+    }
+    growing = longer
   }
   const links = trie.link(symbols.size, terms)
   return {
@@ -75,9 +92,10 @@ interface Links {
   shorter: Int32Array
   ending: Int32Array
   maxDepth: number
-  table: Int32Array | null
+  table: Uint16Array | null
 }
 
+/** States are made the shallow ones first. */
 class Trie {
   readonly depths: Int32Array
   readonly hasChild: Uint8Array
@@ -140,21 +158,19 @@ class Trie {
       }
       return fromRoot[symbol] ?? 0
     }
-    let maxDepth = 0
-    const states = this.#byDepth()
-    for (const state of states) {
-      maxDepth = this.depths[state] ?? 0
+    for (let state = 1; state < this.#size; state++) {
       const parent = this.#parents[state] ?? 0
       if (parent !== 0) shorter[state] = step(shorter[parent] ?? 0, this.#symbols[state] ?? 0)
       ending[state] = terms.has(state) ? state : (ending[shorter[state] ?? 0] ?? 0)
     }
-    return { step, shorter, ending, maxDepth, table: this.#tableOf(symbolCount + 1, states, shorter) }
+    const maxDepth = this.depths[this.#size - 1] ?? 0
+    return { step, shorter, ending, maxDepth, table: this.#tableOf(symbolCount + 1, shorter) }
   }
 
   /** A state goes where its next shorter suffix goes, but for its own edges. */
-  #tableOf(width: number, states: Int32Array, shorter: Int32Array): Int32Array | null {
-    if (this.#size * width > tableLimit) return null
-    const table = new Int32Array(this.#size * width)
+  #tableOf(width: number, shorter: Int32Array): Uint16Array | null {
+    if (this.#size * width > tableLimit || this.#size > statesLimit) return null
+    const table = new Uint16Array(this.#size * width)
     const firstChild = new Int32Array(this.#size)
     const sibling = new Int32Array(this.#size)
     for (let state = 1; state < this.#size; state++) {
@@ -168,31 +184,11 @@ class Trie {
       }
     }
     addEdges(0)
-    for (const state of states) {
+    for (let state = 1; state < this.#size; state++) {
       const from = (shorter[state] ?? 0) * width
       table.copyWithin(state * width, from, from + width)
       addEdges(state)
     }
     return table
-  }
-
-  /** All states but the root, the shallow ones first: sorted by counting. */
-  #byDepth(): Int32Array {
-    let deepest = 0
-    for (let state = 1; state < this.#size; state++) deepest = Math.max(deepest, this.depths[state] ?? 0)
-    const places = new Int32Array(deepest + 2)
-    for (let state = 1; state < this.#size; state++) {
-      const place = (this.depths[state] ?? 0) + 1
-      places[place] = (places[place] ?? 0) + 1
-    }
-    for (let depth = 1; depth < places.length; depth++) places[depth] = (places[depth] ?? 0) + (places[depth - 1] ?? 0)
-    const states = new Int32Array(this.#size - 1)
-    for (let state = 1; state < this.#size; state++) {
-      const depth = this.depths[state] ?? 0
-      const place = places[depth] ?? 0
-      places[depth] = place + 1
-      states[place] = state
-    }
-    return states
   }
 }

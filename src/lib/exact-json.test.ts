@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { parseExactly, parseSpelt, withDoubles } from './exact-json.ts'
+import { isNumber, isObject, parseExactly, parseSpelt, withDoubles } from './exact-json.ts'
+import { memberCount } from './json-members.ts'
 
 const through = (text: string): string => JSON.stringify(parseExactly(text))
 const big = '12345678901234567890'
@@ -94,4 +95,13 @@ test('every number can be kept as it was spelt, and none else is more than a num
   )
   expect(parseSpelt('[1, 1.5, "1.0", 1e+21]')).toEqual([1, 1.5, '1.0', 1e21])
   expect(() => parseSpelt('[1.0,]')).toThrow(SyntaxError)
+})
+
+test('an exact number is known from an object that only looks like one', () => {
+  const own = { rawJSON: '9007199254740993' }
+  expect([isNumber(own), isObject(own), memberCount(own)]).toEqual([false, true, 1])
+  const exact = parseExactly('[9007199254740993, -0]')
+  expect(Array.isArray(exact) && exact.every((each) => isNumber(each) && !isObject(each))).toBe(true)
+  expect(memberCount({ id: exact })).toBe(1)
+  expect([null, 'x', true, [], undefined].map(isNumber)).toEqual([false, false, false, false, false])
 })

@@ -67,8 +67,11 @@ export function parseExactObject(text: string): Record<string, unknown> | null {
   }
 }
 
+/** Of an object; asked natively only where it looks like one, which the callers' own hardly ever do. */
+export const isExactNumber = (value: object): value is ExactNumber => 'rawJSON' in value && JSON.isRawJSON(value)
+
 export const isNumber = (value: unknown): value is number | ExactNumber =>
-  typeof value === 'number' || JSON.isRawJSON(value)
+  typeof value === 'object' && value !== null ? isExactNumber(value) : typeof value === 'number'
 
 /** A value with every number as the double next to it, for whoever calculates with numbers. */
 export const withDoubles = (value: unknown): unknown => (holdsExact(value) ? JSON.parse(JSON.stringify(value)) : value)
@@ -81,11 +84,11 @@ export function settingOf(value: unknown): number | null {
 }
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isExactNumber(value)
 
 function holdsExact(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
-  return JSON.isRawJSON(value) || Object.values(value).some(holdsExact)
+  return isExactNumber(value) || Object.values(value).some(holdsExact)
 }
 
 const blank = 0x20

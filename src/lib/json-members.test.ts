@@ -23,6 +23,18 @@ test('jsonMembers notices a name given twice, however it is written', () => {
   expect(jsonMembers('{"a":"\\"model\\":","model":2}', 64).repeated).toBe(false)
 })
 
+test('jsonMembers notices it among few names and among many', () => {
+  const name = fc.tuple(fc.constantFrom('a', 'b', 'model', 'É'), fc.integer({ min: 0, max: 30 }), fc.boolean())
+  fc.assert(
+    fc.property(fc.array(name, { maxLength: 24 }), (chosen) => {
+      const names = chosen.map(([word, number, upper]) => (upper ? `${word}${number}`.toUpperCase() : word + number))
+      const text = `{${names.map((each) => `${JSON.stringify(each)}:{"a0":1}`).join()}}`
+      const distinct = new Set(names.map((each) => each.toLowerCase()))
+      expect(jsonMembers(text, 64)).toMatchObject({ names, repeated: distinct.size < names.length })
+    }),
+  )
+})
+
 test('jsonMembers refuses nesting beyond the limit', () => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
   expect(() => jsonMembers(nested(64), 64)).not.toThrow()

@@ -7,6 +7,8 @@
  * It reads structure only (strings, brackets, commas) and so says something useful of valid JSON alone: parse as well.
  * Its cost follows the number of tokens rather than of characters, since strings are crossed by a native search.
  */
+import { isExactNumber } from './exact-json.ts'
+
 export interface JsonMembers {
   /** The outermost names in order, where each one's opening quote stands, and its value, white space included. */
   names: readonly string[]
@@ -33,7 +35,7 @@ const closeBrace = 0x7d
 export function jsonMembers(text: string, maxDepth: number): JsonMembers {
   const names: string[] = []
   const nameStarts: number[] = []
-  const seen = new Set<string>()
+  let seen: Set<string> | null = null
   const spans: Span[] = []
   let repeated = false
   let count = 0
@@ -45,10 +47,11 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
     if (character === quote) {
       const end = endOfString(text, index)
       if (depth === 1 && valueStart < 0 && names.length === spans.length) {
-        const name = nameOf(text.slice(index, end))
+        const name = nameOf(text, index, end)
         const plain = name.toLowerCase()
-        repeated ||= seen.has(plain)
-        seen.add(plain)
+        if (names.length === fewNames) seen = new Set(names.map((each) => each.toLowerCase()))
+        repeated ||= seen === null ? isAmong(names, plain) : seen.has(plain)
+        seen?.add(plain)
         names.push(name)
         nameStarts.push(index)
       }
@@ -69,6 +72,14 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
   return { names, nameStarts, spans, repeated, count }
 }
 
+/** So many are gone through sooner than a set of them is made. */
+const fewNames = 8
+
+function isAmong(names: readonly string[], plain: string): boolean {
+  for (const name of names) if (name === plain || name.toLowerCase() === plain) return true
+  return false
+}
+
 /** Whether an object in a JSON text names a member twice, at whatever depth; `parsed` is what the text was parsed to. */
 export function isRepetitive(text: string, parsed: unknown): boolean {
   const count = memberCount(parsed)
@@ -84,7 +95,7 @@ function colonsIn(text: string): number {
 
 /** How many members a parsed value has, at every depth. */
 export function memberCount(value: unknown): number {
-  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return 0
+  if (typeof value !== 'object' || value === null || isExactNumber(value)) return 0
   let count = 0
   if (Array.isArray(value)) for (const element of value) count += memberCount(element)
   else {
@@ -146,12 +157,14 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-function nameOf(quoted: string): string {
-  if (!quoted.includes('\\')) return quoted.slice(1, -1)
+/** The name whose quotes stand at `start` and before `end`. */
+function nameOf(text: string, start: number, end: number): string {
+  const name = text.slice(start + 1, end - 1)
+  if (!name.includes('\\')) return name
   try {
-    return String(JSON.parse(quoted))
+    return String(JSON.parse(text.slice(start, end)))
   } catch {
     // Not valid JSON: parsing the whole says so; any name will do until then.
-    return quoted
+    return name
   }
 }

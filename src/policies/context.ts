@@ -100,15 +100,17 @@ export interface ResponseParts {
 }
 
 export class ResponseView {
-  /** Whole numbers are big ones in the condition language. */
-  readonly status: bigint
   readonly #parts: ResponseParts
   #slots: readonly TextSlot[] | null = null
   #text: string | null = null
 
   constructor(parts: ResponseParts) {
     this.#parts = parts
-    this.status = BigInt(parts.status)
+  }
+
+  /** Whole numbers are big ones in the condition language. */
+  get status(): bigint {
+    return BigInt(this.#parts.status)
   }
 
   /** The answer's texts as they stand, as the request's `slots`. */
