@@ -158,10 +158,11 @@ const learned = () => {
 
 test('a frame is as the one before where nothing but its text is another', () => {
   expect(learned().textOf({ event: null, data: chunkOf('two and a "'.slice(0, -1)) })).toBe('two and a ')
+  expect(learned().textOf({ event: null, data: chunkOf('a line\\nand \\"more\\"') })).toBe('a line\nand "more"')
 })
 
 test.each([
-  ['it has an escape', chunkOf('t\\n'), null],
+  ['it has half an escape', chunkOf('t\\'), null],
   ['it has a quote', chunkOf('t","role":"x'), null],
   ['it has a control character', chunkOf('t\n'), null],
   ['it is empty', chunkOf(''), null],

@@ -2,12 +2,13 @@
  * Frames that say, but for one text, what the frame before them said: most of a stream. What such a frame means and which
  * texts it has are known from the frame before, so that it need not be parsed, nor its texts be looked for.
  *
- * Two frames are alike where their data is the same before a text and after it, and each of the two texts stands in JSON
- * as it is: no quote, no escape. So both parse to the same tree but for that string. `obfuscation`, padding that is another
+ * Two frames are alike where their data is the same before a text and after it, and what stands between is, in each of
+ * them, the inside of one JSON string. So both parse to the same tree but for that string. `obfuscation`, padding that is another
  * in each frame, may differ where it says nothing (`vocabulary.ts`): letters and digits.
  */
 import type { SseFrame } from '../lib/sse.ts'
 import type { FrameText, SseFrameText, StreamPiece, TextKind } from './dialect.ts'
+import { textOf } from './json-value.ts'
 import type { OpenFrame } from './open-frame.ts'
 
 /** What stays the same. */
@@ -73,7 +74,7 @@ export class AlikeFrames {
     if (end <= before.length || !data.startsWith(after, end)) return null
     if (behind !== null && !isPadding(data, end + after.length, behind)) return null
     const text = data.slice(before.length, end)
-    return isVerbatim(text) ? text : null
+    return isVerbatim(text) ? text : unescaped(text)
   }
 
   /** Opens a frame whose text `textOf` gave; null where none like it has been opened. */
@@ -97,6 +98,16 @@ function isVerbatim(text: string): boolean {
     if (unit < space || unit === quote || unit === backslash) return false
   }
   return true
+}
+
+/** What the inside of a JSON string says; null where it is none. */
+function unescaped(inside: string): string | null {
+  try {
+    return textOf(JSON.parse(`"${inside}"`))
+  } catch {
+    // A quote ends the string before: the frame is another.
+    return null
+  }
 }
 
 const space = 0x20
