@@ -4,7 +4,7 @@ import { countOf, isObject, objectsOf, textOf } from './json-value.ts'
 import { textLength } from './texts.ts'
 
 /** Generated text is content, reasoning (as several compatible providers name it), refusal and tool arguments. */
-const textFields = ['content', 'reasoning_content', 'reasoning', 'refusal'] as const
+export const textFields = ['content', 'reasoning_content', 'reasoning', 'refusal'] as const
 
 /** Characters of the generated text in choices. */
 export function generatedLength(choices: unknown, part: 'message' | 'delta'): number {

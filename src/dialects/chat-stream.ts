@@ -7,7 +7,8 @@
  */
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
-import { generatedLength, readUsage } from './chat-answer.ts'
+import { AlikeFrames } from './alike-frames.ts'
+import { generatedLength, readUsage, textFields } from './chat-answer.ts'
 import { type Call, ChatCalls } from './chat-calls.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
 import { endChannels } from './end-channels.ts'
@@ -15,7 +16,7 @@ import { plainId, startedAt } from './facts.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { endingFrame, frameBytes, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
-import { type FoundText, textsIn } from './texts.ts'
+import { type FoundText, textLength, textsIn } from './texts.ts'
 import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
 /** What a frame holds that is there for the usage alone. */
@@ -57,6 +58,9 @@ class ChatReader implements StreamReader {
   #usage: Usage | null = null
   /** The frame last followed, parsed: it is opened next, if at all. */
   #chunk: JsonObject | null = null
+  readonly #alike = new AlikeFrames()
+  /** Its text, where it was not parsed for being as the one before. */
+  #alikeText: string | null = null
   readonly #unforeseen = new Unforeseen()
   /** What the provider's chunks say of the answer as a whole. */
   #head: JsonObject | null = null
@@ -65,7 +69,16 @@ class ChatReader implements StreamReader {
     this.#start = start
   }
 
-  frame({ event, data }: SseFrameText): FrameFacts {
+  frame(frame: SseFrameText): FrameFacts {
+    const text = this.#alike.textOf(frame)
+    this.#alikeText = text
+    if (text === null) return this.#read(frame)
+    return { terminal: false, textLength: textLength(text), usage: this.#usage, error: null, ours: false }
+  }
+
+  #read(frame: SseFrameText): FrameFacts {
+    const { event, data } = frame
+    this.#alike.forget()
     const chunk = data === done ? null : parseObject(data)
     this.#chunk = chunk
     if (chunk === null) return { ...unforeseenFacts(data === done ? '' : data, this.#usage), terminal: data === done }
@@ -83,9 +96,12 @@ class ChatReader implements StreamReader {
     }
     const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
     const saysMore = Object.keys(chunk).some((name) => !ofUsageFrame.has(name))
+    const said = saidAlone(chunk)
+    const length = generatedLength(chunk.choices, 'delta')
+    if (said !== null && !foreign && length === textLength(said.text)) this.#alike.learn(frame, said.member, said.text)
     return {
       terminal: false,
-      textLength: generatedLength(chunk.choices, 'delta'),
+      textLength: length,
       usage: this.#noted(chunk),
       error: null,
       ours: onlyUsage && !saysMore && this.#start.usageAdded,
@@ -102,8 +118,16 @@ class ChatReader implements StreamReader {
     const { data } = frame
     if (data === null) return null
     if (data === done) return endingFrame(frame, this.#end(null))
-    const chunk = this.#chunk
+    const known = this.#alikeText === null ? null : this.#alike.open(frame, this.#alikeText)
+    if (known !== null) return known
+    const chunk = this.#alikeText === null ? this.#chunk : parseObject(data)
     if (chunk === null) return this.#unforeseen.openPlain(frame, data)
+    const opened = this.#opened(frame, chunk)
+    this.#alike.learnOpening(opened, (other) => openAlone(this.#start, other))
+    return opened
+  }
+
+  #opened(frame: SseFrame, chunk: JsonObject): OpenFrame {
     const opened = new OpenFrame(frame, chunk)
     for (const [position, choice] of objectsOf(chunk.choices).entries()) this.#openChoice(opened, choice, position)
     if (isUnforeseen(chunk)) this.#unforeseen.open(opened, chunk, '')
@@ -254,6 +278,24 @@ const holderOf = (place: string): string => place.slice(0, Math.max(0, place.las
 /** Some providers say of each chunk why it has not finished: for nothing, in words. */
 const isFinished = ({ finish_reason: reason }: JsonObject): boolean =>
   typeof reason === 'string' && reason !== '' && reason !== 'null'
+
+/** The text of the only choice, where one member of its delta says it, no tool is called and no usage told. */
+function saidAlone({ choices, usage }: JsonObject): { member: string; text: string } | null {
+  const [choice, ...others] = objectsOf(choices)
+  if (choice === undefined || others.length > 0 || isFinished(choice) || isGiven(usage)) return null
+  const { delta } = choice
+  if (!isObject(delta) || isGiven(delta.tool_calls)) return null
+  const member = textFields.find((name) => textOf(delta[name]))
+  const text = member === undefined ? null : textOf(delta[member])
+  return member === undefined || text === null ? null : { member, text }
+}
+
+function openAlone(start: StreamStart, frame: SseFrame): FrameText | null {
+  const { event, data } = frame
+  const reader = new ChatReader(start)
+  if (data !== null) reader.frame({ event, data })
+  return reader.open(frame)
+}
 
 const indexOf = ({ index }: JsonObject, position: number): number =>
   typeof index === 'number' && Number.isSafeInteger(index) ? index : position

@@ -3,6 +3,7 @@
  * `content_block_stop`; what is thought ends with its signature, which holds for the whole of it.
  */
 import type { SseFrame } from '../lib/sse.ts'
+import { AlikeFrames } from './alike-frames.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
 import { endChannels } from './end-channels.ts'
 import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
@@ -45,6 +46,9 @@ class MessagesReader implements StreamReader {
   #started = 0
   #usage: Usage | null = null
   #event: JsonObject | null = null
+  readonly #alike = new AlikeFrames()
+  /** The text of the frame last followed, where it was not parsed for being as the one before. */
+  #alikeText: string | null = null
   #type = ''
   #hasBegun = false
 
@@ -52,7 +56,16 @@ class MessagesReader implements StreamReader {
     this.#start = start
   }
 
-  frame({ event: name, data }: SseFrameText): FrameFacts {
+  frame(frame: SseFrameText): FrameFacts {
+    const text = this.#alike.textOf(frame)
+    this.#alikeText = text
+    if (text === null) return this.#read(frame)
+    return { terminal: false, textLength: text.length, usage: this.#usage, error: null, ours: false }
+  }
+
+  #read(frame: SseFrameText): FrameFacts {
+    const { event: name, data } = frame
+    this.#alike.forget()
     const event = parseObject(data)
     this.#event = event
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
@@ -74,6 +87,8 @@ class MessagesReader implements StreamReader {
       facts.error = errorCode(event.error)
       facts.terminal = true
     } else facts.terminal = this.#type === 'message_stop'
+    const text = facts.error === null && facts.foreign !== true ? textAlone(this.#type, event) : null
+    if (text !== null && text.length === facts.textLength) this.#alike.learn(frame, 'text', text)
     return facts
   }
 
@@ -99,9 +114,15 @@ class MessagesReader implements StreamReader {
   open(frame: SseFrame): FrameText | null {
     const { data } = frame
     if (data === null) return null
-    const event = this.#event
+    const known = this.#alikeText === null ? null : this.#alike.open(frame, this.#alikeText)
+    if (known !== null) return known
+    const event = this.#alikeText === null ? this.#event : parseObject(data)
     if (event === null) return this.#unforeseen.openPlain(frame, data)
-    if (this.#type === 'content_block_delta' && isObject(event.delta)) return this.#openDelta(frame, event, event.delta)
+    if (this.#type === 'content_block_delta' && isObject(event.delta)) {
+      const opened = this.#openDelta(frame, event, event.delta)
+      this.#alike.learnOpening(opened, (other) => openAlone(this.#start, other))
+      return opened
+    }
     const opened = new OpenFrame(frame, event)
     if (isUnforeseen(this.#type, event)) {
       this.#unforeseen.open(opened, event, this.#type)
@@ -138,7 +159,7 @@ class MessagesReader implements StreamReader {
     return block
   }
 
-  #openDelta(frame: SseFrame, event: JsonObject, delta: JsonObject): FrameText {
+  #openDelta(frame: SseFrame, event: JsonObject, delta: JsonObject): OpenFrame {
     const block = this.#block(indexOf(event))
     const type = textOf(delta.type) ?? ''
     const thinking = this.#channels.get(`${block.name}/thinking`)
@@ -235,6 +256,17 @@ class MessagesReader implements StreamReader {
 }
 
 export const messagesReader = (start: StreamStart): StreamReader => new MessagesReader(start)
+
+/** The text of a delta of text: what is owed of it is of no interest to a signature. */
+const textAlone = (type: string, { delta }: JsonObject): string | null =>
+  type === 'content_block_delta' && isObject(delta) && delta.type === 'text_delta' ? textOf(delta.text) : null
+
+function openAlone(start: StreamStart, frame: SseFrame): FrameText | null {
+  const { event, data } = frame
+  const reader = new MessagesReader(start)
+  if (data !== null) reader.frame({ event, data })
+  return reader.open(frame)
+}
 
 /** No event that the language has, and no error: what it may be nobody knows. */
 const isUnforeseen = (type: string, { error }: JsonObject): boolean =>

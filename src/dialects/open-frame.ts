@@ -51,6 +51,12 @@ export class OpenFrame implements FrameText {
     })
   }
 
+  /** It ends nothing, and is passed as it came unless a piece is replaced. */
+  isPlain(): boolean {
+    if (this.#changed || this.contradicts || this.ends.length > 0) return false
+    return this.#frame.data !== null && !isRepetitive(this.#frame.data, this.#data)
+  }
+
   bytes(): Uint8Array {
     for (const pass of this.#onBytes) pass()
     if (this.#beforeBytes?.()) this.#changed = true

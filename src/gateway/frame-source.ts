@@ -26,9 +26,19 @@ export class FrameSource {
 
   /** The frames that the next bytes complete, possibly none; or why there are no more. */
   async frames(): Promise<SseFrame[] | 'ended' | ReasonCode> {
-    const chunk = await this.#read()
-    if (chunk === 'ended') return 'ended'
-    if (typeof chunk === 'string') return chunk
+    this.#exchange.waitingSince = this.#gateway.clock.monotonic()
+    try {
+      const { done, value } = await this.#reader.read()
+      return done ? 'ended' : this.#cut(value)
+    } catch (thrown) {
+      // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.
+      return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
+    } finally {
+      this.#exchange.waitingSince = null
+    }
+  }
+
+  #cut(chunk: Uint8Array): SseFrame[] | ReasonCode {
     this.#received += chunk.length
     if (this.#received > this.#gateway.settings.answer_limit_bytes) return 'provider.answer_too_large'
     try {
@@ -42,19 +52,6 @@ export class FrameSource {
   /** What is left at the end, as a frame without its blank line; null where nothing is. */
   rest(): SseFrame | null {
     return this.#splitter.end()
-  }
-
-  async #read(): Promise<Uint8Array | 'ended' | ReasonCode> {
-    this.#exchange.waitingSince = this.#gateway.clock.monotonic()
-    try {
-      const { done, value } = await this.#reader.read()
-      return done ? 'ended' : value
-    } catch (thrown) {
-      // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.
-      return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
-    } finally {
-      this.#exchange.waitingSince = null
-    }
   }
 
   /** Reads what follows a complete answer and drops it, for a moment, so that the connection can be used again. */

@@ -34,7 +34,7 @@
  */
 import type { FrameText, StreamPiece, TextKind } from '../dialects/dialect.ts'
 import { type SseFrame, withoutAsides } from '../lib/sse.ts'
-import { Channel, passWhole } from './channel.ts'
+import { Channel, followWhole, mayFind, passWhole } from './channel.ts'
 import { maxLiveUnits } from './detector.ts'
 import type { Finding, InspectionRule, Stop } from './rule.ts'
 
@@ -83,8 +83,8 @@ interface Resting {
   readonly last: { readonly piece: StreamPiece; readonly text: string } | null
 }
 
-/** How much of a text is gathered before all but its end is forgotten. */
-const gatheredUnits = 64 * maxLiveUnits
+/** How much of a text is gathered before all but its end is forgotten: pieces that keep the frames they came in. */
+const gatheredUnits = maxLiveUnits + 256
 /** How many event names are known to be harmless; a dialect has some fifty. */
 const eventsKept = 256
 
@@ -112,6 +112,8 @@ export class StreamInspector<Frame extends InspectableFrame> {
   #waitingLength = 0
   readonly #unnamed = new Set<string>()
   readonly #resting = new Map<string, Resting>()
+  /** The last whole text in which nothing can be found: a provider may say one in every frame. */
+  #harmless: Pick<StreamPiece, 'kind' | 'text'> | null = null
   /** Event names in which nothing was found. */
   readonly #events = new Set<string>()
 
@@ -148,7 +150,11 @@ export class StreamInspector<Frame extends InspectableFrame> {
   }
 
   /** The bytes of all that may leave now, with a frame that just came. */
-  #leaving(passing: Passing): Uint8Array[] {
+  #leaving(passing: Passing): readonly Uint8Array[] {
+    if (this.#waiting.length === 0 && !this.#waits()) {
+      this.#waitingLength = 0
+      return this.#framesOf(passing)
+    }
     this.#waiting.push(passing)
     if (this.#waits() && this.#stop === null) {
       if (this.#waitingLength <= headBytes) return []
@@ -157,9 +163,13 @@ export class StreamInspector<Frame extends InspectableFrame> {
     const leaving = this.#waits() ? [] : this.#waiting
     this.#waiting = []
     this.#waitingLength = 0
-    return leaving.flatMap((each) =>
-      each.sent === null ? each.before : [...each.before, this.#bytesOf(each, each.sent)],
-    )
+    return leaving.flatMap((each) => this.#framesOf(each))
+  }
+
+  #framesOf(passing: Passing): readonly Uint8Array[] {
+    const { before, sent } = passing
+    if (sent !== null) before.push(this.#bytesOf(passing, sent))
+    return before
   }
 
   #waits(): boolean {
@@ -228,13 +238,8 @@ export class StreamInspector<Frame extends InspectableFrame> {
   }
 
   #passPiece(piece: StreamPiece, ends: boolean, passing: Passing): string {
+    if (piece.whole) return this.#passWholePiece(piece)
     const place = piece.channel
-    const text = { kind: piece.kind, role: null, place, text: piece.text }
-    if (piece.whole) {
-      const whole = passWhole(this.#rules, text, this.findings)
-      this.#stop = whole.stop
-      return whole.stop === null ? whole.text : ''
-    }
     const channel = this.#channels.get(place) ?? this.#begin(place, piece.kind)
     this.#resting.delete(place)
     if (channel.ended) this.#stop = this.#stopAcross(channel, place, piece.text)
@@ -247,6 +252,18 @@ export class StreamInspector<Frame extends InspectableFrame> {
     if (piece.kind !== 'name') return out
     if (channel.name === null && ends && this.#stop === null) return out
     return this.#passName(piece, channel, out, passing, ends)
+  }
+
+  #passWholePiece({ channel, kind, text }: StreamPiece): string {
+    if (text === this.#harmless?.text && kind === this.#harmless.kind) return text
+    const whole = { kind, role: null, place: channel, text } as const
+    if (!this.#rules.some((rule) => mayFind(rule, whole))) {
+      this.#harmless = { kind, text }
+      return text
+    }
+    const passed = followWhole(this.#rules, whole, this.findings)
+    this.#stop = passed.stop
+    return passed.stop === null ? passed.text : ''
   }
 
   /** What a frame says of a name for now: the first that has some of it will say it whole. */
@@ -373,10 +390,12 @@ export class StreamInspector<Frame extends InspectableFrame> {
   }
 }
 
+const noPieces: ReadonlyMap<string, StreamPiece> = new Map()
+
 /** For each channel that ends with the frame and has pieces in it, the last of them: it takes the rest along. */
 function lastPieces({ pieces, ends }: FrameText): ReadonlyMap<string, StreamPiece> {
+  if (ends.length === 0) return noPieces
   const last = new Map<string, StreamPiece>()
-  if (ends.length === 0) return last
   for (const piece of pieces) if (!piece.whole && ends.includes(piece.channel)) last.set(piece.channel, piece)
   return last
 }
