@@ -21,7 +21,7 @@ import {
   isNumberTaken,
   readChainHead,
 } from './append.ts'
-import { chainNext } from './chain.ts'
+import { ChainWalk } from './chain.ts'
 import { type Event, eventSchema, isGatewayEventType } from './event.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
 import { rollupStatements } from './rollup.ts'
@@ -221,9 +221,9 @@ const isSame = (text: string | undefined, stored: unknown): boolean =>
 function requireChained(head: ChainHead, fresh: readonly Chained[]): void {
   const [first] = fresh
   if (first !== undefined && first.n !== head.seq + 1) throw new Failure('chain_gap')
-  let { digest } = head
-  for (const { n, body, digest: claimed } of fresh) {
-    digest = chainNext(digest, n, body)
-    if (digest !== claimed) throw new Failure('chain_fork')
+  const walk = new ChainWalk(head.digest)
+  for (const { n, body, digest } of fresh) {
+    walk.step(n, body)
+    if (walk.digest !== digest) throw new Failure('chain_fork')
   }
 }
