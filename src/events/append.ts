@@ -67,7 +67,7 @@ export function appendStatements(options: {
     },
     ...chunks(events).map((some) => ({
       sql: insertEvents + some.map(() => placeholders).join(),
-      args: some.flatMap((event) => valuesOf(chain, receivedAt, event)),
+      args: [chain, receivedAt, ...some.flatMap((event) => valuesOf(receivedAt, event))],
     })),
     {
       sql: `insert into chains (chain, seq, digest, updated_at) values (?, ?, ?, ?)
@@ -101,7 +101,8 @@ const wellFormed = (text: unknown): string | null => (typeof text === 'string' ?
 const columnValues = Object.values(eventColumns)
 const insertEvents = `insert into events (chain, received_at, seq, digest, body,
   ${Object.keys(eventColumns).join()}) values `
-const placeholders = `(${Array(5 + columnValues.length)
+/** Every value that is given costs as much as keeping it: the two that all rows have are given once. */
+const placeholders = `(?1,?2,${Array(3 + columnValues.length)
   .fill('?')
   .join()})`
 
@@ -122,13 +123,7 @@ function chunks(events: readonly Chained[]): (readonly Chained[])[] {
   return all
 }
 
-const valuesOf = (
-  chain: string,
-  receivedAt: number,
-  { event, body, n, digest }: Chained,
-): (string | number | null)[] => [
-  chain,
-  receivedAt,
+const valuesOf = (receivedAt: number, { event, body, n, digest }: Chained): (string | number | null)[] => [
   n,
   digest,
   body,

@@ -21,9 +21,10 @@ import {
   isNumberTaken,
   readChainHead,
 } from './append.ts'
-import { chainNext } from './chain.ts'
-import { type Event, eventSchema, isGatewayEventType } from './event.ts'
+import { ChainWalk } from './chain.ts'
+import { type Event, isGatewayEventType } from './event.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
+import { readEvent } from './read-event.ts'
 import { rollupStatements } from './rollup.ts'
 import type { SlicePace } from './slice-pace.ts'
 
@@ -155,12 +156,10 @@ function requireConsecutive(lines: readonly ShippedEvent[]): void {
 
 function readLine(line: ShippedEvent, batch: Batch): Chained {
   const { n, digest, body } = line
-  const parsed = eventSchema.safeParse(parseJson(body))
+  const event = readEvent(parseJson(body))
   const mine =
-    parsed.success &&
-    isGatewayEventType(parsed.data.event_type) &&
-    parsed.data.event_attribution.gateway_id === batch.gatewayId
-  return mine ? { event: parsed.data, body, n, digest } : quarantine(line, batch, 'event.not_valid')
+    event !== null && isGatewayEventType(event.event_type) && event.event_attribution.gateway_id === batch.gatewayId
+  return mine ? { event, body, n, digest } : quarantine(line, batch, 'event.not_valid')
 }
 
 const quarantine = (line: ShippedEvent, { gatewayId, receivedAt, newId }: Batch, reason: QuarantineReason): Chained =>
@@ -170,7 +169,7 @@ function parseJson(body: string): unknown {
   try {
     return JSON.parse(body)
   } catch {
-    // No JSON, so no event either; the schema says so of this as of anything else.
+    // No JSON, so no event either, like anything else that is none.
     return undefined
   }
 }
@@ -221,9 +220,9 @@ const isSame = (text: string | undefined, stored: unknown): boolean =>
 function requireChained(head: ChainHead, fresh: readonly Chained[]): void {
   const [first] = fresh
   if (first !== undefined && first.n !== head.seq + 1) throw new Failure('chain_gap')
-  let { digest } = head
-  for (const { n, body, digest: claimed } of fresh) {
-    digest = chainNext(digest, n, body)
-    if (digest !== claimed) throw new Failure('chain_fork')
+  const walk = new ChainWalk(head.digest)
+  for (const { n, body, digest } of fresh) {
+    walk.step(n, body)
+    if (walk.digest !== digest) throw new Failure('chain_fork')
   }
 }

@@ -10,18 +10,9 @@ import { turn } from '../lib/turn.ts'
 import { wellFormedJson } from '../lib/well-formed-json.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { brokenConstraint } from './append.ts'
-import { addDuration, type LatencySketch } from './latency-sketch.ts'
-import {
-  type CountedOutcome,
-  everyTeam,
-  minutesKeptMilliseconds,
-  noTeam,
-  otherKey,
-  type RollupKind,
-  rollupShapes,
-  type Step,
-  stepMilliseconds,
-} from './rollup.ts'
+import type { LatencySketch } from './latency-sketch.ts'
+import { everyTeam, noTeam, otherKey, type RollupKind, rollupShapes, type Step, stepMilliseconds } from './rollup.ts'
+import { addCounts, type Counts, noCounts, type Tally, tally } from './rollup-tally.ts'
 
 export const keysAtMost = 500
 const arrivalsAtOnce = 40
@@ -43,7 +34,7 @@ interface Arrival {
 
 /** To be called before a chart is read, and every few seconds. What is left after so many turns waits for the next call. */
 export async function foldRollups(ledger: Database, turns = turnsByDefault): Promise<void> {
-  const parsed = new Map<number, CountedOutcome[]>()
+  const read = new Map<number, Tally[]>()
   for (let round = 0; round < turns; round += 1) {
     // What is furthest is finished first, so that little is under way at any time.
     const furthest = await ledger.read<Arrival>(
@@ -52,7 +43,7 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
     )
     if (furthest.length === 0) return
     const arrivals = fewOf(furthest)
-    const { sums, next } = nextSums(arrivals, parsed)
+    const { sums, next } = nextSums(arrivals, read)
     try {
       await ledger.write([...claimArrivals(arrivals, next), ...addStatements(sums)], {})
     } catch (error) {
@@ -60,7 +51,7 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
       if (brokenConstraint(error) === 'check') return
       throw error
     }
-    if (next === stages.length) parsed.clear()
+    if (next === stages.length) read.clear()
     // Whoever waits comes first.
     await turn()
   }
@@ -76,11 +67,11 @@ function fewOf(arrivals: readonly Arrival[]): Arrival[] {
 }
 
 /** The sums of the next stages, of as many as stay few together, and the stage that comes after them. */
-function nextSums(arrivals: readonly Arrival[], parsed: Map<number, CountedOutcome[]>): { sums: Sums[]; next: number } {
+function nextSums(arrivals: readonly Arrival[], read: Map<number, Tally[]>): { sums: Sums[]; next: number } {
   const sums: Sums[] = []
   let next = arrivals[0]?.stage ?? 0
   for (const stage of stages.slice(next)) {
-    const more = sumsOf(stage, arrivals, parsed)
+    const more = sumsOf(stage, arrivals, read)
     if (sums.length > 0 && sums.length + more.length > sumsAtOnce) break
     sums.push(...more)
     next += 1
@@ -106,55 +97,42 @@ function claimArrivals(arrivals: readonly Arrival[], next: number): Statement[] 
 }
 
 /** One row of the sums. */
-export interface Sums {
+export interface Sums extends Counts {
   kind: RollupKind
   step: Step
   scope: string
   at: number
   key: string
   verdict: string
-  requests: number
-  inputTokens: number
-  outputTokens: number
-  cost: number
-  latency: LatencySketch
-  firstToken: LatencySketch
 }
 
-function sumsOf(stage: Stage, arrivals: readonly Arrival[], parsed: Map<number, CountedOutcome[]>): Sums[] {
+function sumsOf(stage: Stage, arrivals: readonly Arrival[], read: Map<number, Tally[]>): Sums[] {
   const sums = new Map<string, Sums>()
   for (const { id, received_at: receivedAt, outcomes } of arrivals) {
-    const counted = parsed.get(id) ?? JSON.parse(outcomes)
-    parsed.set(id, counted)
-    for (const outcome of counted) addOutcome(sums, stage, outcome, receivedAt)
+    const tallies = read.get(id) ?? tally(JSON.parse(outcomes), receivedAt)
+    read.set(id, tallies)
+    for (const each of tallies) addTally(sums, stage, each)
   }
   return [...sums.values()]
 }
 
-/** Adds an outcome to the rows of one kind and step in which it counts. */
-export function addOutcome(sums: Map<string, Sums>, stage: Stage, outcome: CountedOutcome, receivedAt: number): void {
+/** Adds outcomes that count alike to the rows of one kind and step in which they count. */
+export function addTally(sums: Map<string, Sums>, stage: Stage, alike: Tally): void {
   const { kind, step, everyTeam: together, sketched } = stage
-  if (step === 'minute' && outcome.at < receivedAt - minutesKeptMilliseconds) return
-  const { scope, verdict } = outcome
-  const at = outcome.at - (outcome.at % stepMilliseconds[step])
-  const key = outcome.keys[kind]
+  if (step === 'minute' && !alike.inMinutes) return
+  const { scope, verdict } = alike
+  const at = alike.at - (alike.at % stepMilliseconds[step])
+  const key = alike.keys[kind]
   for (const each of together && scope !== noTeam ? [scope, everyTeam] : [scope]) {
     const id = `${each}\0${at}\0${key}\0${verdict}`
     let row = sums.get(id)
     if (row === undefined) {
-      row = { kind, step, scope: each, at, key, verdict, ...nothing(), latency: {}, firstToken: {} }
+      row = { kind, step, scope: each, at, key, verdict, ...noCounts() }
       sums.set(id, row)
     }
-    row.requests += 1
-    row.inputTokens += outcome.inputTokens
-    row.outputTokens += outcome.outputTokens
-    row.cost += outcome.cost
-    if (sketched && outcome.latency !== null) addDuration(row.latency, outcome.latency)
-    if (sketched && outcome.firstToken !== null) addDuration(row.firstToken, outcome.firstToken)
+    addCounts(row, alike, sketched)
   }
 }
-
-const nothing = () => ({ requests: 0, inputTokens: 0, outputTokens: 0, cost: 0 })
 
 const addStatements = (sums: readonly Sums[]): Statement[] =>
   sums.length === 0 ? [] : [{ sql: addSums, args: [wellFormedJson(sums.map(asRow))] }]

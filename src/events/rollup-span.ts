@@ -13,8 +13,9 @@ import type { Database, Statement } from '../store/open.ts'
 import { type Cells, cellsOf, named, readCells } from '../store/stored-cells.ts'
 import { mergeSketch } from './latency-sketch.ts'
 import { otherKey, type Step, stepMilliseconds } from './rollup.ts'
-import { addOutcome, foldRollups, keysAtMost, type Stage, type Sums, sketchText, stages } from './rollup-fold.ts'
+import { addTally, foldRollups, keysAtMost, type Stage, type Sums, sketchText, stages } from './rollup-fold.ts'
 import { type CountedAt, readOutcomesBehind } from './rollup-outcomes.ts'
+import { tally } from './rollup-tally.ts'
 
 /** A row that is not what it must be. */
 export interface Difference {
@@ -62,7 +63,9 @@ export class RollupSpan {
   }
 
   add({ outcome, receivedAt }: CountedAt): void {
-    for (const [stage, sums] of this.#sums) addOutcome(sums, stage, outcome, receivedAt)
+    const [alike] = tally([outcome], receivedAt)
+    if (alike === undefined) return
+    for (const [stage, sums] of this.#sums) addTally(sums, stage, alike)
   }
 
   /** To be called when all its events were added. Null where it does not hold still. */

@@ -4,10 +4,12 @@
  * changes with what else it does, so each slice's duration decides on those after it. They aim at half of that time: the
  * more of it they need, the more of them are those whose thread the machine takes the processor from meanwhile.
  *
- *   longer than the target                smaller, in proportion, by at most half: one hiccup says little
- *   a whole slice in less than half of it larger by a quarter
+ *   longer than the target                          smaller, in proportion, by at most half: one hiccup says little
+ *   a whole slice in less than three quarters of it larger by a quarter, which leaves it within
  *
- * Between the two it stays. A short slice, the rest of a batch, says nothing of larger ones.
+ * Between the two it stays. A short slice, the rest of a batch, says nothing of larger ones. What a transaction costs
+ * besides its events, such as the last page of each index, is shared by all of them: so slices are about as large as the
+ * target allows.
  *
  * A process writes one slice at a time: a libSQL server does one transaction at a time anyway, and lets those that wait
  * for it pass each other. Four batches at once were no faster together, and kept some writes waiting for all of the 5
@@ -31,6 +33,8 @@ export const localPace: PaceBounds = { targetMs: 2.5, least: 32, most: 500 }
 /** A server's transaction has a way there and back, which smaller slices only make more of. */
 export const remotePace: PaceBounds = { targetMs: 5, least: 64, most: 500 }
 const first = 64
+/** Of the target: what takes less is within it when it is larger by a quarter. */
+const roomLeft = 0.75
 
 export class SlicePace {
   readonly clock: Pick<Clock, 'monotonic'>
@@ -77,7 +81,7 @@ export class SlicePace {
     if (events < this.#events / 2) return
     if (milliseconds > targetMs) {
       this.#events = this.#within(Math.floor(events * Math.max(0.5, targetMs / milliseconds)))
-    } else if (events >= this.#events && milliseconds < targetMs / 2) {
+    } else if (events >= this.#events && milliseconds < targetMs * roomLeft) {
       this.#events = this.#within(Math.ceil(this.#events * 1.25))
     }
   }

@@ -468,7 +468,10 @@ test('any change to any column of any row that a checkpoint covers is found', as
   const value = fc.oneof(
     fc.string(),
     fc.integer(),
-    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    // A whole number that JavaScript cannot hold is kept as an integer, which this test could not read back.
+    fc
+      .double({ noNaN: true, noDefaultInfinity: true })
+      .filter((number) => !Number.isInteger(number) || Number.isSafeInteger(number)),
     fc.constantFrom('allow', 'deny', 'control-plane', 'fleet.event_quarantined', proof.lane(2)),
   )
   const tampering = fc.record({

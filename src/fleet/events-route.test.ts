@@ -34,6 +34,39 @@ test('whatever characters a caller puts into an event, its line is taken', () =>
   )
 })
 
+test('a line is taken or refused as the pattern of the whole line says', () => {
+  const whole = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(\{.*\})\}$/s
+  const part = fc.oneof(
+    fc.constantFrom(
+      '{',
+      '}',
+      '{}',
+      '}}',
+      '{}}',
+      '{"n":',
+      '1',
+      '9'.repeat(15),
+      ',"digest":"',
+      digest,
+      '","body":',
+      '\r',
+    ),
+    fc.string({ maxLength: 3 }),
+  )
+  const nearly = fc
+    .tuple(fc.constantFrom(eventLineHead(1, digest), eventLineHead(10 ** 15 - 1, digest), ''), fc.array(part))
+    .map(([head, parts]) => `${head}${parts.join('')}`.replaceAll('\n', ''))
+    .filter((line) => line !== '')
+  fc.assert(
+    fc.property(nearly, (line) => {
+      const [, n, of, body] = whole.exec(line.toWellFormed()) ?? []
+      if (n === undefined) expect(() => parseLines(encode(line))).toThrow()
+      else expect(parseLines(encode(line))).toEqual([{ n: Number(n), digest: of ?? '', body: body ?? '' }])
+    }),
+    { numRuns: 1000 },
+  )
+})
+
 test('refuses what is not of the form, too much of it, and what is not UTF-8', () => {
   const refused = expect.objectContaining({ code: 'invalid_parameter' })
   const line = eventLine(1, digest, '{}')

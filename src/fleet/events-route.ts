@@ -11,8 +11,9 @@ import type { UsageControl } from './usage.ts'
 import { eventBatchLimit, eventsReplySchema, laneHeader, streamIdHeader } from './wire.ts'
 
 const mostBytes = 4 * 1024 * 1024
-/** With `s`, because JSON leaves U+2028 and U+2029 as they are and `.` would stop at them. */
-const lineForm = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(\{.*\})\}$/s
+/** What stands before a body, which begins with a brace; the line ends with the body's own and that of the line. */
+const headForm = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(?=\{)/
+const longestHead = 105
 
 export interface EventsDependencies {
   options: FleetOptions
@@ -73,8 +74,10 @@ export function parseLines(bytes: ArrayBuffer): ShippedEvent[] {
     throw new Failure('invalid_parameter', { message: `A batch has at most ${eventBatchLimit} events` })
   }
   return lines.map((line, index) => {
-    const [, n, digest, body] = lineForm.exec(line) ?? []
-    if (n === undefined || digest === undefined || body === undefined) {
+    // Only the head is matched: a pattern of a whole line would walk its body, which is most of it.
+    const [head = '', n, digest] = headForm.exec(line.slice(0, longestHead)) ?? []
+    const body = line.slice(head.length, -1)
+    if (n === undefined || digest === undefined || body.length < 2 || !line.endsWith('}}')) {
       throw new Failure('invalid_parameter', {
         message: 'A line is not of the form that events are shipped in',
         param: `line.${index + 1}`,

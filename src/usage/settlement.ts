@@ -30,11 +30,12 @@ export interface SettledBatch {
 /** The sums of a batch by account; names that no account can have are left out. */
 export function sumByAccount(settlements: readonly Settlement[]): Map<string, number> {
   const sums = new Map<string, number>()
-  for (const { account, amount } of settlements) {
-    if (readAccountName(account) !== null) sums.set(account, (sums.get(account) ?? 0) + amount)
+  for (const { account, amount } of settlements) sums.set(account, (sums.get(account) ?? 0) + amount)
+  for (const [account, amount] of sums) {
+    // No limit is larger: what is beyond that changes nothing, and stays an exact integer.
+    if (readAccountName(account) !== null) sums.set(account, Math.min(amount, mostHeld))
+    else sums.delete(account)
   }
-  // No limit is larger: what is beyond that changes nothing, and stays an exact integer.
-  for (const [account, amount] of sums) sums.set(account, Math.min(amount, mostHeld))
   return sums
 }
 

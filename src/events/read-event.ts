@@ -1,0 +1,94 @@
+/**
+ * Reads an event from what its JSON says, as `eventSchema` does. Nearly all that come are exactly of the form that this
+ * release writes, which takes a fifth of the time to see that the schema takes to go through it and copy it; whatever is
+ * not, the schema decides about. So what is accepted here must be what the schema accepts and leaves as it is.
+ */
+import { z } from 'zod'
+import { type Event, eventSchema, eventTypes, verdicts } from './event.ts'
+
+type Check = (value: unknown) => boolean
+
+/** Null where it is no event. */
+export function readEvent(value: unknown): Event | null {
+  if (isPlainEvent(value)) return value
+  const parsed = eventSchema.safeParse(value)
+  return parsed.success ? parsed.data : null
+}
+
+/** Exported for tests: whether it is an event without anything that the schema would leave out. */
+export const isPlainEvent = (value: unknown): value is Event => plainEvent(value)
+
+const isText: Check = (value) => typeof value === 'string'
+const isTextOrNull: Check = (value) => value === null || typeof value === 'string'
+const isCountOrNull: Check = (value) => value === null || Number.isSafeInteger(value)
+const isInteger: Check = (value) => Number.isSafeInteger(value)
+
+const matching =
+  (form: RegExp): Check =>
+  (value) =>
+    typeof value === 'string' && form.test(value)
+
+const oneOf = (values: readonly unknown[]): Check => {
+  const all = new Set(values)
+  return (value) => all.has(value)
+}
+
+const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** An object with all of the first, any of the second, and nothing else. */
+function shape(needed: Readonly<Record<string, Check>>, allowed: Readonly<Record<string, Check>> = {}): Check {
+  const checks = new Map(Object.entries({ ...allowed, ...needed }))
+  const names = Object.keys(needed)
+  return (value) => {
+    if (!isPlainObject(value)) return false
+    for (const name in value) if (checks.get(name)?.(value[name]) !== true) return false
+    return names.every((name) => Object.hasOwn(value, name))
+  }
+}
+
+/** The schema leaves this one name out of what may have any. */
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  isPlainObject(value) && !Object.hasOwn(value, '__proto__')
+
+const isUuid = matching(z.regexes.uuid())
+
+const isSettlement = shape({
+  account: isText,
+  amount: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+})
+
+const plainEvent = shape(
+  {
+    event_id: isUuid,
+    event_type: oneOf(eventTypes),
+    request_id: isTextOrNull,
+    timestamp: matching(z.regexes.datetime({})),
+    verdict: oneOf(verdicts),
+    reason_code: isText,
+    config_version: isInteger,
+    event_attribution: shape({
+      ...{ token_id: isTextOrNull, team_id: isTextOrNull, user_id: isTextOrNull, gateway_id: isTextOrNull },
+      ...{ oauth_client_id: isTextOrNull, session_id: isTextOrNull, key_class: isTextOrNull },
+    }),
+  },
+  {
+    exchange_id: isUuid,
+    trace_id: isText,
+    config_id: isText,
+    environment: isText,
+    details: isRecord,
+    metadata: (value) => isRecord(value) && Object.values(value).every(isText),
+    prompt_redacted: isText,
+    prompt_hash: isText,
+    event_cost_attribution: shape({
+      currency: oneOf(['USD']),
+      cost: (value) => value === null || Number.isFinite(value),
+      estimated: (value) => typeof value === 'boolean',
+      ...{ input_tokens: isCountOrNull, output_tokens: isCountOrNull },
+      ...{ cached_input_tokens: isCountOrNull, reasoning_tokens: isCountOrNull },
+      ...{ provider: isText, model: isText, price_source: isTextOrNull, spend_owner: isTextOrNull },
+    }),
+    settlements: (value) => Array.isArray(value) && value.every(isSettlement),
+  },
+)
