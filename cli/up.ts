@@ -188,7 +188,8 @@ async function start(
 
 /**
  * Where both want the processor, a caller waits for the gateway and nobody for the record. At half of what two cores can
- * do a gateway's 99th percentile is a fifth lower by this; nicer still, and revocations and grants under load are late.
+ * do the slowest tenth of requests is answered a fifth sooner by this, the slowest hundredth hardly; nicer still, and
+ * revocations and grants under load are late.
  */
 const controlPlaneNiceness = 5
 
