@@ -77,7 +77,7 @@ export function parseLines(bytes: ArrayBuffer): ShippedEvent[] {
     // Only the head is matched: a pattern of a whole line would walk its body, which is most of it.
     const [head = '', n, digest] = headForm.exec(line.slice(0, longestHead)) ?? []
     const body = line.slice(head.length, -1)
-    if (n === undefined || digest === undefined || body.length < 2 || !line.endsWith('}}')) {
+    if (n === undefined || digest === undefined || !line.endsWith('}}')) {
       throw new Failure('invalid_parameter', {
         message: 'A line is not of the form that events are shipped in',
         param: `line.${index + 1}`,

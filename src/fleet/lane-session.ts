@@ -375,7 +375,7 @@ export class LaneSession {
       this.#promisedHead = head
     }
     try {
-      await outbox.deny(position, hashes, follows ? position : before)
+      await outbox.deny(position, hashes, follows ? position : before, since)
     } catch (error) {
       this.#promised = outbox.acknowledged
       throw error

@@ -52,6 +52,7 @@ export const openRecordSchema = z.object({ exchange: z.string(), interrupted: z.
 
 export const denyRecordSchema = z.object({
   position: positionSchema,
+  since: z.number().int().optional().describe('Each of them changed after this version; the one before, where absent'),
   acknowledged: positionSchema.nullable(),
   hashes: z.array(z.string()).readonly(),
 })
@@ -61,12 +62,18 @@ export type DenyRecord = z.infer<typeof denyRecordSchema>
 const hashesPerRecord = 50
 
 /** The records of one denial: only the last acknowledges, so that a torn batch acknowledges nothing. */
-export function denyRecords({ position, hashes, acknowledged, before }: DenyRecord & { before: StatePosition | null }) {
+export function denyRecords({
+  position,
+  since,
+  hashes,
+  acknowledged,
+  before,
+}: DenyRecord & { before: StatePosition | null }) {
   const records: DenyRecord[] = []
   for (let at = 0; at === 0 || at < hashes.length; at += hashesPerRecord) {
     const last = at + hashesPerRecord >= hashes.length
     const some = hashes.slice(at, at + hashesPerRecord)
-    records.push({ position, acknowledged: last ? acknowledged : before, hashes: some })
+    records.push({ position, since, acknowledged: last ? acknowledged : before, hashes: some })
   }
   return records
 }

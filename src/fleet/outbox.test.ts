@@ -161,10 +161,12 @@ describe('an outbox', () => {
   test('remembers denials and the acknowledged version until the state shows them', async () => {
     const directory = emptyDirectory()
     const position = { history: 'h', version: 7 }
-    await start(directory).deny(position, ['one', 'two'], position)
+    await start(directory).deny(position, ['one', 'two'], position, 4)
     const after = start(directory)
     expect(after.acknowledged).toEqual(position)
-    expect(after.denials.map(({ hashes }) => hashes)).toEqual([['one', 'two']])
+    expect(after.denials.map(({ hashes, since }) => ({ hashes, since }))).toEqual([
+      { hashes: ['one', 'two'], since: 4 },
+    ])
     after.applied({ history: 'other', version: 9 })
     expect(after.denials).toHaveLength(1)
     after.applied(position)

@@ -218,11 +218,16 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   /**
-   * Records that tokens are denied as of a version, and that with it all denials up to `acknowledged` are durable.
-   * Resolves when committed; only then may the version be acknowledged.
+   * Records that tokens, which have changed after version `since`, are denied as of a version, and that with it all
+   * denials up to `acknowledged` are durable. Resolves when committed; only then may the version be acknowledged.
    */
-  async deny(position: StatePosition, hashes: readonly string[], acknowledged: StatePosition | null): Promise<void> {
-    const records = denyRecords({ position, hashes, acknowledged, before: this.#acknowledged })
+  async deny(
+    position: StatePosition,
+    hashes: readonly string[],
+    acknowledged: StatePosition | null,
+    since = position.version - 1,
+  ): Promise<void> {
+    const records = denyRecords({ position, since, hashes, acknowledged, before: this.#acknowledged })
     this.#space.ensure(records.length * recordBytes, this.#written, true)
     const batches = records.map((record) => {
       this.#makeRoom(recordBytes)

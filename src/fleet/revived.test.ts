@@ -89,6 +89,15 @@ test('an older copy has lost what was revoked since, by the former copy or by a 
   ])
 })
 
+test('of denials that were said together a token is behind only where it has none of their versions', async () => {
+  cpSync(former, built)
+  for (const event of ['one', 'two']) change(built, event, 'select 1')
+  const caughtUp = (since: number) => [{ ...denial('h', 6, 'c'), since }]
+  // It was made at version 4: whoever heard of that as of version 6, with what came after it, has lost nothing.
+  expect(await findRevived(built, null, caughtUp(3))).toEqual([])
+  expect(await findRevived(built, null, caughtUp(4))).toEqual([{ history: 'h', denials: [{ hash: 'c', version: 5 }] }])
+})
+
 test('so it is with access tokens of applications', async () => {
   for (const hash of ['x', 'y', 'z']) change(former, `add ${hash}`, accessTokenRow(hash))
   cpSync(former, built)

@@ -34,7 +34,10 @@ export async function findRevived(built: string, former: string | null, told: re
       const found = lost.get(history) ?? new Map<string, number>()
       lost.set(history, found.set(hash, Math.max(version, found.get(hash) ?? 0)))
     }
-    for (const { position, hashes } of told) for (const hash of hashes) add(position.history, position.version, hash)
+    for (const { position, since = position.version - 1, hashes } of told) {
+      // Denials that were said together are of versions up to the last one: a token that has the first is not behind.
+      for (const hash of hashes) add(position.history, since + 1, hash)
+    }
     if (before !== null && !goesOn(before, after)) await eachRefused(before, add)
     return [...lost].map(([history, found]) => ({
       history,

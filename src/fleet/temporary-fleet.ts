@@ -171,6 +171,13 @@ export class TemporaryFleet {
     return hash
   }
 
+  /** As a peer makes one whose signal is lost: it is found with the next change. */
+  addUnheardToken(): string {
+    const hash = hashSecret(newId())
+    this.#commit(() => this.#insertToken(hash, this.head().version))
+    return hash
+  }
+
   /** Revokes as the control plane does: the state first, then the announcement. */
   revoke(hash: string, unhurried = false): Head {
     return this.change(
@@ -187,15 +194,19 @@ export class TemporaryFleet {
   }
 
   change(apply: () => unknown, deny: readonly string[] = [], cut: readonly string[] = [], unhurried = false): Head {
+    const head = this.#commit(apply)
+    this.#control?.fleet.announce(head, deny, cut, unhurried)
+    return head
+  }
+
+  #commit(apply: () => unknown): Head {
     this.#state.transaction(() => {
       const id = newId()
       this.#state.run('update state_head set version = version + 1, nonce = ?', [id])
       this.#state.run('insert into change_log values (?, ?, 1, 0, 1)', [id, this.head().version])
       apply()
     })()
-    const head = this.head()
-    this.#control?.fleet.announce(head, deny, cut, unhurried)
-    return head
+    return this.head()
   }
 
   head(): Head {
