@@ -180,6 +180,32 @@ test('padding may be another, where it says nothing', () => {
   expect(alike.textOf({ event: null, data: chunkOf('two', ',"obfuscation":"') })).toBeNull()
 })
 
+test('padding that says something is not learned with its frame', () => {
+  const alike = new AlikeFrames()
+  alike.learn({ event: null, data: chunkOf('one', ',"obfuscation":"a word"') }, 'content', 'one')
+  expect(alike.textOf({ event: null, data: chunkOf('two', ',"obfuscation":"aB3"') })).toBeNull()
+})
+
+const padded = fc
+  .array(fc.tuple(said, fc.constantFrom('', 'aB3', 'x1', 'a word', 'my secret', '"}', '\\')), { maxLength: 8 })
+  .map((frames) =>
+    frames.map(([content, obfuscation]) =>
+      JSON.stringify({ id: 'chatcmpl-1', choices: [{ index: 0, delta: { content } }], obfuscation }),
+    ),
+  )
+
+test('frames that differ in text and padding alone are read as each of them is', () => {
+  fc.assert(
+    fc.property(padded, fc.array(fc.boolean(), { minLength: 1, maxLength: 5 }), (datas, replaced) => {
+      const separate = datas.map(apart)
+      expect(withoutSpace(followed(chatReader(start), datas, replaced, true))).toEqual(
+        withoutSpace(followed(chatReader(start), separate, replaced, true)),
+      )
+    }),
+    { numRuns: 1000 },
+  )
+})
+
 test('a frame that says its text twice is not learned', () => {
   const alike = new AlikeFrames()
   const data = '{"choices":[{"delta":{"content":"one","x":{"content":"one"}}}]}'

@@ -3,8 +3,10 @@
  * texts it has are known from the frame before, so that it need not be parsed, nor its texts be looked for.
  *
  * Two frames are alike where their data is the same before a text and after it, and what stands between is, in each of
- * them, the inside of one JSON string. So both parse to the same tree but for that string. `obfuscation`, padding that is another
- * in each frame, may differ where it says nothing (`vocabulary.ts`): letters and digits.
+ * them, the inside of one JSON string. So both parse to the same tree but for that string. `obfuscation`, padding that
+ * is another in each frame, may differ where it says nothing (`vocabulary.ts`): letters and digits.
+ *
+ * Only compact JSON is learned, and choices that take turns are not.
  */
 import type { SseFrame } from '../lib/sse.ts'
 import type { FrameText, SseFrameText, StreamPiece, TextKind } from './dialect.ts'
@@ -51,12 +53,11 @@ export class AlikeFrames {
     const rest = data.slice(start + text.length)
     const padding = rest.indexOf(paddingStart)
     const paddingEnd = padding < 0 ? 0 : padding + paddingStart.length
-    this.#form = {
-      event,
-      before: data.slice(0, start),
-      after: padding < 0 ? rest : rest.slice(0, paddingEnd),
-      behind: padding < 0 ? null : rest.slice(rest.indexOf('"', paddingEnd)),
-    }
+    const after = padding < 0 ? rest : rest.slice(0, paddingEnd)
+    const behind = padding < 0 ? null : rest.slice(rest.indexOf('"', paddingEnd))
+    // Padding that says something is a text of this frame alone.
+    if (behind !== null && !isPadding(rest, paddingEnd, behind)) return
+    this.#form = { event, before: data.slice(0, start), after, behind }
   }
 
   /** Learns how the frame was opened, where it has one text that goes on, whole ones beside it, and does nothing else. */
