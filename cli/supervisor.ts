@@ -136,7 +136,7 @@ interface Run {
   stop(milliseconds: number): Promise<void>
 }
 
-/** Of its main thread, which runs what it does; threads that help it are started before it is ready. */
+/** Of its main thread, which runs what it does, and of threads that it starts from then on. */
 function yieldProcessor(pid: number, niceness: number): void {
   try {
     setPriority(pid, Math.min(leastUrgent, getPriority() + niceness))

@@ -3,7 +3,7 @@
  * verdict and keys are in the same row of every kind and step, so the dozens of rows are touched once for all of them.
  */
 import { addDuration, type LatencySketch, mergeSketch } from './latency-sketch.ts'
-import { type CountedOutcome, minutesKeptMilliseconds, stepMilliseconds } from './rollup.ts'
+import { type CountedOutcome, minutesKeptMilliseconds, rollupShapes, stepMilliseconds } from './rollup.ts'
 
 /** What rows of the sums and tallies add up. Cost in nano-dollars. */
 export interface Counts {
@@ -27,6 +27,8 @@ export const noCounts = (): Counts => ({
   ...{ latency: {}, firstToken: {} },
 })
 
+const kinds = rollupShapes.map(({ kind }) => kind)
+
 /** The tallies of outcomes that were received together, in the order in which the first of each came. */
 export function tally(outcomes: readonly CountedOutcome[], receivedAt: number): Tally[] {
   const tallies = new Map<string, Tally>()
@@ -34,7 +36,8 @@ export function tally(outcomes: readonly CountedOutcome[], receivedAt: number): 
     const { verdict, scope, keys } = outcome
     const at = outcome.at - (outcome.at % stepMilliseconds.minute)
     const inMinutes = outcome.at >= receivedAt - minutesKeptMilliseconds
-    const name = `${at}\0${inMinutes}\0${verdict}\0${scope}\0${keys.model}\0${keys.gateway}\0${keys.reason}\0${keys.token}`
+    let name = `${at}\0${inMinutes}\0${verdict}\0${scope}`
+    for (const kind of kinds) name += `\0${keys[kind]}`
     let alike = tallies.get(name)
     if (alike === undefined) {
       alike = { at, inMinutes, verdict, scope, keys, ...noCounts() }
