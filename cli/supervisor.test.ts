@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { getPriority, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { systemClock } from '../src/lib/clock.ts'
@@ -112,41 +112,6 @@ test('a child that crashes without a word is given up with how it ended', async 
   expect(child.ready).rejects.toMatchObject({ code: 'process_failed', message: expect.stringContaining('SIGKILL') })
   await child.ready.catch(() => undefined)
 })
-
-const nicer = String(Math.min(19, getPriority() + 3) - getPriority())
-
-// Nothing is nicer than 19.
-test.skipIf(nicer === '0')(
-  'a child that is nicer than its siblings is so from when it is ready, after each start',
-  async () => {
-    const path = join(directory, 'nice.js')
-    const journal = join(directory, 'niceness')
-    const note = `require('node:fs').appendFileSync(${JSON.stringify(journal)}, priority + '\\n')`
-    const wait = `const { getPriority } = require('node:os')
-    const first = getPriority()
-    const timer = setInterval(() => {
-      const priority = getPriority() - first
-      if (priority === 0) return
-      clearInterval(timer)
-      ${note}
-      process.exit(0)
-    }, 5)`
-    writeFileSync(path, `${wait}\n${sayReady}`)
-    const child = keepRunning({
-      name: 'control-plane',
-      command: [process.execPath, path],
-      environment: process.env,
-      niceness: 3,
-      clock: systemClock,
-      log: silentLog,
-    })
-    await child.ready
-    const noted = async () => await pids(journal)
-    await eventually(async () => (await noted()).length >= 2)
-    await child.stop(1000)
-    expect((await noted()).slice(0, 2)).toEqual([nicer, nicer])
-  },
-)
 
 test('a child that is renewed drains, starts again with what is handed over by then, and everything it says is told', async () => {
   const path = join(directory, 'renewed.js')

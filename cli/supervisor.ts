@@ -4,7 +4,6 @@
  * for ever: the first start gives up with the child's own error, at once where the error says that a repeat would be
  * the same, otherwise after three starts.
  */
-import { getPriority, setPriority } from 'node:os'
 import { Failure, type FailureCode } from '../src/failure.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import type { Log } from '../src/lib/log.ts'
@@ -35,8 +34,6 @@ export interface ChildOptions {
   /** The whole command line. */
   command: readonly string[]
   environment: Readonly<Record<string, string | undefined>>
-  /** How much nicer than this process it is once it is ready (nice(2)), where it is not as urgent as its siblings. */
-  niceness?: number
   clock: Clock
   log: Log
   /** What each start of it is told as soon as that is known; what is not known in the end is told to nobody. */
@@ -136,22 +133,11 @@ interface Run {
   stop(milliseconds: number): Promise<void>
 }
 
-/** Of its main thread, which runs what it does, and of threads that it starts from then on. */
-function yieldProcessor(pid: number, niceness: number): void {
-  try {
-    setPriority(pid, Math.min(leastUrgent, getPriority() + niceness))
-  } catch {
-    // It has just ended, or the host forbids it: what it does then takes as much as its siblings.
-  }
-}
-
-const leastUrgent = 19
-
 /** How long the last words of a child that has ended may take to be read. */
 const lastWordsMilliseconds = 250
 
 function startChild(
-  { name, command, environment, niceness = 0, clock, log, handover, onHandover }: ChildOptions,
+  { name, command, environment, clock, log, handover, onHandover }: ChildOptions,
   onReady: (message: ReadyMessage) => void,
 ): Run {
   let readyAt: number | null = null
@@ -171,7 +157,6 @@ function startChild(
       } else if (received.ready === 'soon') {
         onHandover?.(received)
       } else {
-        if (readyAt === null && niceness > 0) yieldProcessor(child.pid, niceness)
         readyAt ??= clock.monotonic()
         onReady(received)
       }

@@ -127,7 +127,7 @@ async function start(
 ): Promise<Started | null> {
   const log = createLog({ level: settings.log_level, fields: { process: 'up' }, destination: 'stderr' })
   const keep = (
-    kept: Pick<ChildOptions, 'name' | 'environment' | 'niceness' | 'onMessage' | 'onHandover' | 'handover'>,
+    kept: Pick<ChildOptions, 'name' | 'environment' | 'onMessage' | 'onHandover' | 'handover'>,
     words: readonly string[],
   ) => {
     const child = keepRunning({ ...kept, command: [...self(), ...words], clock: systemClock, log })
@@ -147,7 +147,6 @@ async function start(
   const planeReady = keep(
     {
       name: 'control-plane',
-      niceness: controlPlaneNiceness,
       environment: { ...withoutServiceVariables(), ...settingsEnvironment(own) },
       onMessage,
       onHandover({ api_token, state_file }) {
@@ -185,13 +184,6 @@ async function start(
     throw error
   }
 }
-
-/**
- * Where both want the processor, a caller waits for the gateway and nobody for the record. At half of what two cores can
- * do the slowest tenth of requests is answered a fifth sooner by this, the slowest hundredth hardly; nicer still, and
- * revocations and grants under load are late.
- */
-const controlPlaneNiceness = 5
 
 const handoverOf = ({ runtime_token, state_file }: ControlPlaneReady): Handover => ({
   api_token: runtime_token,
