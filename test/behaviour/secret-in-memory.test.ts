@@ -45,7 +45,8 @@ test('a secret is kept by no process, however often it was refused', async () =>
   })
   const shown = occurrencesInMemory(gatehouse.controlPlanePid(), secret)
   const { token_value: other } = await createToken(gatehouse)
-  await times(2 * uses, async () => {
+  // As many as have the memory of requests collected and used again.
+  await times(10 * uses, async () => {
     await (await chat(gatehouse, { token: other, model: 'simulator/echo' })).arrayBuffer()
     await api(gatehouse, '/v1/tokens?limit=10')
   })
