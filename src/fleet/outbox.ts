@@ -14,6 +14,7 @@
 import { mkdirSync } from 'node:fs'
 import type { Event } from '../events/event.ts'
 import { Failure } from '../failure.ts'
+import { ShortLivedMap } from '../lib/short-lived.ts'
 import type { UsageJournal } from '../usage/lane-usage.ts'
 import { eventJson } from './event-size.ts'
 import { FailedCloses } from './failed-closes.ts'
@@ -60,7 +61,7 @@ export interface Recovered extends Pick<RecoveredOutbox, 'dropped' | 'closed' | 
 export class Outbox implements Journal, UsageJournal {
   readonly #options: OutboxOptions
   readonly #space: OutboxSpace
-  readonly #open = new Map<string, OpenExchange>()
+  readonly #open = new ShortLivedMap<OpenExchange>()
   /** Exchanges whose outcome could not be written yet. */
   readonly #owed = new Set<string>()
   readonly #buffer = Buffer.allocUnsafe(batchBytes)

@@ -12,6 +12,7 @@ import type { CatalogModel, Journal, Standing, StateView } from '../fleet/lane.t
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import type { Placed } from '../lib/short-lived.ts'
 import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
 import type { PolicyContext } from '../policies/context.ts'
 import type { Placeholders } from '../policies/redaction.ts'
@@ -102,7 +103,7 @@ export interface Outcome {
 
 export type Connection = Pick<Bun.Server<unknown>, 'timeout'>
 
-export interface Exchange {
+export interface Exchange extends Placed {
   /** The gateway's own id: usage and events are keyed by it; x-request-id is the caller's and may repeat. */
   readonly id: string
   readonly requestId: string
@@ -321,6 +322,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   settled: null,
   watched: false,
   answer: null,
+  place: -1,
 })
 
 /** What an earlier stage must have set. Its absence is a mistake in the order of stages: `internal`. */

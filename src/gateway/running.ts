@@ -10,6 +10,7 @@
 import type { Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
+import { ShortLivedSet } from '../lib/short-lived.ts'
 import { deadlinesOf } from './deadlines.ts'
 import { cut, type Exchange, type ReasonCode } from './exchange.ts'
 import { byProxy, dialTcp, Reachability } from './reachability.ts'
@@ -38,7 +39,7 @@ export interface Running {
 /** `watch` is called once for each exchange that takes longer than a moment and has its request whole. */
 export function createRunning(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): Running {
   const reachability = byProxy(process.env) ? null : new Reachability(clock, dialTcp)
-  const exchanges = new Set<Exchange>()
+  const exchanges = new ShortLivedSet<Exchange>()
   let emptied: (() => void) | null = null
   let sweeping: ReturnType<typeof setInterval> | null = null
   const stopSweeping = () => {

@@ -3,6 +3,8 @@
  * busy machine. The gateway is the real one, with a budget and a number of requests to reserve, run from its sources so
  * that its heap can be counted. Parsing a body once more, or checking it by a schema, adds objects for each message of
  * its conversation. Whoever makes the path cheaper lowers the limits here; whoever has a reason raises them.
+ *
+ * And how long they are held: what outlives its request is marked again in each collection, during which all wait.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
@@ -10,7 +12,7 @@ import { chatAnswer } from '../fakes/chat.ts'
 import { freePort } from '../free-port.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { answers, chatTarget, makeChain, makeLimitedToken, priceModel } from './everything-on.ts'
-import { startFromSources } from './source-gateway.ts'
+import { type SourceGateway, startFromSources } from './source-gateway.ts'
 import { benchModel, requestBody, requestHeaders, type Target } from './target.ts'
 
 setDefaultTimeout(60_000)
@@ -26,10 +28,9 @@ const upstream = Bun.serve({
   },
 })
 let gatehouse: Gatehouse
-let child: Bun.Subprocess
 let plain: Target
 let policed: Target
-let countUrl: string
+let counted: Counted
 
 beforeAll(async () => {
   gatehouse = await startGatehouse({ upstream: { baseUrl: `${upstream.url.origin}/v1` } })
@@ -38,28 +39,37 @@ beforeAll(async () => {
     plain: await makeLimitedToken(gatehouse),
     policed: await makeLimitedToken(gatehouse, { policy_ids: await makeChain(gatehouse, { tokens: [] }) }),
   }
-  const countPort = await freePort()
-  const started = await startFromSources(gatehouse, ['--preload', join(import.meta.dir, 'allocation-count.ts')], {
+  counted = await startCounted({
     BUN_JSC_useGC: '0',
     // Optimised code makes fewer objects, from when on depends on the machine.
     BUN_JSC_useDFGJIT: '0',
-    COUNT_PORT: String(countPort),
   })
-  child = started.child
-  countUrl = `http://127.0.0.1:${countPort}`
-  plain = chatTarget(started.url, tokens.plain)
+  plain = chatTarget(counted.url, tokens.plain)
   policed = { ...plain, token: tokens.policed }
   await answers(plain)
   await answers(policed)
 }, 240_000)
 
 afterAll(async () => {
-  child?.kill()
+  counted?.child.kill()
   await gatehouse?.stop()
   await upstream.stop(true)
 })
 
-const count = async (): Promise<number> => Number(await (await fetch(countUrl)).json())
+interface Counted extends SourceGateway {
+  /** Where it says how many objects it has. */
+  countUrl: string
+}
+
+async function startCounted(environment: Readonly<Record<string, string>>): Promise<Counted> {
+  const port = String(await freePort())
+  const preload = ['--preload', join(import.meta.dir, 'allocation-count.ts')]
+  const started = await startFromSources(gatehouse, preload, { ...environment, COUNT_PORT: port })
+  return { ...started, countUrl: `http://127.0.0.1:${port}` }
+}
+
+const numberAt = async (url: string): Promise<number> => Number(await (await fetch(url)).json())
+const count = () => numberAt(counted.countUrl)
 
 const rounds = 8
 const requestsOfRound = 5
@@ -98,4 +108,27 @@ test('ten policies, of which one scans 400 terms, add some 110 objects, and 12 f
   const eachMessage = ((await objectsFor(policed, 41)) - one) / 40
   expect(one).toBeLessThan(570)
   expect(eachMessage).toBeLessThan(20)
+})
+
+test('what comes after a request is not held because that one was running during a collection', async () => {
+  const { url, child, countUrl } = await startCounted({})
+  try {
+    const to = { ...plain, url: chatTarget(url, plain.token).url }
+    await answers(to)
+    const init = { method: 'POST', headers: requestHeaders(to), body: requestBody(false) }
+    const before = await numberAt(`${countUrl}/exchanges`)
+    let left = 1000
+    const caller = async () => {
+      while (left-- > 0) {
+        // What runs during a collection outlives it: what comes after must not hang on that.
+        if (left % 50 === 0) await numberAt(`${countUrl}/exchanges`)
+        await (await fetch(to.url, init)).text()
+      }
+    }
+    await Promise.all(Array.from({ length: 8 }, caller))
+    // Those that run during the twenty collections, some 130, are held until all is collected.
+    expect((await numberAt(`${countUrl}/exchanges`)) - before).toBeLessThan(400)
+  } finally {
+    child.kill()
+  }
 })

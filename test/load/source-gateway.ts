@@ -27,7 +27,7 @@ export async function startFromSources(
       ...environment,
       SERVICE_API_URL: gatehouse.baseUrl,
       SERVICE_API_TOKEN: runtimeTokenOf(gatehouse),
-      SERVICE_DATA: join(gatehouse.dataDirectory, 'from-sources'),
+      SERVICE_DATA: join(gatehouse.dataDirectory, `from-sources-${port}`),
       SERVICE_GATEWAY_LISTEN: `127.0.0.1:${port}`,
     }),
     stdin: 'ignore',
