@@ -95,7 +95,7 @@ const labelled: ReadonlySet<string> = new Set([...ids, ...labels, ...encoded, 'm
 /** Whether a member is one of those that say nothing where they are what they should be. */
 export const isLabel = (member: string): boolean => labelled.has(member)
 
-/** What a member that says nothing looks like, and values that were found to be so: a stream says the same in every frame. */
+/** What says nothing as a member, and values found to be so: the frames of a stream say the same ones. */
 interface Label {
   readonly form: (value: string) => boolean
   readonly known: Set<string>
