@@ -108,6 +108,9 @@ export function threadSeconds(pid: number): Map<string, number> {
   return seconds
 }
 
+/** The same of the thread that it began with, whatever that is called. */
+export const mainThreadSeconds = (pid: number): number => secondsIn(`${pid}/task/${pid}`, 11, 13)
+
 function secondsIn(pid: number | string, from: number, to: number): number {
   const text = look(`/proc/${pid}/stat`)
   const columns = text.slice(text.lastIndexOf(')') + 2).split(' ')

@@ -151,7 +151,7 @@ for (const [language, reader, texts] of [
 const chunkOf = (content: string, more = '') =>
   `{"id":"c1","choices":[{"index":0,"delta":{"content":"${content}"},"finish_reason":null}]${more}}`
 const learned = () => {
-  const alike = new AlikeFrames()
+  const alike = new AlikeFrames(() => chatReader(start))
   alike.learn({ event: null, data: chunkOf('one') }, 'content', 'one')
   return alike
 }
@@ -173,7 +173,7 @@ test.each([
 })
 
 test('padding may be another, where it says nothing', () => {
-  const alike = new AlikeFrames()
+  const alike = new AlikeFrames(() => chatReader(start))
   alike.learn({ event: null, data: chunkOf('one', ',"obfuscation":"aB3"') }, 'content', 'one')
   const textOf = (padding: string) => alike.textOf({ event: null, data: chunkOf('two', `,"obfuscation":"${padding}"`) })
   expect([textOf('x'), textOf(''), textOf('a word'), textOf('\\"')]).toEqual(['two', 'two', null, null])
@@ -181,7 +181,7 @@ test('padding may be another, where it says nothing', () => {
 })
 
 test('padding that says something is not learned with its frame', () => {
-  const alike = new AlikeFrames()
+  const alike = new AlikeFrames(() => chatReader(start))
   alike.learn({ event: null, data: chunkOf('one', ',"obfuscation":"a word"') }, 'content', 'one')
   expect(alike.textOf({ event: null, data: chunkOf('two', ',"obfuscation":"aB3"') })).toBeNull()
 })
@@ -207,7 +207,7 @@ test('frames that differ in text and padding alone are read as each of them is',
 })
 
 test('a frame that says its text twice is not learned', () => {
-  const alike = new AlikeFrames()
+  const alike = new AlikeFrames(() => chatReader(start))
   const data = '{"choices":[{"delta":{"content":"one","x":{"content":"one"}}}]}'
   alike.learn({ event: null, data }, 'content', 'one')
   expect(alike.textOf({ event: null, data })).toBeNull()

@@ -4,14 +4,15 @@
  *
  * Two frames are alike where their data is the same before a text and after it, and what stands between is, in each of
  * them, the inside of one JSON string. So both parse to the same tree but for that string. `obfuscation`, padding that
- * is another in each frame, may differ where it says nothing (`vocabulary.ts`): letters and digits.
+ * is another in each frame, may differ where it says nothing (`vocabulary.ts`).
  *
  * Only compact JSON is learned, and choices that take turns are not.
  */
 import type { SseFrame } from '../lib/sse.ts'
-import type { FrameText, SseFrameText, StreamPiece, TextKind } from './dialect.ts'
+import type { FrameText, SseFrameText, StreamPiece, StreamReader, TextKind } from './dialect.ts'
 import { textOf } from './json-value.ts'
 import type { OpenFrame } from './open-frame.ts'
+import { paddingMember, saysNothingAsPadding } from './vocabulary.ts'
 
 /** What stays the same. */
 interface Form {
@@ -22,28 +23,42 @@ interface Form {
   readonly behind: string | null
 }
 
-/** Opens a frame as if it stood alone, which changes nothing for others. */
-type OpenAlone = (frame: SseFrame) => FrameText | null
+/** A piece of the frame that was opened; nothing of that frame itself is kept. */
+type OpenedPiece = Omit<StreamPiece, 'replace'>
 
-/** What opening the frame that was learned came to; nothing of that frame itself is kept. */
-interface Opening {
-  readonly pieces: readonly Omit<StreamPiece, 'replace'>[]
-  readonly openAlone: OpenAlone
-}
+/** A reader that has seen no frame: what it opens is opened as if it stood alone, which changes nothing for others. */
+type FreshReader = () => StreamReader
 
+/** Follows the frames of one stream for its reader, which reads those that are not as the one before. */
 export class AlikeFrames {
+  readonly #freshReader: FreshReader
   #form: Form | null = null
-  #opening: Opening | null = null
+  #opened: readonly OpenedPiece[] | null = null
+  /** Of the frame last followed; null where its reader reads it. */
+  #text: string | null = null
 
-  /** A frame is another: what it says may change what is known. */
-  forget(): void {
-    this.#form = null
-    this.#opening = null
+  constructor(freshReader: FreshReader) {
+    this.#freshReader = freshReader
   }
 
-  /** Learns a frame in which the string member `member` says `text`; all else of its meaning follows from the rest. */
+  /** The text of a frame that is as the one before; null where it is another, to be read and perhaps learned. */
+  follow(frame: SseFrameText): string | null {
+    this.#text = this.textOf(frame)
+    if (this.#text === null) {
+      // What another says may change what is known.
+      this.#form = null
+      this.#opened = null
+    }
+    return this.#text
+  }
+
+  /** Whether the frame last followed is as the one before, so that its reader did not read it. */
+  get isAlike(): boolean {
+    return this.#text !== null
+  }
+
+  /** Learns the frame last followed, whose member `member` says `text`; all else it means follows from the rest. */
   learn({ event, data }: SseFrameText, member: string, text: string): void {
-    this.forget()
     if (text === '' || data.includes('\\')) return
     // Without escapes a name stands as it is, and one that stands once is the member's.
     const name = `"${member}"`
@@ -60,11 +75,10 @@ export class AlikeFrames {
     this.#form = { event, before: data.slice(0, start), after, behind }
   }
 
-  /** Learns how the frame was opened, where it has one text that goes on, whole ones beside it, and does nothing else. */
-  learnOpening(opened: OpenFrame, openAlone: OpenAlone): void {
+  /** Learns how it was opened, where it has one text that goes on, whole ones beside it, and does nothing else. */
+  learnOpening(opened: OpenFrame): void {
     if (this.#form === null || opened.pieces.filter(({ whole }) => !whole).length !== 1 || !opened.isPlain()) return
-    const pieces = opened.pieces.map(({ channel, kind, text, whole }) => ({ channel, kind, text, whole }))
-    this.#opening = { pieces, openAlone }
+    this.#opened = opened.pieces.map(({ channel, kind, text, whole }) => ({ channel, kind, text, whole }))
   }
 
   /** The text of a frame that is as the one that was learned; null where it is another, or where none was. */
@@ -78,18 +92,19 @@ export class AlikeFrames {
     return isVerbatim(text) ? text : unescaped(text)
   }
 
-  /** Opens a frame whose text `textOf` gave; null where none like it has been opened. */
-  open(frame: SseFrame, text: string): FrameText | null {
-    return this.#opening === null ? null : new AlikeFrame(frame, text, this.#opening)
+  /** Opens the frame last followed; null where it is another, or none like it has been opened. */
+  open(frame: SseFrame): FrameText | null {
+    if (this.#text === null || this.#opened === null) return null
+    return new AlikeFrame(frame, this.#text, this.#opened, this.#freshReader)
   }
 }
 
-const paddingStart = '"obfuscation":"'
+const paddingStart = `"${paddingMember}":"`
 
 /** Whether nothing but padding stands between an offset and the data's end. */
 function isPadding(data: string, from: number, behind: string): boolean {
   const end = data.length - behind.length
-  return from <= end && data.endsWith(behind) && /^[A-Za-z0-9]*$/.test(data.slice(from, end))
+  return from <= end && data.endsWith(behind) && saysNothingAsPadding(data.slice(from, end))
 }
 
 /** Whether a text stands in JSON as it is. */
@@ -122,7 +137,7 @@ class AlikePiece implements StreamPiece {
   readonly whole: boolean
   sent: string
 
-  constructor({ channel, kind, text, whole }: Opening['pieces'][number], varying: string) {
+  constructor({ channel, kind, text, whole }: OpenedPiece, varying: string) {
     this.channel = channel
     this.kind = kind
     this.text = whole ? text : varying
@@ -141,12 +156,12 @@ class AlikeFrame implements FrameText {
   readonly pieces: AlikePiece[] = []
   readonly ends = noEnds
   readonly #frame: SseFrame
-  readonly #openAlone: OpenAlone
+  readonly #freshReader: FreshReader
 
-  constructor(frame: SseFrame, text: string, { pieces, openAlone }: Opening) {
+  constructor(frame: SseFrame, text: string, opened: readonly OpenedPiece[], freshReader: FreshReader) {
     this.#frame = frame
-    this.#openAlone = openAlone
-    for (const piece of pieces) this.pieces.push(new AlikePiece(piece, text))
+    this.#freshReader = freshReader
+    for (const piece of opened) this.pieces.push(new AlikePiece(piece, text))
   }
 
   bytes(): Uint8Array {
@@ -154,9 +169,16 @@ class AlikeFrame implements FrameText {
   }
 
   #rewritten(): Uint8Array {
-    const opened = this.#openAlone(this.#frame)
+    const opened = this.#openAlone()
     if (opened?.pieces.length !== this.pieces.length) throw new RangeError('A frame is not what it seemed to be')
     for (const [index, { sent }] of this.pieces.entries()) opened.pieces[index]?.replace(sent)
     return opened.bytes()
+  }
+
+  #openAlone(): FrameText | null {
+    const { event, data } = this.#frame
+    const reader = this.#freshReader()
+    if (data !== null) reader.frame({ event, data })
+    return reader.open(this.#frame)
   }
 }

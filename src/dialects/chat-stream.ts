@@ -58,9 +58,7 @@ class ChatReader implements StreamReader {
   #usage: Usage | null = null
   /** The frame last followed, parsed: it is opened next, if at all. */
   #chunk: JsonObject | null = null
-  readonly #alike = new AlikeFrames()
-  /** Its text, where it was not parsed for being as the one before. */
-  #alikeText: string | null = null
+  readonly #alike = new AlikeFrames(() => new ChatReader(this.#start))
   readonly #unforeseen = new Unforeseen()
   /** What the provider's chunks say of the answer as a whole. */
   #head: JsonObject | null = null
@@ -70,15 +68,13 @@ class ChatReader implements StreamReader {
   }
 
   frame(frame: SseFrameText): FrameFacts {
-    const text = this.#alike.textOf(frame)
-    this.#alikeText = text
+    const text = this.#alike.follow(frame)
     if (text === null) return this.#read(frame)
     return { terminal: false, textLength: textLength(text), usage: this.#usage, error: null, ours: false }
   }
 
   #read(frame: SseFrameText): FrameFacts {
     const { event, data } = frame
-    this.#alike.forget()
     const chunk = data === done ? null : parseObject(data)
     this.#chunk = chunk
     if (chunk === null) return { ...unforeseenFacts(data === done ? '' : data, this.#usage), terminal: data === done }
@@ -118,12 +114,12 @@ class ChatReader implements StreamReader {
     const { data } = frame
     if (data === null) return null
     if (data === done) return endingFrame(frame, this.#end(null))
-    const known = this.#alikeText === null ? null : this.#alike.open(frame, this.#alikeText)
+    const known = this.#alike.open(frame)
     if (known !== null) return known
-    const chunk = this.#alikeText === null ? this.#chunk : parseObject(data)
+    const chunk = this.#alike.isAlike ? parseObject(data) : this.#chunk
     if (chunk === null) return this.#unforeseen.openPlain(frame, data)
     const opened = this.#opened(frame, chunk)
-    this.#alike.learnOpening(opened, (other) => openAlone(this.#start, other))
+    this.#alike.learnOpening(opened)
     return opened
   }
 
@@ -288,13 +284,6 @@ function saidAlone({ choices, usage }: JsonObject): { member: string; text: stri
   const member = textFields.find((name) => textOf(delta[name]))
   const text = member === undefined ? null : textOf(delta[member])
   return member === undefined || text === null ? null : { member, text }
-}
-
-function openAlone(start: StreamStart, frame: SseFrame): FrameText | null {
-  const { event, data } = frame
-  const reader = new ChatReader(start)
-  if (data !== null) reader.frame({ event, data })
-  return reader.open(frame)
 }
 
 const indexOf = ({ index }: JsonObject, position: number): number =>

@@ -7,12 +7,12 @@ import { holdsInexact, parseExactObject } from '../lib/exact-json.ts'
 import { isObject, type JsonObject } from './json-value.ts'
 import { isArgumentsObject } from './texts.ts'
 
-/** Puts them into `body`, which was parsed from `text` and is as it was; none where it is nested beyond all measure. */
+/** Puts them into `body`, just parsed from `text`; leaves it as it is where it is nested too deeply to be read so. */
 export function readArgumentsExactly(body: JsonObject, text: string): void {
   if (mayHoldArguments(text) && holdsInexact(text)) takeFrom(body, parseExactObject(text))
 }
 
-/** Whether arguments may stand in it as an object: by the names that tell them, which may be spelt in escapes. */
+/** False where nothing in it can be arguments: the names that tell them are missing, and no escape can spell them. */
 const mayHoldArguments = (text: string): boolean =>
   text.includes('"arguments"') || text.includes('tool_use"') || text.includes('\\u')
 

@@ -46,9 +46,7 @@ class MessagesReader implements StreamReader {
   #started = 0
   #usage: Usage | null = null
   #event: JsonObject | null = null
-  readonly #alike = new AlikeFrames()
-  /** The text of the frame last followed, where it was not parsed for being as the one before. */
-  #alikeText: string | null = null
+  readonly #alike = new AlikeFrames(() => new MessagesReader(this.#start))
   #type = ''
   #hasBegun = false
 
@@ -57,15 +55,13 @@ class MessagesReader implements StreamReader {
   }
 
   frame(frame: SseFrameText): FrameFacts {
-    const text = this.#alike.textOf(frame)
-    this.#alikeText = text
+    const text = this.#alike.follow(frame)
     if (text === null) return this.#read(frame)
     return { terminal: false, textLength: text.length, usage: this.#usage, error: null, ours: false }
   }
 
   #read(frame: SseFrameText): FrameFacts {
     const { event: name, data } = frame
-    this.#alike.forget()
     const event = parseObject(data)
     this.#event = event
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
@@ -114,13 +110,13 @@ class MessagesReader implements StreamReader {
   open(frame: SseFrame): FrameText | null {
     const { data } = frame
     if (data === null) return null
-    const known = this.#alikeText === null ? null : this.#alike.open(frame, this.#alikeText)
+    const known = this.#alike.open(frame)
     if (known !== null) return known
-    const event = this.#alikeText === null ? this.#event : parseObject(data)
+    const event = this.#alike.isAlike ? parseObject(data) : this.#event
     if (event === null) return this.#unforeseen.openPlain(frame, data)
     if (this.#type === 'content_block_delta' && isObject(event.delta)) {
       const opened = this.#openDelta(frame, event, event.delta)
-      this.#alike.learnOpening(opened, (other) => openAlone(this.#start, other))
+      this.#alike.learnOpening(opened)
       return opened
     }
     const opened = new OpenFrame(frame, event)
@@ -260,13 +256,6 @@ export const messagesReader = (start: StreamStart): StreamReader => new Messages
 /** The text of a delta of text: what is owed of it is of no interest to a signature. */
 const textAlone = (type: string, { delta }: JsonObject): string | null =>
   type === 'content_block_delta' && isObject(delta) && delta.type === 'text_delta' ? textOf(delta.text) : null
-
-function openAlone(start: StreamStart, frame: SseFrame): FrameText | null {
-  const { event, data } = frame
-  const reader = new MessagesReader(start)
-  if (data !== null) reader.frame({ event, data })
-  return reader.open(frame)
-}
 
 /** No event that the language has, and no error: what it may be nobody knows. */
 const isUnforeseen = (type: string, { error }: JsonObject): boolean =>

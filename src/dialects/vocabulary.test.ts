@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { saysNothing } from './vocabulary.ts'
+import { paddingMember, saysNothing, saysNothingAsPadding } from './vocabulary.ts'
 
 const made = fc.constantFrom('msg', 'resp', 'chatcmpl', 'tool', '', 'x', 'Zq', '7', 'a1B2c3', '0fffffff', 'word1')
 const said = fc.constantFrom('please', 'Resp', 'ignore', 'MSG', 'xyz', 'rules')
@@ -39,4 +39,16 @@ test('what says nothing under one name may say something under another', () => {
   expect(saysNothing('id', 'toolu_01')).toBe(true)
   expect(saysNothing('role', 'toolu_01')).toBe(false)
   expect(saysNothing('content', 'toolu_01')).toBe(false)
+})
+
+test('padding that says nothing as it stands in JSON is a string there, and says nothing as a member either', () => {
+  const inside = fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom('a', 'Z', '7', '_', '"', '\\', ' ') }))
+  fc.assert(
+    fc.property(inside, (padding) => {
+      if (!saysNothingAsPadding(padding)) return
+      expect(JSON.parse(`"${padding}"`)).toBe(padding)
+      expect(saysNothing(paddingMember, padding)).toBe(true)
+    }),
+  )
+  expect(['aB3', '', 'a word'].map(saysNothingAsPadding)).toEqual([true, true, false])
 })

@@ -78,10 +78,16 @@ const labels = [
   ...['type', 'object', 'role', 'status', 'phase', 'index', 'media_type', 'mime_type', 'format', 'detail'],
   ...['finish_reason', 'stop_reason', 'native_finish_reason', 'service_tier'],
 ]
+/** Padding that some providers put into each frame, to hide how long its text is. */
+export const paddingMember = 'obfuscation'
+
+/** Whether padding says nothing, of its inside as it stands in JSON; false for some that `saysNothing` knows. */
+export const saysNothingAsPadding = (inside: string): boolean => /^[A-Za-z0-9]*$/.test(inside)
+
 /** Bytes in base64, signatures, and padding. */
 const encoded = [
   ...['b64_json', 'partial_image_b64', 'file_data', 'signature', 'encrypted_content', 'encrypted_index'],
-  ...['encrypted_stdout', 'thought_signature', 'obfuscation'],
+  ...['encrypted_stdout', 'thought_signature', paddingMember],
 ]
 
 const labelled: ReadonlySet<string> = new Set([...ids, ...labels, ...encoded, 'model'])
@@ -89,7 +95,7 @@ const labelled: ReadonlySet<string> = new Set([...ids, ...labels, ...encoded, 'm
 /** Whether a member is one of those that say nothing where they are what they should be. */
 export const isLabel = (member: string): boolean => labelled.has(member)
 
-/** What a member that says nothing looks like, and values that were found to be so: a stream says the same in every frame. */
+/** What says nothing as a member, and values found to be so: the frames of a stream say the same ones. */
 interface Label {
   readonly form: (value: string) => boolean
   readonly known: Set<string>

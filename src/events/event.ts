@@ -111,6 +111,8 @@ export const costAttributionSchema = z.object({
   spend_owner: z.string().nullable(),
 })
 
+export const settlementSchema = z.object({ account: z.string(), amount: z.number().int().min(0) })
+
 export const eventSchema = z.object({
   event_id: z.uuid(),
   event_type: z.enum(eventTypes),
@@ -141,7 +143,7 @@ export const eventSchema = z.object({
   prompt_hash: z.string().optional().describe("A keyed hash of the request's bytes"),
   event_cost_attribution: costAttributionSchema.optional(),
   settlements: z
-    .array(z.object({ account: z.string(), amount: z.number().int().min(0) }))
+    .array(settlementSchema)
     .optional()
     .describe('What the exchange used of each limit: requests, or nano-dollars'),
 })

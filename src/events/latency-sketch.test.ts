@@ -1,10 +1,17 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { addDuration, type LatencySketch, mergeSketch, quantilesOf, relativeError } from './latency-sketch.ts'
+import {
+  bucketOf,
+  countBuckets,
+  type LatencySketch,
+  mergeSketch,
+  quantilesOf,
+  relativeError,
+} from './latency-sketch.ts'
 
 const sketchOf = (durations: readonly number[]): LatencySketch => {
   const sketch: LatencySketch = {}
-  for (const duration of durations) addDuration(sketch, duration)
+  countBuckets(sketch, durations.map(bucketOf))
   return sketch
 }
 const durations = fc.array(fc.double({ min: 1, max: 86_400_000, noNaN: true }), { minLength: 1, maxLength: 300 })

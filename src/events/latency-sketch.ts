@@ -17,11 +17,13 @@ const gamma = (1 + relativeError) / (1 - relativeError)
 const logGamma = Math.log(gamma)
 const longestMilliseconds = 86_400_000
 
-/** Counts one duration. */
-export function addDuration(sketch: LatencySketch, milliseconds: number): void {
-  const bounded = Math.min(longestMilliseconds, Math.max(1, milliseconds))
-  const bucket = Math.ceil(Math.log(bounded) / logGamma)
-  sketch[bucket] = (sketch[bucket] ?? 0) + 1
+/** The bucket of a duration. */
+export const bucketOf = (milliseconds: number): number =>
+  Math.ceil(Math.log(Math.min(longestMilliseconds, Math.max(1, milliseconds))) / logGamma)
+
+/** Counts durations of which each has told its bucket. */
+export function countBuckets(sketch: LatencySketch, buckets: readonly number[]): void {
+  for (const bucket of buckets) sketch[bucket] = (sketch[bucket] ?? 0) + 1
 }
 
 /** A sketch from its JSON; what is no count of a bucket, because somebody altered it, counts as nothing. */

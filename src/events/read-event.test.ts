@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { eventSchema } from './event.ts'
+import { attributionSchema, costAttributionSchema, eventSchema, settlementSchema } from './event.ts'
 import { isPlainEvent, readEvent } from './read-event.ts'
 
 const id = '01a2018e-546b-74d8-b7c6-2eb6f1d597ce'
@@ -36,6 +36,17 @@ const whole = {
     { account: `token/${id}/money`, amount: 18_000 },
   ],
 }
+
+test('the event that has everything has each member that the schema knows, at every level', () => {
+  for (const [said, schema] of [
+    [whole, eventSchema],
+    [whole.event_attribution, attributionSchema],
+    [whole.event_cost_attribution, costAttributionSchema],
+    ...whole.settlements.map((each) => [each, settlementSchema] as const),
+  ] as const) {
+    expect(Object.keys(said).sort()).toEqual(Object.keys(schema.shape).sort())
+  }
+})
 
 /** Where in an event something may stand otherwise. */
 const places = fc.constantFrom<readonly string[]>(

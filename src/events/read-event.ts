@@ -4,7 +4,15 @@
  * not, the schema decides about. So what is accepted here must be what the schema accepts and leaves as it is.
  */
 import { z } from 'zod'
-import { type Event, eventSchema, eventTypes, verdicts } from './event.ts'
+import {
+  attributionSchema,
+  costAttributionSchema,
+  type Event,
+  eventSchema,
+  eventTypes,
+  settlementSchema,
+  verdicts,
+} from './event.ts'
 
 type Check = (value: unknown) => boolean
 
@@ -36,14 +44,18 @@ const oneOf = (values: readonly unknown[]): Check => {
 const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** An object with all of the first, any of the second, and nothing else. */
-function shape(needed: Readonly<Record<string, Check>>, allowed: Readonly<Record<string, Check>> = {}): Check {
-  const checks = new Map(Object.entries({ ...allowed, ...needed }))
-  const names = Object.keys(needed)
+/** An object with all members that the schema needs and none that it does not have; `checks` say what each may be. */
+function shape<Members extends z.ZodRawShape>(
+  schema: z.ZodObject<Members>,
+  checks: Readonly<Record<keyof Members, Check>>,
+): Check {
+  const members = Object.entries<z.core.$ZodType>(schema.shape)
+  const known = new Map(Object.entries<Check>(checks).filter(([name]) => Object.hasOwn(schema.shape, name)))
+  const needed = members.filter(([, member]) => !z.safeParse(member, undefined).success).map(([name]) => name)
   return (value) => {
     if (!isPlainObject(value)) return false
-    for (const name in value) if (checks.get(name)?.(value[name]) !== true) return false
-    return names.every((name) => Object.hasOwn(value, name))
+    for (const name in value) if (known.get(name)?.(value[name]) !== true) return false
+    return needed.every((name) => Object.hasOwn(value, name))
   }
 }
 
@@ -53,42 +65,38 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 const isUuid = matching(z.regexes.uuid())
 
-const isSettlement = shape({
+const isSettlement = shape(settlementSchema, {
   account: isText,
   amount: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
 })
 
-const plainEvent = shape(
-  {
-    event_id: isUuid,
-    event_type: oneOf(eventTypes),
-    request_id: isTextOrNull,
-    timestamp: matching(z.regexes.datetime({})),
-    verdict: oneOf(verdicts),
-    reason_code: isText,
-    config_version: isInteger,
-    event_attribution: shape({
-      ...{ token_id: isTextOrNull, team_id: isTextOrNull, user_id: isTextOrNull, gateway_id: isTextOrNull },
-      ...{ oauth_client_id: isTextOrNull, session_id: isTextOrNull, key_class: isTextOrNull },
-    }),
-  },
-  {
-    exchange_id: isUuid,
-    trace_id: isText,
-    config_id: isText,
-    environment: isText,
-    details: isRecord,
-    metadata: (value) => isRecord(value) && Object.values(value).every(isText),
-    prompt_redacted: isText,
-    prompt_hash: isText,
-    event_cost_attribution: shape({
-      currency: oneOf(['USD']),
-      cost: (value) => value === null || Number.isFinite(value),
-      estimated: (value) => typeof value === 'boolean',
-      ...{ input_tokens: isCountOrNull, output_tokens: isCountOrNull },
-      ...{ cached_input_tokens: isCountOrNull, reasoning_tokens: isCountOrNull },
-      ...{ provider: isText, model: isText, price_source: isTextOrNull, spend_owner: isTextOrNull },
-    }),
-    settlements: (value) => Array.isArray(value) && value.every(isSettlement),
-  },
-)
+const plainEvent = shape(eventSchema, {
+  event_id: isUuid,
+  event_type: oneOf(eventTypes),
+  request_id: isTextOrNull,
+  timestamp: matching(z.regexes.datetime({})),
+  verdict: oneOf(verdicts),
+  reason_code: isText,
+  config_version: isInteger,
+  event_attribution: shape(attributionSchema, {
+    ...{ token_id: isTextOrNull, team_id: isTextOrNull, user_id: isTextOrNull, gateway_id: isTextOrNull },
+    ...{ oauth_client_id: isTextOrNull, session_id: isTextOrNull, key_class: isTextOrNull },
+  }),
+  exchange_id: isUuid,
+  trace_id: isText,
+  config_id: isText,
+  environment: isText,
+  details: isRecord,
+  metadata: (value) => isRecord(value) && Object.values(value).every(isText),
+  prompt_redacted: isText,
+  prompt_hash: isText,
+  event_cost_attribution: shape(costAttributionSchema, {
+    currency: oneOf(['USD']),
+    cost: (value) => value === null || Number.isFinite(value),
+    estimated: (value) => typeof value === 'boolean',
+    ...{ input_tokens: isCountOrNull, output_tokens: isCountOrNull },
+    ...{ cached_input_tokens: isCountOrNull, reasoning_tokens: isCountOrNull },
+    ...{ provider: isText, model: isText, price_source: isTextOrNull, spend_owner: isTextOrNull },
+  }),
+  settlements: (value) => Array.isArray(value) && value.every(isSettlement),
+})

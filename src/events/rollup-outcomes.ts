@@ -1,14 +1,13 @@
-/** The outcomes that sums count (rollup.ts), read again from the events: few at a time, with others' turns in between. */
+/**
+ * The outcomes that sums count (rollup.ts), read again from the events: few at a time, added up to tallies, with others'
+ * turns in between.
+ */
 import { turn } from '../lib/turn.ts'
 import type { Database, Row } from '../store/open.ts'
 import { asBytes, storedText } from '../store/stored-text.ts'
 import type { Event } from './event.ts'
 import { type CountedOutcome, countedOutcome } from './rollup.ts'
-
-export interface CountedAt {
-  outcome: CountedOutcome
-  receivedAt: number
-}
+import { addOutcome, type Tally } from './rollup-tally.ts'
 
 /** Instants in milliseconds since the epoch; `until` is not part of it. */
 interface Window {
@@ -23,11 +22,7 @@ const selected = `select cast(position as text) as position, cast(timestamp as r
 const counted = "+event_type = 'gateway.request.outcome'"
 
 /** Those of a window up to a position, in the order of their time. */
-export async function* readOutcomes(
-  ledger: Database,
-  { from, until }: Window,
-  upTo: string,
-): AsyncGenerator<CountedAt> {
+export async function* readOutcomes(ledger: Database, { from, until }: Window, upTo: string): AsyncGenerator<Tally[]> {
   let [at, behind] = [from, '-1']
   for (;;) {
     const rows: Row[] = await ledger.read(
@@ -36,7 +31,7 @@ export async function* readOutcomes(
         order by events.timestamp, events.position limit ${rowsAtOnce}`,
       [from, until, at, behind, upTo],
     )
-    yield* rows.flatMap(asCounted)
+    yield talliesOf(rows)
     const last = rows.at(-1)
     if (last === undefined || rows.length < rowsAtOnce) return
     at = Number(last.timestamp)
@@ -50,7 +45,7 @@ export async function* readOutcomesBehind(
   ledger: Database,
   { from, until }: Window,
   positions: { behind: string; upTo: string },
-): AsyncGenerator<CountedAt> {
+): AsyncGenerator<Tally[]> {
   let { behind } = positions
   for (;;) {
     const rows: Row[] = await ledger.read(
@@ -58,7 +53,7 @@ export async function* readOutcomesBehind(
         order by events.position limit ${rowsAtOnce}`,
       [behind, positions.upTo, from, until],
     )
-    yield* rows.flatMap(asCounted)
+    yield talliesOf(rows)
     const last = rows.at(-1)
     if (last === undefined || rows.length < rowsAtOnce) return
     behind = String(last.position)
@@ -66,14 +61,25 @@ export async function* readOutcomesBehind(
   }
 }
 
-/** What the body says; nothing where somebody has altered it to what is no event, which `verify` names. */
-function asCounted({ body, received_at: receivedAt }: Row): CountedAt[] {
+/** The tallies of what the rows say, in the order in which the first of each stands there. */
+function talliesOf(rows: readonly Row[]): Tally[] {
+  const tallies = new Map<string, Tally>()
+  for (const { body, received_at } of rows) {
+    const receivedAt = Number(received_at)
+    const outcome = outcomeOf(body, receivedAt)
+    if (outcome !== null) addOutcome(tallies, outcome, receivedAt)
+  }
+  return [...tallies.values()]
+}
+
+/** What the body says; null where somebody has altered it to what is no event, which `verify` names. */
+function outcomeOf(body: unknown, receivedAt: number): CountedOutcome | null {
   try {
     const event: Event = JSON.parse(storedText(body) ?? '')
-    const outcome = countedOutcome(event, Number(receivedAt))
-    return Number.isSafeInteger(outcome.at) ? [{ outcome, receivedAt: Number(receivedAt) }] : []
+    const outcome = countedOutcome(event, receivedAt)
+    return Number.isSafeInteger(outcome.at) ? outcome : null
   } catch {
     // No JSON, or without what an event has.
-    return []
+    return null
   }
 }

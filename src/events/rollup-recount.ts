@@ -39,9 +39,9 @@ export async function* recountRollups(options: RecountOptions): AsyncGenerator<R
       const hourFrom = Math.floor(next / hour) * hour
       const steps = hourFrom < minutesFrom ? (['hour'] as const) : (['minute', 'hour'] as const)
       const ofHour = new RollupSpan(ledger, { from: hourFrom, steps, upTo })
-      for await (const outcome of readOutcomes(ledger, ofHour, upTo)) {
-        ofDay.add(outcome)
-        ofHour.add(outcome)
+      for await (const tallies of readOutcomes(ledger, ofHour, upTo)) {
+        ofDay.add(tallies)
+        ofHour.add(tallies)
       }
       yield ofHour
       await turn()

@@ -14,8 +14,8 @@ import { type Cells, cellsOf, named, readCells } from '../store/stored-cells.ts'
 import { mergeSketch } from './latency-sketch.ts'
 import { otherKey, type Step, stepMilliseconds } from './rollup.ts'
 import { addTally, foldRollups, keysAtMost, type Stage, type Sums, sketchText, stages } from './rollup-fold.ts'
-import { type CountedAt, readOutcomesBehind } from './rollup-outcomes.ts'
-import { tally } from './rollup-tally.ts'
+import { readOutcomesBehind } from './rollup-outcomes.ts'
+import type { Tally } from './rollup-tally.ts'
 
 /** A row that is not what it must be. */
 export interface Difference {
@@ -62,10 +62,8 @@ export class RollupSpan {
     this.#upTo = upTo
   }
 
-  add({ outcome, receivedAt }: CountedAt): void {
-    const [alike] = tally([outcome], receivedAt)
-    if (alike === undefined) return
-    for (const [stage, sums] of this.#sums) addTally(sums, stage, alike)
+  add(tallies: readonly Tally[]): void {
+    for (const [stage, sums] of this.#sums) for (const each of tallies) addTally(sums, stage, each)
   }
 
   /** To be called when all its events were added. Null where it does not hold still. */

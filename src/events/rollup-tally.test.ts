@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type CountedOutcome, minutesKeptMilliseconds } from './rollup.ts'
 import { addTally, type Sums, stages } from './rollup-fold.ts'
-import { tally } from './rollup-tally.ts'
+import { addOutcome, type Tally, tally } from './rollup-tally.ts'
 
 const receivedAt = Date.parse('2026-01-05T12:00:30.000Z')
 const key = fc.constantFrom('', 'a', 'b')
@@ -20,8 +20,10 @@ const outcome: fc.Arbitrary<CountedOutcome> = fc.record({
 })
 
 /** The rows of all kinds and steps, in their order. */
-function rowsOf(lists: readonly CountedOutcome[][]): Sums[][] {
-  const tallies = lists.flatMap((list) => tally(list, receivedAt))
+const rowsOf = (lists: readonly CountedOutcome[][]): Sums[][] =>
+  rowsOfTallies(lists.flatMap((list) => tally(list, receivedAt)))
+
+function rowsOfTallies(tallies: readonly Tally[]): Sums[][] {
   return stages.map((stage) => {
     const sums = new Map<string, Sums>()
     for (const each of tallies) addTally(sums, stage, each)
@@ -33,6 +35,18 @@ test('outcomes that are tallied together make the rows that each would make by i
   fc.assert(
     fc.property(fc.array(outcome, { maxLength: 40 }), (outcomes) => {
       expect(rowsOf([outcomes])).toEqual(rowsOf(outcomes.map((each) => [each])))
+    }),
+  )
+})
+
+test('outcomes that were received at different times are tallied together as each by itself', () => {
+  const received = fc.integer({ min: -9, max: 9 }).map((by) => receivedAt + by * 60_000)
+  fc.assert(
+    fc.property(fc.array(fc.tuple(outcome, received), { maxLength: 40 }), (outcomes) => {
+      const together = new Map<string, Tally>()
+      for (const [each, at] of outcomes) addOutcome(together, each, at)
+      const apart = outcomes.flatMap(([each, at]) => tally([each], at))
+      expect(rowsOfTallies([...together.values()])).toEqual(rowsOfTallies(apart))
     }),
   )
 })

@@ -2,64 +2,73 @@
  * Outcomes that count alike, added up before they are added to the sums (rollup.ts): those of one minute with the same
  * verdict and keys are in the same row of every kind and step, so the dozens of rows are touched once for all of them.
  */
-import { addDuration, type LatencySketch, mergeSketch } from './latency-sketch.ts'
+import { bucketOf, countBuckets, type LatencySketch } from './latency-sketch.ts'
 import { type CountedOutcome, minutesKeptMilliseconds, rollupShapes, stepMilliseconds } from './rollup.ts'
 
-/** What rows of the sums and tallies add up. Cost in nano-dollars. */
-export interface Counts {
+/** What rows of the sums, and tallies, add up. Cost in nano-dollars. */
+interface Amounts {
   requests: number
   inputTokens: number
   outputTokens: number
   cost: number
+}
+
+/** What a row of the sums counts. */
+export interface Counts extends Amounts {
   latency: LatencySketch
   firstToken: LatencySketch
 }
 
-export interface Tally extends Counts, Pick<CountedOutcome, 'verdict' | 'scope' | 'keys'> {
+export interface Tally extends Amounts, Pick<CountedOutcome, 'verdict' | 'scope' | 'keys'> {
   /** When the minute begins, in milliseconds since the epoch. */
   at: number
   /** Whether they came in while minutes of their time were kept. */
   inMinutes: boolean
+  /** The bucket of each duration: of so few a list is made, and added to a row, faster than a sketch. */
+  latencies: number[]
+  firstTokens: number[]
 }
 
-export const noCounts = (): Counts => ({
-  ...{ requests: 0, inputTokens: 0, outputTokens: 0, cost: 0 },
-  ...{ latency: {}, firstToken: {} },
-})
+const nothing = (): Amounts => ({ requests: 0, inputTokens: 0, outputTokens: 0, cost: 0 })
+
+export const noCounts = (): Counts => ({ ...nothing(), latency: {}, firstToken: {} })
 
 const kinds = rollupShapes.map(({ kind }) => kind)
 
 /** The tallies of outcomes that were received together, in the order in which the first of each came. */
 export function tally(outcomes: readonly CountedOutcome[], receivedAt: number): Tally[] {
   const tallies = new Map<string, Tally>()
-  for (const outcome of outcomes) {
-    const { verdict, scope, keys } = outcome
-    const at = outcome.at - (outcome.at % stepMilliseconds.minute)
-    const inMinutes = outcome.at >= receivedAt - minutesKeptMilliseconds
-    let name = `${at}\0${inMinutes}\0${verdict}\0${scope}`
-    for (const kind of kinds) name += `\0${keys[kind]}`
-    let alike = tallies.get(name)
-    if (alike === undefined) {
-      alike = { at, inMinutes, verdict, scope, keys, ...noCounts() }
-      tallies.set(name, alike)
-    }
-    alike.requests += 1
-    alike.inputTokens += outcome.inputTokens
-    alike.outputTokens += outcome.outputTokens
-    alike.cost += outcome.cost
-    if (outcome.latency !== null) addDuration(alike.latency, outcome.latency)
-    if (outcome.firstToken !== null) addDuration(alike.firstToken, outcome.firstToken)
-  }
+  for (const outcome of outcomes) addOutcome(tallies, outcome, receivedAt)
   return [...tallies.values()]
 }
 
-/** Adds counts to others; `sketched` where durations are among what is counted. */
-export function addCounts(into: Counts, from: Counts, sketched: boolean): void {
-  into.requests += from.requests
-  into.inputTokens += from.inputTokens
-  into.outputTokens += from.outputTokens
-  into.cost += from.cost
+/** Adds an outcome to the tally of those that it counts alike with. */
+export function addOutcome(tallies: Map<string, Tally>, outcome: CountedOutcome, receivedAt: number): void {
+  const { verdict, scope, keys } = outcome
+  const at = outcome.at - (outcome.at % stepMilliseconds.minute)
+  const inMinutes = outcome.at >= receivedAt - minutesKeptMilliseconds
+  let name = `${at}\0${inMinutes}\0${verdict}\0${scope}`
+  for (const kind of kinds) name += `\0${keys[kind]}`
+  let alike = tallies.get(name)
+  if (alike === undefined) {
+    alike = { at, inMinutes, verdict, scope, keys, ...nothing(), latencies: [], firstTokens: [] }
+    tallies.set(name, alike)
+  }
+  alike.requests += 1
+  alike.inputTokens += outcome.inputTokens
+  alike.outputTokens += outcome.outputTokens
+  alike.cost += outcome.cost
+  if (outcome.latency !== null) alike.latencies.push(bucketOf(outcome.latency))
+  if (outcome.firstToken !== null) alike.firstTokens.push(bucketOf(outcome.firstToken))
+}
+
+/** Adds a tally to what a row counts; `sketched` where durations are among that. */
+export function addCounts(row: Counts, alike: Tally, sketched: boolean): void {
+  row.requests += alike.requests
+  row.inputTokens += alike.inputTokens
+  row.outputTokens += alike.outputTokens
+  row.cost += alike.cost
   if (!sketched) return
-  mergeSketch(into.latency, from.latency)
-  mergeSketch(into.firstToken, from.firstToken)
+  countBuckets(row.latency, alike.latencies)
+  countBuckets(row.firstToken, alike.firstTokens)
 }

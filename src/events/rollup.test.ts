@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type CostAttribution, type Event, nobody, type Verdict } from './event.ts'
-import { addDuration, type LatencySketch, quantilesOf } from './latency-sketch.ts'
+import { bucketOf, quantilesOf } from './latency-sketch.ts'
 import { rollupStatements, stepMilliseconds } from './rollup.ts'
 import { foldRollups } from './rollup-fold.ts'
 import { readSeries, type SeriesQuery } from './series.ts'
@@ -67,11 +67,7 @@ const outcome = (told: Told = {}): Event =>
   })
 
 /** What a sketch makes of a duration. */
-function near(milliseconds: number): number | undefined {
-  const sketch: LatencySketch = {}
-  addDuration(sketch, milliseconds)
-  return quantilesOf(sketch)?.p50
-}
+const near = (milliseconds: number): number | undefined => quantilesOf({ [bucketOf(milliseconds)]: 1 })?.p50
 
 const arrive = (events: readonly Event[]) => databases.ledger.write(rollupStatements(events, now))
 const keep = async (events: readonly Event[]) => {

@@ -8,12 +8,13 @@ import type { FleetOptions } from './control.ts'
 import { IngestQueue } from './events-queue.ts'
 import type { LaneRegistry } from './lane-registry.ts'
 import type { UsageControl } from './usage.ts'
-import { eventBatchLimit, eventsReplySchema, laneHeader, streamIdHeader } from './wire.ts'
+import { eventBatchLimit, eventLineHead, eventsReplySchema, laneHeader, streamIdHeader } from './wire.ts'
 
 const mostBytes = 4 * 1024 * 1024
 /** What stands before a body, which begins with a brace; the line ends with the body's own and that of the line. */
 const headForm = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(?=\{)/
-const longestHead = 105
+/** Characters in which the form can match: the longest head, and the brace behind it. */
+const longestHead = eventLineHead(999_999_999_999_999, 'f'.repeat(64)).length + 1
 
 export interface EventsDependencies {
   options: FleetOptions

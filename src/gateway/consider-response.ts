@@ -93,10 +93,11 @@ class AnswerWalk {
     this.#body = body
   }
 
+  /** Goes through the stages from the one of this index on. */
   from(first: number): Considered | Promise<Considered> {
     const chain = given(this.#exchange.chain)
-    for (const [index, stage] of outputStages.entries()) {
-      const policies = index < first ? [] : chain.at(stage)
+    for (const stage of outputStages.slice(first)) {
+      const policies = chain.at(stage)
       if (policies.length === 0) continue
       const outcome = this.#run(stage, policies)
       if (outcome instanceof Promise || outcome.verdict === 'escalate') return this.#later(stage, policies, outcome)

@@ -83,7 +83,7 @@ interface Resting {
   readonly last: { readonly piece: StreamPiece; readonly text: string } | null
 }
 
-/** How much of a text is gathered before all but its end is forgotten: pieces that keep the frames they came in. */
+/** Length at which all but the end of a text is forgotten: its pieces keep alive the frames that they are parts of. */
 const gatheredUnits = maxLiveUnits + 256
 /** How many event names are known to be harmless; a dialect has some fifty. */
 const eventsKept = 256

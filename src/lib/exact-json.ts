@@ -67,7 +67,7 @@ export function parseExactObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Of an object; asked natively only where it looks like one, which the callers' own hardly ever do. */
+/** `isRawJSON` is slow, and most objects are none: those have no such member. */
 export const isExactNumber = (value: object): value is ExactNumber => 'rawJSON' in value && JSON.isRawJSON(value)
 
 export const isNumber = (value: unknown): value is number | ExactNumber =>

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { repository } from '../executable.ts'
 import { startGatehouse } from '../harness.ts'
-import { processorSeconds, threadSeconds } from '../processes.ts'
+import { mainThreadSeconds, processorSeconds, threadSeconds } from '../processes.ts'
 import { requestsSeen, startBeside } from './beside.ts'
 import { type Owned, ownersOf } from './cpu-profile.ts'
 import { answers, chatTarget, makeChain, makeLimitedToken, priceModel } from './everything-on.ts'
@@ -21,6 +21,7 @@ const seconds = 6
 const connections = 16
 
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-profile-'))
+using _directory = { [Symbol.dispose]: () => rmSync(directory, { recursive: true }) }
 using upstream = await startBeside('mock-upstream.ts')
 using passThrough = await startBeside('pass-through.ts', upstream.url)
 await using gatehouse = await startGatehouse({ upstream: { baseUrl: `${upstream.url}/governed/v1` } })
@@ -28,7 +29,8 @@ await priceModel(gatehouse)
 await makeChain(gatehouse)
 const token = await makeLimitedToken(gatehouse)
 const profiler = ['--cpu-prof', '--cpu-prof-interval=500', `--cpu-prof-dir=${directory}`]
-const { url, child } = await startFromSources(gatehouse, profiler, {})
+await using profiled = await startFromSources(gatehouse, profiler, {})
+const { url, child } = profiled
 
 const direct = { name: 'direct', url: `${passThrough.url}/direct/v1/chat/completions`, token: 'none' }
 await saturate(direct, connections, 2)
@@ -40,14 +42,13 @@ const bare =
 const target = chatTarget(url, token)
 await answers(target)
 await saturate(target, connections, warmSeconds)
-const before = { threads: threadSeconds(child.pid), requests: await requestsSeen(upstream, 'governed'), at: Date.now() }
+const before = await look()
 await saturate(target, connections, seconds)
-const after = { threads: threadSeconds(child.pid), requests: await requestsSeen(upstream, 'governed'), at: Date.now() }
+const after = await look()
 child.kill('SIGTERM')
 await child.exited
 const [file = ''] = readdirSync(directory)
 const owners = ownersOf(await Bun.file(join(directory, file)).text(), join(repository, 'src/'), before.at, after.at)
-rmSync(directory, { recursive: true })
 
 const requests = after.requests - before.requests
 const took = [...after.threads]
@@ -63,7 +64,7 @@ line(
 )
 for (const { name, micros } of took) if (micros >= 0.1) line(micros, `  thread ${name}`)
 
-const main = took[0]?.micros ?? 0
+const main = ((after.main - before.main) * 1e6) / requests
 const byFolder = Map.groupBy(owners, ({ file: path }) => path.split('/')[0] ?? '')
 const sum = (some: readonly Owned[]) => some.reduce((all, { share }) => all + share, 0)
 console.log('\nthe main thread by folder, with the native code that each calls')
@@ -72,3 +73,9 @@ for (const [folder, some] of [...byFolder].sort(([, one], [, other]) => sum(othe
 }
 console.log('\nby function')
 for (const { file: path, name, share } of owners.slice(0, 40)) line(share * main, `${name}  ${path}`)
+
+/** What the gateway's threads took so far, and of how many requests. */
+async function look() {
+  const [threads, main] = [threadSeconds(child.pid), mainThreadSeconds(child.pid)]
+  return { threads, main, requests: await requestsSeen(upstream, 'governed'), at: Date.now() }
+}

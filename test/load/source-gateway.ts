@@ -8,7 +8,7 @@ import { freePort } from '../free-port.ts'
 import { cleanEnvironment, type Gatehouse } from '../harness.ts'
 import { runtimeTokenOf } from '../runtime-token.ts'
 
-export interface SourceGateway {
+export interface SourceGateway extends AsyncDisposable {
   url: string
   child: Bun.Subprocess
 }
@@ -34,5 +34,9 @@ export async function startFromSources(
     stdout: 'ignore',
     stderr: 'inherit',
   })
-  return { url: `http://127.0.0.1:${port}`, child }
+  const end = async () => {
+    child.kill()
+    await child.exited
+  }
+  return { url: `http://127.0.0.1:${port}`, child, [Symbol.asyncDispose]: end }
 }
