@@ -51,7 +51,7 @@ beforeAll(async () => {
 }, 240_000)
 
 afterAll(async () => {
-  counted?.child.kill()
+  await counted?.[Symbol.asyncDispose]()
   await gatehouse?.stop()
   await upstream.stop(true)
 })
@@ -111,24 +111,21 @@ test('ten policies, of which one scans 400 terms, add some 110 objects, and 12 f
 })
 
 test('what comes after a request is not held because that one was running during a collection', async () => {
-  const { url, child, countUrl } = await startCounted({})
-  try {
-    const to = { ...plain, url: chatTarget(url, plain.token).url }
-    await answers(to)
-    const init = { method: 'POST', headers: requestHeaders(to), body: requestBody(false) }
-    const before = await numberAt(`${countUrl}/exchanges`)
-    let left = 1000
-    const caller = async () => {
-      while (left-- > 0) {
-        // What runs during a collection outlives it: what comes after must not hang on that.
-        if (left % 50 === 0) await numberAt(`${countUrl}/exchanges`)
-        await (await fetch(to.url, init)).text()
-      }
+  await using held = await startCounted({})
+  const { url, countUrl } = held
+  const to = chatTarget(url, plain.token)
+  await answers(to)
+  const init = { method: 'POST', headers: requestHeaders(to), body: requestBody(false) }
+  const before = await numberAt(`${countUrl}/exchanges`)
+  let left = 1000
+  const caller = async () => {
+    while (left-- > 0) {
+      // What runs during a collection outlives it: what comes after must not hang on that.
+      if (left % 50 === 0) await numberAt(`${countUrl}/exchanges`)
+      await (await fetch(to.url, init)).text()
     }
-    await Promise.all(Array.from({ length: 8 }, caller))
-    // Those that run during the twenty collections, some 130, are held until all is collected.
-    expect((await numberAt(`${countUrl}/exchanges`)) - before).toBeLessThan(400)
-  } finally {
-    child.kill()
   }
+  await Promise.all(Array.from({ length: 8 }, caller))
+  // Those that run during the twenty collections, some 130, are held until all is collected.
+  expect((await numberAt(`${countUrl}/exchanges`)) - before).toBeLessThan(400)
 })
