@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createServer } from 'node:net'
 import { type FakeUpstream, jsonReply, type Reply, startFakeUpstream, streamReply } from '../../test/fakes/upstream.ts'
 import type { Settings } from '../config.ts'
 import { compilePolicySet } from '../policies/chain.ts'
@@ -129,6 +130,21 @@ test('a provider that is silent until its deadline is let go of, not tried again
     ['two', 'ok', 200],
   ])
   await eventually(() => primary.running() === 0)
+})
+
+test('a provider to which no connection comes about in time is not tried again on its path', async () => {
+  await start({ connect_timeout_seconds: 1 })
+  // It takes the call, answers nothing, and is connected to no more.
+  const silent = createServer(() => silent.close())
+  await new Promise<void>((listening) => silent.listen(0, '127.0.0.1', listening))
+  const address = silent.address()
+  const baseUrl = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+  running.lane.upstreams.splice(0, 1, testProvider({ id: 'p1', name: 'one', baseUrl }))
+  expect((await ask()).status).toBe(200)
+  expect(attempts()).toEqual([
+    ['one', 'provider.unreachable', null],
+    ['two', 'ok', 200],
+  ])
 })
 
 test("a provider's own deadline holds instead of the setting", async () => {

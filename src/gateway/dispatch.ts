@@ -97,10 +97,16 @@ async function findNext(course: Course, exchange: Exchange, gateway: Gateway, fa
 }
 
 function retryWait(course: Course, exchange: Exchange, { settings, clock }: Gateway, failed: FailedAttempt) {
-  if (exchange.attempts.at(-1)?.reason === 'provider.timeout') return null
+  if (wasTooSlow(exchange)) return null
   const rules = { retries: settings.path_retries, longestWait: 1000 * settings.retry_wait_seconds }
   const wait = waitBeforeRetry(course.tries, failed.advice, rules, jitterOf(exchange))
   return wait === null || clock.monotonic() + wait >= course.until ? null : wait
+}
+
+/** Whether a deadline ended the call, of its connection or of its answer: the path has had the time that it may take. */
+function wasTooSlow({ attempts, abort }: Exchange): boolean {
+  const reason = attempts.at(-1)?.reason
+  return reason === 'provider.timeout' || (reason === 'provider.unreachable' && abort.signal.aborted)
 }
 
 /** From 0 to 1: an exchange's id ends in random digits. */

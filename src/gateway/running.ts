@@ -52,7 +52,6 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
     sweeps = (sweeps + 1) % sweepsForDeadlines
     const now = clock.monotonic()
     for (const exchange of exchanges) {
-      // Until then the server's own limit holds for a body that does not come.
       if (!exchange.watched && exchange.facts !== null && now - exchange.startedMonotonic > momentMilliseconds) {
         exchange.watched = true
         watch(exchange)
@@ -115,6 +114,8 @@ function checkDeadlines(exchange: Exchange, now: number, { settings, clock, reac
     cut(exchange, 'request_timeout', new Failure('request_timeout'))
     return
   }
+  // The server ends what brings nothing for ten seconds; a body has until then.
+  if (exchange.bodyUntil !== null) exchange.connection?.timeout(exchange.request, 0)
   const [first] = exchange.attempts
   const attempt = exchange.attempts.at(-1)
   if (first === undefined || attempt === undefined || exchange.settled !== null) return
