@@ -41,13 +41,15 @@ export function answerElsewhere({ mcp, settings }: Gateway, asked: Asked): Promi
 }
 
 async function pass(
-  { request, connection, requestId }: Asked,
+  asked: Asked,
   owner: (request: PassedRequest) => Promise<Response>,
   { body_limit_bytes: limit, body_timeout_seconds: patience }: Gateway['settings'],
 ): Promise<Response> {
+  const { request, connection, requestId } = asked
   const { method, signal } = request
-  connection?.timeout(request, 0)
-  const body = method === 'POST' ? await readBodyWithin(1000 * patience, request, limit) : null
+  const body = method === 'POST' ? await readBodyWithin(1000 * patience, asked, limit) : null
+  // Where a body was read, that has lifted it.
+  if (body === null) connection?.timeout(request, 0)
   const headers = endToEnd(request.headers)
   headers.set('x-request-id', requestId)
   let answer: Response
