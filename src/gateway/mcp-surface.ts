@@ -258,7 +258,8 @@ async function answerRequest(
     first.headers.set('mcp-session-id', session.id)
     return first
   }
-  void finishStream(ended, call, session)
+  // Its last message is said after its exchange has ended, and before its session may be.
+  gateway.running.waitFor(finishStream(ended, call, session))
   return eventStream(first.attach(), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
 }
 

@@ -92,6 +92,13 @@ export async function startTestGateway(
   }
 }
 
+/** A server that holds a connection, and the limits for silence that it was given, in seconds. */
+export function testListener() {
+  const limits: number[] = []
+  const timeout = (_request: Request, seconds: number) => void limits.push(seconds)
+  return { limits, listener: { timeout, stop: async () => undefined, upgrade: () => false } }
+}
+
 /** Waits until something holds, for what happens on another connection. */
 export async function eventually(holds: () => boolean): Promise<void> {
   for (let round = 0; round < 5000; round++) {
