@@ -2,7 +2,7 @@
 import type { Settings } from '../config.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import { silentLog } from '../lib/log.ts'
+import { type Log, silentLog } from '../lib/log.ts'
 import type { McpServers } from '../mcp/connection.ts'
 import { noMcpServers } from '../mcp/no-servers.ts'
 import { noTracer, type Tracer } from '../telemetry/tracer.ts'
@@ -33,6 +33,7 @@ export async function startTestGateway(
   settings: Partial<Settings> = {},
   tracer: Tracer = noTracer,
   mcpServers: McpServers = noMcpServers,
+  log: Log = silentLog,
 ): Promise<TestGateway> {
   const seen: TestGateway['seen'] = []
   let aborted = 0
@@ -57,7 +58,7 @@ export async function startTestGateway(
     fetch,
     clock: systemClock,
     newId,
-    log: silentLog,
+    log,
     tracer,
     mcp: mcpServers,
     documents: { openapi: async () => ({ openapi: '3.1.0' }) },
