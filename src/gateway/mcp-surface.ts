@@ -138,7 +138,6 @@ function enter(gateway: Gateway, arrival: Arrival): string | Promise<Response> {
   const asked: { id: RpcId | null; method: string; sent: boolean } = { id: null, method: '', sent: false }
   const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect: answering(asked) }, gateway)
   try {
-    if (gateway.draining) throw new Failure('draining')
     authenticate(exchange, gateway)
     admitToken(exchange, gateway)
     return given(exchange.tokenHash)
