@@ -9,9 +9,24 @@ import { resourceName } from './resource-name.ts'
 
 /**
  * Finds the token. Without a usable header `missing_api_key`; what is no token of ours, by form or checksum,
- * `invalid_api_token` with no look-up; a state that is not loaded or too old `not_ready`, `token_state_stale`.
+ * `invalid_api_token` with no look-up; a state that is not loaded or too old `not_ready`, `token_state_stale`. A gateway
+ * that stops refuses everybody, `draining`, and on record whom it knows.
  */
 export function authenticate(exchange: Exchange, gateway: Gateway): void {
+  if (gateway.draining) refuseDraining(exchange, gateway)
+  identify(exchange, gateway)
+}
+
+function refuseDraining(exchange: Exchange, gateway: Gateway): never {
+  try {
+    identify(exchange, gateway)
+  } catch {
+    // What is wrong with a token, the gateway that is asked next will say.
+  }
+  throw new Failure('draining')
+}
+
+function identify(exchange: Exchange, gateway: Gateway): void {
   const { headers } = exchange.request
   const bearer = bearerSecret(headers.get('authorization'))
   const secret = bearer ?? apiKey(exchange)

@@ -30,7 +30,6 @@ export async function govern(
   exchange.trace = gateway.tracer.begin(traceCarrierOf(arrival))
   gateway.running.add(exchange)
   try {
-    if (gateway.draining) throw new Failure('draining')
     for (const stage of stages) {
       const pending = stage(exchange, gateway)
       if (pending !== undefined) await pending

@@ -34,30 +34,62 @@ interface Asked {
 }
 
 /** The answer of the worker that has the session; null where this one is to answer. */
-export function answerElsewhere({ mcp, settings }: Gateway, asked: Asked): Promise<Response> | null {
+export function answerElsewhere(gateway: Gateway, asked: Asked): Promise<Response> | null {
   const sessionId = asked.request.headers.get('mcp-session-id')
-  const owner = sessionId === null ? null : mcp.neighbours.ownerOf(sessionId)
-  return owner === null ? null : pass(asked, owner, settings)
+  const owner = sessionId === null ? null : gateway.mcp.neighbours.ownerOf(sessionId)
+  return owner === null ? null : pass(asked, owner, gateway)
 }
 
 async function pass(
-  { request, connection, requestId }: Asked,
+  asked: Asked,
   owner: (request: PassedRequest) => Promise<Response>,
-  { body_limit_bytes: limit, body_timeout_seconds: patience }: Gateway['settings'],
+  { running, settings: { body_limit_bytes: limit, body_timeout_seconds: patience } }: Gateway,
 ): Promise<Response> {
+  const { request, connection, requestId } = asked
   const { method, signal } = request
-  connection?.timeout(request, 0)
-  const body = method === 'POST' ? await readBodyWithin(1000 * patience, request, limit) : null
+  const body = method === 'POST' ? await readBodyWithin(1000 * patience, asked, limit) : null
+  // Where a body was read, that has lifted it.
+  if (body === null) connection?.timeout(request, 0)
   const headers = endToEnd(request.headers)
   headers.set('x-request-id', requestId)
+  const { promise: passed, resolve: end } = Promise.withResolvers<void>()
+  // What listens beside answers ends with its session, and that once nothing runs.
+  if (method === 'POST') running.waitFor(passed)
   let answer: Response
   try {
     answer = await owner({ method, headers, body, signal })
   } catch {
+    end()
     // It ended a moment ago, and its sessions with it.
     throw noSuchSession()
   }
-  return new Response(answer.body, { status: answer.status, headers: endToEnd(answer.headers) })
+  return new Response(toItsEnd(answer.body, end), { status: answer.status, headers: endToEnd(answer.headers) })
+}
+
+/** The same bytes; `ended` is called when no more will be read. */
+function toItsEnd(body: ReadableStream<Uint8Array> | null, ended: () => void): ReadableStream<Uint8Array> | null {
+  if (body === null) {
+    ended()
+    return null
+  }
+  const reader = body.getReader()
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (value !== undefined) controller.enqueue(value)
+        if (!done) return
+        controller.close()
+      } catch (thrown) {
+        controller.error(thrown)
+      }
+      ended()
+    },
+    cancel(reason) {
+      ended()
+      return reader.cancel(reason)
+    },
+  })
 }
 
 /** RFC 9110 section 7.6.1; host, length and encoding are those of another message. */

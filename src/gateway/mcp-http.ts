@@ -11,7 +11,7 @@ import { McpError } from '../mcp/mcp-error.ts'
 import { errorText, type Message, type RpcRequest, readMessage, resultText } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
-import type { Gateway } from './exchange.ts'
+import type { Exchange, Gateway } from './exchange.ts'
 import { readBodyWithin } from './read-body.ts'
 import { membersOf } from './read-request.ts'
 
@@ -124,17 +124,22 @@ export const eventStream = (
     },
   })
 
-export async function receive({ settings }: Gateway, request: Request): Promise<Message> {
+/** A request whose body is still to come. */
+type Arriving = Pick<Exchange, 'request' | 'connection'>
+
+/** Also lifts the server's limit for idle connections, as `readBodyWithin`. */
+export async function receive({ settings }: Gateway, arriving: Arriving): Promise<Message> {
+  const { request } = arriving
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';')
   if (type.trim().toLowerCase() !== 'application/json') throw new Unfit(415, 'Send the message as application/json')
-  const bytes = await readBodyWithin(1000 * settings.body_timeout_seconds, request, settings.body_limit_bytes)
+  const bytes = await readBodyWithin(1000 * settings.body_timeout_seconds, arriving, settings.body_limit_bytes)
   return readMessage(parsed(bytes))
 }
 
 /** Null where the body is no request that can be read. */
-export async function requestIdOf(gateway: Gateway, request: Request): Promise<RpcId | null> {
+export async function requestIdOf(gateway: Gateway, arriving: Arriving): Promise<RpcId | null> {
   try {
-    const message = await receive(gateway, request)
+    const message = await receive(gateway, arriving)
     return message.kind === 'request' ? message.id : null
   } catch {
     // Why its caller is refused is more to it than what is wrong with its body.

@@ -138,14 +138,13 @@ function enter(gateway: Gateway, arrival: Arrival): string | Promise<Response> {
   const asked: { id: RpcId | null; method: string; sent: boolean } = { id: null, method: '', sent: false }
   const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect: answering(asked) }, gateway)
   try {
-    if (gateway.draining) throw new Failure('draining')
     authenticate(exchange, gateway)
     admitToken(exchange, gateway)
     return given(exchange.tokenHash)
   } catch (thrown) {
     if (request.method !== 'POST' || errorStatus(asFailure(thrown)) !== 200) return refuse(exchange, gateway, thrown)
     // By its id alone a caller knows the answer to its request.
-    return requestIdOf(gateway, request).then((id) => {
+    return requestIdOf(gateway, arrival).then((id) => {
       asked.id = id
       return refuse(exchange, gateway, thrown)
     })
@@ -188,7 +187,7 @@ function listen({ request, connection }: Arrived, session: McpSession): Response
 async function answerPost(gateway: Gateway, arrived: Arrived): Promise<Response> {
   const { request } = arrived
   const form = answerForm(request.headers.get('accept'))
-  const message = await receive(gateway, request)
+  const message = await receive(gateway, arrived)
   if (message.kind === 'request') {
     return message.method === 'initialize'
       ? await initialize(gateway, arrived, message)
@@ -247,8 +246,6 @@ async function answerRequest(
   const stages = isRouted(message.method) ? mcpCallStages : isDiscovery(message.method) ? mcpDiscoveryStages : null
   if (stages === null) return selfAnswer(message, session)
   const call = session.begin(message.id, progressTokenOf(message), form)
-  const { request, connection } = arrived
-  connection?.timeout(request, 0)
   const ended = run(gateway, arrived, mcpRequest(message, session, call), [watch, ...stages]).finally(() => {
     call.onCancel = null
   })
@@ -260,7 +257,8 @@ async function answerRequest(
     first.headers.set('mcp-session-id', session.id)
     return first
   }
-  void finishStream(ended, call, session)
+  // Its last message is said after its exchange has ended, and before its session may be.
+  gateway.running.waitFor(finishStream(ended, call, session))
   return eventStream(first.attach(), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
 }
 

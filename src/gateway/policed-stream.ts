@@ -28,7 +28,7 @@ import { CollectedAnswer } from './collected-answer.ts'
 import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import type { Inspected, StreamInspection } from './inspected-stream.ts'
-import { ExchangeStage, noteStage, requestContext } from './policy-subject.ts'
+import { ExchangeStage, logBroken, noteStage, requestContext } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
 const outputStages = ['post_request', 'pre_response'] as const
@@ -164,6 +164,8 @@ export class PolicedStream implements StreamInspection {
   ): Promise<Failure | null> {
     const [exchange, gateway] = [this.#exchange, this.#gateway]
     const outcome = await runStage(new ExchangeStage(exchange, gateway, policies, subject))
+    // A policy that was let go of with its exchange decided nothing.
+    if (exchange.cut !== null) return exchange.cut.failure
     const { decisive } = outcome
     const granted = outcome.verdict === 'escalate' && decisive !== null && (await useGrant(exchange, gateway))
     noteStage(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
@@ -212,7 +214,8 @@ function sorted(exchange: Exchange, gateway: Gateway) {
       const mark = compiled instanceof Error || compiled.form === 'text' ? undefined : compiled.mark
       if (holds && mark !== undefined) noteOne(exchange, stage, { policy, decision: mark, latencyMs: 0 })
       else if (holds && !(compiled instanceof Error) && compiled.form === 'text') {
-        rules.push(runningRule(policy, compiled, stage, tellBroken(exchange, gateway, policy)))
+        const tell = (error: unknown) => logBroken(exchange, gateway, policy, error)
+        rules.push(runningRule(policy, compiled, stage, tell))
       } else {
         whole[stage].push(policy)
         const harmless = mark !== undefined || compiled instanceof Error
@@ -247,13 +250,6 @@ function holdsSoFar({ condition, awaitsAnswer }: ActivePolicy, exchange: Exchang
     return null
   }
 }
-
-const tellBroken =
-  ({ id, requestId }: Exchange, gateway: Gateway, policy: ActivePolicy) =>
-  (error: unknown): void => {
-    const line = { request_id: requestId, exchange_id: id, policy_id: policy.id, error: String(error) }
-    gateway.log.error(line, 'A policy could not decide')
-  }
 
 function runningRule(
   policy: ActivePolicy,

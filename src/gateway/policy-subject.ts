@@ -93,10 +93,16 @@ export class ExchangeStage implements StageRun, PolicyTools {
   }
 
   broken(policy: ActivePolicy, error: unknown): void {
-    const { id, requestId } = this.#exchange
-    const line = { request_id: requestId, exchange_id: id, policy_id: policy.id, error: String(error) }
-    this.#gateway.log.error(line, 'A policy could not decide')
+    logBroken(this.#exchange, this.#gateway, policy, error)
   }
+}
+
+/** Says that a policy threw; nothing of an exchange that was cut, with which what its policies waited for was let go of. */
+export function logBroken(exchange: Exchange, { log }: Gateway, policy: ActivePolicy, error: unknown): void {
+  if (exchange.cut !== null) return
+  const { id, requestId } = exchange
+  const line = { request_id: requestId, exchange_id: id, policy_id: policy.id, error: String(error) }
+  log.error(line, 'A policy could not decide')
 }
 
 /** Takes what a stage came to into the exchange. */

@@ -29,8 +29,17 @@ export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array>
   return decompress === null ? bytes : bytes.then((encoded) => decompressed(decompress, encoded, limit))
 }
 
-/** As `readBody`, for a request that is no exchange yet, which `running.ts` would watch: within so many milliseconds. */
-export async function readBodyWithin(milliseconds: number, request: Request, limit: number): Promise<Uint8Array> {
+/**
+ * As `readBody`, for a request that is no exchange yet, which `running.ts` would watch: within so many milliseconds. The
+ * server's own limit for connections on which nothing happens is lifted, for the wait for the answer too: it stays so
+ * until the connection's next request.
+ */
+export async function readBodyWithin(
+  milliseconds: number,
+  { request, connection }: Pick<Exchange, 'request' | 'connection'>,
+  limit: number,
+): Promise<Uint8Array> {
+  connection?.timeout(request, 0)
   const arriving: Arriving = { request, cut: null, onCut: null }
   const timer = setTimeout(() => {
     arriving.cut = { reason: 'request_timeout', failure: new Failure('request_timeout') }

@@ -4,7 +4,7 @@ import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { beginExchange, type Exchange } from './exchange.ts'
 import { createRunning } from './running.ts'
-import { eventually } from './test-gateway.ts'
+import { eventually, testListener } from './test-gateway.ts'
 import { testSettings } from './test-lane.ts'
 
 const running = createRunning(testSettings(), systemClock, () => undefined)
@@ -13,11 +13,11 @@ afterEach(() => running.remove(exchange))
 
 /** An exchange that runs, and the limits that its connection was given, in seconds. */
 function begin(change: Partial<Exchange>): number[] {
-  const given: number[] = []
+  const { limits, listener } = testListener()
   exchange = beginExchange(
     {
       request: new Request('http://localhost/v1/chat/completions', { method: 'POST' }),
-      connection: { timeout: (_request, seconds) => void given.push(seconds) },
+      connection: listener,
       requestId: 'r',
       route: chat.route,
       family: chat.family,
@@ -27,12 +27,12 @@ function begin(change: Partial<Exchange>): number[] {
   )
   Object.assign(exchange, change)
   running.add(exchange)
-  return given
+  return limits
 }
 
 test('while a body comes its own limit holds, not the one that the server has for connections on which nothing does', async () => {
-  const given = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
-  await eventually(() => given.includes(0))
+  const limits = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
+  await eventually(() => limits.includes(0))
   expect(exchange.cut).toBeNull()
 })
 
@@ -40,4 +40,20 @@ test('a body that has not come by then ends its exchange', async () => {
   begin({ bodyUntil: systemClock.monotonic() - 1 })
   await eventually(() => exchange.cut !== null)
   expect(exchange.cut?.reason).toBe('request_timeout')
+})
+
+test.each([
+  ['has ended', (answer: PromiseWithResolvers<void>) => answer.resolve()],
+  ['has broken off', (answer: PromiseWithResolvers<void>) => answer.reject(new Error('It broke off'))],
+])('a drain waits until an answer of which no exchange runs %s', async (_, end) => {
+  const answer = Promise.withResolvers<void>()
+  running.waitFor(answer.promise)
+  let drained = false
+  const draining = running.drain(60_000).then(() => {
+    drained = true
+  })
+  await Bun.sleep(0)
+  expect(drained).toBe(false)
+  end(answer)
+  await draining
 })

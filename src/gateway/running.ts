@@ -30,6 +30,8 @@ export interface Running {
   readonly size: number
   add(exchange: Exchange): void
   remove(exchange: Exchange): void
+  /** Has a drain wait for an answer, too, of which no exchange runs here, or no more. Ends with the promise, however. */
+  waitFor(answered: Promise<unknown>): void
   /** Ends what runs for these tokens: their callers are told, their providers let go. */
   cutTokens(tokenHashes: readonly string[], organizationId: string): void
   /** Waits until none runs or `milliseconds` have passed; then cuts those left and waits for their outcomes. */
@@ -40,7 +42,9 @@ export interface Running {
 export function createRunning(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): Running {
   const reachability = byProxy(process.env) ? null : new Reachability(clock, dialTcp)
   const exchanges = new ShortLivedSet<Exchange>()
+  let awaited = 0
   let emptied: (() => void) | null = null
+  const isEmpty = () => exchanges.size === 0 && awaited === 0
   let sweeping: ReturnType<typeof setInterval> | null = null
   const stopSweeping = () => {
     if (sweeping !== null) clearInterval(sweeping)
@@ -61,7 +65,7 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
   }
   const whenEmpty = (milliseconds: number) =>
     new Promise<void>((resolve) => {
-      if (exchanges.size === 0) return resolve()
+      if (isEmpty()) return resolve()
       const timer = setTimeout(resolve, milliseconds)
       emptied = () => {
         clearTimeout(timer)
@@ -81,7 +85,15 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
     },
     remove(exchange) {
       exchanges.delete(exchange)
-      if (exchanges.size === 0) emptied?.()
+      if (emptied !== null && isEmpty()) emptied()
+    },
+    waitFor(answered) {
+      awaited += 1
+      const over = () => {
+        awaited -= 1
+        if (emptied !== null && isEmpty()) emptied()
+      }
+      answered.then(over, over)
     },
     cutTokens(tokenHashes, organizationId) {
       for (const exchange of exchanges) {

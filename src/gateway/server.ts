@@ -77,7 +77,10 @@ export interface GatewayServer {
   warm(): Promise<void>
   /** Ends what runs for these tokens, and their connections (contract section 3, emergency revoke). */
   cutTokens(tokenHashes: readonly string[]): void
-  /** Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. */
+  /**
+   * Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. Then the
+   * servers that requests came from take no more, and resolves when they have sent what was answered.
+   */
   drain(): Promise<void>
   metrics(): string
 }
@@ -99,6 +102,8 @@ const discovery: GovernedRoute = {
 
 /** For the last frames of a connection to leave, after what it answered was cut. */
 const closeGraceMilliseconds = 2500
+/** For the last answers to leave; a caller that does not read its answer, or send its request, is not waited for longer. */
+const sendGraceMilliseconds = 500
 
 export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
@@ -136,6 +141,8 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     ),
   )
 
+  /** The servers that requests came from: that of callers, and that of siblings where there are any. */
+  const listeners = new Set<Connection>()
   const metrics = () =>
     meter.text({
       inFlight: running.size,
@@ -157,6 +164,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
 
   return {
     fetch(request, server) {
+      if (server !== undefined) listeners.add(server)
       const path = pathOf(request.url)
       const requestId = requestIdOf(request, newId)
       const socketRoute = sockets.routeOf(path, request)
@@ -173,7 +181,10 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       }
       return methodNotAllowed(route.dialect, allowed, requestId)
     },
-    answerMcp: (request, connection) => mcp.fetch(request, connection, requestIdOf(request, newId)),
+    answerMcp(request, connection) {
+      listeners.add(connection)
+      return mcp.fetch(request, connection, requestIdOf(request, newId))
+    },
     async warm() {
       if (lane.view.providers().some(({ kind }) => kind !== simulator.kind)) await gateway.prices.load()
     },
@@ -183,6 +194,8 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       await running.drain(1000 * settings.drain_seconds)
       await closing
       mcp.close()
+      const sent = [...listeners].map((listener) => listener.stop())
+      await Promise.race([Promise.all(sent), Bun.sleep(sendGraceMilliseconds)])
     },
     websocket: sockets.handlers,
     cutTokens(tokenHashes) {

@@ -215,11 +215,11 @@ describe('the end of a connection', () => {
     await eventually(() => running.seen.length === 1)
     const drained = running.gateway.drain()
     expect((await idle.ended).code).toBe(1001)
+    expect((await fetch(`${running.url}/v1/chat/completions/ws`, { headers: handshake() })).status).toBe(503)
     gate.resolve()
     expect(await busy.frames(2)).toEqual([chunk('last'), '[DONE]'])
     expect((await busy.ended).code).toBe(1001)
     await drained
-    expect((await fetch(`${running.url}/v1/chat/completions/ws`, { headers: handshake() })).status).toBe(503)
   })
 })
 

@@ -121,7 +121,6 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
         gateway,
       )
       try {
-        if (gateway.draining) throw new Failure('draining')
         authenticate(exchange, gateway)
         admitToken(exchange, gateway)
       } catch (thrown) {

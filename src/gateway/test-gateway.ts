@@ -2,7 +2,7 @@
 import type { Settings } from '../config.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import { silentLog } from '../lib/log.ts'
+import { type Log, silentLog } from '../lib/log.ts'
 import type { McpServers } from '../mcp/connection.ts'
 import { noMcpServers } from '../mcp/no-servers.ts'
 import { noTracer, type Tracer } from '../telemetry/tracer.ts'
@@ -33,6 +33,7 @@ export async function startTestGateway(
   settings: Partial<Settings> = {},
   tracer: Tracer = noTracer,
   mcpServers: McpServers = noMcpServers,
+  log: Log = silentLog,
 ): Promise<TestGateway> {
   const seen: TestGateway['seen'] = []
   let aborted = 0
@@ -57,7 +58,7 @@ export async function startTestGateway(
     fetch,
     clock: systemClock,
     newId,
-    log: silentLog,
+    log,
     tracer,
     mcp: mcpServers,
     documents: { openapi: async () => ({ openapi: '3.1.0' }) },
@@ -90,6 +91,13 @@ export async function startTestGateway(
       await provider.stop(true)
     },
   }
+}
+
+/** A server that holds a connection, and the limits for silence that it was given, in seconds. */
+export function testListener() {
+  const limits: number[] = []
+  const timeout = (_request: Request, seconds: number) => void limits.push(seconds)
+  return { limits, listener: { timeout, stop: async () => undefined, upgrade: () => false } }
 }
 
 /** Waits until something holds, for what happens on another connection. */
