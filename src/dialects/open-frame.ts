@@ -63,7 +63,7 @@ export class OpenFrame implements FrameText {
     // Members that are given twice would be read by others as they were not read here.
     const { data } = this.#frame
     const rewritten = this.#changed || (data !== null && isRepetitive(data, this.#data))
-    return rewritten ? withData(this.#frame.bytes, withNumbersOf(data ?? '', this.#data)) : this.#frame.bytes
+    return rewritten ? withData(this.#frame, withNumbersOf(data ?? '', this.#data)) : this.#frame.bytes
   }
 }
 

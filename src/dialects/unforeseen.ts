@@ -64,13 +64,13 @@ export class Unforeseen {
     return {
       pieces: data === '' ? [] : [{ channel: plain, kind: 'content', text: data, whole: false, replace }],
       ends: [],
-      bytes: () => (sent === data ? frame.bytes : withData(frame.bytes, sent)),
+      bytes: () => (sent === data ? frame.bytes : withData(frame, sent)),
     }
   }
 
   /** A frame of ours that goes on with a text; null where the channel is none of these. */
   delta(channel: string, text: string): Uint8Array | null {
-    if (channel === plain) return withData(emptyFrame, text)
+    if (channel === plain) return withData({ bytes: emptyFrame }, text)
     const known = this.#types.get(channel)
     if (known === undefined) return null
     const { place, type } = known

@@ -182,10 +182,10 @@ export class StreamInspector<Frame extends InspectableFrame> {
     return renames && this.#gathers ? bytes : frame.bytes
   }
 
-  #withoutUnread({ event = null, data = null, asides }: InspectableFrame, bytes: Uint8Array): Uint8Array {
+  #withoutUnread({ event = null, data = null, asides, marked }: InspectableFrame, bytes: Uint8Array): Uint8Array {
     const isHarmless = event === null || this.#isHarmless(event)
     if (isHarmless && asides === undefined) return bytes
-    return withoutAsides({ bytes, data }, isHarmless ? event : null)
+    return withoutAsides({ bytes, data, ...(marked && { marked }) }, isHarmless ? event : null)
   }
 
   #isHarmless(event: string): boolean {

@@ -309,3 +309,13 @@ test('comments, ids, unknown fields and event names carry nothing that was not r
   const watched = { ...forbids('block'), enforced: false }
   expect(pass(chat, aside, watched).text).toBe(aside)
 })
+
+test('a byte order mark that does not begin the stream hides no line of data', () => {
+  const halves = ['{"id":"c","choices":[{"index":0,"delta":{"content":"blackbird"}}]', '}']
+  const [ours, theirs] = [`\uFEFFdata: ${halves[0]}\n`, `data: ${halves[1]}\n\n`]
+  const { text } = pass(chat, `${delta({ content: 'hello' })}${ours}${theirs}`)
+  expect(text).toBe(`${delta({ content: 'hello' })}${theirs}`)
+  const own = pass(chat, ours + theirs)
+  expect(own.stop?.verdict).toBe('block')
+  expect(own.text).not.toContain('blackbird')
+})
