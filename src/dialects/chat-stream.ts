@@ -2,8 +2,9 @@
  * Follows a stream of chat completion chunks. A channel is one field of one choice, `0/content`; it ends with the
  * choice's `finish_reason`, or with the stream. Fields that nobody has heard of are channels like the others.
  *
- * A name is a text like the others: it ends where what it names begins (arguments), or with the choice. Said again with
- * its call it is one name, and is not said again.
+ * A name is a text like the others: it ends where what it names begins (arguments), or with the choice. Providers say it
+ * whole, once or with every delta of its call, and their clients join it, take the first or the last: a name that says
+ * what has come of it so far is the name again, and is left out, so that all of them have it once.
  */
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
@@ -158,7 +159,7 @@ class ChatReader implements StreamReader {
     const { tool_calls: calls } = delta
     const inCalls = Array.isArray(calls) && calls.every(isObject) ? calls : []
     const except = inCalls.length > 0 ? callsOnly : nothing
-    this.#openTexts(opened, textsIn(delta, { joinParts: true, except }), { choice, call: null }, false)
+    this.#openTexts(opened, textsIn(delta, { joinParts: true, except }), { choice, call: null })
     for (const [position, element] of inCalls.entries()) this.#openCall(opened, element, choice, position)
   }
 
@@ -169,16 +170,15 @@ class ChatReader implements StreamReader {
     if (contradicts) opened.contradicts = true
     if (before !== null) opened.ends.push(...endChannels(this.#channels, (channel) => channel.call === before))
     const found = textsIn(element, { joinParts: true })
-    const isRepeated = isGiven(element.id) || isGiven(element.type)
-    this.#openTexts(opened, found, { choice, call }, isRepeated)
+    this.#openTexts(opened, found, { choice, call })
     for (const { kind, text } of found) if (kind !== 'name') call.end = text.trimEnd().at(-1) ?? call.end
   }
 
-  #openTexts(opened: OpenFrame, texts: readonly FoundText[], speaker: Speaker, isRepeated: boolean): void {
+  #openTexts(opened: OpenFrame, texts: readonly FoundText[], speaker: Speaker): void {
     for (const found of texts) {
       const channel = channelOf(speaker, found.place)
       if (found.text === '' || found.alone) opened.add(found, channel, true)
-      else if (found.kind === 'name') this.#openName(opened, found, this.#learn(channel, speaker, found), isRepeated)
+      else if (found.kind === 'name') this.#openName(opened, found, this.#learn(channel, speaker, found))
       else {
         this.#learn(channel, speaker, found).ended = false
         opened.add(found, channel, false)
@@ -192,10 +192,11 @@ class ChatReader implements StreamReader {
     if (named.size > 0) opened.ends.push(...endChannels(this.#channels, isNamed))
   }
 
-  #openName(opened: OpenFrame, found: FoundText, channel: Channel, isRepeated: boolean): void {
-    if (channel.name === found.text && (channel.ended || isRepeated)) {
+  #openName(opened: OpenFrame, found: FoundText, channel: Channel): void {
+    if (channel.name === found.text) {
       found.put('')
       opened.changed()
+      opened.renames = true
     } else if (channel.ended) {
       opened.contradicts = true
       opened.add(found, channelOf(channel, channel.place), true)

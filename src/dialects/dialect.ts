@@ -139,6 +139,8 @@ export interface FrameText {
   readonly mayGoOn?: boolean
   /** It says whose text this is in two ways, so that one client joins it to one text and another to another. */
   readonly contradicts?: boolean
+  /** Its bytes leave out a name that was said before, which some clients would join to that. */
+  readonly renames?: boolean
   /** The frame's bytes: as they came where nothing changed. Log probabilities are always left out. */
   bytes(): Uint8Array
 }

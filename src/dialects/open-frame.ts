@@ -14,6 +14,7 @@ export class OpenFrame implements FrameText {
   readonly ends: string[] = []
   mayGoOn = false
   contradicts = false
+  renames = false
   readonly #frame: SseFrame
   readonly #data: JsonObject
   readonly #beforeBytes: (() => boolean) | null

@@ -200,6 +200,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   /** Passes a frame's texts; false where a stop leaves it with nothing worth sending. */
   #passPieces(opened: FrameText, passing: Passing): boolean {
     if (opened.contradicts === true) this.#stop = this.#stopUnclear()
+    passing.renames = opened.renames === true
     const last = lastPieces(opened)
     // First what a channel still owes: the same text once more, whole, may stop the stream.
     for (const name of opened.ends) {

@@ -146,12 +146,66 @@ test('a name that its call says again is one name; after other arguments another
   const part = (name: string, text: string) => callFrame({ index: 0, id: 'one', function: { name, arguments: text } })
   const again = pass(chat, part('zeta', '') + part('zeta', '{"a":') + part('zeta', '1}') + done)
   expect(callsOf(again.text)).toEqual([{ name: 'zeta', arguments: '{"a":1}', named: 1 }])
-  const halves = (name: string) => callFrame({ index: 0, function: { name } })
-  expect(pass(chat, halves('blackbird'.slice(0, 3)) + halves('bla') + done).stop).toBeNull()
-  const coco = ruleOf(termDetector(['coco'], 'TERM', plain), 'block')
-  expect(pass(chat, halves('co') + halves('co') + done, coco).stop?.verdict).toBe('block')
   expect(pass(chat, part('black', '{"a":') + part('bird', '1}') + done).stop?.verdict).toBe('block')
 })
+
+/** The name of a call as clients read it that join what they get, keep the first, or take the last. */
+function namesOf(text: string, holder: 'tool_calls' | 'function_call' = 'tool_calls'): Set<string> {
+  const said = [...text.matchAll(/^data: (\{.*)$/gm)].flatMap(([, line = '']) => {
+    const { delta: part } = JSON.parse(line).choices[0]
+    const name = holder === 'tool_calls' ? part.tool_calls?.[0].function?.name : part.function_call?.name
+    return typeof name === 'string' && name !== '' ? [name] : []
+  })
+  return new Set([said.join(''), said[0] ?? '', said.at(-1) ?? ''])
+}
+
+test('a name that is said again is left out, whatever is said with it, so that every client has it once', () => {
+  const frames = (...parts: object[]) => parts.map((part) => callFrame({ index: 0, ...part })).join('') + done
+  const legacy = (...parts: object[]) => parts.map((part) => delta({ function_call: part })).join('') + done
+  const [open, close] = [{ arguments: '{"a":' }, { arguments: '1}' }]
+  const zeta = { name: 'zeta' }
+  for (const stream of [
+    frames({ id: 'one', function: { ...zeta, arguments: '' } }, { function: { ...zeta, ...open } }),
+    frames({ function: zeta }, { function: { ...zeta, ...open } }, { function: { ...zeta, ...close } }),
+    frames({ id: 'one', function: zeta }, { function: zeta }, { function: zeta }, { function: open }),
+    frames({ id: 'one', function: zeta }, { id: 'one', type: 'function', function: { ...zeta, ...open } }),
+    frames({ function: { name: 'ze' } }, { function: { name: 'ta' } }, { function: { ...zeta, ...open } }),
+  ]) {
+    expect(namesOf(pass(chat, stream).text)).toEqual(new Set(['zeta']))
+    expect(namesOf(watch(stream))).toEqual(new Set(['zeta']))
+  }
+  const retired = legacy({ ...zeta, arguments: '' }, { ...zeta, ...open }, { ...zeta, ...close })
+  expect(namesOf(pass(chat, retired).text, 'function_call')).toEqual(new Set(['zeta']))
+})
+
+test('a tool that is forbidden is called by no client, in whatever pieces it is named', () => {
+  const part = (name: string) => callFrame({ index: 0, function: { name } })
+  for (const tool of ['coco', 'cocoa', 'cacao']) {
+    const forbidden = ruleOf(termDetector([tool], 'TERM', plain), 'block')
+    for (let first = 0; first <= tool.length; first++) {
+      for (let second = first; second <= tool.length; second++) {
+        const pieces = [tool.slice(0, first), tool.slice(first, second), tool.slice(second)]
+        const stream = pieces.map(part).join('') + done
+        const name = pieces.reduce((so, piece) => (piece === so ? so : so + piece), '')
+        const { stop, text } = pass(chat, stream, forbidden)
+        expect(namesOf(text)).not.toContain(tool)
+        // Where halves are alike it is named once, and so is another tool's name.
+        expect(stop?.verdict).toBe(name === tool ? 'block' : undefined)
+      }
+    }
+  }
+})
+
+/** Passes a stream that no rule reads, but whose tools a policy decides on. */
+function watch(stream: string): string {
+  const reader = chat.reader(start)
+  const inspector = new StreamInspector(reader, [], true)
+  const out = framesOf(Buffer.from(stream)).map((frame) => {
+    const facts = frame.data === null ? null : reader.frame({ event: frame.event, data: frame.data })
+    return inspector.take(frame, facts?.terminal ?? false).bytes ?? new Uint8Array(0)
+  })
+  return Buffer.concat(out).toString()
+}
 
 test('a frame with a name waits no longer than the name; one whose name is whole does not wait', () => {
   const reader = chat.reader(start)
