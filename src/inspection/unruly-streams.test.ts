@@ -364,6 +364,14 @@ test('comments, ids, unknown fields and event names carry nothing that was not r
   expect(pass(chat, aside, watched).text).toBe(aside)
 })
 
+test('what no policy of tools has read does not leave where one may stop the answer', () => {
+  const call = '{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"blackbird"}}]}}]}'
+  const hello = delta({ content: 'hello' })
+  for (const field of ['\uFEFFdata', ' data', 'Data', 'data ', '']) {
+    expect(watch(`:\n\n${field}: ${call}\n\n${field}: ${call}\n${hello}`)).toBe(`:\n\n:\n\n${hello}`)
+  }
+})
+
 test('a byte order mark that does not begin the stream hides no line of data', () => {
   const halves = ['{"id":"c","choices":[{"index":0,"delta":{"content":"blackbird"}}]', '}']
   const [ours, theirs] = [`\uFEFFdata: ${halves[0]}\n`, `data: ${halves[1]}\n\n`]
