@@ -138,10 +138,6 @@ class ChatReader implements StreamReader {
 
   #openChoice(opened: OpenFrame, choice: JsonObject, position: number): void {
     const index = indexOf(choice, position)
-    if (isGiven(choice.logprobs)) {
-      choice.logprobs = null
-      opened.changed()
-    }
     if (isObject(choice.delta)) this.#openDelta(opened, choice.delta, index)
     for (const found of textsIn(choice, { except: deltaOnly })) {
       const channel = `${index}/${beside}${found.place}`

@@ -7,6 +7,7 @@ import { withNumbersOf } from '../lib/numbers-kept.ts'
 import { type SseFrame, withData } from '../lib/sse.ts'
 import type { FrameText, StreamPiece, TextKind } from './dialect.ts'
 import type { JsonObject } from './json-value.ts'
+import { dropLogprobs } from './logprobs.ts'
 import type { FoundText } from './texts.ts'
 
 export class OpenFrame implements FrameText {
@@ -19,13 +20,14 @@ export class OpenFrame implements FrameText {
   readonly #data: JsonObject
   readonly #beforeBytes: (() => boolean) | null
   readonly #onBytes: (() => void)[] = []
-  #changed = false
+  #changed: boolean
 
   /** `beforeBytes` makes the last changes to the data; it says whether it made any. */
   constructor(frame: SseFrame, data: JsonObject, beforeBytes: (() => boolean) | null = null) {
     this.#frame = frame
     this.#data = data
     this.#beforeBytes = beforeBytes
+    this.#changed = dropLogprobs(data)
   }
 
   /** Something of the data was changed other than by `replace`. */

@@ -13,7 +13,7 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, 
 import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
-import { dropItemLogprobs, dropLogprobs, itemTexts, notGenerated, partOf } from './responses-texts.ts'
+import { itemTexts, notGenerated, partOf } from './responses-texts.ts'
 import { asKind, textsIn } from './texts.ts'
 import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
@@ -90,7 +90,6 @@ class ResponsesReader implements StreamReader {
     else if (isObject(event.part)) this.#openPart(opened, event, event.part, stem)
     else if (this.#type.endsWith('.delta') && !soundStems.has(stem)) this.#openDelta(opened, event, stem)
     else this.#openOther(opened, event, stem)
-    if (dropLogprobs(event)) opened.changed()
     if (this.#errorOf(event) !== null) opened.ends.push(...this.#end(''))
     return opened
   }
@@ -135,7 +134,6 @@ class ResponsesReader implements StreamReader {
       if (isText && !isDone) this.#learn(channel, event, partStem, null)
       opened.add(found, isText ? channel : `${channel}/${found.place}`, isDone || !isText)
     }
-    if (dropLogprobs(part)) opened.changed()
     if (isDone) opened.ends.push(...this.#end(channel))
   }
 
@@ -162,7 +160,6 @@ class ResponsesReader implements StreamReader {
       if (part !== null && !isWhole && found.text !== '') this.#learn(channel, address, part.stem, null)
       opened.add(found, channel, isWhole || part === null)
     }
-    if (dropItemLogprobs(item)) opened.changed()
   }
 
   #learn(channel: string, event: JsonObject, stem: string, place: string | null): void {

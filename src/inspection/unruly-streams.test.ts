@@ -381,3 +381,26 @@ test('a byte order mark that does not begin the stream hides no line of data', (
   expect(own.stop?.verdict).toBe('block')
   expect(own.text).not.toContain('blackbird')
 })
+
+test('log probabilities leave nowhere, whoever brings them; what a tool is asked for does, where it is allowed', () => {
+  const spelt = [{ token: 'black' }, { token: 'bird' }]
+  for (const logprobs of [spelt, { content: spelt }]) {
+    const item = { type: 'message', content: [{ type: 'output_text', text: '', inner: { logprobs } }] }
+    for (const [dialect, said] of [
+      [chat, { choices: [{ index: 0, delta: { content: '' }, logprobs }] }],
+      [chat, { choices: [{ index: 0, delta: { content: '', logprobs } }] }],
+      [chat, { choices: [], logprobs }],
+      [chat, { unheard: { logprobs } }],
+      [responses, { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: '', logprobs }],
+      [responses, { type: 'response.output_item.done', output_index: 0, item }],
+      [responses, { type: 'response.completed', response: { output: [item], logprobs } }],
+    ] as const) {
+      expect(pass(dialect, data(said)).text).not.toMatch(/black|bird/)
+      expect(pass(dialect, data(said)).text).not.toBe('')
+    }
+  }
+  const input = { logprobs: [{ token: 'x' }] }
+  const block = { type: 'tool_use', id: 't', name: 'f', input }
+  const asked = data({ type: 'content_block_start', index: 0, content_block: block })
+  expect(pass(messages, asked)).toEqual({ text: asked, stop: null })
+})
