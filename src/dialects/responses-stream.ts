@@ -85,12 +85,14 @@ class ResponsesReader implements StreamReader {
     const opened = new OpenFrame(frame, event, () => this.#renumber(event))
     const stem = stemOf(this.#type)
     if (isUnforeseen(this.#type, event)) this.#unforeseen.open(opened, event, this.#type)
+    // First what clients join by the event's name, whatever else stands beside it.
+    else if (this.#type.endsWith('.delta') && !soundStems.has(stem)) this.#openDelta(opened, event, stem)
     else if (isObject(event.response)) this.#openResponse(opened, event, event.response)
     else if (isObject(event.item)) this.#openItem(opened, event, event.item)
     else if (isObject(event.part)) this.#openPart(opened, event, event.part, stem)
-    else if (this.#type.endsWith('.delta') && !soundStems.has(stem)) this.#openDelta(opened, event, stem)
     else this.#openOther(opened, event, stem)
     if (this.#errorOf(event) !== null) opened.ends.push(...this.#end(''))
+    if (isTwofold(frame.event, event)) opened.contradicts = true
     return opened
   }
 
@@ -237,6 +239,10 @@ function isUnforeseen(type: string, { error }: JsonObject): boolean {
   if (type === 'error' || isObject(error)) return false
   return !type.startsWith('response.') || !knownEnds.has(type.slice(type.lastIndexOf('.') + 1))
 }
+
+/** Whether it is one event by its name and another by its data: some clients go by the one, some by the other. */
+const isTwofold = (name: string | null, { type }: JsonObject): boolean =>
+  name?.startsWith('response.') === true && typeof type === 'string' && type !== name
 
 /** A delta that is read apart, or is no text. */
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])

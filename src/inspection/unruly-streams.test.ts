@@ -404,3 +404,37 @@ test('log probabilities leave nowhere, whoever brings them; what a tool is asked
   const asked = data({ type: 'content_block_start', index: 0, content_block: block })
   expect(pass(messages, asked)).toEqual({ text: asked, stop: null })
 })
+
+test('a delta is read as one whatever else its event brings', () => {
+  const event = (said: string, more: object) =>
+    data({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: said, ...more })
+  for (const more of [{ response: {} }, { item: {} }, { part: {} }, { item: { type: 'message' } }]) {
+    const stream = event('a black', more) + event('bird', more)
+    const blocked = pass(responses, stream)
+    expect(blocked.stop?.verdict).toBe('block')
+    expect(blocked.text).not.toContain('black')
+    expect(pass(responses, stream, forbids('redact')).text).toContain('"delta":"[TERM]"')
+  }
+})
+
+test('an event that is another by its name than by its data stops the stream where a policy may', () => {
+  const said = { index: 0, delta: { type: 'text_delta', text: 'a black' } }
+  const spoken = { output_index: 0, content_index: 0, delta: 'a black' }
+  for (const [dialect, name, value] of [
+    [messages, 'content_block_delta', { type: 'ping', ...said }],
+    [messages, 'content_block_delta', { type: 'content_block_stop', ...said }],
+    [responses, 'response.output_text.delta', { type: 'response.refusal.delta', ...spoken }],
+    [responses, 'response.output_text.delta', { type: 'response.in_progress', ...spoken }],
+  ] as const) {
+    const stream = `event: ${name}\n${data(value)}`
+    const { text, stop } = pass(dialect, stream)
+    expect(stop).toMatchObject({ verdict: 'block', entry: 'contradiction' })
+    expect(text).not.toContain('black')
+    const watched = { ...forbids('block'), enforced: false }
+    expect(pass(dialect, stream, watched)).toEqual({ text: stream, stop: null })
+  }
+  for (const line of ['', 'event: message\n', 'event: content_block_delta\n']) {
+    const usual = `${line}${data({ type: 'content_block_delta', ...said, delta: { type: 'text_delta', text: 'a' } })}`
+    expect(pass(messages, usual)).toEqual({ text: usual, stop: null })
+  }
+})
