@@ -12,6 +12,7 @@ import { AlikeFrames } from './alike-frames.ts'
 import { generatedLength, readUsage, textFields } from './chat-answer.ts'
 import { type Call, ChatCalls } from './chat-calls.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
+import { done, isDone } from './done.ts'
 import { endChannels } from './end-channels.ts'
 import { plainId, startedAt } from './facts.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
@@ -25,7 +26,6 @@ const ofUsageFrame: ReadonlySet<string> = new Set([
   ...['id', 'object', 'created', 'model', 'choices', 'usage', 'system_fingerprint', 'service_tier', 'obfuscation'],
 ])
 
-const done = '[DONE]'
 const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 
 /** The choices are read one by one. */
@@ -76,9 +76,10 @@ class ChatReader implements StreamReader {
 
   #read(frame: SseFrameText): FrameFacts {
     const { event, data } = frame
-    const chunk = data === done ? null : parseObject(data)
+    const isEnd = isDone(data)
+    const chunk = isEnd ? null : parseObject(data)
     this.#chunk = chunk
-    if (chunk === null) return { ...unforeseenFacts(data === done ? '' : data, this.#usage), terminal: data === done }
+    if (chunk === null) return { ...unforeseenFacts(isEnd ? '' : data, this.#usage), terminal: isEnd }
     if (isGiven(chunk.error)) {
       return { terminal: true, textLength: 0, usage: this.#usage, error: errorCode(chunk.error), ours: false }
     }
@@ -115,6 +116,7 @@ class ChatReader implements StreamReader {
     const { data } = frame
     if (data === null) return null
     if (data === done) return endingFrame(frame, this.#end(null))
+    if (isDone(data)) return this.#unforeseen.openPlain(frame, data, this.#end(null))
     const known = this.#alike.open(frame)
     if (known !== null) return known
     const chunk = this.#alike.isAlike ? parseObject(data) : this.#chunk

@@ -55,15 +55,18 @@ export class Unforeseen {
     }
   }
 
-  /** A frame whose data is no JSON object: the whole of it is text, for whoever reads it all the same. */
-  openPlain(frame: SseFrame, data: string): FrameText {
+  /**
+   * A frame whose data is no JSON object: the whole of it is text, for whoever reads it all the same. `ends`: what else
+   * ends with it, where it is the last.
+   */
+  openPlain(frame: SseFrame, data: string, ends: readonly string[] | null = null): FrameText {
     let sent = data
     const replace = (text: string) => {
       sent = text
     }
     return {
       pieces: data === '' ? [] : [{ channel: plain, kind: 'content', text: data, whole: false, replace }],
-      ends: [],
+      ends: ends === null ? [] : [...ends, plain],
       bytes: () => (sent === data ? frame.bytes : withData(frame, sent)),
     }
   }

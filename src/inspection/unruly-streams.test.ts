@@ -438,3 +438,19 @@ test('an event that is another by its name than by its data stops the stream whe
     expect(pass(messages, usual)).toEqual({ text: usual, stop: null })
   }
 })
+
+test('what ends a stream ends it for every client that stops there, and lets nothing unread out', () => {
+  const held = delta({ content: 'a black' })
+  for (const end of ['[DONE]', ' [DONE]', '[DONE] ', '[DONE] bye']) {
+    const facts = chat.reader(start).frame({ event: null, data: end })
+    expect(facts).toMatchObject({ terminal: true, textLength: 0 })
+    const { text, stop } = pass(chat, held + data(end))
+    expect(stop).toBeNull()
+    expect(text.indexOf('black')).toBeGreaterThan(0)
+    expect(text).toEndWith(data(end))
+  }
+  const more = pass(chat, held + data('[DONE] a blackbird'))
+  expect(more.stop?.verdict).toBe('block')
+  expect(more.text).not.toContain('blackbird')
+  expect(pass(chat, data('[DONE] a blackbird'), forbids('redact')).text).toBe(data('[DONE] a [TERM]'))
+})
