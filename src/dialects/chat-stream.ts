@@ -128,7 +128,10 @@ class ChatReader implements StreamReader {
 
   #opened(frame: SseFrame, chunk: JsonObject): OpenFrame {
     const opened = new OpenFrame(frame, chunk)
-    for (const [position, choice] of objectsOf(chunk.choices).entries()) this.#openChoice(opened, choice, position)
+    const choices = objectsOf(chunk.choices)
+    for (const [position, choice] of choices.entries()) this.#openChoice(opened, choice, position)
+    // A choice that is none has no place where its text could be read.
+    if (Array.isArray(chunk.choices) && choices.length < chunk.choices.length) opened.contradicts = true
     if (isUnforeseen(chunk)) this.#unforeseen.open(opened, chunk, '')
     else for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
     if (isGiven(chunk.error)) {
@@ -140,8 +143,9 @@ class ChatReader implements StreamReader {
 
   #openChoice(opened: OpenFrame, choice: JsonObject, position: number): void {
     const index = indexOf(choice, position)
-    if (isObject(choice.delta)) this.#openDelta(opened, choice.delta, index)
-    for (const found of textsIn(choice, { except: deltaOnly })) {
+    const { delta } = choice
+    if (isObject(delta)) this.#openDelta(opened, delta, index)
+    for (const found of textsIn(choice, isObject(delta) ? { except: deltaOnly } : {})) {
       const channel = `${index}/${beside}${found.place}`
       // As legacy completions say their text, and some providers the delta's once more.
       const continued = found.place === 'text'

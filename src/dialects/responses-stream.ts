@@ -149,7 +149,9 @@ class ResponsesReader implements StreamReader {
   #openResponse(opened: OpenFrame, event: JsonObject, response: JsonObject): void {
     addAround(opened, event, new Set(['response']))
     addAround(opened, response, notGenerated)
-    for (const [index, item] of objectsOf(response.output).entries()) this.#addItem(opened, item, index, true)
+    const items = objectsOf(response.output)
+    for (const [index, item] of items.entries()) this.#addItem(opened, item, index, true)
+    if (isGiven(response.output) && !isListOf(response.output, items)) opened.contradicts = true
     if (terminal.has(this.#type)) opened.ends.push(...this.#end(''))
   }
 
@@ -243,6 +245,10 @@ function isUnforeseen(type: string, { error }: JsonObject): boolean {
 /** Whether it is one event by its name and another by its data: some clients go by the one, some by the other. */
 const isTwofold = (name: string | null, { type }: JsonObject): boolean =>
   name?.startsWith('response.') === true && typeof type === 'string' && type !== name
+
+/** Whether a response's output is its items; what else it may be has no place where its text could be read. */
+const isListOf = (output: unknown, items: readonly JsonObject[]): boolean =>
+  Array.isArray(output) && output.length === items.length
 
 /** A delta that is read apart, or is no text. */
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])

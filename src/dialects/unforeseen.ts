@@ -67,6 +67,7 @@ export class Unforeseen {
     return {
       pieces: data === '' ? [] : [{ channel: plain, kind: 'content', text: data, whole: false, replace }],
       ends: ends === null ? [] : [...ends, plain],
+      contradicts: mayBeJson(data),
       bytes: () => (sent === data ? frame.bytes : withData(frame, sent)),
     }
   }
@@ -81,6 +82,9 @@ export class Unforeseen {
     return type === '' ? frameBytes(data) : frameBytes({ type, ...data }, type)
   }
 }
+
+/** Whether data that is no JSON object says something else to those who read JSON in it: in one of its lines, or mended. */
+const mayBeJson = (data: string): boolean => data.includes('\\') && data.includes('"')
 
 /** Labels and names say the same in every frame; arguments that are an object must still parse. */
 const goesOn = ({ kind, place, alone }: FoundText): boolean =>

@@ -454,3 +454,52 @@ test('what ends a stream ends it for every client that stops there, and lets not
   expect(more.text).not.toContain('blackbird')
   expect(pass(chat, data('[DONE] a blackbird'), forbids('redact')).text).toBe(data('[DONE] a [TERM]'))
 })
+
+const blackChunk = '{"choices":[{"index":0,"delta":{"content":"\\u0062lackbird"}}]}'
+
+test('data in which some would read JSON that is none to others stops the stream where a policy may', () => {
+  for (const lines of [
+    [blackChunk, '{}'],
+    ['hello', blackChunk],
+    [`${blackChunk},`],
+    [`[${blackChunk}]`],
+    [`\uFEFF${blackChunk}`],
+    ['"\\u0062lackbird"'],
+  ]) {
+    const stream = `${lines.map((line) => `data: ${line}\n`).join('')}\n`
+    for (const dialect of [chat, messages, responses]) {
+      expect(pass(dialect, stream)).toMatchObject({ text: '', stop: { entry: 'contradiction' } })
+      expect(pass(dialect, stream, { ...forbids('block'), enforced: false })).toEqual({ text: stream, stop: null })
+    }
+  }
+  for (const harmless of ['hello', 'C:\\temp', 'say "hi"', '{"a":', '[1]']) {
+    expect(pass(chat, data(harmless))).toEqual({ text: data(harmless), stop: null })
+  }
+})
+
+test('data in several lines leaves in one where it was read, since some read each line for itself', () => {
+  const inLines = (content: string) =>
+    `data: {"x":\ndata: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\ndata: }\n\n`
+  for (const dialect of [chat, messages]) {
+    expect(pass(dialect, inLines('hello')).text.match(/^data/gm)).toHaveLength(1)
+    expect(pass(dialect, inLines('hello'), { ...forbids('block'), enforced: false }).text).toBe(inLines('hello'))
+  }
+})
+
+test('choices, deltas and items that are none of these are read, or stop the stream', () => {
+  for (const frame of [
+    data({ choices: ['a blackbird'] }),
+    data({ choices: [[{ delta: { content: 'a blackbird' } }]] }),
+    delta('a blackbird'),
+    delta([{ content: 'a blackbird' }]),
+  ]) {
+    const { text, stop } = pass(chat, frame)
+    expect(stop?.verdict).toBe('block')
+    expect(text).not.toContain('blackbird')
+  }
+  for (const output of ['a blackbird', ['a blackbird'], { text: 'a blackbird' }]) {
+    const { text, stop } = pass(responses, data({ type: 'response.completed', response: { output } }))
+    expect(stop?.verdict).toBe('block')
+    expect(text).not.toContain('blackbird')
+  }
+})
