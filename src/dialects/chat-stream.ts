@@ -269,7 +269,10 @@ const nothing: ReadonlySet<string> = new Set()
 const isUnforeseen = ({ choices, error }: JsonObject): boolean => !Array.isArray(choices) && !isGiven(error)
 
 const channelOf = ({ choice, call }: Speaker, place: string): string =>
-  call === null ? `${choice}/${place}` : `${choice}/${call.key}/${place}`
+  call === null ? `${choice}/${textPlace(place)}` : `${choice}/${call.key}/${place}`
+
+/** Content goes on from a string to parts of it and back: clients join them. */
+const textPlace = (place: string): string => (place === 'content~text/text' ? 'content' : place)
 
 /** `function` of `function/name`. */
 const holderOf = (place: string): string => place.slice(0, Math.max(0, place.lastIndexOf('/')))

@@ -503,3 +503,17 @@ test('choices, deltas and items that are none of these are read, or stop the str
     expect(text).not.toContain('blackbird')
   }
 })
+
+test('content goes on from a string to typed parts of it, and back', () => {
+  const part = (text: string) => [{ type: 'text', text }]
+  for (const [first, second] of [
+    ['a black', part('bird')],
+    [part('a black'), 'bird'],
+  ] as const) {
+    const stream = delta({ content: first }) + delta({ content: second }) + finish
+    const blocked = pass(chat, stream)
+    expect(blocked.stop?.verdict).toBe('block')
+    expect(blocked.text).not.toContain('bird')
+    expect(pass(chat, stream, forbids('redact')).text).toContain('[TERM]')
+  }
+})
