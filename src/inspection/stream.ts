@@ -20,7 +20,7 @@
  *
  * Other text on a channel that had ended, from a provider that breaks its own protocol, is one more text. A match that
  * runs across such an end stops the stream, whatever the rule's action: its beginning has gone. So does a frame that
- * contradicts itself about whose text it brings, where a policy may stop or change the answer.
+ * contradicts itself about what it is or whose text it brings, where a policy may stop or change the answer.
  *
  * While a policy may change or stop what passes, nothing goes out that was not read: of a frame's lines these are its
  * data, and an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left out:
