@@ -2,8 +2,9 @@
  * Follows a stream of chat completion chunks. A channel is one field of one choice, `0/content`; it ends with the
  * choice's `finish_reason`, or with the stream. Fields that nobody has heard of are channels like the others.
  *
- * A name is a text like the others: it ends where what it names begins (arguments), or with the choice. Said again with
- * its call it is one name, and is not said again.
+ * A name is a text like the others: it ends where what it names begins (arguments), or with the choice. Providers say it
+ * whole, once or with every delta of its call, and their clients join it, take the first or the last: a name that says
+ * what has come of it so far is the name again, and is left out, so that all of them have it once.
  */
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
@@ -11,6 +12,7 @@ import { AlikeFrames } from './alike-frames.ts'
 import { generatedLength, readUsage, textFields } from './chat-answer.ts'
 import { type Call, ChatCalls } from './chat-calls.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
+import { done, isDone } from './done.ts'
 import { endChannels } from './end-channels.ts'
 import { plainId, startedAt } from './facts.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
@@ -24,7 +26,6 @@ const ofUsageFrame: ReadonlySet<string> = new Set([
   ...['id', 'object', 'created', 'model', 'choices', 'usage', 'system_fingerprint', 'service_tier', 'obfuscation'],
 ])
 
-const done = '[DONE]'
 const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
 
 /** The choices are read one by one. */
@@ -75,9 +76,10 @@ class ChatReader implements StreamReader {
 
   #read(frame: SseFrameText): FrameFacts {
     const { event, data } = frame
-    const chunk = data === done ? null : parseObject(data)
+    const isEnd = isDone(data)
+    const chunk = isEnd ? null : parseObject(data)
     this.#chunk = chunk
-    if (chunk === null) return { ...unforeseenFacts(data === done ? '' : data, this.#usage), terminal: data === done }
+    if (chunk === null) return { ...unforeseenFacts(isEnd ? '' : data, this.#usage), terminal: isEnd }
     if (isGiven(chunk.error)) {
       return { terminal: true, textLength: 0, usage: this.#usage, error: errorCode(chunk.error), ours: false }
     }
@@ -114,6 +116,7 @@ class ChatReader implements StreamReader {
     const { data } = frame
     if (data === null) return null
     if (data === done) return endingFrame(frame, this.#end(null))
+    if (isDone(data)) return this.#unforeseen.openPlain(frame, data, this.#end(null))
     const known = this.#alike.open(frame)
     if (known !== null) return known
     const chunk = this.#alike.isAlike ? parseObject(data) : this.#chunk
@@ -125,7 +128,10 @@ class ChatReader implements StreamReader {
 
   #opened(frame: SseFrame, chunk: JsonObject): OpenFrame {
     const opened = new OpenFrame(frame, chunk)
-    for (const [position, choice] of objectsOf(chunk.choices).entries()) this.#openChoice(opened, choice, position)
+    const choices = objectsOf(chunk.choices)
+    for (const [position, choice] of choices.entries()) this.#openChoice(opened, choice, position)
+    // A choice that is none has no place where its text could be read.
+    if (Array.isArray(chunk.choices) && choices.length < chunk.choices.length) opened.contradicts = true
     if (isUnforeseen(chunk)) this.#unforeseen.open(opened, chunk, '')
     else for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
     if (isGiven(chunk.error)) {
@@ -137,12 +143,9 @@ class ChatReader implements StreamReader {
 
   #openChoice(opened: OpenFrame, choice: JsonObject, position: number): void {
     const index = indexOf(choice, position)
-    if (isGiven(choice.logprobs)) {
-      choice.logprobs = null
-      opened.changed()
-    }
-    if (isObject(choice.delta)) this.#openDelta(opened, choice.delta, index)
-    for (const found of textsIn(choice, { except: deltaOnly })) {
+    const { delta } = choice
+    if (isObject(delta)) this.#openDelta(opened, delta, index)
+    for (const found of textsIn(choice, isObject(delta) ? { except: deltaOnly } : {})) {
       const channel = `${index}/${beside}${found.place}`
       // As legacy completions say their text, and some providers the delta's once more.
       const continued = found.place === 'text'
@@ -158,7 +161,7 @@ class ChatReader implements StreamReader {
     const { tool_calls: calls } = delta
     const inCalls = Array.isArray(calls) && calls.every(isObject) ? calls : []
     const except = inCalls.length > 0 ? callsOnly : nothing
-    this.#openTexts(opened, textsIn(delta, { joinParts: true, except }), { choice, call: null }, false)
+    this.#openTexts(opened, textsIn(delta, { joinParts: true, except }), { choice, call: null })
     for (const [position, element] of inCalls.entries()) this.#openCall(opened, element, choice, position)
   }
 
@@ -169,16 +172,15 @@ class ChatReader implements StreamReader {
     if (contradicts) opened.contradicts = true
     if (before !== null) opened.ends.push(...endChannels(this.#channels, (channel) => channel.call === before))
     const found = textsIn(element, { joinParts: true })
-    const isRepeated = isGiven(element.id) || isGiven(element.type)
-    this.#openTexts(opened, found, { choice, call }, isRepeated)
+    this.#openTexts(opened, found, { choice, call })
     for (const { kind, text } of found) if (kind !== 'name') call.end = text.trimEnd().at(-1) ?? call.end
   }
 
-  #openTexts(opened: OpenFrame, texts: readonly FoundText[], speaker: Speaker, isRepeated: boolean): void {
+  #openTexts(opened: OpenFrame, texts: readonly FoundText[], speaker: Speaker): void {
     for (const found of texts) {
       const channel = channelOf(speaker, found.place)
       if (found.text === '' || found.alone) opened.add(found, channel, true)
-      else if (found.kind === 'name') this.#openName(opened, found, this.#learn(channel, speaker, found), isRepeated)
+      else if (found.kind === 'name') this.#openName(opened, found, this.#learn(channel, speaker, found))
       else {
         this.#learn(channel, speaker, found).ended = false
         opened.add(found, channel, false)
@@ -192,10 +194,11 @@ class ChatReader implements StreamReader {
     if (named.size > 0) opened.ends.push(...endChannels(this.#channels, isNamed))
   }
 
-  #openName(opened: OpenFrame, found: FoundText, channel: Channel, isRepeated: boolean): void {
-    if (channel.name === found.text && (channel.ended || isRepeated)) {
+  #openName(opened: OpenFrame, found: FoundText, channel: Channel): void {
+    if (channel.name === found.text) {
       found.put('')
       opened.changed()
+      opened.renames = true
     } else if (channel.ended) {
       opened.contradicts = true
       opened.add(found, channelOf(channel, channel.place), true)
@@ -266,7 +269,10 @@ const nothing: ReadonlySet<string> = new Set()
 const isUnforeseen = ({ choices, error }: JsonObject): boolean => !Array.isArray(choices) && !isGiven(error)
 
 const channelOf = ({ choice, call }: Speaker, place: string): string =>
-  call === null ? `${choice}/${place}` : `${choice}/${call.key}/${place}`
+  call === null ? `${choice}/${textPlace(place)}` : `${choice}/${call.key}/${place}`
+
+/** Content goes on from a string to parts of it and back: clients join them. */
+const textPlace = (place: string): string => (place === 'content~text/text' ? 'content' : place)
 
 /** `function` of `function/name`. */
 const holderOf = (place: string): string => place.slice(0, Math.max(0, place.lastIndexOf('/')))

@@ -248,11 +248,11 @@ test('content that comes as typed parts is one text for each type', () => {
     chunk([choice(0, { content: [part('text', 'c')] })]),
   )
   const { channels, wholes } = receivedFrom(chat, frames)
-  expect(channels).toEqual({ '0/content~thinking/thinking': 'h', '0/content~text/text': 'abc' })
+  expect(channels).toEqual({ '0/content~thinking/thinking': 'h', '0/content': 'abc' })
   expect(wholes).toEqual(['0/content#2/title=alone'])
   const reader = chat.reader(start)
   for (const frame of frames) openNext(reader, frame)
-  const [added] = dataOf(framesOf(reader.delta('0/content~text/text', 'x')))
+  const [added] = dataOf(framesOf(reader.delta('0/content', 'x')))
   expect(added).toMatchObject({ choices: [choice(0, { content: [part('text', 'x')] })] })
 })
 

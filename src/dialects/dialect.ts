@@ -137,8 +137,10 @@ export interface FrameText {
   readonly ends: readonly string[]
   /** Text may follow on the channels that end with it, names apart, though it should not: after a `finish_reason`. */
   readonly mayGoOn?: boolean
-  /** It says whose text this is in two ways, so that one client joins it to one text and another to another. */
+  /** It says in two ways what it is, or whose text it brings, so that one client takes it otherwise than another. */
   readonly contradicts?: boolean
+  /** Its bytes leave out a name that was said before, which some clients would join to that. */
+  readonly renames?: boolean
   /** The frame's bytes: as they came where nothing changed. Log probabilities are always left out. */
   bytes(): Uint8Array
 }

@@ -4,9 +4,9 @@
  */
 import { envelope, type Verdictan } from '../failure.ts'
 import type { FrameFacts, StreamReader } from './dialect.ts'
+import { done, isDone } from './done.ts'
 import { errorCode, type JsonObject, parseObject } from './json-value.ts'
 
-const done = '[DONE]'
 const encoder = new TextEncoder()
 const nothing: FrameFacts = { terminal: false, textLength: 0, usage: null, error: null, ours: false }
 
@@ -25,7 +25,7 @@ export function eventReader({ read, endsWithDone, escalation }: EventLanguage): 
   const end = encoder.encode(endsWithDone ? `data: ${done}\n\n` : '')
   return {
     frame({ data }) {
-      if (data === done) return { ...nothing, terminal: true }
+      if (isDone(data)) return { ...nothing, terminal: true }
       const object = parseObject(data)
       if (object === null) return nothing
       const { error } = object

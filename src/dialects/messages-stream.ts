@@ -114,11 +114,14 @@ class MessagesReader implements StreamReader {
     if (known !== null) return known
     const event = this.#alike.isAlike ? parseObject(data) : this.#event
     if (event === null) return this.#unforeseen.openPlain(frame, data)
-    if (this.#type === 'content_block_delta' && isObject(event.delta)) {
-      const opened = this.#openDelta(frame, event, event.delta)
-      this.#alike.learnOpening(opened)
-      return opened
-    }
+    const opened = this.#openEvent(frame, event)
+    if (isTwofold(frame.event, event)) opened.contradicts = true
+    this.#alike.learnOpening(opened)
+    return opened
+  }
+
+  #openEvent(frame: SseFrame, event: JsonObject): OpenFrame {
+    if (this.#type === 'content_block_delta' && isObject(event.delta)) return this.#openDelta(frame, event, event.delta)
     const opened = new OpenFrame(frame, event)
     if (isUnforeseen(this.#type, event)) {
       this.#unforeseen.open(opened, event, this.#type)
@@ -256,6 +259,10 @@ export const messagesReader = (start: StreamStart): StreamReader => new Messages
 /** The text of a delta of text: what is owed of it is of no interest to a signature. */
 const textAlone = (type: string, { delta }: JsonObject): string | null =>
   type === 'content_block_delta' && isObject(delta) && delta.type === 'text_delta' ? textOf(delta.text) : null
+
+/** Whether it is one event by its name and another by its data: some clients go by the one, some by the other. */
+const isTwofold = (name: string | null, { type }: JsonObject): boolean =>
+  name !== null && messageEvents.has(name) && typeof type === 'string' && type !== name
 
 /** No event that the language has, and no error: what it may be nobody knows. */
 const isUnforeseen = (type: string, { error }: JsonObject): boolean =>

@@ -1,12 +1,14 @@
 /**
  * A frame opened for inspection: its parsed data, the texts found in it, and the way back to bytes. Where nothing was
- * changed these are the bytes that came, unless they say a member twice; otherwise only the `data` line is written anew.
+ * changed these are the bytes that came, unless others would read them as they were not read here; otherwise only the
+ * `data` line is written anew.
  */
 import { isRepetitive } from '../lib/json-members.ts'
 import { withNumbersOf } from '../lib/numbers-kept.ts'
 import { type SseFrame, withData } from '../lib/sse.ts'
 import type { FrameText, StreamPiece, TextKind } from './dialect.ts'
 import type { JsonObject } from './json-value.ts'
+import { dropLogprobs } from './logprobs.ts'
 import type { FoundText } from './texts.ts'
 
 export class OpenFrame implements FrameText {
@@ -14,17 +16,19 @@ export class OpenFrame implements FrameText {
   readonly ends: string[] = []
   mayGoOn = false
   contradicts = false
+  renames = false
   readonly #frame: SseFrame
   readonly #data: JsonObject
   readonly #beforeBytes: (() => boolean) | null
   readonly #onBytes: (() => void)[] = []
-  #changed = false
+  #changed: boolean
 
   /** `beforeBytes` makes the last changes to the data; it says whether it made any. */
   constructor(frame: SseFrame, data: JsonObject, beforeBytes: (() => boolean) | null = null) {
     this.#frame = frame
     this.#data = data
     this.#beforeBytes = beforeBytes
+    this.#changed = dropLogprobs(data)
   }
 
   /** Something of the data was changed other than by `replace`. */
@@ -54,16 +58,20 @@ export class OpenFrame implements FrameText {
   /** It ends nothing, and is passed as it came unless a piece is replaced. */
   isPlain(): boolean {
     if (this.#changed || this.contradicts || this.ends.length > 0) return false
-    return this.#frame.data !== null && !isRepetitive(this.#frame.data, this.#data)
+    return !this.#isReadOtherwise()
   }
 
   bytes(): Uint8Array {
     for (const pass of this.#onBytes) pass()
     if (this.#beforeBytes?.()) this.#changed = true
-    // Members that are given twice would be read by others as they were not read here.
+    if (!this.#changed && !this.#isReadOtherwise()) return this.#frame.bytes
+    return withData(this.#frame, withNumbersOf(this.#frame.data ?? '', this.#data))
+  }
+
+  /** Of members that are given twice others take another; and some take each line of data for itself. */
+  #isReadOtherwise(): boolean {
     const { data } = this.#frame
-    const rewritten = this.#changed || (data !== null && isRepetitive(data, this.#data))
-    return rewritten ? withData(this.#frame.bytes, withNumbersOf(data ?? '', this.#data)) : this.#frame.bytes
+    return data !== null && (data.includes('\n') || isRepetitive(data, this.#data))
   }
 }
 

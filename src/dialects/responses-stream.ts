@@ -13,7 +13,7 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, 
 import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
-import { dropItemLogprobs, dropLogprobs, itemTexts, notGenerated, partOf } from './responses-texts.ts'
+import { itemTexts, notGenerated, partOf } from './responses-texts.ts'
 import { asKind, textsIn } from './texts.ts'
 import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
@@ -85,13 +85,14 @@ class ResponsesReader implements StreamReader {
     const opened = new OpenFrame(frame, event, () => this.#renumber(event))
     const stem = stemOf(this.#type)
     if (isUnforeseen(this.#type, event)) this.#unforeseen.open(opened, event, this.#type)
+    // First what clients join by the event's name, whatever else stands beside it.
+    else if (this.#type.endsWith('.delta') && !soundStems.has(stem)) this.#openDelta(opened, event, stem)
     else if (isObject(event.response)) this.#openResponse(opened, event, event.response)
     else if (isObject(event.item)) this.#openItem(opened, event, event.item)
     else if (isObject(event.part)) this.#openPart(opened, event, event.part, stem)
-    else if (this.#type.endsWith('.delta') && !soundStems.has(stem)) this.#openDelta(opened, event, stem)
     else this.#openOther(opened, event, stem)
-    if (dropLogprobs(event)) opened.changed()
     if (this.#errorOf(event) !== null) opened.ends.push(...this.#end(''))
+    if (isTwofold(frame.event, event)) opened.contradicts = true
     return opened
   }
 
@@ -135,7 +136,6 @@ class ResponsesReader implements StreamReader {
       if (isText && !isDone) this.#learn(channel, event, partStem, null)
       opened.add(found, isText ? channel : `${channel}/${found.place}`, isDone || !isText)
     }
-    if (dropLogprobs(part)) opened.changed()
     if (isDone) opened.ends.push(...this.#end(channel))
   }
 
@@ -149,7 +149,9 @@ class ResponsesReader implements StreamReader {
   #openResponse(opened: OpenFrame, event: JsonObject, response: JsonObject): void {
     addAround(opened, event, new Set(['response']))
     addAround(opened, response, notGenerated)
-    for (const [index, item] of objectsOf(response.output).entries()) this.#addItem(opened, item, index, true)
+    const items = objectsOf(response.output)
+    for (const [index, item] of items.entries()) this.#addItem(opened, item, index, true)
+    if (isGiven(response.output) && !isListOf(response.output, items)) opened.contradicts = true
     if (terminal.has(this.#type)) opened.ends.push(...this.#end(''))
   }
 
@@ -162,7 +164,6 @@ class ResponsesReader implements StreamReader {
       if (part !== null && !isWhole && found.text !== '') this.#learn(channel, address, part.stem, null)
       opened.add(found, channel, isWhole || part === null)
     }
-    if (dropItemLogprobs(item)) opened.changed()
   }
 
   #learn(channel: string, event: JsonObject, stem: string, place: string | null): void {
@@ -240,6 +241,14 @@ function isUnforeseen(type: string, { error }: JsonObject): boolean {
   if (type === 'error' || isObject(error)) return false
   return !type.startsWith('response.') || !knownEnds.has(type.slice(type.lastIndexOf('.') + 1))
 }
+
+/** Whether it is one event by its name and another by its data: some clients go by the one, some by the other. */
+const isTwofold = (name: string | null, { type }: JsonObject): boolean =>
+  name?.startsWith('response.') === true && typeof type === 'string' && type !== name
+
+/** Whether a response's output is its items; what else it may be has no place where its text could be read. */
+const isListOf = (output: unknown, items: readonly JsonObject[]): boolean =>
+  Array.isArray(output) && output.length === items.length
 
 /** A delta that is read apart, or is no text. */
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])

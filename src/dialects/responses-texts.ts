@@ -86,18 +86,3 @@ function contentStem({ content }: JsonObject, index: number): string {
   const part: unknown = Array.isArray(content) ? content[index] : null
   return isObject(part) && part.type === 'reasoning_text' ? 'reasoning_text' : 'output_text'
 }
-
-/** Takes log probabilities, which spell the text once more, out of a part or an event; false where there were none. */
-export function dropLogprobs(holder: unknown): boolean {
-  if (!isObject(holder) || !Array.isArray(holder.logprobs) || holder.logprobs.length === 0) return false
-  holder.logprobs = []
-  return true
-}
-
-/** The same for all parts of an output item. */
-export function dropItemLogprobs(item: unknown): boolean {
-  if (!isObject(item) || !Array.isArray(item.content)) return false
-  let dropped = false
-  for (const part of item.content) if (dropLogprobs(part)) dropped = true
-  return dropped
-}

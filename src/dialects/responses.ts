@@ -6,11 +6,12 @@ import { envelope, Failure } from '../failure.ts'
 import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { dropLogprobs } from './logprobs.ts'
 import { outermost } from './places.ts'
 import { tokenMember } from './request-only.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
-import { dropItemLogprobs, itemTexts, notGenerated, roleOf } from './responses-texts.ts'
+import { itemTexts, notGenerated, roleOf } from './responses-texts.ts'
 import { descriptionSlots, memberSlot, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
@@ -112,7 +113,7 @@ const promptSlots = (body: JsonObject): TextSlot[] =>
     : []
 
 const itemSlots = (item: JsonObject): TextSlot[] =>
-  slotsOf(itemTexts(item), { member: 'output', role: 'assistant', onReplace: () => void dropItemLogprobs(item) })
+  slotsOf(itemTexts(item), { member: 'output', role: 'assistant', onReplace: () => void dropLogprobs(item) })
 
 const slotsAround = (body: JsonObject): TextSlot[] =>
   textsIn(body, { except: notGenerated }).flatMap((found) =>

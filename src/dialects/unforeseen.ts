@@ -55,22 +55,26 @@ export class Unforeseen {
     }
   }
 
-  /** A frame whose data is no JSON object: the whole of it is text, for whoever reads it all the same. */
-  openPlain(frame: SseFrame, data: string): FrameText {
+  /**
+   * A frame whose data is no JSON object: the whole of it is text, for whoever reads it all the same. `ends`: what else
+   * ends with it, where it is the last.
+   */
+  openPlain(frame: SseFrame, data: string, ends: readonly string[] | null = null): FrameText {
     let sent = data
     const replace = (text: string) => {
       sent = text
     }
     return {
       pieces: data === '' ? [] : [{ channel: plain, kind: 'content', text: data, whole: false, replace }],
-      ends: [],
-      bytes: () => (sent === data ? frame.bytes : withData(frame.bytes, sent)),
+      ends: ends === null ? [] : [...ends, plain],
+      contradicts: mayBeJson(data),
+      bytes: () => (sent === data ? frame.bytes : withData(frame, sent)),
     }
   }
 
   /** A frame of ours that goes on with a text; null where the channel is none of these. */
   delta(channel: string, text: string): Uint8Array | null {
-    if (channel === plain) return withData(emptyFrame, text)
+    if (channel === plain) return withData({ bytes: emptyFrame }, text)
     const known = this.#types.get(channel)
     if (known === undefined) return null
     const { place, type } = known
@@ -78,6 +82,9 @@ export class Unforeseen {
     return type === '' ? frameBytes(data) : frameBytes({ type, ...data }, type)
   }
 }
+
+/** Whether data that is no JSON object says something else to those who read JSON in it: in one of its lines, or mended. */
+const mayBeJson = (data: string): boolean => data.includes('\\') && data.includes('"')
 
 /** Labels and names say the same in every frame; arguments that are an object must still parse. */
 const goesOn = ({ kind, place, alone }: FoundText): boolean =>

@@ -198,6 +198,9 @@ const sortedCuts = (cuts: readonly number[], length: number) =>
 
 const visible = (source: string) => source.replaceAll('\u200b', '').normalize('NFKC').toLowerCase()
 
+/** Names of arguments that became alike are told apart where all arguments are in one frame. */
+const told = (text: string) => text.replaceAll(/\[#\] \d+(?=")/g, '[#]')
+
 for (const [name, dialect, stream] of families) {
   test(`${name}: a redacted stream says what the redacted texts say, for every split of texts and bytes`, () => {
     const result = fc.check(
@@ -215,7 +218,7 @@ for (const [name, dialect, stream] of families) {
             [],
           ).text
         for (const [channel, source] of Object.entries(before.channels)) {
-          expect(received.channels[channel] ?? '').toBe(expected(before.kinds[channel], source))
+          expect(told(received.channels[channel] ?? '')).toBe(told(expected(before.kinds[channel], source)))
         }
         expect(Object.keys(received.channels).every((channel) => channel in before.channels)).toBe(true)
         for (const whole of received.wholes)

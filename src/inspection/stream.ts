@@ -20,10 +20,12 @@
  *
  * Other text on a channel that had ended, from a provider that breaks its own protocol, is one more text. A match that
  * runs across such an end stops the stream, whatever the rule's action: its beginning has gone. So does a frame that
- * contradicts itself about whose text it brings, where a policy may stop or change the answer.
+ * contradicts itself about what it is or whose text it brings, where a policy may stop or change the answer.
  *
- * While a rule may change what passes, nothing goes out that it has not read: of a frame's lines these are its data, and
- * an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left out.
+ * While a policy may change or stop what passes, nothing goes out that was not read: of a frame's lines these are its
+ * data, and an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left out:
+ * some clients read data in a line that the standard says is none. A comment waits for no text that is held, nor does
+ * what only keeps a line open: each text keeps its own order, and what ends a text comes after all of it.
  *
  * The claim is about the decoded text of one field: what is spelled across several fields, or encoded by the model, is
  * not found. In tool arguments the punctuation between strings that a match spans stays.
@@ -99,9 +101,12 @@ export class StreamInspector<Frame extends InspectableFrame> {
   readonly #reader: ChannelReader<Frame>
   readonly #rules: readonly InspectionRule[]
   readonly #channels = new Map<string, OpenChannel>()
-  /** Whether a rule may change what passes: otherwise the bytes that came go out, all that they hold included. */
+  /** Whether a rule may change what passes. */
   readonly #changes: boolean
-  /** Whether names go out whole: where the answer may be changed, or stopped for a name. */
+  /**
+   * Whether the answer may be changed, or stopped for a name: names go out whole then, and nothing that was not read.
+   * Otherwise the bytes that came go out, all that they hold included.
+   */
   readonly #gathers: boolean
   /** Frames kept back for a possible escalation; null when they no longer are. */
   #head: Uint8Array[] | null
@@ -178,14 +183,14 @@ export class StreamInspector<Frame extends InspectableFrame> {
 
   #bytesOf({ renames }: Passing, { frame, opened }: NonNullable<Passing['sent']>): Uint8Array {
     const bytes = opened === null ? frame.bytes : opened.bytes()
-    if (this.#changes) return this.#withoutUnread(frame, bytes)
-    return renames && this.#gathers ? bytes : frame.bytes
+    if (!this.#gathers) return frame.bytes
+    return this.#withoutUnread(frame, this.#changes || renames ? bytes : frame.bytes)
   }
 
-  #withoutUnread({ event = null, data = null, asides }: InspectableFrame, bytes: Uint8Array): Uint8Array {
+  #withoutUnread({ event = null, data = null, asides, marked }: InspectableFrame, bytes: Uint8Array): Uint8Array {
     const isHarmless = event === null || this.#isHarmless(event)
     if (isHarmless && asides === undefined) return bytes
-    return withoutAsides({ bytes, data }, isHarmless ? event : null)
+    return withoutAsides({ bytes, data, ...(marked && { marked }) }, isHarmless ? event : null)
   }
 
   #isHarmless(event: string): boolean {
@@ -200,6 +205,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   /** Passes a frame's texts; false where a stop leaves it with nothing worth sending. */
   #passPieces(opened: FrameText, passing: Passing): boolean {
     if (opened.contradicts === true) this.#stop = this.#stopUnclear()
+    passing.renames = opened.renames === true
     const last = lastPieces(opened)
     // First what a channel still owes: the same text once more, whole, may stop the stream.
     for (const name of opened.ends) {

@@ -1,41 +1,12 @@
 /** Providers that break their own protocol, on purpose or not: what is blocked reaches the caller through no side door. */
 import { expect, test } from 'bun:test'
 import { chat } from '../dialects/chat.ts'
-import type { Dialect } from '../dialects/dialect.ts'
 import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
-import { framesOf, start } from '../dialects/test-streams.ts'
-import type { InspectionRule, Stop, TextAction } from './rule.ts'
-import { StreamInspector } from './stream.ts'
 import { termDetector } from './term-detector.ts'
+import { callFrame, callsOf, data, delta, done, finish, forbids, pass, plain } from './test-inspecting.ts'
 import { ruleOf } from './test-passing.ts'
 
-const plain = { caseSensitive: false, homoglyphs: false, wordBoundaries: false }
-const forbids = (action: TextAction): InspectionRule => ruleOf(termDetector(['blackbird'], 'TERM', plain), action)
-
-interface Passed {
-  text: string
-  stop: Stop | null
-}
-
-function pass(dialect: Dialect, stream: string, rule: InspectionRule = forbids('block')): Passed {
-  const reader = dialect.reader(start)
-  const inspector = new StreamInspector(reader, [rule])
-  const out: Uint8Array[] = []
-  for (const frame of framesOf(Buffer.from(stream))) {
-    const facts = frame.data === null ? null : reader.frame({ event: frame.event, data: frame.data })
-    const { bytes, stop } = inspector.take(frame, facts?.terminal ?? false)
-    if (bytes !== null) out.push(bytes)
-    if (stop !== null) return { text: Buffer.concat(out).toString(), stop }
-  }
-  const { bytes, stop } = inspector.end()
-  if (bytes !== null) out.push(bytes)
-  return { text: Buffer.concat(out).toString(), stop }
-}
-
-const data = (value: unknown) => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
-const delta = (value: unknown, more: object = {}) => data({ id: 'c', choices: [{ index: 0, delta: value, ...more }] })
-const finish = delta({}, { finish_reason: 'stop' })
 const call = (text: string, more: object = {}) => ({ function: { arguments: text }, ...more })
 
 test('arguments of calls that are not numbered go on from frame to frame', () => {
@@ -93,79 +64,6 @@ test('the names of tools are read in every language, whole', () => {
     expect(passed.stop?.verdict).toBe('block')
     expect(passed.text).not.toContain('blackbird')
   }
-})
-
-/** The calls of a stream's choices as a client that joins by number makes them, and how many frames name one. */
-function callsOf(text: string) {
-  const calls: { name: string; arguments: string; named: number }[] = []
-  for (const [, line = ''] of text.matchAll(/^data: (\{.*)$/gm)) {
-    for (const {
-      delta: { tool_calls: parts = [] },
-    } of JSON.parse(line).choices ?? []) {
-      for (const { index: number, function: part = {} } of parts) {
-        const index = number ?? 0
-        calls[index] ??= { name: '', arguments: '', named: 0 }
-        const known = calls[index]
-        known.name += part.name ?? ''
-        known.arguments += part.arguments ?? ''
-        if (part.name) known.named++
-      }
-    }
-  }
-  return calls
-}
-
-const callFrame = (...calls: object[]) => delta({ tool_calls: calls })
-const done = finish + data('[DONE]')
-
-test('a name in parts leaves whole, with the first frame that has some of it, or not at all', () => {
-  const part = (name: string, more: object = {}) => callFrame({ index: 0, function: { name, ...more } })
-  for (let split = 1; split < 9; split++) {
-    const [first, rest] = ['blackbird'.slice(0, split), 'blackbird'.slice(split)]
-    for (const stream of [
-      part(first) + part(rest) + part('', { arguments: '{}' }) + done,
-      part(first) + part(rest, { arguments: '{}' }) + done,
-      part(first, { arguments: '' }) + delta({ content: 'hi' }) + part(rest) + done,
-      part(first) + part(rest),
-    ]) {
-      const blocked = pass(chat, stream)
-      expect(blocked.stop?.verdict).toBe('block')
-      expect(blocked.text).toBe('')
-      const redacted = pass(chat, stream, forbids('redact'))
-      expect(redacted.stop).toBeNull()
-      expect(callsOf(redacted.text)[0]).toMatchObject({ name: '[TERM]', named: 1 })
-    }
-  }
-  const later = pass(chat, part('my_black') + part('bird_2') + part('', { arguments: '{}' }) + done, forbids('redact'))
-  expect(callsOf(later.text)).toEqual([{ name: 'my_[TERM]_2', arguments: '{}', named: 1 }])
-  const harmless = pass(chat, part('get_') + part('wea') + part('ther', { arguments: '{}' }) + done)
-  expect(callsOf(harmless.text)).toEqual([{ name: 'get_weather', arguments: '{}', named: 1 }])
-})
-
-test('a name that its call says again is one name; after other arguments another name contradicts', () => {
-  const part = (name: string, text: string) => callFrame({ index: 0, id: 'one', function: { name, arguments: text } })
-  const again = pass(chat, part('zeta', '') + part('zeta', '{"a":') + part('zeta', '1}') + done)
-  expect(callsOf(again.text)).toEqual([{ name: 'zeta', arguments: '{"a":1}', named: 1 }])
-  const halves = (name: string) => callFrame({ index: 0, function: { name } })
-  expect(pass(chat, halves('blackbird'.slice(0, 3)) + halves('bla') + done).stop).toBeNull()
-  const coco = ruleOf(termDetector(['coco'], 'TERM', plain), 'block')
-  expect(pass(chat, halves('co') + halves('co') + done, coco).stop?.verdict).toBe('block')
-  expect(pass(chat, part('black', '{"a":') + part('bird', '1}') + done).stop?.verdict).toBe('block')
-})
-
-test('a frame with a name waits no longer than the name; one whose name is whole does not wait', () => {
-  const reader = chat.reader(start)
-  const inspector = new StreamInspector(reader, [forbids('block')])
-  const passes = (frames: string) =>
-    framesOf(Buffer.from(frames)).map((frame) => {
-      reader.frame({ event: frame.event, data: frame.data ?? '' })
-      return Buffer.from(inspector.take(frame, false).bytes ?? []).toString()
-    })
-  const named = callFrame({ index: 0, id: 'one', function: { name: 'get_weather', arguments: '' } })
-  const begun = callFrame({ index: 0, function: { arguments: '{"a":' } })
-  const whole = callFrame({ index: 1, id: 'two', function: { name: 'get_time', arguments: '{}' } })
-  const text = delta({ content: 'hello ' })
-  expect(passes(text + named + begun + whole + text)).toEqual([text, '', named + begun, whole, text])
 })
 
 const argumentsPart = (text: string, more: object = {}) => call(text, more)
@@ -298,14 +196,4 @@ test('text behind the end of a choice is read with what stands before it', () =>
   const harmless = pass(chat, delta({ content: 'a' }) + finish + delta({ content: ' x' }) + delta({ content: ' y' }))
   expect(harmless.stop).toBeNull()
   expect(harmless.text).toContain('" y"')
-})
-
-test('comments, ids, unknown fields and event names carry nothing that was not read', () => {
-  const spoken = delta({ content: 'hello' }).trimEnd()
-  const aside = `: blackbird\n\nid: blackbird\nretry: 5\nblackbird: x\nevent: blackbird\n${spoken}\n\n`
-  const twice = `event: ping\nevent: blackbird\n${spoken}\n\n`
-  const { text } = pass(chat, `${aside}${twice}event: ping\n${spoken}\n\n${finish}`)
-  expect(text).toBe(`:\n\n${spoken}\n\n${spoken}\n\nevent: ping\n${spoken}\n\n${finish}`)
-  const watched = { ...forbids('block'), enforced: false }
-  expect(pass(chat, aside, watched).text).toBe(aside)
 })

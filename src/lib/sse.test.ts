@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type SseFrame, SseSplitter, withData } from './sse.ts'
+import { type SseFrame, SseSplitter, withData, withoutAsides } from './sse.ts'
+import { eventsIn } from './test-event-stream.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -30,6 +31,7 @@ const line = fc.oneof(
   fc.constantFrom('data: {"a":1}', 'data:x', 'data', 'data: ', ': comment', 'event: ping', 'database: no', 'datä', ''),
   fc.string().map((text) => `data: ${text.replace(/[\r\n]/g, '')}`),
 )
+const runs = Number(process.env.GATEHOUSE_PROPERTY_RUNS ?? 1500)
 const lineEnd = fc.constantFrom('\n', '\r', '\r\n')
 const stream = fc
   .tuple(fc.boolean(), fc.array(fc.tuple(line, lineEnd), { maxLength: 20 }), fc.string({ maxLength: 5 }))
@@ -44,6 +46,65 @@ test('SseSplitter gives the same frames for every split, and together they are t
       expect(Buffer.concat(whole.map((frame) => frame.bytes)).equals(bytes)).toBe(true)
     }),
     { numRuns: 500 },
+  )
+})
+
+/** A stream's lines by themselves and as parts of one another, the end of each of any kind, and bytes that are no text. */
+const anyBytes = fc
+  .array(
+    fc.oneof(
+      { weight: 8, arbitrary: fc.tuple(line, lineEnd).map((parts) => encoder.encode(parts.join(''))) },
+      { weight: 6, arbitrary: lineEnd.map((end) => encoder.encode(end)) },
+      {
+        weight: 2,
+        arbitrary: fc.constantFrom('\uFEFF', '\uFEFFdata: marked\n', ' data: x\n').map((text) => encoder.encode(text)),
+      },
+      { weight: 1, arbitrary: fc.uint8Array({ maxLength: 4 }) },
+    ),
+    { maxLength: 30 },
+  )
+  .map((parts) => new Uint8Array(Buffer.concat(parts)))
+
+/** The events of whole frames; what is left at the end is none. */
+function eventsOf(chunks: readonly Uint8Array[]) {
+  const splitter = new SseSplitter(1 << 20)
+  return chunks
+    .flatMap((chunk) => splitter.push(chunk))
+    .concat(lastOf(splitter))
+    .flatMap(({ event, data }) => (data === null ? [] : [{ event: event ?? '', data }]))
+}
+
+/** A frame that is whole, though an LF could still have followed; one that is not is no event. */
+function lastOf(splitter: SseSplitter): SseFrame[] {
+  const rest = splitter.end()
+  return rest !== null && /[\r\n]\r$|^\r$/.test(decoder.decode(rest.bytes)) ? [rest] : []
+}
+
+test('SseSplitter sees the events that the standard says are in the bytes, whatever ends their lines, for every split', () => {
+  fc.assert(
+    fc.property(anyBytes, fc.array(fc.nat(), { maxLength: 12 }), (bytes, cuts) => {
+      expect(eventsOf(splitAt(bytes, cuts))).toEqual(eventsIn(bytes))
+    }),
+    { numRuns: runs },
+  )
+})
+
+test('frames with other data, or without what is beside it, are the same events with that data, whatever ends their lines', () => {
+  fc.assert(
+    fc.property(anyBytes, (bytes) => {
+      const frames = framesOf([bytes, encoder.encode('\n\n')])
+      const named = ({ event, data }: SseFrame, said: string) =>
+        data === null ? [] : [{ event: event ?? '', data: said }]
+      const other = Buffer.concat(
+        frames.map((frame) => (frame.data === null ? frame.bytes : withData(frame, '{"c":1}'))),
+      )
+      expect(eventsIn(other)).toEqual(frames.flatMap((frame) => named(frame, '{"c":1}')))
+      const bare = Buffer.concat(frames.map((frame) => withoutAsides(frame, frame.event)))
+      expect(eventsIn(bare)).toEqual(frames.flatMap((frame) => named(frame, frame.data ?? '')))
+      for (const [, text = ''] of decoder.decode(bare).matchAll(/^([^\r\n]*)/gm))
+        expect(text).toMatch(/^(?:|:|(?:data|event)(?::.*)?)$/s)
+    }),
+    { numRuns: runs },
   )
 })
 
@@ -87,7 +148,7 @@ test('SseSplitter refuses a frame that is longer than its limit', () => {
 test('a frame tells its event, and its other lines stay when its data is written anew', () => {
   const [frame] = framesOf([encoder.encode('event: old\r\nid: 7\r\ndata: a\r\ndata: b\r\nevent:new\r\n\r\n')])
   expect([frame?.event, frame?.data]).toEqual(['new', 'a\nb'])
-  expect(decoder.decode(withData(frame?.bytes ?? new Uint8Array(), '{"c":1}'))).toBe(
+  expect(decoder.decode(withData(frame ?? { bytes: new Uint8Array() }, '{"c":1}'))).toBe(
     'event: old\r\nid: 7\r\ndata: {"c":1}\r\nevent:new\r\n\r\n',
   )
   expect(framesOf([encoder.encode(': only a comment\n\n')])[0]?.event).toBeNull()
@@ -98,7 +159,7 @@ test('withData gives a frame whose data is what was asked for, however the frame
     fc.property(lineEnd, fc.string(), (end, text) => {
       const data = text.replaceAll('\r', '')
       const bytes = encoder.encode(`event: x${end}data: old${end}data: older${end}${end}`)
-      expect(framesOf([withData(bytes, data)]).map((frame) => [frame.event, frame.data])).toEqual([['x', data]])
+      expect(framesOf([withData({ bytes }, data)]).map((frame) => [frame.event, frame.data])).toEqual([['x', data]])
     }),
   )
 })

@@ -16,6 +16,8 @@ export interface SseFrame {
   readonly data: string | null
   /** It holds more than data and one event name: comments, `id`, `retry`, fields that nobody has heard of. */
   readonly asides?: true
+  /** It begins with the stream's byte order mark. One that stands elsewhere is a part of its line. */
+  readonly marked?: true
 }
 
 const lineFeed = 0x0a
@@ -95,9 +97,9 @@ export class SseSplitter {
     this.#afterReturn = false
     this.#complete = false
     // A byte order mark may precede the stream's first line and is no part of it.
-    const fields = fieldsOf(this.#firstFrame && hasByteOrderMark(bytes) ? bytes.subarray(3) : bytes)
+    const isMarked = this.#firstFrame && hasByteOrderMark(bytes)
     this.#firstFrame = false
-    return { bytes, ...fields }
+    return isMarked ? { bytes, ...fieldsOf(bytes.subarray(markBytes)), marked: true } : { bytes, ...fieldsOf(bytes) }
   }
 }
 
@@ -110,6 +112,7 @@ function endOfLine(chunk: Uint8Array, from: number): number {
   return index
 }
 
+const markBytes = 3
 const hasByteOrderMark = (bytes: Uint8Array) => bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -154,25 +157,34 @@ function fieldValue(frame: Uint8Array, start: number, end: number, field: Uint8A
 }
 
 /** A frame's bytes with other data; its other lines, `event` and `id` among them, stay as they are. */
-export function withData(frame: Uint8Array, data: string): Uint8Array {
+export function withData({ bytes, marked }: Pick<SseFrame, 'bytes' | 'marked'>, data: string): Uint8Array {
   const parts: Uint8Array[] = []
   let written = false
   let start = 0
-  if (hasByteOrderMark(frame)) {
-    parts.push(frame.subarray(0, 3))
-    start = 3
+  if (marked) {
+    parts.push(bytes.subarray(0, markBytes))
+    start = markBytes
   }
-  while (start < frame.length) {
-    const end = endOfLine(frame, start)
-    const next = Math.min(afterLine(frame, end), frame.length)
-    if (fieldValue(frame, start, end, dataField) === null) parts.push(frame.subarray(start, next))
+  while (start < bytes.length) {
+    const end = endOfLine(bytes, start)
+    const next = Math.min(afterLine(bytes, end), bytes.length)
+    if (fieldValue(bytes, start, end, dataField) === null) addLine(parts, bytes.subarray(start, next))
     else if (!written) {
-      parts.push(encoder.encode(`data: ${data.replaceAll('\n', '\ndata: ')}`), frame.subarray(end, next))
+      addLine(parts, encoder.encode(`data: ${data.replaceAll('\n', '\ndata: ')}`))
+      parts.push(bytes.subarray(end, next))
       written = true
     }
     start = next
   }
   return Buffer.concat(parts)
+}
+
+const lineEnd = encoder.encode('\n')
+
+/** Adds a line. Where one that stood before it was left out, the end of the last and its own must not become one. */
+function addLine(parts: Uint8Array[], line: Uint8Array): void {
+  if (line[0] === lineFeed && parts.at(-1)?.at(-1) === carriageReturn) parts.push(lineEnd)
+  parts.push(line)
 }
 
 const emptyComment = encoder.encode(':\n\n')
@@ -181,14 +193,17 @@ const emptyComment = encoder.encode(':\n\n')
  * A frame's bytes with nothing but its data and, where `event` is not null, that event's line. A frame without data
  * becomes an empty comment, which keeps a line open as any other does.
  */
-export function withoutAsides({ bytes, data }: Pick<SseFrame, 'bytes' | 'data'>, event: string | null): Uint8Array {
+export function withoutAsides(frame: Pick<SseFrame, 'bytes' | 'data' | 'marked'>, event: string | null): Uint8Array {
+  const { bytes, data, marked } = frame
   if (data === null) return emptyComment
   const parts: Uint8Array[] = event === null ? [] : [encoder.encode(`event: ${event}\n`)]
-  let start = hasByteOrderMark(bytes) ? 3 : 0
+  let start = marked ? markBytes : 0
   while (start < bytes.length) {
     const end = endOfLine(bytes, start)
     const next = Math.min(afterLine(bytes, end), bytes.length)
-    if (end === start || fieldValue(bytes, start, end, dataField) !== null) parts.push(bytes.subarray(start, next))
+    // Only a byte order mark hides an empty line that does not end the frame.
+    const isEnd = end === start && next === bytes.length
+    if (isEnd || fieldValue(bytes, start, end, dataField) !== null) addLine(parts, bytes.subarray(start, next))
     start = next
   }
   return Buffer.concat(parts)

@@ -1,0 +1,171 @@
+/** What some clients read in a stream otherwise than the standard or its language has it: it was read here too, or does not leave. */
+import { expect, test } from 'bun:test'
+import { chat } from '../dialects/chat.ts'
+import { messages } from '../dialects/messages.ts'
+import { responses } from '../dialects/responses.ts'
+import { start } from '../dialects/test-streams.ts'
+import { data, delta, finish, forbids, pass, watch } from './test-inspecting.ts'
+
+test('comments, ids, unknown fields and event names carry nothing that was not read', () => {
+  const spoken = delta({ content: 'hello' }).trimEnd()
+  const aside = `: blackbird\n\nid: blackbird\nretry: 5\nblackbird: x\nevent: blackbird\n${spoken}\n\n`
+  const twice = `event: ping\nevent: blackbird\n${spoken}\n\n`
+  const { text } = pass(chat, `${aside}${twice}event: ping\n${spoken}\n\n${finish}`)
+  expect(text).toBe(`:\n\n${spoken}\n\n${spoken}\n\nevent: ping\n${spoken}\n\n${finish}`)
+  const watched = { ...forbids('block'), enforced: false }
+  expect(pass(chat, aside, watched).text).toBe(aside)
+})
+
+test('what no policy of tools has read does not leave where one may stop the answer', () => {
+  const call = '{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"blackbird"}}]}}]}'
+  const hello = delta({ content: 'hello' })
+  for (const field of ['\uFEFFdata', ' data', 'Data', 'data ', '']) {
+    expect(watch(`:\n\n${field}: ${call}\n\n${field}: ${call}\n${hello}`)).toBe(`:\n\n:\n\n${hello}`)
+  }
+})
+
+test('a byte order mark that does not begin the stream hides no line of data', () => {
+  const halves = ['{"id":"c","choices":[{"index":0,"delta":{"content":"blackbird"}}]', '}']
+  const [ours, theirs] = [`\uFEFFdata: ${halves[0]}\n`, `data: ${halves[1]}\n\n`]
+  const { text } = pass(chat, `${delta({ content: 'hello' })}${ours}${theirs}`)
+  expect(text).toBe(`${delta({ content: 'hello' })}${theirs}`)
+  const own = pass(chat, ours + theirs)
+  expect(own.stop?.verdict).toBe('block')
+  expect(own.text).not.toContain('blackbird')
+})
+
+test('log probabilities leave nowhere, whoever brings them; what a tool is asked for does, where it is allowed', () => {
+  const spelt = [{ token: 'black' }, { token: 'bird' }]
+  for (const logprobs of [spelt, { content: spelt }]) {
+    const item = { type: 'message', content: [{ type: 'output_text', text: '', inner: { logprobs } }] }
+    for (const [dialect, said] of [
+      [chat, { choices: [{ index: 0, delta: { content: '' }, logprobs }] }],
+      [chat, { choices: [{ index: 0, delta: { content: '', logprobs } }] }],
+      [chat, { choices: [], logprobs }],
+      [chat, { unheard: { logprobs } }],
+      [responses, { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: '', logprobs }],
+      [responses, { type: 'response.output_item.done', output_index: 0, item }],
+      [responses, { type: 'response.completed', response: { output: [item], logprobs } }],
+    ] as const) {
+      expect(pass(dialect, data(said)).text).not.toMatch(/black|bird/)
+      expect(pass(dialect, data(said)).text).not.toBe('')
+    }
+  }
+  const input = { logprobs: [{ token: 'x' }] }
+  const block = { type: 'tool_use', id: 't', name: 'f', input }
+  const asked = data({ type: 'content_block_start', index: 0, content_block: block })
+  expect(pass(messages, asked)).toEqual({ text: asked, stop: null })
+})
+
+test('a delta is read as one whatever else its event brings', () => {
+  const event = (said: string, more: object) =>
+    data({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: said, ...more })
+  for (const more of [{ response: {} }, { item: {} }, { part: {} }, { item: { type: 'message' } }]) {
+    const stream = event('a black', more) + event('bird', more)
+    const blocked = pass(responses, stream)
+    expect(blocked.stop?.verdict).toBe('block')
+    expect(blocked.text).not.toContain('black')
+    expect(pass(responses, stream, forbids('redact')).text).toContain('"delta":"[TERM]"')
+  }
+})
+
+test('an event that is another by its name than by its data stops the stream where a policy may', () => {
+  const said = { index: 0, delta: { type: 'text_delta', text: 'a black' } }
+  const spoken = { output_index: 0, content_index: 0, delta: 'a black' }
+  for (const [dialect, name, value] of [
+    [messages, 'content_block_delta', { type: 'ping', ...said }],
+    [messages, 'content_block_delta', { type: 'content_block_stop', ...said }],
+    [responses, 'response.output_text.delta', { type: 'response.refusal.delta', ...spoken }],
+    [responses, 'response.output_text.delta', { type: 'response.in_progress', ...spoken }],
+  ] as const) {
+    const stream = `event: ${name}\n${data(value)}`
+    const { text, stop } = pass(dialect, stream)
+    expect(stop).toMatchObject({ verdict: 'block', entry: 'contradiction' })
+    expect(text).not.toContain('black')
+    const watched = { ...forbids('block'), enforced: false }
+    expect(pass(dialect, stream, watched)).toEqual({ text: stream, stop: null })
+  }
+  for (const line of ['', 'event: message\n', 'event: content_block_delta\n']) {
+    const usual = `${line}${data({ type: 'content_block_delta', ...said, delta: { type: 'text_delta', text: 'a' } })}`
+    expect(pass(messages, usual)).toEqual({ text: usual, stop: null })
+  }
+})
+
+test('what ends a stream ends it for every client that stops there, and lets nothing unread out', () => {
+  const held = delta({ content: 'a black' })
+  for (const end of ['[DONE]', ' [DONE]', '[DONE] ', '[DONE] bye']) {
+    const facts = chat.reader(start).frame({ event: null, data: end })
+    expect(facts).toMatchObject({ terminal: true, textLength: 0 })
+    const { text, stop } = pass(chat, held + data(end))
+    expect(stop).toBeNull()
+    expect(text.indexOf('black')).toBeGreaterThan(0)
+    expect(text).toEndWith(data(end))
+  }
+  const more = pass(chat, held + data('[DONE] a blackbird'))
+  expect(more.stop?.verdict).toBe('block')
+  expect(more.text).not.toContain('blackbird')
+  expect(pass(chat, data('[DONE] a blackbird'), forbids('redact')).text).toBe(data('[DONE] a [TERM]'))
+})
+
+const blackChunk = '{"choices":[{"index":0,"delta":{"content":"\\u0062lackbird"}}]}'
+
+test('data in which some would read JSON that is none to others stops the stream where a policy may', () => {
+  for (const lines of [
+    [blackChunk, '{}'],
+    ['hello', blackChunk],
+    [`${blackChunk},`],
+    [`[${blackChunk}]`],
+    [`\uFEFF${blackChunk}`],
+    ['"\\u0062lackbird"'],
+  ]) {
+    const stream = `${lines.map((line) => `data: ${line}\n`).join('')}\n`
+    for (const dialect of [chat, messages, responses]) {
+      expect(pass(dialect, stream)).toMatchObject({ text: '', stop: { entry: 'contradiction' } })
+      expect(pass(dialect, stream, { ...forbids('block'), enforced: false })).toEqual({ text: stream, stop: null })
+    }
+  }
+  for (const harmless of ['hello', 'C:\\temp', 'say "hi"', '{"a":', '[1]']) {
+    expect(pass(chat, data(harmless))).toEqual({ text: data(harmless), stop: null })
+  }
+})
+
+test('data in several lines leaves in one where it was read, since some read each line for itself', () => {
+  const inLines = (content: string) =>
+    `data: {"x":\ndata: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\ndata: }\n\n`
+  for (const dialect of [chat, messages]) {
+    expect(pass(dialect, inLines('hello')).text.match(/^data/gm)).toHaveLength(1)
+    expect(pass(dialect, inLines('hello'), { ...forbids('block'), enforced: false }).text).toBe(inLines('hello'))
+  }
+})
+
+test('choices, deltas and items that are none of these are read, or stop the stream', () => {
+  for (const frame of [
+    data({ choices: ['a blackbird'] }),
+    data({ choices: [[{ delta: { content: 'a blackbird' } }]] }),
+    delta('a blackbird'),
+    delta([{ content: 'a blackbird' }]),
+  ]) {
+    const { text, stop } = pass(chat, frame)
+    expect(stop?.verdict).toBe('block')
+    expect(text).not.toContain('blackbird')
+  }
+  for (const output of ['a blackbird', ['a blackbird'], { text: 'a blackbird' }]) {
+    const { text, stop } = pass(responses, data({ type: 'response.completed', response: { output } }))
+    expect(stop?.verdict).toBe('block')
+    expect(text).not.toContain('blackbird')
+  }
+})
+
+test('content goes on from a string to typed parts of it, and back', () => {
+  const part = (text: string) => [{ type: 'text', text }]
+  for (const [first, second] of [
+    ['a black', part('bird')],
+    [part('a black'), 'bird'],
+  ] as const) {
+    const stream = delta({ content: first }) + delta({ content: second }) + finish
+    const blocked = pass(chat, stream)
+    expect(blocked.stop?.verdict).toBe('block')
+    expect(blocked.text).not.toContain('bird')
+    expect(pass(chat, stream, forbids('redact')).text).toContain('[TERM]')
+  }
+})
