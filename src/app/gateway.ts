@@ -130,7 +130,7 @@ export async function gateway({
       setTimeout(compileSecrets)
     },
     async drain() {
-      await Promise.all([handler.drain(), siblings?.whenAnswered(1000 * settings.drain_seconds)])
+      await handler.drain()
       siblings?.close()
       await server.stop(true)
       await Promise.all([mcp.close(), lane.drain(), tracer.close(closeTracesMilliseconds)])

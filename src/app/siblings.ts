@@ -25,8 +25,6 @@ const patienceMilliseconds = 1000
 export interface Siblings extends McpNeighbours {
   /** The figures of all workers. */
   metrics(): Promise<string>
-  /** Resolves when no sibling is asked for an answer any more, or after so long. */
-  whenAnswered(milliseconds: number): Promise<void>
   close(): void
 }
 
@@ -59,12 +57,6 @@ export function joinSiblings({ worker, directory, secret, start, own, answer }: 
   const file = (index: number) => join(workerDirectory(directory, index), addressFile)
   writeFileSync(file(worker.index), JSON.stringify({ port: server.port, secret, start }), { mode: 0o600 })
   const known = new Map<number, Address>()
-  const asked = new Set<Promise<Response>>()
-  const ask = (address: Address, request: PassedRequest): Promise<Response> => {
-    const answering = pass(address, request).finally(() => asked.delete(answering))
-    asked.add(answering)
-    return answering
-  }
   /** Where that start of a sibling listens; null where it runs no more. */
   const addressOf = (index: number, started: string): Address | null => {
     if (known.get(index)?.start !== started) {
@@ -81,7 +73,7 @@ export function joinSiblings({ worker, directory, secret, start, own, answer }: 
       const index = Number(number)
       if (started === undefined || index === worker.index || index >= worker.count) return null
       const address = addressOf(index, started)
-      return address === null ? null : (request) => ask(address, request)
+      return address === null ? null : (request) => pass(address, request)
     },
     async metrics() {
       const texts = await Promise.all(
@@ -90,9 +82,6 @@ export function joinSiblings({ worker, directory, secret, start, own, answer }: 
         }),
       )
       return joinedText(new Map(texts))
-    },
-    async whenAnswered(milliseconds) {
-      await Promise.race([Promise.allSettled(asked), Bun.sleep(milliseconds)])
     },
     close() {
       rmSync(file(worker.index), { force: true })
