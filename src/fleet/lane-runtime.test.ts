@@ -130,6 +130,29 @@ describe('a lane', () => {
     expect((await fleet.events()).at(-1)).toMatchObject({ seq: 2, event_id: open.event_id })
   })
 
+  test('tells of many refusals of unknown callers by their sum, in a while, and has told of each when it stops', async () => {
+    const lane = await fleet.lane('a')
+    await until(() => lane.ready().ok)
+    const flood = async () => {
+      const refusal = { verdict: 'deny', reason_code: 'invalid_api_token' } as const
+      for (let index = 0; index < 250; index++) await lane.journal.refuse([{ ...event(), ...refusal }])
+    }
+    const recorded = async () => {
+      const [found] = await fleet.ledger.read<{ events: number; told: number }>(
+        `select count(*) as events, sum(coalesce(body ->> '$.details.refused.invalid_api_token', 1)) as told from events
+        where reason_code in ('invalid_api_token', 'refusals.summed')`,
+      )
+      return found
+    }
+    await flood()
+    await until(async () => (await recorded())?.told === 250)
+    await flood()
+    await lane.drain()
+    const found = await recorded()
+    expect(found?.told).toBe(500)
+    expect(found?.events).toBeLessThan(500)
+  })
+
   test('ends in its time, its outbox closed, though its control plane does not answer', async () => {
     const lane = await fleet.lane('a', { farewellMs: 400 })
     await until(() => lane.counters.connected === 1)

@@ -154,7 +154,10 @@ class RunningLane implements StartedLane {
     this.#reportRecovery()
     this.#trustedEvents = this.#files.crashedAfter ?? this.journal.recovered.events
     this.allowances = this.#makeAllowances()
-    this.#usageTimer = setInterval(() => this.allowances.tick(), usageTickMs)
+    this.#usageTimer = setInterval(() => {
+      this.allowances.tick()
+      void this.#sumRefusals()
+    }, usageTickMs)
     this.#usageTimer.unref()
     this.#replica = this.#makeReplica()
     const stateFile = this.#replica?.file ?? options.stateFile ?? ''
@@ -300,6 +303,7 @@ class RunningLane implements StartedLane {
     await Promise.race([this.allowances.drain(), Bun.sleep(milliseconds / 2)])
     clearInterval(this.#usageTimer)
     clearInterval(this.#rateTimer)
+    await this.#sumRefusals(true)
     await this.#session.stop(Math.max(0, end - clock.monotonic()))
     this.#witness.stop()
     await this.journal.end()
@@ -307,6 +311,14 @@ class RunningLane implements StartedLane {
     await this.#replica?.stop()
     this.view.close()
     this.#release()
+  }
+
+  async #sumRefusals(isEnd = false): Promise<void> {
+    try {
+      await this.journal.sumRefusals(isEnd)
+    } catch (error) {
+      this.#options.log.error({ error: String(error) }, 'Refusals of unknown callers could not be recorded')
+    }
   }
 
   #outboxOptions(directory: string): OutboxOptions {

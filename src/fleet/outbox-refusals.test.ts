@@ -8,33 +8,47 @@ const unknown = (reason = 'invalid_api_token') => testEvent({ verdict: 'deny', r
 function callers() {
   const clock = { now: 0 }
   const limit = new UnknownCallers(() => clock.now, { eachSecond: 3, summaryMs: 10_000 })
-  return { clock, admit: (event = unknown(), scarce = false) => limit.admit([event], () => scarce) }
+  const admit = (event = unknown(), scarce = false) => limit.admit([event], () => scarce)
+  return { clock, admit, sum: (isEnd = false) => limit.sum(isEnd)?.details ?? null, limit }
 }
 
 test('a few refusals of unknown callers are recorded as they are', () => {
-  const { admit } = callers()
+  const { admit, sum } = callers()
   const event = unknown()
   expect(admit(event)).toEqual([event])
+  expect(sum(true)).toBeNull()
 })
 
 test('a flood of them becomes an event in a while that says how many there were, and why', () => {
-  const { clock, admit } = callers()
-  const recorded = Array.from({ length: 1000 }, (_, index) =>
-    admit(unknown(index % 2 === 0 ? 'missing_api_key' : 'invalid_api_token')),
-  ).flat()
-  expect(recorded).toHaveLength(4)
-  expect(recorded[3]).toMatchObject({ event_type: 'auth.refused', details: { refused: { invalid_api_token: 1 } } })
+  const { clock, admit, sum, limit } = callers()
+  const reasonOf = (index: number) => (index % 2 === 0 ? 'missing_api_key' : 'invalid_api_token')
+  const flood = () => Array.from({ length: 1000 }, (_, index) => admit(unknown(reasonOf(index)))).flat()
+  expect(flood()).toHaveLength(3)
+  expect(limit.sum(false)).toMatchObject({
+    ...{ event_type: 'auth.refused', reason_code: 'refusals.summed', request_id: null },
+    details: { refused: { missing_api_key: 498, invalid_api_token: 499 } },
+  })
+  clock.now = 9999
+  expect(flood()).toHaveLength(3)
+  expect(sum()).toBeNull()
   clock.now = 10_000
-  const [event, summary] = admit()
-  expect(event).toMatchObject({ event_type: 'gateway.request.outcome' })
-  expect(summary?.details).toEqual({ refused: { missing_api_key: 498, invalid_api_token: 498 } })
+  expect(sum()).toEqual({ refused: { missing_api_key: 498, invalid_api_token: 499 } })
+  expect(sum()).toBeNull()
+})
+
+test('at the end those that are left are summed, however soon', () => {
+  const { admit, sum } = callers()
+  admit(unknown(), true)
+  expect(sum()).toEqual({ refused: { invalid_api_token: 1 } })
+  admit(unknown(), true)
+  expect(sum()).toBeNull()
+  expect(sum(true)).toEqual({ refused: { invalid_api_token: 1 } })
 })
 
 test('while room is scarce only such sums are recorded', () => {
-  const { clock, admit } = callers()
-  expect(admit(unknown(), true)).toMatchObject([{ reason_code: 'refusals.summed' }])
-  clock.now = 5000
+  const { admit, sum } = callers()
   expect(admit(unknown(), true)).toEqual([])
+  expect(sum()).toEqual({ refused: { invalid_api_token: 1 } })
 })
 
 test('whoever is known is always recorded', () => {

@@ -23,6 +23,8 @@ export class UnknownCallers {
   #recorded = 0
   #summaryAt = Number.NEGATIVE_INFINITY
   #skipped = new Map<string, number>()
+  /** The latest of the skipped. */
+  #latest: Event | null = null
 
   constructor(monotonic: () => number, limits: RefusalLimits = refusalLimits) {
     this.#monotonic = monotonic
@@ -30,8 +32,8 @@ export class UnknownCallers {
   }
 
   /**
-   * What is to be recorded of the events of one request: themselves, one that stands for several, or none. `scarce` tells
-   * whether there is room for summaries only.
+   * What is to be recorded of the events of one request: themselves, or for now none. `scarce` tells whether there is
+   * room for summaries only.
    */
   admit(events: readonly Event[], scarce: () => boolean): readonly Event[] {
     const last = events.at(-1)
@@ -45,21 +47,23 @@ export class UnknownCallers {
     }
     if (this.#recorded < this.#limits.eachSecond && !scarce()) {
       this.#recorded += 1
-      return this.#skipped.size > 0 && this.#due(now) ? [...events, this.#summary(last, now)] : events
+      return events
     }
     this.#skipped.set(last.reason_code, (this.#skipped.get(last.reason_code) ?? 0) + 1)
-    return this.#due(now) ? [this.#summary(last, now)] : []
+    this.#latest = last
+    return []
   }
 
-  #due(now: number): boolean {
-    return now - this.#summaryAt >= this.#limits.summaryMs
-  }
-
-  #summary(last: Event, now: number): Event {
+  /** One event for all that were skipped since the last; null where there are none, or, before the `end`, it is too soon. */
+  sum(isEnd: boolean): Event | null {
+    const now = this.#monotonic()
+    const isDue = isEnd || now - this.#summaryAt >= this.#limits.summaryMs
+    if (this.#latest === null || !isDue) return null
+    const { exchange_id: _exchange, ...event } = this.#latest
     const refused = Object.fromEntries(this.#skipped)
     this.#skipped = new Map()
+    this.#latest = null
     this.#summaryAt = now
-    const { exchange_id: _exchange, ...event } = last
     return {
       ...event,
       event_id: Bun.randomUUIDv7(),

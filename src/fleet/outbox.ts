@@ -207,6 +207,12 @@ export class Outbox implements Journal, UsageJournal {
     return this.add(this.#unknownCallers.admit(events, () => this.#space.halfFull))
   }
 
+  /** Tells of the refusals that `refuse` has left out, once in a while and at the `end`, by one event for all of them. */
+  async sumRefusals(isEnd = false): Promise<void> {
+    const sum = this.#unknownCallers.sum(isEnd)
+    if (sum !== null) await this.add([sum])
+  }
+
   /** Writes events that belong to no exchange, each of them; otherwise as `refuse`. */
   add(events: readonly Event[]): Promise<void> {
     try {
