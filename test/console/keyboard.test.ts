@@ -155,3 +155,34 @@ test('at the width of a telephone Enter opens the menu, Escape closes it, and th
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Spend', exact: true }).waitFor()
 })
+
+test('a key that follows at once is heard: Escape closes a menu that has opened, before its next picture', async () => {
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  await opened.to('/settings')
+  await page.getByRole('button', { name: 'Menu' }).waitFor()
+  const menu = `document.querySelector('[aria-label="Menu"]')`
+  const afterEscape = await page.evaluate(`(async () => {
+    ${menu}.click()
+    while (${menu}.getAttribute('aria-expanded') !== 'true') await null
+    document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }))
+    await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))
+    return ${menu}.getAttribute('aria-expanded')
+  })()`)
+  expect(afterEscape).toBe('false')
+})
+
+test('the first field of a form has the focus from the moment it is there: what is typed goes nowhere else', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/catalog?kind=budgets')
+  await page.getByRole('button', { name: 'Add budget' }).waitFor()
+  const atFirst = await page.evaluate(`new Promise((seen) => {
+    new MutationObserver(() => {
+      const field = document.querySelector('dialog form input')
+      if (field !== null) seen([field.labels[0].textContent, document.activeElement === field])
+    }).observe(document.body, { childList: true, subtree: true })
+    ;[...document.querySelectorAll('button')].find((button) => button.textContent.trim() === 'Add budget').click()
+  })`)
+  expect(atFirst).toEqual([expect.stringContaining('Name'), true])
+})

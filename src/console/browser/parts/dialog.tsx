@@ -1,6 +1,6 @@
 /** Dialogs: the browser's own element keeps the focus inside and gives it back; Escape closes, unless it must stay. */
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Refusal } from '../api/request.ts'
 import { asRefusal, Fault } from './loaded.tsx'
 import { plain, Said, visible } from './said.tsx'
@@ -32,7 +32,7 @@ export function Dialog({ title, broad = false, stays = false, close, children }:
 /** Opens a dialog over everything. One that stays is opened again where a browser insists on the second Escape. */
 export function useModal(stays: boolean, close: () => void) {
   const element = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement
     element.current?.showModal()
     // The browser gives the focus back where it closes a dialog, not where one is taken away after its work.

@@ -1,7 +1,7 @@
 /** What stands around every screen: where one can go, the time range, search, theme and account. */
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { go, href, path } from '../address.ts'
 import { api } from '../api/routes.ts'
 import { applyTheme, isDark } from '../preferences.ts'
@@ -38,7 +38,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
   const search = useRef<HTMLInputElement>(null)
   const menu = useRef<HTMLButtonElement>(null)
   const here = path.value
-  useEffect(() => {
+  useLayoutEffect(() => {
     menuOpen.value = false
   }, [here])
   useKeys(

@@ -1,6 +1,6 @@
 /** Keys that do something wherever one is; screens add their own while they are shown. */
 import { signal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { Dialog } from './dialog.tsx'
 
 export type Keys = Readonly<Record<string, { does: string; run(): void }>>
@@ -11,9 +11,12 @@ const listShown = signal(false)
 let first: { key: string; until: number } | null = null
 const pairMilliseconds = 1200
 
-/** Adds keys while the component is there. A pair is written with a blank: `g t`. */
+/**
+ * Adds keys while the component is there, from the moment it can be seen on: who is fast types before the next picture.
+ * A pair is written with a blank: `g t`.
+ */
 export function useKeys(keys: Keys): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     layers.push(keys)
     return () => {
       layers.splice(layers.indexOf(keys), 1)

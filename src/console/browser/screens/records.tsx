@@ -3,7 +3,7 @@
  * a record is, which columns it shows and what may be chosen in its form is said by a `RecordKind`.
  */
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Permission } from '../../../tokens/permissions.ts'
 import { address, href, queryValue, setQuery } from '../address.ts'
 import { bodySchema, type JsonSchema } from '../api/description.ts'
@@ -198,8 +198,8 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
   /** The version that a change is made over: a newer one, once it was looked at. */
   const version = useRef(record?.version)
   const form = useRef<HTMLFormElement>(null)
-  // The dialog was there before its form, and holds the focus.
-  useEffect(() => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
+  // The dialog was there before its form, and holds the focus. Any later than with the form, it is taken from who types.
+  useLayoutEffect(() => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
   const { run, busy, refusal, clear } = useAction(
     () =>
       record === null
