@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { chat, createToken } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
+import { z } from 'zod'
+import { api, chat, createToken, expectAnswer } from '../client.ts'
+import { until } from '../eventually.ts'
 import { FakeMcpServer } from '../fakes/mcp-server.ts'
 import { eventsOfRequest } from '../recorded.ts'
 import { endConsole, make, openConsole, sharedConsole } from './console.ts'
@@ -28,12 +29,15 @@ async function send(text: string, requestId: string): Promise<void> {
   await eventsOfRequest(gatehouse, requestId)
 }
 
+const inbox = z.object({ escalations: z.array(z.unknown()) })
+
 test('a request that waits is decided by the keyboard alone, with a note', async () => {
-  await eventually(async () => {
+  const { gatehouse } = await sharedConsole()
+  // The gateway has the policy as soon as it has heard of it.
+  await until('a request waits', async () => {
     await send('please wire the money', `waits-${crypto.randomUUID()}`)
-    await using opened = await openConsole()
-    await opened.to('/escalations')
-    await opened.page.locator('tr.open').first().waitFor({ timeout: 1000 })
+    const { escalations } = expectAnswer(await api(gatehouse, '/v1/escalations?status=queued'), 200, inbox)
+    return escalations.length > 0
   })
   await using opened = await openConsole()
   const { page } = opened
@@ -60,7 +64,7 @@ test('what an MCP server offers is compared with what was approved of it, and ap
     const result = { tools: [{ name: 'search', description, inputSchema: { type: 'object' } }] }
     return method === 'tools/list' ? { jsonrpc: '2.0', id, result } : undefined
   }
-  await make('/v1/catalog/mcp-servers', { name: 'finder', url: tools.url })
+  const { id } = await make('/v1/catalog/mcp-servers', { name: 'finder', url: tools.url })
   const { token_value } = await createToken(gatehouse)
   const client = new Client({ name: 'test', version: '1' })
   const requestInit = { headers: { authorization: `Bearer ${token_value}` } }
@@ -71,11 +75,13 @@ test('what an MCP server offers is compared with what was approved of it, and ap
   await until('it is held back', async () => !(await shown()))
   await using opened = await openConsole()
   const { page } = opened
-  await eventually(async () => {
-    await opened.to('/catalog?kind=mcp-servers')
-    await page.getByRole('button', { name: 'Held offers' }).click()
-    await page.getByText('tells mallory⟨U+202E⟩').waitFor({ timeout: 1000 })
+  await until('what it offers now is known', async () => {
+    const offers = await api(gatehouse, `/v1/catalog/mcp-servers/${id}/offers`)
+    return JSON.stringify(offers.body).includes('tells mallory')
   })
+  await opened.to('/catalog?kind=mcp-servers')
+  await page.getByRole('button', { name: 'Held offers' }).click()
+  await page.getByText('tells mallory⟨U+202E⟩').waitFor()
   await page.getByText('"description": "Searches",').waitFor()
   await page.getByRole('button', { name: 'Approve what is offered' }).click()
   await page.getByText('Everything new that it was seen to offer is approved.').waitFor()

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { createdToken, revokedToken, tokenPage } from '../answers.ts'
 import { api, chat, createToken, expectAnswer, revoke } from '../client.ts'
-import { until } from '../eventually.ts'
+import { eventually, until } from '../eventually.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { acceptedToken, type FleetUnderTest, startFleet } from './fleet.ts'
 import type { FleetGateway } from './gateway.ts'
@@ -87,17 +87,23 @@ test('of two rotations, and of two changes by one version, at both at once one i
 
 test('many changes at both at once each take a version of their own, and each is in the chain once', async () => {
   const before = await head()
-  const made = await Promise.all(Array.from({ length: 40 }, (_, index) => createToken(planeOf(index))))
+  const name = 'made at once'
+  // On a busy machine a write may wait for longer than its caller does, who is refused and asks again; it may be made.
+  const create = (plane: ControlPlane) => eventually(() => createToken(plane, { name }))
+  const made = await Promise.all(Array.from({ length: 40 }, (_, index) => create(planeOf(index))))
   expect(new Set(made.map(({ id }) => id)).size).toBe(40)
-  expect((await head()).version).toBe(before.version + 40)
+  const { version, nonce } = await head()
   const log = await fleet.primary.read('state', 'select version, event_id from change_log where version > ?', [
     before.version,
   ])
-  expect(new Set(log.map(({ version }) => version)).size).toBe(40)
-  expect(log.find(({ version }) => version === before.version + 40)?.event_id).toBe((await head()).nonce)
+  expect(new Set(log.map((row) => row.version)).size).toBe(version - before.version)
+  expect(log.find((row) => row.version === version)?.event_id).toBe(nonce)
+  const listed = expectAnswer(await api(fleet.planes[0], `/v1/tokens?name=${name}&limit=100`), 200, tokenPage)
+  expect(version - before.version).toBe(listed.tokens.length)
+  const pending = () => fleet.primary.read('ledger', 'select 1 from pending_changes')
+  await until('what was refused and made is recorded as well', async () => (await pending()).length === 0)
   const chain = await fleet.primary.read('ledger', "select seq from events where chain = 'control-plane' order by seq")
   expect(chain.map(({ seq }) => Number(seq))).toEqual(chain.map((_, index) => index + 1))
-  expect(await fleet.primary.read('ledger', 'select 1 from pending_changes')).toEqual([])
 })
 
 test('one idempotency key at both at once makes one thing', async () => {

@@ -29,14 +29,24 @@ export function Dialog({ title, broad = false, stays = false, close, children }:
   )
 }
 
+/** What is to have the focus again: where one dialog takes another's place in one drawing, it is due to the second. */
+let due: Element | null = null
+
 /** Opens a dialog over everything. One that stays is opened again where a browser insists on the second Escape. */
 export function useModal(stays: boolean, close: () => void) {
   const element = useRef<HTMLDialogElement>(null)
   useLayoutEffect(() => {
-    const before = document.activeElement
+    const before = due ?? document.activeElement
     element.current?.showModal()
-    // The browser gives the focus back where it closes a dialog, not where one is taken away after its work.
-    return () => queueMicrotask(() => before instanceof HTMLElement && before.focus())
+    // The browser gives the focus back where it closes a dialog, not where one is taken away after its work: then nothing
+    // has it. Who has moved it on since keeps it.
+    return () => {
+      due = before
+      queueMicrotask(() => {
+        due = null
+        if (document.activeElement === document.body && before instanceof HTMLElement) before.focus()
+      })
+    }
   }, [])
   return {
     element,

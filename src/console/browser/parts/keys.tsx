@@ -7,7 +7,7 @@ export type Keys = Readonly<Record<string, { does: string; run(): void }>>
 
 const layers: Keys[] = []
 const listShown = signal(false)
-/** The first key of a pair such as `g t`, and until when it counts. */
+/** The first key of a pair such as `g t`, and until when it counts, by the clock of events. */
 let first: { key: string; until: number } | null = null
 const pairMilliseconds = 1200
 
@@ -30,7 +30,8 @@ const isTyping = (target: EventTarget | null): boolean =>
 export function listenToKeys(): void {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
-    const pair = first !== null && first.until > Date.now() ? `${first.key} ${event.key}` : null
+    // When a key was pressed counts, not when a busy page comes to it.
+    const pair = first !== null && first.until > event.timeStamp ? `${first.key} ${event.key}` : null
     first = null
     const found = (pair === null ? undefined : binding(pair)) ?? binding(event.key)
     if (found !== undefined) {
@@ -39,7 +40,7 @@ export function listenToKeys(): void {
     } else if (event.key === '?') {
       listShown.value = true
     } else if (layers.some((keys) => Object.keys(keys).some((name) => name.startsWith(`${event.key} `)))) {
-      first = { key: event.key, until: Date.now() + pairMilliseconds }
+      first = { key: event.key, until: event.timeStamp + pairMilliseconds }
     }
   })
 }

@@ -1,6 +1,6 @@
 /** A secret that is shown once: it is in this page's memory only and is gone with it. */
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { warnBeforeLeaving } from '../address.ts'
 import { installation } from '../installation.ts'
 import { Dialog } from './dialog.tsx'
@@ -54,7 +54,8 @@ export const secretKept = (): void => release()
 export function TokenSecret({ secret }: { secret: string }) {
   const [language, setLanguage] = useState<Language>('curl')
   const text = snippets[language](secret)
-  useEffect(() => {
+  // From the moment the secret can be seen: who leaves at once loses it as well.
+  useLayoutEffect(() => {
     release = warnBeforeLeaving('The secret is shown only here. Leave without having kept it?')
     return () => release()
   }, [])

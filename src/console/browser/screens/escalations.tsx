@@ -1,5 +1,5 @@
 /** The inbox of requests that wait for a person; j and k move, a and b decide, c takes one up. */
-import { useMemo, useState } from 'preact/hooks'
+import { useMemo, useRef, useState } from 'preact/hooks'
 import { href, queryValue, setQuery } from '../address.ts'
 import { api, type Escalation } from '../api/routes.ts'
 import { ago, fullTime, words } from '../formats.ts'
@@ -10,6 +10,7 @@ import { Head } from '../parts/frame.tsx'
 import { Icon, type IconName } from '../parts/icon.tsx'
 import { type Keys, useKeys } from '../parts/keys.tsx'
 import { Fault, useLoaded } from '../parts/loaded.tsx'
+import { Said } from '../parts/said.tsx'
 import { Command, Facts, Id, Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
 import { say } from '../parts/toast.tsx'
@@ -23,14 +24,22 @@ export function Escalations() {
   const found = useLoaded(JSON.stringify(query), (signal) => api('GET /v1/escalations', { query, signal }), {
     everyMs: 10_000,
   })
-  const [deciding, setDeciding] = useState<Decision | null>(null)
+  /** The request that was shown as its decision was begun: it stays the one, whatever comes to the list meanwhile. */
+  const [deciding, setDeciding] = useState<{ escalation: Escalation; decision: Decision } | null>(null)
   const list = found.value?.escalations ?? []
-  const chosen = list.find(({ id }) => id === queryValue('id')) ?? list[0]
+  /** The newest comes first in the list, but does not take the place of the one that somebody reads. */
+  const shown = useRef<string | null>(null)
+  const listed = (wanted: string | null) => list.find(({ id }) => id === wanted)
+  const chosen = listed(queryValue('id')) ?? listed(shown.current) ?? list[0]
+  shown.current = chosen?.id ?? null
   const move = (by: number) => {
     const next = list[Math.max(0, list.findIndex(({ id }) => id === chosen?.id) + by)]
     if (next !== undefined) setQuery({ id: next.id }, { replace: true, keepPage: true })
   }
   const open = chosen !== undefined && isOpen(chosen) && may('escalations:resolve')
+  const decide = (decision: Decision): void => {
+    if (open) setDeciding({ escalation: chosen, decision })
+  }
   const taking = chosen?.status !== 'claimed'
   const take = useAction(
     async () => {
@@ -48,8 +57,8 @@ export function Escalations() {
       (): Keys => ({
         j: { does: 'Next', run: () => move(1) },
         k: { does: 'Previous', run: () => move(-1) },
-        a: { does: 'Allow', run: () => open && setDeciding('allow') },
-        b: { does: 'Block', run: () => open && setDeciding('block') },
+        a: { does: 'Allow', run: () => decide('allow') },
+        b: { does: 'Block', run: () => decide('block') },
         c: { does: 'Claim, or put back', run: () => open && take.run() },
       }),
       [chosen, open, list],
@@ -94,10 +103,10 @@ export function Escalations() {
             <Request escalation={chosen} />
             {open && (
               <div class="row">
-                <button type="button" class="primary" onClick={() => setDeciding('allow')}>
+                <button type="button" class="primary" onClick={() => decide('allow')}>
                   Allow
                 </button>
-                <button type="button" class="danger" onClick={() => setDeciding('block')}>
+                <button type="button" class="danger" onClick={() => decide('block')}>
                   Block
                 </button>
                 <button type="button" disabled={take.busy} onClick={take.run}>
@@ -109,10 +118,9 @@ export function Escalations() {
           </section>
         )}
       </div>
-      {deciding !== null && chosen !== undefined && (
+      {deciding !== null && (
         <Decide
-          escalation={chosen}
-          decision={deciding}
+          {...deciding}
           close={() => setDeciding(null)}
           done={() => {
             setDeciding(null)
@@ -235,6 +243,10 @@ function Decide({ escalation, decision, close, done }: DecideProps) {
           run()
         }}
       >
+        <p class="wrap">
+          <Said>{escalation.reason_code}</Said>, asked with the token{' '}
+          <Said>{escalation.token.name ?? escalation.token.id}</Said>
+        </p>
         <TextArea label="Note" hint="Why, for the record" value={note} set={setNote} rows={2} />
         {decision === 'allow' && (
           <SelectField

@@ -1,5 +1,5 @@
 /** The chain of policies in its order; a row is moved by dragging its handle, or by the arrow keys on it. */
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { anyOf, href, queryValue } from '../address.ts'
 import type { Refusal } from '../api/request.ts'
 import { api, type PolicyRecord } from '../api/routes.ts'
@@ -52,12 +52,18 @@ export function Policies() {
   const all = found.value
   const shown = all?.filter(({ targets }) => isFor(targets.families, family) && isFor(targets.teams, team))
   const movable = may('policies:write') && shown !== undefined && shown.length === all?.length
+  const sent = useRef<Promise<unknown>>(Promise.resolve())
   const move = async (from: number, to: number) => {
     if (all === undefined || to < 0 || to >= all.length || from === to) return
     const next = moved(all, from, to)
     found.set(next)
     try {
-      await api('PUT /v1/policies/order', { body: { policy_ids: next.map(({ id }) => id) } })
+      // One after another: the order that was made last is to be the one that is kept.
+      const before = sent.current.catch(() => undefined)
+      sent.current = before.then(() =>
+        api('PUT /v1/policies/order', { body: { policy_ids: next.map(({ id }) => id) } }),
+      )
+      await sent.current
       setRefusal(null)
       say(`${next[to]?.name ?? 'It'} is number ${to + 1} now`)
     } catch (error) {

@@ -97,10 +97,17 @@ async function policiesNamed(fits: (name: string) => boolean, signal: AbortSigna
   return hits
 }
 
+/** Where the hits lead, if there is one alone. */
+const onlyOf = (hits: readonly Hit[]): string | undefined => (hits.length === 1 ? hits[0]?.to : undefined)
+
 export function Search() {
   const words = (queryValue('q') ?? '').trim()
-  const found = useLoaded(words, (signal) => (isId(words) ? byId(words, signal) : byWords(words, signal)))
-  const only = found.value?.length === 1 && isId(words) ? found.value[0]?.to : undefined
+  const found = useLoaded(words, async (signal) => ({
+    words,
+    hits: await (isId(words) ? byId(words, signal) : byWords(words, signal)),
+  }))
+  // What was found for other words is shown until these are answered, and leads nowhere by itself.
+  const only = isId(words) && found.value?.words === words ? onlyOf(found.value.hits) : undefined
   useEffect(() => {
     if (only !== undefined) go(only, { replace: true })
   }, [only])
@@ -109,7 +116,7 @@ export function Search() {
       <Head title={`Search: ${words}`} />
       <section class="card">
         <Show of={found} rows={4}>
-          {(hits) =>
+          {({ hits }) =>
             hits.length === 0 ? (
               <Empty title="Nothing found">
                 <p>

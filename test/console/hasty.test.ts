@@ -1,0 +1,149 @@
+/**
+ * What a person does faster than the page: between two pictures of it, between what it asks and the answer, or while it
+ * draws itself anew. Nothing that was typed, pressed or meant is lost to the other.
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
+import { api, createToken, expectAnswer } from '../client.ts'
+import { endConsole, make, openConsole, sharedConsole } from './console.ts'
+
+setDefaultTimeout(120_000)
+beforeAll(async () => {
+  await sharedConsole()
+}, 240_000)
+afterAll(endConsole)
+
+test('an id that is searched upon other words leads to its record, not to what was found for them', async () => {
+  const { gatehouse } = await sharedConsole()
+  await createToken(gatehouse, { name: 'solitary' })
+  const wanted = await createToken(gatehouse, { name: 'wanted by its id' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/search?q=solitary')
+  await page.getByRole('main').getByRole('link', { name: 'solitary' }).waitFor()
+  await page.getByLabel('Search, or paste an id').fill(wanted.id)
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/\/tokens\//)
+  await page.getByRole('heading', { name: 'wanted by its id' }).waitFor()
+})
+
+test('from the moment a secret is there, one is asked before one leaves it', async () => {
+  const { gatehouse } = await sharedConsole()
+  const { id } = await createToken(gatehouse, { name: 'left at once' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(`/tokens/${id}`)
+  await page.getByRole('button', { name: 'Rotate' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).waitFor()
+  const asked = await page.evaluate(`new Promise((seen) => {
+    new MutationObserver(() => {
+      if (document.querySelector('[data-secret]') === null) return
+      seen(!dispatchEvent(new Event('beforeunload', { cancelable: true })))
+    }).observe(document.body, { childList: true, subtree: true })
+    ;[...document.querySelectorAll('dialog button')].find((button) => button.textContent.trim() === 'Rotate').click()
+  })`)
+  expect(asked).toBe(true)
+})
+
+test('a dialog that the browser has closed leaves the focus where it was moved on to', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/settings')
+  await page.getByRole('button', { name: 'Keyboard' }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog').waitFor()
+  const focused = await page.evaluate(`(async () => {
+    document.querySelector('dialog').close()
+    document.querySelector('input[type=search]').focus()
+    while (document.querySelector('dialog') !== null) await new Promise((task) => setTimeout(task))
+    return document.activeElement.getAttribute('type')
+  })()`)
+  expect(focused).toBe('search')
+})
+
+test('two keys that came one upon the other are a pair, however long the page was busy between them', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/settings')
+  await page.getByRole('heading', { name: 'Settings' }).waitFor()
+  await page.evaluate(`(() => {
+    const pressed = ['g', 'k'].map((key) => new KeyboardEvent('keydown', { key, bubbles: true }))
+    document.body.dispatchEvent(pressed[0])
+    const busyUntil = Date.now() + 1500
+    while (Date.now() < busyUntil);
+    document.body.dispatchEvent(pressed[1])
+  })()`)
+  await page.getByRole('heading', { name: 'Tokens' }).waitFor()
+})
+
+/** A request that waits for a person, as the API lists it. */
+const waiting = (id: string, reason_code: string) => ({
+  ...{ id, reason_code, status: 'queued', attempts: 1, grant: null, note: null, resolution: null },
+  ...{ queued_at: '2026-01-01T00:00:00Z', expires_at: '2099-01-01T00:00:00Z' },
+  ...{ claimed_by: null, resolved_by: null, resolved_at: null },
+  token: { id: crypto.randomUUID(), name: 'asks' },
+  policy: { id: crypto.randomUUID(), name: 'asks for a person' },
+  request: { route: '/v1/chat/completions', model: 'm', targets: [], request_id: null, digest: 'd'.repeat(64) },
+})
+
+test('a decision is about the request that was read as it was begun, whatever comes upon it', async () => {
+  const [read, newer] = [crypto.randomUUID(), crypto.randomUUID()]
+  const list = [waiting(read, 'read.first')]
+  const decided: string[] = []
+  await using opened = await openConsole()
+  const { page } = opened
+  // The inbox looks again without being waited for.
+  await page.addInitScript('{ const own = setInterval; window.setInterval = (run) => own(run, 50) }')
+  await page.route(/\/v1\/escalations\?/, (route) => route.fulfill({ json: { escalations: list, next_cursor: null } }))
+  await page.route(/\/v1\/escalations\/.*\/resolve$/, (route) => {
+    decided.push(new URL(route.request().url()).pathname.split('/')[3] ?? '')
+    return route.fulfill({ json: list[0] })
+  })
+  await opened.to('/escalations')
+  const shown = page.getByLabel('The request').getByRole('heading')
+  await shown.waitFor()
+  list.unshift(waiting(newer, 'came.later'))
+  await page.getByRole('link', { name: 'came.later' }).waitFor()
+  expect(await shown.textContent()).toBe('read.first')
+  await page.keyboard.press('a')
+  await page.getByRole('dialog').getByText('read.first').waitFor()
+  await page.getByLabel('Note').fill('it was looked at')
+  list.pop()
+  await page.locator('tbody').getByText('read.first').waitFor({ state: 'detached' })
+  expect(await page.getByLabel('Note').inputValue()).toBe('it was looked at')
+  await page.getByRole('dialog').getByRole('button', { name: 'Allow' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  expect(decided).toEqual([read])
+})
+
+const chain = z.object({ policies: z.array(z.looseObject({ name: z.string() })) })
+
+test('a policy that is moved twice at once stays where it was moved last', async () => {
+  const { gatehouse } = await sharedConsole()
+  for (const name of ['moved twice', 'stays', 'stays as well']) {
+    await make('/v1/policies', { name, kind: 'pii', stages: ['pre_request'], config: { action: 'redact' } })
+  }
+  await using opened = await openConsole()
+  const { page } = opened
+  const [asked, firstSent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const under: string[] = []
+  await page.route('**/v1/policies/order', async (route) => {
+    under.push('asked')
+    asked.resolve()
+    await firstSent.promise
+    const response = await route.fetch()
+    under.push('answered')
+    await route.fulfill({ response })
+  })
+  await opened.to('/policies')
+  const handle = page.getByRole('button', { name: /^moved twice, number/ })
+  await handle.press('ArrowDown')
+  await asked.promise
+  await handle.press('ArrowDown')
+  await page.getByRole('button', { name: /^moved twice, number 3/ }).waitFor()
+  firstSent.resolve()
+  await page.getByText('moved twice is number 3 now').waitFor()
+  expect(under).toEqual(['asked', 'answered', 'asked', 'answered'])
+  const { policies } = expectAnswer(await api(gatehouse, '/v1/policies'), 200, chain)
+  expect(policies.map(({ name }) => name)).toEqual(['stays', 'stays as well', 'moved twice'])
+})
