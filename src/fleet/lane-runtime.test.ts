@@ -1,3 +1,4 @@
+/** A lane from start to stop, beside a control plane that is away or lies; long because each promise has its test here. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
