@@ -147,3 +147,32 @@ test('a policy that is moved twice at once stays where it was moved last', async
   const { policies } = expectAnswer(await api(gatehouse, '/v1/policies'), 200, chain)
   expect(policies.map(({ name }) => name)).toEqual(['stays', 'stays as well', 'moved twice'])
 })
+
+test('a move that follows upon one that is refused is not made, and the order that is kept is shown', async () => {
+  const { gatehouse } = await sharedConsole()
+  await using opened = await openConsole()
+  const { page } = opened
+  const names = async () =>
+    expectAnswer(await api(gatehouse, '/v1/policies'), 200, chain).policies.map(({ name }) => name)
+  const kept = await names()
+  const [asked, refused] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let sent = 0
+  await page.route('**/v1/policies/order', async (route) => {
+    sent++
+    asked.resolve()
+    await refused.promise
+    const error = { type: 'server_error', code: 'dependency_unavailable', message: 'Not now', param: null }
+    await route.fulfill({ status: 503, json: { error } })
+  })
+  await opened.to('/policies')
+  const handle = page.getByRole('button', { name: new RegExp(`^${kept[0]}, number`) })
+  await handle.press('ArrowDown')
+  await asked.promise
+  await handle.press('ArrowDown')
+  await page.getByRole('button', { name: `${kept[0]}, number 3` }).waitFor()
+  refused.resolve()
+  await page.getByRole('alert').waitFor()
+  await page.getByRole('button', { name: `${kept[0]}, number 1` }).waitFor()
+  expect(sent).toBe(1)
+  expect(await names()).toEqual(kept)
+})

@@ -57,17 +57,18 @@ export function Policies() {
     if (all === undefined || to < 0 || to >= all.length || from === to) return
     const next = moved(all, from, to)
     found.set(next)
+    // One after another: the order that was made last is to be the one that is kept.
+    const before = sent.current
+    const mine = before.then(() => api('PUT /v1/policies/order', { body: { policy_ids: next.map(({ id }) => id) } }))
+    sent.current = mine
     try {
-      // One after another: the order that was made last is to be the one that is kept.
-      const before = sent.current.catch(() => undefined)
-      sent.current = before.then(() =>
-        api('PUT /v1/policies/order', { body: { policy_ids: next.map(({ id }) => id) } }),
-      )
-      await sent.current
+      await mine
       setRefusal(null)
       say(`${next[to]?.name ?? 'It'} is number ${to + 1} now`)
     } catch (error) {
+      // Those behind it were made from an order that is not kept, and are not sent.
       setRefusal(asRefusal(error))
+      if (sent.current === mine) sent.current = Promise.resolve()
       found.reload()
     }
   }
