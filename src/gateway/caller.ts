@@ -4,11 +4,12 @@
  */
 import { Failure } from '../failure.ts'
 import { cut, type Exchange, type Gateway } from './exchange.ts'
+import { liftIdleLimit } from './idle-limit.ts'
 import { settleUnwatched } from './record.ts'
 
 /** From here the gateway's own deadlines hold, not the server's for idle connections, and a leaving caller is noticed. */
 export function watchCaller(exchange: Exchange, gateway: Gateway): void {
-  exchange.connection?.timeout(exchange.request, 0)
+  liftIdleLimit(exchange)
   const { signal } = exchange.request
   const left = () => callerLeft(exchange, gateway)
   if (signal.aborted) left()

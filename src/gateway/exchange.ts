@@ -215,6 +215,8 @@ export interface Exchange extends Placed {
   streaming: boolean
   /** Resolves when the outcome is committed; null until there is one. */
   settled: Promise<void> | null
+  /** The server's limit for idle connections is lifted from the caller's. */
+  heldOpen: boolean
   /** The caller's connection is being watched. */
   watched: boolean
   /** What the last stage made. */
@@ -320,6 +322,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   waitingSince: null,
   streaming: false,
   settled: null,
+  heldOpen: false,
   watched: false,
   answer: null,
   place: -1,

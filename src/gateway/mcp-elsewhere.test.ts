@@ -21,7 +21,7 @@ const methods = ['GET', 'POST', 'DELETE']
 test.each(methods)('the server lets %s wait for another worker as long as that takes', async (method) => {
   const { limits, answering } = await asking(method, async ({ body }) => new Response(body))
   expect(await (await answering).text()).toBe(method === 'POST' ? 'asked' : '')
-  expect(limits).toEqual([0])
+  expect(limits).toEqual([0, 120])
 })
 
 /** A stream that says one word and ends when it is told. */
@@ -39,8 +39,9 @@ function standing() {
 
 test('a drain waits for the whole of an answer that is passed on, but not for a stream that only listens', async () => {
   const stream = standing()
-  const { answering, running } = await asking('POST', async () => new Response(stream.readable))
+  const { limits, answering, running } = await asking('POST', async () => new Response(stream.readable))
   const answer = await answering
+  expect(limits).toEqual([0])
   let isOver = false
   const drained = running.drain(60_000).then(() => {
     isOver = true

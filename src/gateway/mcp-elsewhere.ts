@@ -5,6 +5,7 @@
  * upon which callers begin anew (Streamable HTTP, Session Management).
  */
 import type { Connection, Gateway } from './exchange.ts'
+import { liftIdleLimit, restoreIdleLimit } from './idle-limit.ts'
 import { noSuchSession } from './mcp-http.ts'
 import { readBodyWithin } from './read-body.ts'
 
@@ -45,14 +46,18 @@ async function pass(
   owner: (request: PassedRequest) => Promise<Response>,
   { running, settings: { body_limit_bytes: limit, body_timeout_seconds: patience } }: Gateway,
 ): Promise<Response> {
-  const { request, connection, requestId } = asked
+  const { request, requestId } = asked
   const { method, signal } = request
   const body = method === 'POST' ? await readBodyWithin(1000 * patience, asked, limit) : null
   // Where a body was read, that has lifted it.
-  if (body === null) connection?.timeout(request, 0)
+  if (body === null) liftIdleLimit(asked)
   const headers = endToEnd(request.headers)
   headers.set('x-request-id', requestId)
-  const { promise: passed, resolve: end } = Promise.withResolvers<void>()
+  const { promise: passed, resolve } = Promise.withResolvers<void>()
+  const end = () => {
+    restoreIdleLimit(asked)
+    resolve()
+  }
   // What listens beside answers ends with its session, and that once nothing runs.
   if (method === 'POST') running.waitFor(passed)
   let answer: Response

@@ -108,6 +108,9 @@ export function accepts(header: string | null, type: string): boolean {
     .some((range) => range === type || range === '*/*' || range === `${group}/*`)
 }
 
+export const isEventStream = ({ headers }: Response): boolean =>
+  headers.get('content-type')?.startsWith('text/event-stream') === true
+
 /** Messages of a session as SSE; null where none will come. */
 export const eventStream = (
   stream: ReadableStream<Uint8Array> | null,

@@ -28,6 +28,7 @@ import { authenticate } from './authenticate.ts'
 import { callerLeft } from './caller.ts'
 import { beginExchange, type Connection, cut, type Exchange, type Gateway, given } from './exchange.ts'
 import { govern } from './govern.ts'
+import { liftIdleLimit, restoreIdleLimit } from './idle-limit.ts'
 import { isRouted } from './mcp-call.ts'
 import { isDiscovery } from './mcp-discovery.ts'
 import { answerElsewhere } from './mcp-elsewhere.ts'
@@ -38,6 +39,7 @@ import {
   checkMethod,
   checkOrigin,
   eventStream,
+  isEventStream,
   letPageRead,
   noSuchSession,
   preflight,
@@ -93,7 +95,9 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       } catch (thrown) {
         return unfitAnswer(thrown, requestId)
       }
-      const answer = await answerOrRefuse(gateway, { request, connection, requestId })
+      const arrival = { request, connection, requestId }
+      const answer = await answerOrRefuse(gateway, arrival)
+      if (!isEventStream(answer)) restoreIdleLimit(arrival)
       if (sessions.size > 0) sweeping ??= startSweeping(sweep)
       return letPageRead(request, answer)
     },
@@ -173,14 +177,15 @@ function sessionOf(gateway: Gateway, { request: { headers }, tokenHash }: Arrive
   return session
 }
 
-function listen({ request, connection }: Arrived, session: McpSession): Response {
+function listen(arrived: Arrived, session: McpSession): Response {
+  const { request } = arrived
   if (!accepts(request.headers.get('accept'), 'text/event-stream')) {
     throw new Unfit(406, 'Accept must list text/event-stream')
   }
   const lastEventId = request.headers.get('last-event-id')
   const stream = lastEventId === null ? session.listen() : session.resume(lastEventId)
   if (stream === null) throw new Unfit(400, 'What followed this Last-Event-ID is not kept')
-  connection?.timeout(request, 0)
+  liftIdleLimit(arrived)
   return eventStream(stream, session)
 }
 
@@ -258,14 +263,20 @@ async function answerRequest(
     return first
   }
   // Its last message is said after its exchange has ended, and before its session may be.
-  gateway.running.waitFor(finishStream(ended, call, session))
+  gateway.running.waitFor(finishStream(ended, call, session, arrived))
   return eventStream(first.attach(), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
 }
 
 /** The answer as the last message of the stream that it has become. */
-async function finishStream(ended: Promise<Response>, call: RunningCall, session: McpSession): Promise<void> {
+async function finishStream(
+  ended: Promise<Response>,
+  call: RunningCall,
+  session: McpSession,
+  arrived: Arrived,
+): Promise<void> {
   const text = await (await ended).text()
   if (!call.cancelled) call.stream?.send(text)
+  restoreIdleLimit(arrived)
   session.end(call)
 }
 

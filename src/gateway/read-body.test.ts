@@ -38,6 +38,7 @@ test('on the MCP surface that holds for every message, one that is refused for i
     expect(limits).toEqual([0])
     await finish('{"jsonrpc":"2.0","id":1,"method":"initialize"}')
     expect(await (await answering)?.json()).toMatchObject({ id: 1, error: {} })
+    expect(limits.at(-1)).toBe(120)
   }
   await running.stop()
 })

@@ -8,6 +8,7 @@ import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
 import { Failure } from '../failure.ts'
 import { readBounded } from './bounded.ts'
 import type { Exchange } from './exchange.ts'
+import { liftIdleLimit } from './idle-limit.ts'
 
 type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>
 
@@ -31,16 +32,15 @@ export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array>
 
 /**
  * As `readBody`, for a request that is no exchange yet, which `running.ts` would watch: within so many milliseconds. The
- * server's own limit for connections on which nothing happens is lifted, for the wait for the answer too: it stays so
- * until the connection's next request.
+ * server's limit for idle connections is lifted (`idle-limit.ts`), for the wait for the answer too.
  */
 export async function readBodyWithin(
   milliseconds: number,
-  { request, connection }: Pick<Exchange, 'request' | 'connection'>,
+  arrived: Pick<Exchange, 'request' | 'connection'>,
   limit: number,
 ): Promise<Uint8Array> {
-  connection?.timeout(request, 0)
-  const arriving: Arriving = { request, cut: null, onCut: null }
+  liftIdleLimit(arrived)
+  const arriving: Arriving = { request: arrived.request, cut: null, onCut: null }
   const timer = setTimeout(() => {
     arriving.cut = { reason: 'request_timeout', failure: new Failure('request_timeout') }
     arriving.onCut?.()

@@ -36,6 +36,16 @@ test('while a body comes its own limit holds, not the one that the server has fo
   expect(exchange.cut).toBeNull()
 })
 
+test('once it is answered the connection has a limit again, or one whose caller is gone would stay for ever', async () => {
+  const limits = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
+  await eventually(() => limits.includes(0))
+  running.remove(exchange)
+  expect(limits.at(-1)).toBe(120)
+  expect(begin({})).toEqual([])
+  running.remove(exchange)
+  expect(limits.filter((limit) => limit === 120)).toHaveLength(1)
+})
+
 test('a body that has not come by then ends its exchange', async () => {
   begin({ bodyUntil: systemClock.monotonic() - 1 })
   await eventually(() => exchange.cut !== null)

@@ -13,6 +13,7 @@ import type { Clock } from '../lib/clock.ts'
 import { ShortLivedSet } from '../lib/short-lived.ts'
 import { deadlinesOf } from './deadlines.ts'
 import { cut, type Exchange, type ReasonCode } from './exchange.ts'
+import { liftIdleLimit, restoreIdleLimit } from './idle-limit.ts'
 import { byProxy, dialTcp, Reachability } from './reachability.ts'
 import { endAttempt } from './record.ts'
 import { tokenRevoked } from './token-revoked.ts'
@@ -58,6 +59,7 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
     for (const exchange of exchanges) {
       if (!exchange.watched && exchange.facts !== null && now - exchange.startedMonotonic > momentMilliseconds) {
         exchange.watched = true
+        exchange.heldOpen = true
         watch(exchange)
       }
       if (sweeps === 0) checkDeadlines(exchange, now, { settings, clock, reachability })
@@ -85,6 +87,7 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
     },
     remove(exchange) {
       exchanges.delete(exchange)
+      if (exchange.heldOpen) restoreIdleLimit(exchange)
       if (emptied !== null && isEmpty()) emptied()
     },
     waitFor(answered) {
@@ -126,8 +129,10 @@ function checkDeadlines(exchange: Exchange, now: number, { settings, clock, reac
     cut(exchange, 'request_timeout', new Failure('request_timeout'))
     return
   }
-  // The server ends what brings nothing for ten seconds; a body has until then.
-  if (exchange.bodyUntil !== null) exchange.connection?.timeout(exchange.request, 0)
+  if (exchange.bodyUntil !== null) {
+    exchange.heldOpen = true
+    liftIdleLimit(exchange)
+  }
   const [first] = exchange.attempts
   const attempt = exchange.attempts.at(-1)
   if (first === undefined || attempt === undefined || exchange.settled !== null) return
