@@ -136,7 +136,7 @@ describe('a lane', () => {
     await until(() => lane.ready().ok)
     const flood = async () => {
       const refusal = { verdict: 'deny', reason_code: 'invalid_api_token' } as const
-      for (let index = 0; index < 250; index++) await lane.journal.refuse([{ ...event(), ...refusal }])
+      await Promise.all(Array.from({ length: 250 }, () => lane.journal.refuse([{ ...event(), ...refusal }])))
     }
     const recorded = async () => {
       const [found] = await fleet.ledger.read<{ events: number; told: number }>(

@@ -315,7 +315,7 @@ class RunningLane implements StartedLane {
 
   async #sumRefusals(isEnd = false): Promise<void> {
     try {
-      await this.journal.sumRefusals(isEnd)
+      await this.journal.sumRefusals(this.now(), isEnd)
     } catch (error) {
       this.#options.log.error({ error: String(error) }, 'Refusals of unknown callers could not be recorded')
     }

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
-import { nobody } from '../events/event.ts'
+import { type Event, nobody } from '../events/event.ts'
 import { testEvent } from '../events/test-ledger.ts'
+import { Failure } from '../failure.ts'
 import { UnknownCallers } from './outbox-refusals.ts'
 
 const unknown = (reason = 'invalid_api_token') => testEvent({ verdict: 'deny', reason_code: reason })
@@ -9,46 +10,67 @@ function callers() {
   const clock = { now: 0 }
   const limit = new UnknownCallers(() => clock.now, { eachSecond: 3, summaryMs: 10_000 })
   const admit = (event = unknown(), scarce = false) => limit.admit([event], () => scarce)
-  return { clock, admit, sum: (isEnd = false) => limit.sum(isEnd)?.details ?? null, limit }
+  const sum = async (isEnd = false, full = false): Promise<unknown> => {
+    const recorded: Event[] = []
+    await limit.sum(1_800_000_000_000, isEnd, async (event) => {
+      if (full) throw new Failure('event_outbox_full')
+      recorded.push(event)
+    })
+    return recorded.length === 0 ? null : recorded
+  }
+  return { clock, admit, sum }
 }
 
-test('a few refusals of unknown callers are recorded as they are', () => {
+const refused = (counts: Record<string, number>) => [expect.objectContaining({ details: { refused: counts } })]
+
+test('a few refusals of unknown callers are recorded as they are', async () => {
   const { admit, sum } = callers()
   const event = unknown()
   expect(admit(event)).toEqual([event])
-  expect(sum(true)).toBeNull()
+  expect(await sum(true)).toBeNull()
 })
 
-test('a flood of them becomes an event in a while that says how many there were, and why', () => {
-  const { clock, admit, sum, limit } = callers()
+test('a flood of them becomes an event in a while that says how many there were, and why', async () => {
+  const { clock, admit, sum } = callers()
   const reasonOf = (index: number) => (index % 2 === 0 ? 'missing_api_key' : 'invalid_api_token')
   const flood = () => Array.from({ length: 1000 }, (_, index) => admit(unknown(reasonOf(index)))).flat()
   expect(flood()).toHaveLength(3)
-  expect(limit.sum(false)).toMatchObject({
-    ...{ event_type: 'auth.refused', reason_code: 'refusals.summed', request_id: null },
-    details: { refused: { missing_api_key: 498, invalid_api_token: 499 } },
-  })
+  expect(await sum()).toMatchObject([
+    {
+      ...{ event_type: 'auth.refused', reason_code: 'refusals.summed', request_id: null },
+      timestamp: '2027-01-15T08:00:00.000Z',
+      details: { refused: { missing_api_key: 498, invalid_api_token: 499 } },
+    },
+  ])
   clock.now = 9999
   expect(flood()).toHaveLength(3)
-  expect(sum()).toBeNull()
+  expect(await sum()).toBeNull()
   clock.now = 10_000
-  expect(sum()).toEqual({ refused: { missing_api_key: 498, invalid_api_token: 499 } })
-  expect(sum()).toBeNull()
+  expect(await sum()).toEqual(refused({ missing_api_key: 498, invalid_api_token: 499 }))
+  expect(await sum()).toBeNull()
 })
 
-test('at the end those that are left are summed, however soon', () => {
+test('at the end those that are left are summed, however soon', async () => {
   const { admit, sum } = callers()
   admit(unknown(), true)
-  expect(sum()).toEqual({ refused: { invalid_api_token: 1 } })
+  expect(await sum()).toEqual(refused({ invalid_api_token: 1 }))
   admit(unknown(), true)
-  expect(sum()).toBeNull()
-  expect(sum(true)).toEqual({ refused: { invalid_api_token: 1 } })
+  expect(await sum()).toBeNull()
+  expect(await sum(true)).toEqual(refused({ invalid_api_token: 1 }))
 })
 
-test('while room is scarce only such sums are recorded', () => {
+test('what could not be recorded is in the next sum', async () => {
+  const { admit, sum } = callers()
+  admit(unknown(), true)
+  expect(await sum(true, true).catch(({ code }) => code)).toBe('event_outbox_full')
+  admit(unknown(), true)
+  expect(await sum(true)).toEqual(refused({ invalid_api_token: 2 }))
+})
+
+test('while room is scarce only such sums are recorded', async () => {
   const { admit, sum } = callers()
   expect(admit(unknown(), true)).toEqual([])
-  expect(sum()).toEqual({ refused: { invalid_api_token: 1 } })
+  expect(await sum()).toEqual(refused({ invalid_api_token: 1 }))
 })
 
 test('whoever is known is always recorded', () => {

@@ -4,6 +4,7 @@
  * full, one event in a while says how many there were and why.
  */
 import type { Event } from '../events/event.ts'
+import { timestamp } from '../lib/clock.ts'
 
 export interface RefusalLimits {
   /** Recorded one by one in a second. */
@@ -23,8 +24,8 @@ export class UnknownCallers {
   #recorded = 0
   #summaryAt = Number.NEGATIVE_INFINITY
   #skipped = new Map<string, number>()
-  /** The latest of the skipped. */
-  #latest: Event | null = null
+  /** One of the skipped. */
+  #sample: Event | null = null
 
   constructor(monotonic: () => number, limits: RefusalLimits = refusalLimits) {
     this.#monotonic = monotonic
@@ -49,29 +50,48 @@ export class UnknownCallers {
       this.#recorded += 1
       return events
     }
-    this.#skipped.set(last.reason_code, (this.#skipped.get(last.reason_code) ?? 0) + 1)
-    this.#latest = last
+    this.#skip(last, last.reason_code, 1)
     return []
   }
 
-  /** One event for all that were skipped since the last; null where there are none, or, before the `end`, it is too soon. */
-  sum(isEnd: boolean): Event | null {
+  /**
+   * Has one event recorded for all that were skipped since the last, `at` that time; where it cannot be, the next
+   * stands for them. None where none was skipped or, before the `end`, it is too soon.
+   */
+  async sum(at: number, isEnd: boolean, record: (event: Event) => Promise<void>): Promise<void> {
     const now = this.#monotonic()
-    const isDue = isEnd || now - this.#summaryAt >= this.#limits.summaryMs
-    if (this.#latest === null || !isDue) return null
-    const { exchange_id: _exchange, ...event } = this.#latest
-    const refused = Object.fromEntries(this.#skipped)
+    const [sample, skipped] = [this.#sample, this.#skipped]
+    if (sample === null || !(isEnd || now - this.#summaryAt >= this.#limits.summaryMs)) return
     this.#skipped = new Map()
-    this.#latest = null
+    this.#sample = null
     this.#summaryAt = now
-    return {
-      ...event,
-      event_id: Bun.randomUUIDv7(),
-      event_type: 'auth.refused',
-      request_id: null,
-      verdict: 'deny',
-      reason_code: 'refusals.summed',
-      details: { refused },
+    try {
+      await record(summaryOf(sample, skipped, at))
+    } catch (thrown) {
+      for (const [reason, count] of skipped) this.#skip(sample, reason, count)
+      throw thrown
     }
+  }
+
+  #skip(event: Event, reason: string, count: number): void {
+    this.#skipped.set(reason, (this.#skipped.get(reason) ?? 0) + count)
+    this.#sample ??= event
+  }
+}
+
+function summaryOf(
+  { exchange_id: _exchange, ...event }: Event,
+  skipped: Iterable<[string, number]>,
+  at: number,
+): Event {
+  return {
+    ...event,
+    event_id: Bun.randomUUIDv7(),
+    event_type: 'auth.refused',
+    timestamp: timestamp(at),
+    request_id: null,
+    verdict: 'deny',
+    reason_code: 'refusals.summed',
+    details: { refused: Object.fromEntries(skipped) },
   }
 }

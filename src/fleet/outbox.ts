@@ -207,10 +207,9 @@ export class Outbox implements Journal, UsageJournal {
     return this.add(this.#unknownCallers.admit(events, () => this.#space.halfFull))
   }
 
-  /** Tells of the refusals that `refuse` has left out, once in a while and at the `end`, by one event for all of them. */
-  async sumRefusals(isEnd = false): Promise<void> {
-    const sum = this.#unknownCallers.sum(isEnd)
-    if (sum !== null) await this.add([sum])
+  /** Tells of the refusals that `refuse` has left out, once in a while and at the end, by one event `at` that time. */
+  sumRefusals(at: number, isEnd: boolean): Promise<void> {
+    return this.#unknownCallers.sum(at, isEnd, (sum) => this.add([sum]))
   }
 
   /** Writes events that belong to no exchange, each of them; otherwise as `refuse`. */

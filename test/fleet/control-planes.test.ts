@@ -92,6 +92,8 @@ test('many changes at both at once each take a version of their own, and each is
   const create = (plane: ControlPlane) => eventually(() => createToken(plane, { name }))
   const made = await Promise.all(Array.from({ length: 40 }, (_, index) => create(planeOf(index))))
   expect(new Set(made.map(({ id }) => id)).size).toBe(40)
+  const pending = () => fleet.primary.read('ledger', 'select 1 from pending_changes')
+  await until('what was refused and made is recorded as well', async () => (await pending()).length === 0)
   const { version, nonce } = await head()
   const log = await fleet.primary.read('state', 'select version, event_id from change_log where version > ?', [
     before.version,
@@ -100,8 +102,6 @@ test('many changes at both at once each take a version of their own, and each is
   expect(log.find((row) => row.version === version)?.event_id).toBe(nonce)
   const listed = expectAnswer(await api(fleet.planes[0], `/v1/tokens?name=${name}&limit=100`), 200, tokenPage)
   expect(version - before.version).toBe(listed.tokens.length)
-  const pending = () => fleet.primary.read('ledger', 'select 1 from pending_changes')
-  await until('what was refused and made is recorded as well', async () => (await pending()).length === 0)
   const chain = await fleet.primary.read('ledger', "select seq from events where chain = 'control-plane' order by seq")
   expect(chain.map(({ seq }) => Number(seq))).toEqual(chain.map((_, index) => index + 1))
 })
