@@ -194,8 +194,8 @@ const gatewayEnvironment = (own: Omit<Settings, 'api_url'>): Environment =>
   gatewayProcessEnvironment({ ...own, api_url: localUrl(own.control_plane_listen) })
 
 /**
- * By the memory that JavaScriptCore takes the host to have it decides how far a heap may grow before it is collected. By
- * the real one (24 GiB) a gateway's comes to 126 to 150 MiB resident under load, by this to 125 to 136, for the same
+ * By the memory that JavaScriptCore takes the host to have it decides how far a heap may grow before it is collected.
+ * By the real one (24 GiB) a gateway's comes to 126 to 150 MiB resident under load, by this to 125 to 136, for the same
  * processor time a request; and on a larger host it is the same. It is no limit: what lives may be more.
  */
 const collectAsOnMebibytes = 384

@@ -96,7 +96,7 @@ export async function gateway({
           secret: randomText(32),
           start: randomText(9),
           own: () => handler.metrics(),
-          answer: (request, connection) => handler.answerMcp(request, connection),
+          answer: (request, server) => handler.answerMcp(request, server),
         })
       : null
   const handler = createGateway({

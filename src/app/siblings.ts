@@ -7,8 +7,8 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { Connection } from '../gateway/exchange.ts'
 import type { McpNeighbours, PassedRequest } from '../gateway/mcp-elsewhere.ts'
+import type { Listener } from '../gateway/server.ts'
 import { sameText } from '../lib/same-text.ts'
 import { type Worker, workerDirectory } from '../lib/worker.ts'
 import { joinedText } from '../telemetry/exposition.ts'
@@ -38,7 +38,7 @@ export interface SiblingOptions {
   /** This worker's own figures. */
   own(): string
   /** Answers a request of an MCP session that a sibling was asked for. */
-  answer(request: Request, connection: Connection): Promise<Response>
+  answer(request: Request, server: Listener): Promise<Response>
 }
 
 export function joinSiblings({ worker, directory, secret, start, own, answer }: SiblingOptions): Siblings {

@@ -9,8 +9,8 @@ import { resourceName } from './resource-name.ts'
 
 /**
  * Finds the token. Without a usable header `missing_api_key`; what is no token of ours, by form or checksum,
- * `invalid_api_token` with no look-up; a state that is not loaded or too old `not_ready`, `token_state_stale`. A gateway
- * that stops refuses everybody, `draining`, and on record whom it knows.
+ * `invalid_api_token` with no look-up; a state that is not loaded or too old `not_ready`, `token_state_stale`. A
+ * gateway that stops refuses everybody, `draining`, and on record whom it knows.
  */
 export function authenticate(exchange: Exchange, gateway: Gateway): void {
   if (gateway.draining) refuseDraining(exchange, gateway)

@@ -101,7 +101,7 @@ export interface Outcome {
   status: number | null
 }
 
-export type Connection = Pick<Bun.Server<unknown>, 'timeout' | 'stop'>
+export type Connection = Pick<Bun.Server<unknown>, 'timeout'>
 
 export interface Exchange extends Placed {
   /** The gateway's own id: usage and events are keyed by it; x-request-id is the caller's and may repeat. */

@@ -1,7 +1,7 @@
 /**
- * The server ends a connection on which nothing happens for ten seconds. Where a request takes longer, the gateway's own
- * deadlines hold instead. Once it is answered the connection has a limit again: a caller that is gone without a word
- * would keep it for ever.
+ * The server ends a connection on which nothing happens for ten seconds. Where a request takes longer, the gateway's
+ * own deadlines hold instead. Once it is answered the connection has a limit again: a caller that is gone without a
+ * word would keep it for ever.
  */
 import type { Exchange } from './exchange.ts'
 

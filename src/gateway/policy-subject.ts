@@ -97,7 +97,9 @@ export class ExchangeStage implements StageRun, PolicyTools {
   }
 }
 
-/** Says that a policy threw; nothing of an exchange that was cut, with which what its policies waited for was let go of. */
+/**
+ * Says that a policy threw; nothing of an exchange that was cut, with which what its policies waited for was let go of.
+ */
 export function logBroken(exchange: Exchange, { log }: Gateway, policy: ActivePolicy, error: unknown): void {
   if (exchange.cut !== null) return
   const { id, requestId } = exchange

@@ -31,8 +31,8 @@ export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array>
 }
 
 /**
- * As `readBody`, for a request that is no exchange yet, which `running.ts` would watch: within so many milliseconds. The
- * server's limit for idle connections is lifted (`idle-limit.ts`), for the wait for the answer too.
+ * As `readBody`, for a request that is no exchange yet, which `running.ts` would watch: within so many milliseconds.
+ * The server's limit for idle connections is lifted (`idle-limit.ts`), for the wait for the answer too.
  */
 export async function readBodyWithin(
   milliseconds: number,

@@ -1,11 +1,11 @@
 /**
- * The exchanges that run, in one set: what a drain waits for, whose callers are watched, and what is held against the
- * deadlines. One sweep every few milliseconds serves all of them, where a timer and a listener for each request would
- * cost more than the rest of its admission; it stops while nothing runs.
+ * The exchanges that run, in one set: what a drain waits for beside a few answers, whose callers are watched, and what
+ * is held against the deadlines. One sweep every few milliseconds serves all of them, where a timer and a listener for
+ * each request would cost more than the rest of its admission; it stops while nothing runs.
  *
- * Five deadlines (contract section 2): the request's body, the connection, the provider's first byte, its silence within
- * an answer, the answer in all. The second and third end a call, after which another path may be tried; the others end
- * the exchange, the last two once its answer has begun.
+ * Five deadlines (contract section 2): the request's body, the connection, the provider's first byte, its silence
+ * within an answer, the answer in all. The second and third end a call, after which another path may be tried; the
+ * others end the exchange, the last two once its answer has begun.
  */
 import type { Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
@@ -20,8 +20,8 @@ import { tokenRevoked } from './token-revoked.ts'
 
 const sweepMilliseconds = 10
 /**
- * How long an exchange may take before its caller is watched, which costs as much as the rest of its admission: the call
- * of a caller that leaves sooner is ended then, or is over.
+ * How long an exchange may take before its caller is watched, which costs as much as the rest of its admission: the
+ * call of a caller that leaves sooner is ended then, or is over.
  */
 const momentMilliseconds = 50
 /** Deadlines are seconds: with ten thousand streams, looking at each more often would take a tenth of a processor. */
@@ -31,11 +31,11 @@ export interface Running {
   readonly size: number
   add(exchange: Exchange): void
   remove(exchange: Exchange): void
-  /** Has a drain wait for an answer, too, of which no exchange runs here, or no more. Ends with the promise, however. */
+  /** Has a drain wait for an answer, too, of which no exchange runs here, or no more, until the promise is settled. */
   waitFor(answered: Promise<unknown>): void
   /** Ends what runs for these tokens: their callers are told, their providers let go. */
   cutTokens(tokenHashes: readonly string[], organizationId: string): void
-  /** Waits until none runs or `milliseconds` have passed; then cuts those left and waits for their outcomes. */
+  /** Waits until nothing runs or `milliseconds` have passed; then cuts those left and waits for their outcomes. */
   drain(milliseconds: number): Promise<void>
 }
 

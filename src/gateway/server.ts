@@ -1,7 +1,7 @@
 /**
- * The gateway as one fetch handler for `Bun.serve`: plain routing, because a framework's share of this path is measurable
- * and there are few routes. Requests to models and model discovery run through `stages.ts`; the rest answers for the
- * process itself. Any other path is 404 and never forwarded.
+ * The gateway as one fetch handler for `Bun.serve`: plain routing, because a framework's share of this path is
+ * measurable and there are few routes. Requests to models and model discovery run through `stages.ts`; the rest answers
+ * for the process itself. Any other path is 404 and never forwarded.
  */
 import type { Settings } from '../config.ts'
 import { chat } from '../dialects/chat.ts'
@@ -67,19 +67,22 @@ export interface GatewayOptions {
   neighbours?: McpNeighbours
 }
 
+/** A server that requests come from, which a drain stops. */
+export type Listener = Connection & Pick<Bun.Server<unknown>, 'stop'>
+
 export interface GatewayServer {
   /** `undefined` where the connection has become a WebSocket. */
-  fetch(request: Request, server?: SocketListener): Promise<Response> | Response | undefined
+  fetch(request: Request, server?: Listener & SocketListener): Promise<Response> | Response | undefined
   /** A request to `/mcp`, which may have come to a worker that shares the port. */
-  answerMcp(request: Request, connection: Connection): Promise<Response>
+  answerMcp(request: Request, server: Listener): Promise<Response>
   readonly websocket: SocketHandlers
   /** Loads what the first request to a real provider, and all beside it, would otherwise stand still for. */
   warm(): Promise<void>
   /** Ends what runs for these tokens, and their connections (contract section 3, emergency revoke). */
   cutTokens(tokenHashes: readonly string[]): void
   /**
-   * Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. Then the
-   * servers that requests came from take no more, and resolves when they have sent what was answered.
+   * Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. Then
+   * the servers that requests came from take no more, and have a moment to send what was answered.
    */
   drain(): Promise<void>
   metrics(): string
@@ -102,7 +105,9 @@ const discovery: GovernedRoute = {
 
 /** For the last frames of a connection to leave, after what it answered was cut. */
 const closeGraceMilliseconds = 2500
-/** For the last answers to leave; a caller that does not read its answer, or send its request, is not waited for longer. */
+/**
+ * For the last answers to leave; a caller that does not read its answer, or send its request, is not waited for longer.
+ */
 const sendGraceMilliseconds = 500
 
 export function createGateway(options: GatewayOptions): GatewayServer {
@@ -142,7 +147,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   )
 
   /** The servers that requests came from: that of callers, and that of siblings where there are any. */
-  const listeners = new Set<Connection>()
+  const listeners = new Set<Listener>()
   const metrics = () =>
     meter.text({
       inFlight: running.size,
@@ -181,9 +186,9 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       }
       return methodNotAllowed(route.dialect, allowed, requestId)
     },
-    answerMcp(request, connection) {
-      listeners.add(connection)
-      return mcp.fetch(request, connection, requestIdOf(request, newId))
+    answerMcp(request, server) {
+      listeners.add(server)
+      return mcp.fetch(request, server, requestIdOf(request, newId))
     },
     async warm() {
       if (lane.view.providers().some(({ kind }) => kind !== simulator.kind)) await gateway.prices.load()

@@ -38,8 +38,8 @@ export function useModal(stays: boolean, close: () => void) {
   useLayoutEffect(() => {
     const before = due ?? document.activeElement
     element.current?.showModal()
-    // The browser gives the focus back where it closes a dialog, not where one is taken away after its work: then nothing
-    // has it. Who has moved it on since keeps it.
+    // The browser gives the focus back where it closes a dialog, not where one is taken away after its work: then
+    // nothing has it. Who has moved it on since keeps it.
     return () => {
       due = before
       queueMicrotask(() => {

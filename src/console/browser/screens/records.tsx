@@ -198,7 +198,8 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
   /** The version that a change is made over: a newer one, once it was looked at. */
   const version = useRef(record?.version)
   const form = useRef<HTMLFormElement>(null)
-  // The dialog was there before its form, and holds the focus. Any later than with the form, it is taken from who types.
+  // The dialog was there before its form, and holds the focus. Any later than with the form, it is taken from who
+  // types.
   useLayoutEffect(() => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
   const { run, busy, refusal, clear } = useAction(
     () =>
