@@ -134,10 +134,7 @@ class ChatReader implements StreamReader {
     if (Array.isArray(chunk.choices) && choices.length < chunk.choices.length) opened.contradicts = true
     if (isUnforeseen(chunk)) this.#unforeseen.open(opened, chunk, '')
     else for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
-    if (isGiven(chunk.error)) {
-      opened.ends.push(...this.#end(null))
-      opened.mayGoOn = false
-    }
+    if (isGiven(chunk.error)) opened.ends.push(...this.#end(null))
     return opened
   }
 
@@ -152,9 +149,7 @@ class ChatReader implements StreamReader {
       if (continued) this.#learn(channel, { choice: index, call: null }, { place: beside + found.place }).ended = false
       opened.add(found, channel, !continued)
     }
-    if (!isFinished(choice)) return
-    opened.ends.push(...this.#end(index))
-    opened.mayGoOn = true
+    if (isFinished(choice)) opened.ends.push(...this.#end(index))
   }
 
   #openDelta(opened: OpenFrame, delta: JsonObject, choice: number): void {

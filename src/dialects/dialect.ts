@@ -135,8 +135,6 @@ export interface FrameText {
    * protocol: it comes as a piece all the same, and must not be taken for the start of another text.
    */
   readonly ends: readonly string[]
-  /** Text may follow on the channels that end with it, names apart, though it should not: after a `finish_reason`. */
-  readonly mayGoOn?: boolean
   /** It says in two ways what it is, or whose text it brings, so that one client takes it otherwise than another. */
   readonly contradicts?: boolean
   /** Its bytes leave out a name that was said before, which some clients would join to that. */

@@ -1,10 +1,8 @@
 /** Names of tools that come in pieces, or again and again: what leaves names one tool to every client. */
 import { expect, test } from 'bun:test'
 import { chat } from '../dialects/chat.ts'
-import { framesOf, start } from '../dialects/test-streams.ts'
-import { StreamInspector } from './stream.ts'
 import { termDetector } from './term-detector.ts'
-import { callFrame, callsOf, delta, done, forbids, pass, plain, watch } from './test-inspecting.ts'
+import { callFrame, callsOf, delta, done, forbids, pass, passes, plain, watch } from './test-inspecting.ts'
 import { ruleOf } from './test-passing.ts'
 
 test('a name in parts leaves whole, with the first frame that has some of it, or not at all', () => {
@@ -86,16 +84,9 @@ test('a tool that is forbidden is called by no client, in whatever pieces it is 
 })
 
 test('a frame with a name waits no longer than the name; one whose name is whole does not wait', () => {
-  const reader = chat.reader(start)
-  const inspector = new StreamInspector(reader, [forbids('block')])
-  const passes = (frames: string) =>
-    framesOf(Buffer.from(frames)).map((frame) => {
-      reader.frame({ event: frame.event, data: frame.data ?? '' })
-      return Buffer.from(inspector.take(frame, false).bytes ?? []).toString()
-    })
   const named = callFrame({ index: 0, id: 'one', function: { name: 'get_weather', arguments: '' } })
   const begun = callFrame({ index: 0, function: { arguments: '{"a":' } })
   const whole = callFrame({ index: 1, id: 'two', function: { name: 'get_time', arguments: '{}' } })
   const text = delta({ content: 'hello ' })
-  expect(passes(text + named + begun + whole + text)).toEqual([text, '', named + begun, whole, text])
+  expect(passes(chat, text + named + begun + whole + text)).toEqual([text, '', named + begun, whole, text])
 })
