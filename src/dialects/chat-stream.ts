@@ -2,9 +2,10 @@
  * Follows a stream of chat completion chunks. A channel is one field of one choice, `0/content`; it ends with the
  * choice's `finish_reason`, or with the stream. Fields that nobody has heard of are channels like the others.
  *
- * A name is a text like the others: it ends where what it names begins (arguments), or with the choice. Providers say it
- * whole, once or with every delta of its call, and their clients join it, take the first or the last: a name that says
- * what has come of it so far is the name again, and is left out, so that all of them have it once.
+ * A name is a text like the others: it ends where what it names begins (arguments, be they empty: a call may have none,
+ * and nothing else says so before the choice ends), or with the choice. Providers say it whole, once or with every delta
+ * of its call, and their clients join it, take the first or the last: a name that says what has come of it so far is the
+ * name again, and is left out, so that all of them have it once. One that goes on behind its end contradicts.
  */
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
@@ -181,9 +182,7 @@ class ChatReader implements StreamReader {
         opened.add(found, channel, false)
       }
     }
-    const named = new Set(
-      texts.filter(({ kind, text }) => kind !== 'name' && text !== '').map(({ place }) => holderOf(place)),
-    )
+    const named = new Set(texts.filter(begins).map(({ place }) => holderOf(place)))
     const isNamed = ({ choice, call, place, name }: Channel) =>
       name !== '' && choice === speaker.choice && call === speaker.call && named.has(holderOf(place))
     if (named.size > 0) opened.ends.push(...endChannels(this.#channels, isNamed))
@@ -268,6 +267,12 @@ const channelOf = ({ choice, call }: Speaker, place: string): string =>
 
 /** Content goes on from a string to parts of it and back: clients join them. */
 const textPlace = (place: string): string => (place === 'content~text/text' ? 'content' : place)
+
+const ofArguments = /(?:^|\/)(?:arguments|input)$/
+
+/** Whether what a name names begins with this text: arguments may come later, or be none, where they are said to be ''. */
+const begins = ({ kind, text, place }: FoundText): boolean =>
+  kind !== 'name' && (text !== '' || ofArguments.test(place))
 
 /** `function` of `function/name`. */
 const holderOf = (place: string): string => place.slice(0, Math.max(0, place.lastIndexOf('/')))
