@@ -56,6 +56,8 @@ class ChatReader implements StreamReader {
   readonly #start: StreamStart
   readonly #channels = new Map<string, Channel>()
   readonly #openChoices = new Set<number>()
+  /** A choice has come to its end. */
+  #finished = false
   readonly #calls = new Map<number, ChatCalls>()
   #usage: Usage | null = null
   /** The frame last followed, parsed: it is opened next, if at all. */
@@ -90,8 +92,11 @@ class ChatReader implements StreamReader {
     if (this.#head === null && textOf(chunk.id)) this.#head = chunk
     for (const [position, choice] of objectsOf(chunk.choices).entries()) {
       const index = indexOf(choice, position)
-      if (isFinished(choice)) this.#openChoices.delete(index)
-      else this.#openChoices.add(index)
+      if (!isFinished(choice)) this.#openChoices.add(index)
+      else {
+        this.#openChoices.delete(index)
+        this.#finished = true
+      }
     }
     const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
     const saysMore = Object.keys(chunk).some((name) => !ofUsageFrame.has(name))
@@ -241,6 +246,9 @@ class ChatReader implements StreamReader {
       ...more,
     })
   }
+
+  /** Some providers leave `[DONE]` out. */
+  isWhole = (): boolean => this.#finished && this.#openChoices.size === 0
 
   errorFrames: StreamReader['errorFrames'] = (failure, requestId) =>
     Buffer.concat([frameBytes(envelope(failure, requestId)), doneFrame])

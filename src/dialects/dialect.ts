@@ -159,9 +159,14 @@ export interface StreamReader {
   delta(channel: string, text: string): Uint8Array
   /** A provider's error frame as this dialect's clients read one, where it came in another form; null where it is right. */
   ownError?(frame: SseFrame, requestId: string): SseFrame | null
+  /**
+   * Whether all that answers has come, so that the provider's side may end without the frame that says so: some leave it
+   * out, and `endFrames` says it then. Absent where none does.
+   */
+  isWhole?(): boolean
   /** The bytes that end a stream which fails after it began. */
   errorFrames(failure: Failure, requestId: string): Uint8Array
-  /** The bytes that end a stream after the provider itself sent an error frame. */
+  /** The bytes that end a stream after the provider itself sent an error frame, or no end of its own. */
   endFrames(): Uint8Array
   /**
    * The bytes that say an escalation and end the stream, with the opening events that the dialect's clients need.
