@@ -21,8 +21,8 @@
  *
  * While a policy may change or stop what passes, nothing goes out that was not read: of a frame's lines these are its
  * data, and an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left out:
- * some clients read data in a line that the standard says is none. A comment waits for no text that is held, nor does
- * what only keeps a line open: each text keeps its own order, and what ends a text comes after all of it.
+ * some clients read data in a line that the standard says is none. A comment waits for no text and no name, nor does what
+ * only keeps a line open for a text: each text keeps its own order, and what ends a text comes after all of it.
  *
  * The claim is about the decoded text of one field: what is spelled across several fields, or encoded by the model, is
  * not found. In tool arguments the punctuation between strings that a match spans stays.
@@ -125,6 +125,8 @@ export class StreamInspector<Frame extends InspectableFrame> {
     if (this.#stop !== null) return nothing
     const opened = this.#reader.open(frame)
     const passing: Passing = { before: [], sent: { frame, opened }, renames: false }
+    // A comment says nothing that could come too early, and keeps the line open meanwhile.
+    if (frame.data === null && this.#waits()) return this.#out(this.#framesOf(passing), last)
     let leaves = opened === null || this.#passPieces(opened, passing)
     if (last && this.#stop === null) {
       this.#flush(passing.before)
