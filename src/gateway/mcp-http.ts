@@ -131,12 +131,11 @@ export const eventStream = (
 type Arriving = Pick<Exchange, 'request' | 'connection'>
 
 /** Also lifts the server's limit for idle connections, as `readBodyWithin`. */
-export async function receive({ settings }: Gateway, arriving: Arriving): Promise<Message> {
+export async function receive(gateway: Gateway, arriving: Arriving): Promise<Message> {
   const { request } = arriving
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';')
   if (type.trim().toLowerCase() !== 'application/json') throw new Unfit(415, 'Send the message as application/json')
-  const bytes = await readBodyWithin(1000 * settings.body_timeout_seconds, arriving, settings.body_limit_bytes)
-  return readMessage(parsed(bytes))
+  return readMessage(parsed(await readBodyWithin(gateway, arriving)))
 }
 
 /** Null where the body is no request that can be read. */
