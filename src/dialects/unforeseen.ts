@@ -27,6 +27,12 @@ export function isForeign(own: StreamLanguage, type: string, data: JsonObject): 
   return objectsOf(data.candidates).some(({ content, finishReason }) => isObject(content) || finishReason !== undefined)
 }
 
+/** Whether an event is one by its name and another by its data: some clients go by the one, some by the other. */
+export const isTwofold = (name: string | null, { type }: JsonObject): boolean =>
+  name !== null && isKnownEvent(name) && typeof type === 'string' && type !== name
+
+const isKnownEvent = (name: string): boolean => name.startsWith('response.') || messageEvents.has(name)
+
 /** What a frame in no form of the language means. Its text counts where the provider has not told what it used. */
 export const unforeseenFacts = (data: JsonObject | string, usage: Usage | null): FrameFacts => ({
   terminal: false,

@@ -75,6 +75,8 @@ test('an event that is another by its name than by its data stops the stream whe
   for (const [dialect, name, value] of [
     [messages, 'content_block_delta', { type: 'ping', ...said }],
     [messages, 'content_block_delta', { type: 'content_block_stop', ...said }],
+    [messages, 'response.output_text.delta', { type: 'content_block_delta', ...said }],
+    [responses, 'content_block_delta', { type: 'response.output_text.delta', ...spoken }],
     [responses, 'response.output_text.delta', { type: 'response.refusal.delta', ...spoken }],
     [responses, 'response.output_text.delta', { type: 'response.in_progress', ...spoken }],
   ] as const) {
