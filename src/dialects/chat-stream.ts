@@ -12,7 +12,7 @@ import { AlikeFrames } from './alike-frames.ts'
 import { generatedLength, readUsage, textFields } from './chat-answer.ts'
 import { type Call, ChatCalls } from './chat-calls.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
-import { done, isDone } from './done.ts'
+import { done, doneFrame, isDone } from './done.ts'
 import { endChannels } from './end-channels.ts'
 import { plainId, startedAt } from './facts.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
@@ -26,7 +26,7 @@ const ofUsageFrame: ReadonlySet<string> = new Set([
   ...['id', 'object', 'created', 'model', 'choices', 'usage', 'system_fingerprint', 'service_tier', 'obfuscation'],
 ])
 
-const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
+const lastFrame = new TextEncoder().encode(doneFrame)
 
 /** The choices are read one by one. */
 const readApart: ReadonlySet<string> = new Set(['choices'])
@@ -249,15 +249,15 @@ class ChatReader implements StreamReader {
   }
 
   errorFrames: StreamReader['errorFrames'] = (failure, requestId) =>
-    Buffer.concat([frameBytes(envelope(failure, requestId)), doneFrame])
+    Buffer.concat([frameBytes(envelope(failure, requestId)), lastFrame])
 
-  endFrames = (): Uint8Array => doneFrame
+  endFrames = (): Uint8Array => lastFrame
 
   escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
     const waiting = begun && this.#openChoices.size > 0 ? [...this.#openChoices] : [0]
     const delta = begun ? {} : { role: 'assistant', content: null }
     const choices = waiting.map((index) => ({ index, delta, logprobs: null, finish_reason: 'content_filter' }))
-    return Buffer.concat([this.#chunkOfOurs(choices, { verdictan }), doneFrame])
+    return Buffer.concat([this.#chunkOfOurs(choices, { verdictan }), lastFrame])
   }
 }
 
