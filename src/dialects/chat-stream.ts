@@ -198,7 +198,6 @@ class ChatReader implements StreamReader {
     if (channel.name === found.text) {
       found.put('')
       opened.changed()
-      opened.renames = true
     } else if (channel.ended) {
       opened.contradicts = true
       opened.add(found, channelOf(channel, channel.place), true)

@@ -136,8 +136,27 @@ test('data in several lines leaves in one where it was read, since some read eac
     `data: {"x":\ndata: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\ndata: }\n\n`
   for (const dialect of [chat, messages]) {
     expect(pass(dialect, inLines('hello')).text.match(/^data/gm)).toHaveLength(1)
+    expect(watch(inLines('hello')).match(/^data/gm)).toHaveLength(1)
     expect(pass(dialect, inLines('hello'), { ...forbids('block'), enforced: false }).text).toBe(inLines('hello'))
   }
+})
+
+test('a member that is given twice leaves once, as it was read, where a policy may change or stop the answer', () => {
+  const calls = (functions: string) =>
+    data(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":${functions}}]}}]}`)
+  for (const first of ['"name":"zebra"', '"n\\u0061me":"zebra"']) {
+    const stream = calls(`{${first},"name":"lion","arguments":"{}"}`)
+    const read = calls('{"name":"lion","arguments":"{}"}')
+    expect(watch(stream)).toBe(read)
+    expect(pass(chat, stream).text).toBe(read)
+    expect(pass(chat, stream, { ...forbids('block'), enforced: false }).text).toBe(stream)
+  }
+})
+
+test('log probabilities leave nowhere either where a policy may only stop the answer', () => {
+  const said = delta({ content: 'hello' }, { logprobs: { content: [{ token: 'hello' }] } })
+  expect(watch(said)).toBe(delta({ content: 'hello' }, { logprobs: null }))
+  expect(watch(delta({ content: 'hello' }))).toBe(delta({ content: 'hello' }))
 })
 
 test('choices, deltas and items that are none of these are read, or stop the stream', () => {
