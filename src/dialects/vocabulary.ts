@@ -34,7 +34,7 @@ const prefixes: ReadonlySet<string> = new Set(
 const separators = /[^\p{L}\p{N}]+/u
 
 /** Whether a label says only words of the languages. */
-const isKnownLabel = (value: string): boolean =>
+export const isKnownLabel = (value: string): boolean =>
   value.split(separators).every((word) => word === '' || /^\d{1,8}$/.test(word) || words.has(word.toLowerCase()))
 
 /**
