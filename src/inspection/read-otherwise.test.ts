@@ -57,6 +57,31 @@ test('log probabilities leave nowhere, whoever brings them; what a tool is asked
   expect(pass(messages, asked)).toEqual({ text: asked, stop: null })
 })
 
+test('what a schema or a prompt calls log probabilities is read like any other member, and stays', () => {
+  const schema = (logprobs: object) => ({ type: 'object', properties: { logprobs, x: { type: 'string' } } })
+  const listed = (logprobs: object) => {
+    const item = { type: 'mcp_list_tools', id: 'm', tools: [{ name: 'f', input_schema: schema(logprobs) }] }
+    return data({ type: 'response.output_item.done', output_index: 0, item })
+  }
+  const created = (response: object) => data({ type: 'response.created', response: { output: [], ...response } })
+  const prompt = { id: 'p', variables: { logprobs: { type: 'input_text', text: 'x' } } }
+  for (const stream of [
+    listed({ type: 'boolean' }),
+    listed({ type: 'array', items: [{ type: 'number' }] }),
+    created({ tools: [{ type: 'function', name: 'f', parameters: schema({ type: 'integer' }) }] }),
+    created({ prompt }),
+  ]) {
+    expect(pass(responses, stream)).toEqual({ text: stream, stop: null })
+    expect(watch(stream)).toBe(stream)
+  }
+  for (const logprobs of [{ description: 'a blackbird' }, ['a blackbird'], [{ token: 'blackbird' }]]) {
+    const { text, stop } = pass(responses, listed(logprobs))
+    expect(stop?.verdict).toBe('block')
+    expect(text).not.toContain('blackbird')
+  }
+  expect(pass(responses, listed({ logprobs: [{ token: 'black' }] })).text).toContain('{"logprobs":{"logprobs":[]}')
+})
+
 test('a delta is read as one whatever else its event brings', () => {
   const event = (said: string, more: object) =>
     data({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: said, ...more })
