@@ -2,9 +2,10 @@
  * Follows a stream of chat completion chunks. A channel is one field of one choice, `0/content`; it ends with the
  * choice's `finish_reason`, or with the stream. Fields that nobody has heard of are channels like the others.
  *
- * A name is a text like the others: it ends where what it names begins (arguments), or with the choice. Providers say it
- * whole, once or with every delta of its call, and their clients join it, take the first or the last: a name that says
- * what has come of it so far is the name again, and is left out, so that all of them have it once.
+ * A name is a text like the others: it ends where what it names begins (arguments), or with the choice. Providers say
+ * it whole, once or with every delta of its call, and their clients join it, take the first or the last: a name that
+ * says what has come of it so far is the name again, and its member is left out, so that all of them have it once. So a
+ * name in equal pieces (`da`, `da`) leaves as one of them, `da`; no provider is known to cut one so.
  */
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'

@@ -75,6 +75,11 @@ class StringText implements FoundText {
 
   put(replacement: string): void {
     const [holder, key] = [this.#holder, this.#key]
+    if (replacement === '' && this.kind === 'name' && !this.alone) {
+      // A delta that says nothing of a name has none: some clients take the last that they get, empty or not.
+      delete holder[key]
+      return
+    }
     const isOther = replacement !== this.text
     holder[key] = this.kind === 'tool_arguments' && isOther ? withDistinctNames(replacement) : replacement
     // A provider refuses signed thinking whose text is not what it signed.
