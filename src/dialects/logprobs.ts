@@ -9,8 +9,8 @@ import { isLogprobs } from './vocabulary.ts'
 const deepest = 64
 
 /**
- * Empties all log probabilities in a parsed frame, but for what a tool's arguments or a schema call so, which is read as
- * text. False where there are none.
+ * Empties all log probabilities in a parsed frame, but for what a tool's arguments or a schema call so, which is read
+ * as text. False where there are none.
  */
 export const dropLogprobs = (value: unknown): boolean => dropWithin(value, '', 0)
 

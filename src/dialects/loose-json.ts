@@ -1,7 +1,7 @@
 /**
- * Data that is no JSON object to who reads by the standard, and may be one to others: some read each line for itself, some
- * mend what they get (a comma behind it, a list around it, its end), some try it again with the data that follows. An
- * escape, or a text in several such objects, would hide there what is looked for.
+ * Data that is no JSON object to who reads by the standard, and may be one to others: some read each line for itself,
+ * some mend what they get (a comma behind it, a list around it, its end), some try it again with the data that follows.
+ * An escape, or a text in several such objects, would hide there what is looked for.
  */
 import { isRepetitive } from '../lib/json-members.ts'
 import { type JsonObject, parseObject } from './json-value.ts'
@@ -11,7 +11,7 @@ import { isKnownLabel } from './vocabulary.ts'
 
 /** A member, up to the beginning of its value. */
 const member = /["']\s*:\s*\S/
-/** A string with an escape where JSON has one: first, or behind a bracket, a comma or the like. Prose has words there. */
+/** A string with an escape where JSON has one: first, or behind a bracket, comma or the like; prose has words there. */
 const escapedString = /(?:^|[^\p{L}\p{N} \t])[ \t]*"[^"]*\\/u
 const escapedUnit = /\\u[\da-f]{4}/i
 
@@ -29,7 +29,7 @@ export class LooseJson {
   }
 }
 
-/** Whether an object lacks nothing but its end, and says only words of the languages: as the first event of a stream. */
+/** Whether an object lacks nothing but its end, and says only words of the languages, as a stream's first event. */
 function isHarmlessBeginning(data: string): boolean {
   const said = withEnd(data)
   if (said === null || isRepetitive(data, said) || dropLogprobs(said)) return false

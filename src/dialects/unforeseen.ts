@@ -43,7 +43,7 @@ export const unforeseenFacts = (data: JsonObject | string, usage: Usage | null):
   ours: false,
 })
 
-/** Characters of a whole answer in no form of its language: they were passed on, so that they count. An error's do not. */
+/** Characters of a whole answer in no form of its language: they were passed on, so they count. An error's do not. */
 export const unforeseenLength = (body: JsonObject): number => (isGiven(body.error) ? 0 : textLength(body))
 
 const plain = 'unforeseen'

@@ -71,7 +71,7 @@ test('a name that only the end of a call’s arguments tells is one', async () =
   expect((await statusUnder(access({ deny: ['zebra'] }), stream('lion'), 'responses')).status).toBe(200)
 })
 
-test('a call in data that only some clients read as JSON passes no list of tools; a stream that broke off is none', async () => {
+test('a call in data that only some clients read as JSON passes no list of tools; a broken stream is none', async () => {
   const chunk = { choices: [{ index: 0, delta: { tool_calls: [named('zebra', { arguments: '{}' })] } }] }
   const call = JSON.stringify(chunk)
   const end = delta({}, 'tool_calls') + frame('[DONE]')

@@ -1,4 +1,4 @@
-/** What some clients read in a stream otherwise than the standard or its language has it: it was read here too, or does not leave. */
+/** What some clients read otherwise than the standard or a stream's language has it was read here too, or stays. */
 import { expect, test } from 'bun:test'
 import { chat } from '../dialects/chat.ts'
 import { messages } from '../dialects/messages.ts'
@@ -189,7 +189,7 @@ test('an object that lacks its end alone passes where it says only words of the 
   }
 })
 
-test('a frame that the stream broke off in contradicts nothing, since it does not leave, but for what ends the answer', () => {
+test('a frame that the stream broke off in contradicts nothing, as it does not leave, unless it ends the answer', () => {
   for (const [cut, contradicts] of [
     [chunkOf('a \\nblack').slice(0, -9), false],
     [`[DONE] ${chunkOf('a black')}`, true],
@@ -202,7 +202,7 @@ test('a frame that the stream broke off in contradicts nothing, since it does no
   }
 })
 
-test('JSON that comes in the data of several events stops the stream, since some try it again with what follows', () => {
+test('JSON in the data of several events stops the stream, since some try it again with what follows', () => {
   const whole = chunkOf('a black')
   for (let first = 1; first < whole.length; first++) {
     const stream = data(whole.slice(0, first)) + data(whole.slice(first))

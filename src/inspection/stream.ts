@@ -5,15 +5,15 @@
  *    text that is safe; where all of it is, these are the bytes that came.
  * 2. What is held back leaves with the next frame of the channel, or in a frame of ours before the one that ends it.
  * 3. Texts that stand on their own (the whole once more, a citation) are passed whole, by the same rules.
- * 4. Where a rule blocks, the frame keeps what stands before the match, nothing else of it leaves, and the stream stops.
+ * 4. Where a rule blocks, the frame keeps what stands before the match, no more of it leaves, and the stream stops.
  * 5. While a rule can escalate, frames are kept back until the stream ends or more than `headBytes` came, so that the
  *    answer of a waiting request can still be a whole one; a later escalation ends what has begun.
  *
  * Frames wait, and all that follow with them, where part of what they say is not certain yet:
  *
  * - the first that names a tool, until the name is whole; it says all of it then, and the others nothing of it;
- * - a choice's end while text of it is held, until the stream ends: some providers let text follow, which is read as the
- *   same text. Where none does, what was held goes out before that end.
+ * - a choice's end while text of it is held, until the stream ends: some providers let text follow, which is read as
+ *   the same text. Where none does, what was held goes out before that end.
  *
  * Where the stream stops meanwhile, they never leave. More than `headBytes` of them are not kept: what they wait for is
  * taken as it is.
