@@ -109,7 +109,7 @@ export function textFormatOf(format: Readonly<JsonObject>): JsonObject {
 /** What fills the places of a stored prompt. */
 const promptSlots = (body: JsonObject): TextSlot[] =>
   isObject(body.prompt) && isObject(body.prompt.variables)
-    ? slotsOf(textsIn(body.prompt.variables, { files: true }), { member: 'prompt', role: 'user' })
+    ? slotsOf(textsIn({ variables: body.prompt.variables }, { files: true }), { member: 'prompt', role: 'user' })
     : []
 
 const itemSlots = (item: JsonObject): TextSlot[] =>

@@ -11,14 +11,11 @@ import { isRepetitive } from '../lib/json-members.ts'
 import type { TextKind, TextSlot } from './dialect.ts'
 import { fileText, withFileText } from './encoded-text.ts'
 import { isObject, type JsonObject } from './json-value.ts'
-import { isEncodedUrl, isLabel, saysNothing } from './vocabulary.ts'
-
-/** Settings, and what spells the text once more. */
-const neverTexts = new Set(['cache_control', 'logprobs'])
+import { isEncodedUrl, isLabel, isLogprobs, saysNothing } from './vocabulary.ts'
 
 /** Whether a member is never a text, nor holds one. */
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
-  if (typeof value !== 'string') return neverTexts.has(key)
+  if (typeof value !== 'string') return key === 'cache_control' || isLogprobs(key, parentKey)
   if (key === 'data') {
     const isBytes = holder.type === 'base64' || holder.type === 'redacted_thinking' || parentKey.endsWith('audio')
     return isBytes && saysNothing(key, value)
@@ -78,6 +75,11 @@ class StringText implements FoundText {
 
   put(replacement: string): void {
     const [holder, key] = [this.#holder, this.#key]
+    if (replacement === '' && this.kind === 'name' && !this.alone) {
+      // A delta that says nothing of a name has none: some clients take the last that they get, empty or not.
+      delete holder[key]
+      return
+    }
     const isOther = replacement !== this.text
     holder[key] = this.kind === 'tool_arguments' && isOther ? withDistinctNames(replacement) : replacement
     // A provider refuses signed thinking whose text is not what it signed.

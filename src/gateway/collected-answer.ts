@@ -93,9 +93,9 @@ export class CollectedAnswer {
       }
       return opened.bytes()
     }
-    const { ends, mayGoOn = false, contradicts = false, renames = false } = opened
+    const { ends, mayGoOn = false, contradicts = false } = opened
     if (contradicts) this.contradicts = true
-    return { pieces, ends, mayGoOn, contradicts, renames, bytes }
+    return { pieces, ends, mayGoOn, contradicts, bytes }
   }
 
   #streamed(channel: string, kind: TextKind): Streamed {

@@ -5,15 +5,15 @@
  *    text that is safe; where all of it is, these are the bytes that came.
  * 2. What is held back leaves with the next frame of the channel, or in a frame of ours before the one that ends it.
  * 3. Texts that stand on their own (the whole once more, a citation) are passed whole, by the same rules.
- * 4. Where a rule blocks, the frame keeps what stands before the match, nothing else of it leaves, and the stream stops.
+ * 4. Where a rule blocks, the frame keeps what stands before the match, no more of it leaves, and the stream stops.
  * 5. While a rule can escalate, frames are kept back until the stream ends or more than `headBytes` came, so that the
  *    answer of a waiting request can still be a whole one; a later escalation ends what has begun.
  *
  * Frames wait, and all that follow with them, where part of what they say is not certain yet:
  *
  * - the first that names a tool, until the name is whole; it says all of it then, and the others nothing of it;
- * - a choice's end while text of it is held, until the stream ends: some providers let text follow, which is read as the
- *   same text. Where none does, what was held goes out before that end.
+ * - a choice's end while text of it is held, until the stream ends: some providers let text follow, which is read as
+ *   the same text. Where none does, what was held goes out before that end.
  *
  * Where the stream stops meanwhile, they never leave. More than `headBytes` of them are not kept: what they wait for is
  * taken as it is.
@@ -23,9 +23,10 @@
  * contradicts itself about what it is or whose text it brings, where a policy may stop or change the answer.
  *
  * While a policy may change or stop what passes, nothing goes out that was not read: of a frame's lines these are its
- * data, and an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left out:
- * some clients read data in a line that the standard says is none. A comment waits for no text that is held, nor does
- * what only keeps a line open: each text keeps its own order, and what ends a text comes after all of it.
+ * data, and an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left
+ * out: some clients read data in a line that the standard says is none. Data that others read otherwise is written anew
+ * (`open-frame.ts`), log probabilities are left out. A comment waits for no text that is held, nor does what only keeps
+ * a line open: each text keeps its own order, and what ends a text comes after all of it.
  *
  * The claim is about the decoded text of one field: what is spelled across several fields, or encoded by the model, is
  * not found. In tool arguments the punctuation between strings that a match spans stays.
@@ -63,7 +64,7 @@ interface OpenChannel {
   /** What came after its end, until no match can reach back across it. */
   after: string
   /** A name that is not whole yet: the piece that is to say all of it, and what of it has passed. */
-  name: { readonly piece: StreamPiece; readonly passing: Passing; text: string } | null
+  name: { readonly piece: StreamPiece; text: string } | null
 }
 
 type InspectableFrame = Pick<SseFrame, 'bytes'> & Partial<SseFrame>
@@ -74,8 +75,6 @@ interface Passing {
   readonly before: Uint8Array[]
   /** Null where it does not leave. */
   sent: { readonly frame: InspectableFrame; readonly opened: FrameText | null } | null
-  /** It says of a name something else than came with it. */
-  renames: boolean
 }
 
 /** A channel that its choice's end found holding something. */
@@ -101,10 +100,8 @@ export class StreamInspector<Frame extends InspectableFrame> {
   readonly #reader: ChannelReader<Frame>
   readonly #rules: readonly InspectionRule[]
   readonly #channels = new Map<string, OpenChannel>()
-  /** Whether a rule may change what passes. */
-  readonly #changes: boolean
   /**
-   * Whether the answer may be changed, or stopped for a name: names go out whole then, and nothing that was not read.
+   * Whether the answer may be changed or stopped: names go out whole then, and nothing that was not read.
    * Otherwise the bytes that came go out, all that they hold included.
    */
   readonly #gathers: boolean
@@ -126,8 +123,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   constructor(reader: ChannelReader<Frame>, rules: readonly InspectionRule[], isWatched = false) {
     this.#reader = reader
     this.#rules = rules
-    this.#changes = rules.some(({ enforced }) => enforced)
-    this.#gathers = this.#changes || isWatched
+    this.#gathers = isWatched || rules.some(({ enforced }) => enforced)
     this.#head = rules.some(({ action, enforced }) => enforced && action === 'escalate') ? [] : null
   }
 
@@ -135,7 +131,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   take(frame: Frame, last: boolean): InspectedFrame {
     if (this.#stop !== null) return nothing
     const opened = this.#reader.open(frame)
-    const passing: Passing = { before: [], sent: { frame, opened }, renames: false }
+    const passing: Passing = { before: [], sent: { frame, opened } }
     let leaves = opened === null || this.#passPieces(opened, passing)
     if (last && this.#stop === null) {
       this.#flush(passing.before)
@@ -149,7 +145,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   /** The provider's side ended without a last frame. */
   end(): InspectedFrame {
     if (this.#stop !== null) return this.#out([], true)
-    const passing: Passing = { before: [], sent: null, renames: false }
+    const passing: Passing = { before: [], sent: null }
     this.#flush(passing.before)
     return this.#out(this.#leaving(passing), true)
   }
@@ -173,7 +169,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
 
   #framesOf(passing: Passing): readonly Uint8Array[] {
     const { before, sent } = passing
-    if (sent !== null) before.push(this.#bytesOf(passing, sent))
+    if (sent !== null) before.push(this.#bytesOf(sent))
     return before
   }
 
@@ -181,10 +177,10 @@ export class StreamInspector<Frame extends InspectableFrame> {
     return this.#gathers && this.#unnamed.size + this.#resting.size > 0
   }
 
-  #bytesOf({ renames }: Passing, { frame, opened }: NonNullable<Passing['sent']>): Uint8Array {
+  #bytesOf({ frame, opened }: NonNullable<Passing['sent']>): Uint8Array {
+    // Whoever notes what leaves learns it from this call, also where it is not this that leaves.
     const bytes = opened === null ? frame.bytes : opened.bytes()
-    if (!this.#gathers) return frame.bytes
-    return this.#withoutUnread(frame, this.#changes || renames ? bytes : frame.bytes)
+    return this.#gathers ? this.#withoutUnread(frame, bytes) : frame.bytes
   }
 
   #withoutUnread({ event = null, data = null, asides, marked }: InspectableFrame, bytes: Uint8Array): Uint8Array {
@@ -205,7 +201,6 @@ export class StreamInspector<Frame extends InspectableFrame> {
   /** Passes a frame's texts; false where a stop leaves it with nothing worth sending. */
   #passPieces(opened: FrameText, passing: Passing): boolean {
     if (opened.contradicts === true) this.#stop = this.#stopUnclear()
-    passing.renames = opened.renames === true
     const last = lastPieces(opened)
     // First what a channel still owes: the same text once more, whole, may stop the stream.
     for (const name of opened.ends) {
@@ -215,7 +210,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
     let passed = false
     for (const piece of opened.pieces) {
       const isLast = last.get(piece.channel) === piece
-      const text = this.#stop === null ? this.#passPiece(piece, isLast && !mayGoOn(opened, piece), passing) : ''
+      const text = this.#stop === null ? this.#passPiece(piece, isLast && !mayGoOn(opened, piece)) : ''
       if (text !== piece.text) piece.replace(text)
       if (text !== '' && !(piece.whole && this.#stop !== null)) passed = true
       if (isLast && mayGoOn(opened, piece)) this.#rest(piece.channel, { passing, last: { piece, text } })
@@ -243,7 +238,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
     return rule === undefined ? null : { rule, verdict: 'block', entry: 'contradiction' }
   }
 
-  #passPiece(piece: StreamPiece, ends: boolean, passing: Passing): string {
+  #passPiece(piece: StreamPiece, ends: boolean): string {
     if (piece.whole) return this.#passWholePiece(piece)
     const place = piece.channel
     const channel = this.#channels.get(place) ?? this.#begin(place, piece.kind)
@@ -257,7 +252,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
     this.#stop ??= passage.stop
     if (piece.kind !== 'name') return out
     if (channel.name === null && ends && this.#stop === null) return out
-    return this.#passName(piece, channel, out, passing, ends)
+    return this.#passName(piece, channel, out, ends)
   }
 
   #passWholePiece({ channel, kind, text }: StreamPiece): string {
@@ -273,15 +268,14 @@ export class StreamInspector<Frame extends InspectableFrame> {
   }
 
   /** What a frame says of a name for now: the first that has some of it will say it whole. */
-  #passName(piece: StreamPiece, channel: OpenChannel, out: string, passing: Passing, ends: boolean): string {
+  #passName(piece: StreamPiece, channel: OpenChannel, out: string, ends: boolean): string {
     const { name } = channel
     this.#unnamed.add(piece.channel)
     if (name === null) {
-      channel.name = { piece, passing, text: out }
+      channel.name = { piece, text: out }
       return piece.text
     }
     name.text += out
-    passing.renames = true
     if (ends) this.#nameWhole(piece.channel, channel, '')
     return ''
   }
@@ -291,7 +285,6 @@ export class StreamInspector<Frame extends InspectableFrame> {
     // Frames with a part of a name that stops the stream go on waiting, and so never leave.
     if (name === null || this.#stop !== null) return
     const whole = name.text + rest
-    if (whole !== name.piece.text) name.passing.renames = true
     name.piece.replace(whole)
     channel.name = null
     this.#unnamed.delete(place)
