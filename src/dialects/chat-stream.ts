@@ -5,7 +5,8 @@
  * A name is a text like the others: it ends where what it names begins (arguments, be they empty: a call may have none,
  * and nothing else says so before the choice ends), or with the choice. Providers say it whole, once or with every delta
  * of its call, and their clients join it, take the first or the last: a name that says what has come of it so far is the
- * name again, and is left out, so that all of them have it once. One that goes on behind its end contradicts.
+ * name again, and its member is left out, so that all of them have it once. So a name in equal pieces (`da`, `da`) leaves
+ * as one of them, `da`; no provider is known to cut one so. One that goes on behind its end contradicts.
  */
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
@@ -13,7 +14,7 @@ import { AlikeFrames } from './alike-frames.ts'
 import { generatedLength, readUsage, textFields } from './chat-answer.ts'
 import { type Call, ChatCalls } from './chat-calls.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
-import { done, isDone } from './done.ts'
+import { done, doneFrame, isDone } from './done.ts'
 import { endChannels } from './end-channels.ts'
 import { plainId, startedAt } from './facts.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
@@ -27,7 +28,7 @@ const ofUsageFrame: ReadonlySet<string> = new Set([
   ...['id', 'object', 'created', 'model', 'choices', 'usage', 'system_fingerprint', 'service_tier', 'obfuscation'],
 ])
 
-const doneFrame = new TextEncoder().encode(`data: ${done}\n\n`)
+const lastFrame = new TextEncoder().encode(doneFrame)
 
 /** The choices are read one by one. */
 const readApart: ReadonlySet<string> = new Set(['choices'])
@@ -197,7 +198,6 @@ class ChatReader implements StreamReader {
     if (channel.name === found.text) {
       found.put('')
       opened.changed()
-      opened.renames = true
     } else if (channel.ended) {
       opened.contradicts = true
       opened.add(found, channelOf(channel, channel.place), true)
@@ -251,15 +251,15 @@ class ChatReader implements StreamReader {
   isWhole = (): boolean => this.#finished && this.#openChoices.size === 0
 
   errorFrames: StreamReader['errorFrames'] = (failure, requestId) =>
-    Buffer.concat([frameBytes(envelope(failure, requestId)), doneFrame])
+    Buffer.concat([frameBytes(envelope(failure, requestId)), lastFrame])
 
-  endFrames = (): Uint8Array => doneFrame
+  endFrames = (): Uint8Array => lastFrame
 
   escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
     const waiting = begun && this.#openChoices.size > 0 ? [...this.#openChoices] : [0]
     const delta = begun ? {} : { role: 'assistant', content: null }
     const choices = waiting.map((index) => ({ index, delta, logprobs: null, finish_reason: 'content_filter' }))
-    return Buffer.concat([this.#chunkOfOurs(choices, { verdictan }), doneFrame])
+    return Buffer.concat([this.#chunkOfOurs(choices, { verdictan }), lastFrame])
   }
 }
 

@@ -3,6 +3,7 @@
  * the envelope of service.md. Bodies are the provider's and the caller's own; only what the gateway acts on is read.
  */
 import { envelope, Failure, type Verdictan } from '../failure.ts'
+import { textsBeside } from './beside.ts'
 import { generatedLength, readUsage } from './chat-answer.ts'
 import { chatReader } from './chat-stream.ts'
 import { type Dialect, estimateTokens, type RequestFacts, type TextSlot } from './dialect.ts'
@@ -17,7 +18,6 @@ import {
   wholeNumber,
 } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
-import { outermost } from './places.ts'
 import { tokenMember } from './request-only.ts'
 import { descriptionSlots, FoundSlot, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
@@ -67,10 +67,7 @@ export const chat: Dialect = {
     if (!isObject(body)) return []
     const slots: TextSlot[] = []
     for (const choice of objectsOf(body.choices)) addChoice(slots, choice)
-    for (const found of textsIn(body, { except: choicesOnly })) {
-      // Texts that providers put beside the choices, such as citations.
-      slots.push(new FoundSlot(found, { member: outermost(found.place), role: null }))
-    }
+    for (const slot of textsBeside(body, 'choices')) slots.push(slot)
     return slots
   },
 
@@ -149,8 +146,6 @@ function addChoice(slots: TextSlot[], choice: JsonObject): void {
   const owner = { member: 'choices', role: 'assistant', onReplace }
   for (const found of textsIn(choice)) slots.push(new FoundSlot(found, owner))
 }
-
-const choicesOnly: ReadonlySet<string> = new Set(['choices'])
 
 /** An answer without content, which waits for a person (service.md Escalation). */
 function escalation({ model }: RequestFacts, verdictan: Verdictan, exchangeId: string): JsonObject {

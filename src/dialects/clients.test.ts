@@ -159,3 +159,24 @@ describe.skipIf(all.length === 0)('recorded streams (skipped where ../shared/dat
     })
   }
 })
+
+test('the official client has a name once that came with every delta of its call', async () => {
+  const chunk = (delta: object, finish_reason: string | null = null) => {
+    const choices = [{ index: 0, delta, finish_reason }]
+    return `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices })}\n\n`
+  }
+  const part = (text: string) =>
+    chunk({ tool_calls: [{ index: 0, id: 't', type: 'function', function: { name: 'look', arguments: text } }] })
+  const came = `${chunk({ role: 'assistant', content: null })}${part('')}${part('{"a":')}${part('1}')}${chunk({}, 'tool_calls')}data: [DONE]\n\n`
+  const reader = chat.reader(start)
+  const left = framesOf(Buffer.from(came)).map((frame) => openNext(reader, frame)?.bytes() ?? frame.bytes)
+  expect(
+    Buffer.concat(left)
+      .toString()
+      .match(/"name"/g),
+  ).toHaveLength(1)
+  const called = { name: 'look', arguments: '{"a":1}' }
+  expect(await readBy(chat, Buffer.concat(left))).toMatchObject({
+    choices: [{ message: { tool_calls: [{ id: 't', function: called }] } }],
+  })
+})

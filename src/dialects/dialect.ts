@@ -137,8 +137,6 @@ export interface FrameText {
   readonly ends: readonly string[]
   /** It says in two ways what it is, or whose text it brings, so that one client takes it otherwise than another. */
   readonly contradicts?: boolean
-  /** Its bytes leave out a name that was said before, which some clients would join to that. */
-  readonly renames?: boolean
   /** The frame's bytes: as they came where nothing changed. Log probabilities are always left out. */
   bytes(): Uint8Array
 }

@@ -4,7 +4,7 @@
  */
 import { envelope, type Verdictan } from '../failure.ts'
 import type { FrameFacts, StreamReader } from './dialect.ts'
-import { done, isDone } from './done.ts'
+import { doneFrame, isDone } from './done.ts'
 import { errorCode, type JsonObject, parseObject } from './json-value.ts'
 
 const encoder = new TextEncoder()
@@ -22,7 +22,7 @@ export interface EventLanguage {
 }
 
 export function eventReader({ read, endsWithDone, escalation }: EventLanguage): StreamReader {
-  const end = encoder.encode(endsWithDone ? `data: ${done}\n\n` : '')
+  const end = encoder.encode(endsWithDone ? doneFrame : '')
   return {
     frame({ data }) {
       if (isDone(data)) return { ...nothing, terminal: true }

@@ -4,22 +4,28 @@
  */
 import { isObject } from './json-value.ts'
 import { isArgumentsObject } from './texts.ts'
+import { isLogprobs } from './vocabulary.ts'
 
 const deepest = 64
 
-/** Empties all log probabilities in a parsed frame, but for what a tool's arguments call so; false where there are none. */
-export function dropLogprobs(value: unknown, depth = 0): boolean {
+/**
+ * Empties all log probabilities in a parsed frame, but for what a tool's arguments or a schema call so, which is read
+ * as text. False where there are none.
+ */
+export const dropLogprobs = (value: unknown): boolean => dropWithin(value, '', 0)
+
+function dropWithin(value: unknown, parentKey: string, depth: number): boolean {
   if (typeof value !== 'object' || value === null || depth > deepest) return false
   let dropped = false
   if (Array.isArray(value)) {
-    for (const element of value) if (dropLogprobs(element, depth + 1)) dropped = true
+    for (const element of value) if (dropWithin(element, parentKey, depth + 1)) dropped = true
     return dropped
   }
   if (!isObject(value)) return false
   for (const key in value) {
     const inner = value[key]
     if (typeof inner !== 'object' || inner === null || isArgumentsObject(key, inner, value)) continue
-    if (key !== 'logprobs') dropped = dropLogprobs(inner, depth + 1) || dropped
+    if (!isLogprobs(key, parentKey)) dropped = dropWithin(inner, key, depth + 1) || dropped
     else if (!Array.isArray(inner)) {
       value[key] = null
       dropped = true

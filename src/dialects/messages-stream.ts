@@ -12,7 +12,7 @@ import { blockTexts, ownMessage, readUsage } from './messages-texts.ts'
 import { frameBytes, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
 import { type FoundText, textsIn } from './texts.ts'
-import { isForeign, messageEvents, Unforeseen, unforeseenFacts } from './unforeseen.ts'
+import { isForeign, isTwofold, messageEvents, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
 interface Channel {
   name: string
@@ -259,10 +259,6 @@ export const messagesReader = (start: StreamStart): StreamReader => new Messages
 /** The text of a delta of text: what is owed of it is of no interest to a signature. */
 const textAlone = (type: string, { delta }: JsonObject): string | null =>
   type === 'content_block_delta' && isObject(delta) && delta.type === 'text_delta' ? textOf(delta.text) : null
-
-/** Whether it is one event by its name and another by its data: some clients go by the one, some by the other. */
-const isTwofold = (name: string | null, { type }: JsonObject): boolean =>
-  name !== null && messageEvents.has(name) && typeof type === 'string' && type !== name
 
 /** No event that the language has, and no error: what it may be nobody knows. */
 const isUnforeseen = (type: string, { error }: JsonObject): boolean =>

@@ -18,16 +18,16 @@ export const blockTexts = (block: JsonObject, files = false): FoundText[] =>
 /** The texts of a `content`, which is a string or blocks, as slots of an outermost member. */
 export function contentSlots(holder: JsonObject, key: string, member: string, role: string | null): TextSlot[] {
   const content = holder[key]
-  if (typeof content !== 'string') {
-    return objectsOf(content).flatMap((block) =>
-      slotsOf(blockTexts(block, true), { member, role: roleOfBlock(block, role) }),
-    )
-  }
+  if (typeof content !== 'string') return blockSlots(content, member, role)
   const put = (text: string) => {
     holder[key] = text
   }
   return slotsOf([{ place: key, kind: 'content', text: content, alone: true, put }], { member, role })
 }
+
+/** The texts of a list of blocks. */
+export const blockSlots = (content: unknown, member: string, role: string | null): TextSlot[] =>
+  objectsOf(content).flatMap((block) => slotsOf(blockTexts(block, true), { member, role: roleOfBlock(block, role) }))
 
 /** The results of tools come in the user's turn. */
 const roleOfBlock = (block: JsonObject, role: string | null): string | null =>

@@ -3,15 +3,15 @@
  * `message_stop`, and errors of its own form for everything that the gateway refuses (service.md, Messages route).
  */
 import { Failure } from '../failure.ts'
+import { textsBeside } from './beside.ts'
 import { type Dialect, estimateTokens } from './dialect.ts'
 import { hostedTools, modelOf, outputLimitOf, reachesBeyond } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { messagesReader } from './messages-stream.ts'
-import { contentSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
-import { outermost } from './places.ts'
+import { blockSlots, contentSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
 import { tokenMember } from './request-only.ts'
-import { descriptionSlots, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { descriptionSlots, restSlots, textLength } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
 export const messages: Dialect = {
@@ -62,14 +62,7 @@ export const messages: Dialect = {
       : { usage: null, textLength: 0 },
 
   answerText: (body) =>
-    isObject(body)
-      ? [
-          ...contentSlots(body, 'content', 'content', 'assistant'),
-          ...textsIn(body, { except: contentOnly }).flatMap((found) =>
-            slotsOf([found], { member: outermost(found.place), role: null }),
-          ),
-        ]
-      : [],
+    isObject(body) ? [...blockSlots(body.content, 'content', 'assistant'), ...textsBeside(body, 'content')] : [],
 
   reader: (start) => messagesReader(start),
   errorBody,
@@ -80,8 +73,6 @@ export const messages: Dialect = {
     verdictan,
   }),
 }
-
-const contentOnly: ReadonlySet<string> = new Set(['content'])
 
 /** Tools with a dated type that the provider does not run itself. */
 const runByCaller = /^(?:custom|bash_|text_editor_|computer_|memory_)/

@@ -1,7 +1,7 @@
 /**
  * A frame opened for inspection: its parsed data, the texts found in it, and the way back to bytes. Where nothing was
  * changed these are the bytes that came, unless others would read them as they were not read here; otherwise only the
- * `data` line is written anew.
+ * `data` line is written anew. Log probabilities are a change too.
  */
 import { isRepetitive } from '../lib/json-members.ts'
 import { withNumbersOf } from '../lib/numbers-kept.ts'
@@ -15,7 +15,6 @@ export class OpenFrame implements FrameText {
   readonly pieces: StreamPiece[] = []
   readonly ends: string[] = []
   contradicts = false
-  renames = false
   readonly #frame: SseFrame
   readonly #data: JsonObject
   readonly #beforeBytes: (() => boolean) | null

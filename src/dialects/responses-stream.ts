@@ -15,7 +15,7 @@ import { objectWith } from './places.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { itemTexts, notGenerated, partOf } from './responses-texts.ts'
 import { asKind, textsIn } from './texts.ts'
-import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
+import { isForeign, isTwofold, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
 const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 /** Events whose delta is encoded sound. */
@@ -241,10 +241,6 @@ function isUnforeseen(type: string, { error }: JsonObject): boolean {
   if (type === 'error' || isObject(error)) return false
   return !type.startsWith('response.') || !knownEnds.has(type.slice(type.lastIndexOf('.') + 1))
 }
-
-/** Whether it is one event by its name and another by its data: some clients go by the one, some by the other. */
-const isTwofold = (name: string | null, { type }: JsonObject): boolean =>
-  name?.startsWith('response.') === true && typeof type === 'string' && type !== name
 
 /** Whether a response's output is its items; what else it may be has no place where its text could be read. */
 const isListOf = (output: unknown, items: readonly JsonObject[]): boolean =>

@@ -72,6 +72,14 @@ test('responses.read refuses what cannot be acted on, by field', () => {
   expect(textFormatOf({ type: 'json_object' })).toEqual({ type: 'json_object' })
 })
 
+test('what fills a stored prompt and what a schema describes is read, whatever it is called', () => {
+  const input = { type: 'input_text', text: 'said' }
+  const parameters = { type: 'object', properties: { logprobs: { type: 'number', description: 'told' } } }
+  const tools = [{ type: 'function', name: 'f', parameters }]
+  const slots = responses.requestText({ prompt: { id: 'p', variables: { logprobs: input } }, tools })
+  expect(slots.map(({ text }) => text)).toEqual(expect.arrayContaining(['said', 'told']))
+})
+
 test('responses.requestText gives every text, and replaces it in place', () => {
   const body = {
     model: 'm',

@@ -3,11 +3,11 @@
  * a number, and ends with `response.completed`, `response.incomplete` or `response.failed`.
  */
 import { envelope, Failure } from '../failure.ts'
+import { textsBeside } from './beside.ts'
 import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { dropLogprobs } from './logprobs.ts'
-import { outermost } from './places.ts'
 import { tokenMember } from './request-only.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
@@ -62,7 +62,8 @@ export const responses: Dialect = {
         }
       : { usage: null, textLength: 0 },
 
-  answerText: (body) => (isObject(body) ? [...objectsOf(body.output).flatMap(itemSlots), ...slotsAround(body)] : []),
+  answerText: (body) =>
+    isObject(body) ? [...objectsOf(body.output).flatMap(itemSlots), ...textsBeside(body, 'output', exceptOutput)] : [],
 
   reader: (start) => responsesReader(start),
   errorBody: envelope,
@@ -109,13 +110,10 @@ export function textFormatOf(format: Readonly<JsonObject>): JsonObject {
 /** What fills the places of a stored prompt. */
 const promptSlots = (body: JsonObject): TextSlot[] =>
   isObject(body.prompt) && isObject(body.prompt.variables)
-    ? slotsOf(textsIn(body.prompt.variables, { files: true }), { member: 'prompt', role: 'user' })
+    ? slotsOf(textsIn({ variables: body.prompt.variables }, { files: true }), { member: 'prompt', role: 'user' })
     : []
 
 const itemSlots = (item: JsonObject): TextSlot[] =>
   slotsOf(itemTexts(item), { member: 'output', role: 'assistant', onReplace: () => void dropLogprobs(item) })
 
-const slotsAround = (body: JsonObject): TextSlot[] =>
-  textsIn(body, { except: notGenerated }).flatMap((found) =>
-    slotsOf([found], { member: outermost(found.place), role: null }),
-  )
+const exceptOutput: ReadonlySet<string> = new Set([...notGenerated].filter((member) => member !== 'output'))

@@ -11,14 +11,11 @@ import { isRepetitive } from '../lib/json-members.ts'
 import type { TextKind, TextSlot } from './dialect.ts'
 import { fileText, withFileText } from './encoded-text.ts'
 import { isObject, type JsonObject } from './json-value.ts'
-import { isEncodedUrl, isLabel, saysNothing } from './vocabulary.ts'
-
-/** Settings, and what spells the text once more. */
-const neverTexts = new Set(['cache_control', 'logprobs'])
+import { isEncodedUrl, isLabel, isLogprobs, saysNothing } from './vocabulary.ts'
 
 /** Whether a member is never a text, nor holds one. */
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
-  if (typeof value !== 'string') return neverTexts.has(key)
+  if (typeof value !== 'string') return key === 'cache_control' || isLogprobs(key, parentKey)
   if (key === 'data') {
     const isBytes = holder.type === 'base64' || holder.type === 'redacted_thinking' || parentKey.endsWith('audio')
     return isBytes && saysNothing(key, value)
@@ -78,6 +75,11 @@ class StringText implements FoundText {
 
   put(replacement: string): void {
     const [holder, key] = [this.#holder, this.#key]
+    if (replacement === '' && this.kind === 'name' && !this.alone) {
+      // A delta that says nothing of a name has none: some clients take the last that they get, empty or not.
+      delete holder[key]
+      return
+    }
     const isOther = replacement !== this.text
     holder[key] = this.kind === 'tool_arguments' && isOther ? withDistinctNames(replacement) : replacement
     // A provider refuses signed thinking whose text is not what it signed.
@@ -111,17 +113,27 @@ export interface SearchOptions {
   files?: boolean
   /** Outermost members to leave out. */
   except?: ReadonlySet<string>
+  /** An outermost member of objects in a list that are read apart: they are left out, and whatever else it holds is not. */
+  listed?: string
 }
 
 /** Gives every text in an object, in order. Throws `RangeError` where it is nested beyond all measure. */
 export function textsIn(value: JsonObject, options: SearchOptions = {}): FoundText[] {
-  const { kind = 'content', joinParts = false, files = false, except = nothing } = options
+  const { kind = 'content', joinParts = false, files = false, except = nothing, listed = null } = options
   const found: FoundText[] = []
-  walkObject(value, { place: '', key: '', kind, alone: false, joinParts, files, depth: 0 }, found, except)
+  walkObject(value, { place: '', key: '', kind, alone: false, joinParts, files, depth: 0 }, found, { except, listed })
   return found
 }
 
-function walkObject(holder: JsonObject, around: Around, found: FoundText[], except = nothing): void {
+interface Outermost {
+  readonly except: ReadonlySet<string>
+  /** Null, as no member's name is. */
+  readonly listed: string | null
+}
+
+const everything: Outermost = { except: nothing, listed: null }
+
+function walkObject(holder: JsonObject, around: Around, found: FoundText[], { except, listed } = everything): void {
   if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
   for (const key in holder) {
     const value = holder[key]
@@ -133,7 +145,7 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], exce
     }
     if (typeof value === 'string') found.push(new StringText(holder, key, value, around))
     else if (isArgumentsObject(key, value, holder)) found.push(argumentsText(holder, key, value, within(key, around)))
-    else if (Array.isArray(value)) walkArray(value, within(key, around), found)
+    else if (Array.isArray(value)) walkArray(value, within(key, around), found, key === listed)
     else if (isObject(value)) walkObject(value, within(key, around), found)
     // After the text that it stands in, so that its change is the last.
     if (around.files) addFile(holder, key, around, found)
@@ -167,7 +179,7 @@ function addFile(holder: JsonObject, key: string, { place, kind }: Around, found
   found.push({ place: `${place}/${key}`, kind, alone: true, text, put })
 }
 
-function walkArray(values: unknown[], around: Around, found: FoundText[]): void {
+function walkArray(values: unknown[], around: Around, found: FoundText[], isListed = false): void {
   if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
   const { key, kind, joinParts, files } = around
   for (let position = 0; position < values.length; position++) {
@@ -179,7 +191,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[]): void 
     if (typeof value === 'string') {
       if (!isEncodedUrl(value)) found.push(elementText(values, position, value, inside))
     } else if (Array.isArray(value)) walkArray(value, inside, found)
-    else if (isObject(value) && !isExactNumber(value)) walkObject(value, inside, found)
+    else if (isObject(value) && !isListed && !isExactNumber(value)) walkObject(value, inside, found)
   }
 }
 

@@ -7,6 +7,7 @@
 import { type SseFrame, withData } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, Usage } from './dialect.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
+import { LooseJson } from './loose-json.ts'
 import { frameBytes, type OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
 import { type FoundText, textLength, textsIn } from './texts.ts'
@@ -27,6 +28,12 @@ export function isForeign(own: StreamLanguage, type: string, data: JsonObject): 
   return objectsOf(data.candidates).some(({ content, finishReason }) => isObject(content) || finishReason !== undefined)
 }
 
+/** Whether an event is one by its name and another by its data: some clients go by the one, some by the other. */
+export const isTwofold = (name: string | null, { type }: JsonObject): boolean =>
+  name !== null && isKnownEvent(name) && typeof type === 'string' && type !== name
+
+const isKnownEvent = (name: string): boolean => name.startsWith('response.') || messageEvents.has(name)
+
 /** What a frame in no form of the language means. Its text counts where the provider has not told what it used. */
 export const unforeseenFacts = (data: JsonObject | string, usage: Usage | null): FrameFacts => ({
   terminal: false,
@@ -36,7 +43,7 @@ export const unforeseenFacts = (data: JsonObject | string, usage: Usage | null):
   ours: false,
 })
 
-/** Characters of a whole answer in no form of its language: they were passed on, so that they count. An error's do not. */
+/** Characters of a whole answer in no form of its language: they were passed on, so they count. An error's do not. */
 export const unforeseenLength = (body: JsonObject): number => (isGiven(body.error) ? 0 : textLength(body))
 
 const plain = 'unforeseen'
@@ -44,6 +51,7 @@ const emptyFrame = new TextEncoder().encode('data:\n\n')
 
 export class Unforeseen {
   readonly #types = new Map<string, { place: string; type: string }>()
+  readonly #looseJson = new LooseJson()
 
   /** Adds all texts of a frame; `type`: its event's name, empty where it has none. */
   open(opened: OpenFrame, data: JsonObject, type: string): void {
@@ -56,10 +64,13 @@ export class Unforeseen {
   }
 
   /**
-   * A frame whose data is no JSON object: the whole of it is text, for whoever reads it all the same. `ends`: what else
-   * ends with it, where it is the last.
+   * A frame whose data is no JSON object: the whole of it is text, for whoever reads it all the same, and contradicts
+   * where that may be an object to some. `ends`: what else ends with it, where it is the last.
    */
   openPlain(frame: SseFrame, data: string, ends: readonly string[] | null = null): FrameText {
+    // A frame that the stream broke off in does not leave, but for one that ends the answer all the same.
+    const isCut = frame.cut === true && ends === null
+    const contradicts = !isCut && this.#looseJson.mayBe(data)
     let sent = data
     const replace = (text: string) => {
       sent = text
@@ -67,7 +78,7 @@ export class Unforeseen {
     return {
       pieces: data === '' ? [] : [{ channel: plain, kind: 'content', text: data, whole: false, replace }],
       ends: ends === null ? [] : [...ends, plain],
-      contradicts: mayBeJson(data),
+      contradicts,
       bytes: () => (sent === data ? frame.bytes : withData(frame, sent)),
     }
   }
@@ -82,9 +93,6 @@ export class Unforeseen {
     return type === '' ? frameBytes(data) : frameBytes({ type, ...data }, type)
   }
 }
-
-/** Whether data that is no JSON object says something else to those who read JSON in it: in one of its lines, or mended. */
-const mayBeJson = (data: string): boolean => data.includes('\\') && data.includes('"')
 
 /** Labels and names say the same in every frame; arguments that are an object must still parse. */
 const goesOn = ({ kind, place, alone }: FoundText): boolean =>

@@ -120,6 +120,45 @@ describe('no text of a body escapes', () => {
   }
 })
 
+describe('what stands in place of an answer’s list, or of an object in it, is read, and read once', () => {
+  const containers: readonly ((item: JsonObject) => unknown)[] = [
+    (item) => item,
+    (item) => ({ 0: item }),
+    (item) => [[item]],
+    (item) => [{ 0: item }],
+    (item) => [item, 'a MARKED b', ['MARKED'], null],
+    () => ['a MARKED b'],
+    () => 'a MARKED b',
+  ]
+  for (const [dialect, member, item] of [
+    [chat, 'choices', { index: 0, message: { role: 'assistant', content: 'MARKED', tool_calls: { 0: 'MARKED' } } }],
+    [responses, 'output', { type: 'message', content: { 0: { type: 'output_text', text: 'MARKED' } } }],
+    [responses, 'output', { type: 'message', content: ['MARKED', ['MARKED']] }],
+    [messages, 'content', { type: 'text', text: 'MARKED' }],
+  ] as const) {
+    test.each(containers)(`${dialect.family} %#`, (container) => {
+      const body: JsonObject = structuredClone({ [member]: container(item) })
+      const marks = JSON.stringify(body).split(mark).length - 1
+      const slots = dialect.answerText(body).filter(({ text }) => text.includes(mark))
+      expect(slots).toHaveLength(marks)
+      for (const slot of slots) {
+        expect(slot).toMatchObject({ member, role: 'assistant', kind: 'content' })
+        slot.replace(slot.text.replaceAll(mark, ''))
+      }
+      expect(JSON.stringify(body)).not.toContain(mark)
+    })
+  }
+})
+
+test('members by any name beside an answer’s list are read, one without a name too', () => {
+  for (const { answerText } of [chat, responses, messages]) {
+    for (const name of ['', 'null', '__proto__', 'constructor']) {
+      const body: unknown = JSON.parse(`{"${name}":[{"a":["MARKED"]}],"new":{"${name}":[{"a":"MARKED"}]}}`)
+      expect(answerText(body).filter(({ text }) => text === mark)).toHaveLength(2)
+    }
+  }
+})
+
 test('the text of a whole answer that another language says is counted, and an error’s is not', () => {
   const bodies: readonly JsonObject[] = [
     { choices: [{ message: { content: 'four' } }] },

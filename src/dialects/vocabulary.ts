@@ -34,7 +34,7 @@ const prefixes: ReadonlySet<string> = new Set(
 const separators = /[^\p{L}\p{N}]+/u
 
 /** Whether a label says only words of the languages. */
-const isKnownLabel = (value: string): boolean =>
+export const isKnownLabel = (value: string): boolean =>
   value.split(separators).every((word) => word === '' || /^\d{1,8}$/.test(word) || words.has(word.toLowerCase()))
 
 /**
@@ -94,6 +94,21 @@ const labelled: ReadonlySet<string> = new Set([...ids, ...labels, ...encoded, 'm
 
 /** Whether a member is one of those that say nothing where they are what they should be. */
 export const isLabel = (member: string): boolean => labelled.has(member)
+
+/** Objects whose members are named by whoever described a tool or a prompt: a schema's, above all. */
+const freelyNamed: ReadonlySet<string> = new Set([
+  'properties',
+  'patternProperties',
+  '$defs',
+  'definitions',
+  'variables',
+])
+
+/**
+ * Whether a member that is no string is log probabilities, by its name and that of what it stands in. What is none of
+ * these is read like any other; what is one leaves no stream (`logprobs.ts`).
+ */
+export const isLogprobs = (key: string, parentKey: string): boolean => key === 'logprobs' && !freelyNamed.has(parentKey)
 
 /** What says nothing as a member, and values found to be so: the frames of a stream say the same ones. */
 interface Label {

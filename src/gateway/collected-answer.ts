@@ -93,9 +93,9 @@ export class CollectedAnswer {
       }
       return opened.bytes()
     }
-    const { ends, contradicts = false, renames = false } = opened
+    const { ends, contradicts = false } = opened
     if (contradicts) this.contradicts = true
-    return { pieces, ends, contradicts, renames, bytes }
+    return { pieces, ends, contradicts, bytes }
   }
 
   #streamed(channel: string, kind: TextKind): Streamed {

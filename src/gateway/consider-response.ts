@@ -5,6 +5,7 @@
  */
 
 import type { Dialect, PolicyStage, TextSlot } from '../dialects/dialect.ts'
+import { dropLogprobs } from '../dialects/logprobs.ts'
 import { inspectSlots } from '../inspection/slots.ts'
 import type { ActivePolicy } from '../policies/chain.ts'
 import { type PolicyContext, type ResponseParts, ResponseView } from '../policies/context.ts'
@@ -72,6 +73,10 @@ class AnswerParts implements ResponseParts {
     return calledTools(this.#body)
   }
 }
+
+/** Whether a policy stops an answer for its text, or changes that: nothing may leave that spells text unread. */
+const mayChangeText = ({ policy: { enforced, compiled } }: Said): boolean =>
+  enforced && !(compiled instanceof Error) && compiled.form === 'text'
 
 /** The way of a whole answer through its stages, which most often waits for nobody. */
 class AnswerWalk {
@@ -143,6 +148,7 @@ class AnswerWalk {
   /** Throws why the answer does not go out. */
   #take(stage: PolicyStage, outcome: StageOutcome, granted: Said | null): void {
     this.#changed ||= outcome.changed.size > 0
+    if (outcome.said.some(mayChangeText) && dropLogprobs(this.#body)) this.#changed = true
     noteStage(this.#exchange, stage, granted === null ? outcome : withGrant(outcome, granted))
     if (granted !== null || outcome.decisive === null) return
     const failure = failureOf(this.#exchange, this.#gateway, outcome.decisive)

@@ -44,11 +44,11 @@ export function answerElsewhere(gateway: Gateway, asked: Asked): Promise<Respons
 async function pass(
   asked: Asked,
   owner: (request: PassedRequest) => Promise<Response>,
-  { running, settings: { body_limit_bytes: limit, body_timeout_seconds: patience } }: Gateway,
+  gateway: Gateway,
 ): Promise<Response> {
   const { request, requestId } = asked
   const { method, signal } = request
-  const body = method === 'POST' ? await readBodyWithin(1000 * patience, asked, limit) : null
+  const body = method === 'POST' ? await readBodyWithin(gateway, asked) : null
   // Where a body was read, that has lifted it.
   if (body === null) liftIdleLimit(asked)
   const headers = endToEnd(request.headers)
@@ -59,7 +59,7 @@ async function pass(
     resolve()
   }
   // What listens beside answers ends with its session, and that once nothing runs.
-  if (method === 'POST') running.waitFor(passed)
+  if (method === 'POST') gateway.running.waitFor(passed)
   let answer: Response
   try {
     answer = await owner({ method, headers, body, signal })

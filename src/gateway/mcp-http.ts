@@ -11,7 +11,8 @@ import { McpError } from '../mcp/mcp-error.ts'
 import { errorText, type Message, type RpcRequest, readMessage, resultText } from '../mcp/surface/json-rpc.ts'
 import type { AnswerForm } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
-import type { Exchange, Gateway } from './exchange.ts'
+import { verdictOf } from './answered.ts'
+import type { Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
 import { readBodyWithin } from './read-body.ts'
 import { membersOf } from './read-request.ts'
 
@@ -131,12 +132,11 @@ export const eventStream = (
 type Arriving = Pick<Exchange, 'request' | 'connection'>
 
 /** Also lifts the server's limit for idle connections, as `readBodyWithin`. */
-export async function receive({ settings }: Gateway, arriving: Arriving): Promise<Message> {
+export async function receive(gateway: Gateway, arriving: Arriving): Promise<Message> {
   const { request } = arriving
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';')
   if (type.trim().toLowerCase() !== 'application/json') throw new Unfit(415, 'Send the message as application/json')
-  const bytes = await readBodyWithin(1000 * settings.body_timeout_seconds, arriving, settings.body_limit_bytes)
-  return readMessage(parsed(bytes))
+  return readMessage(parsed(await readBodyWithin(gateway, arriving)))
 }
 
 /** Null where the body is no request that can be read. */
@@ -169,6 +169,25 @@ export function selfAnswer({ id, method }: RpcRequest, session: Pick<McpSession,
       : errorText(id, new McpError(rpcCodes.methodNotFound, 'This method is not supported'))
   return new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': session.id } })
 }
+
+/** What the record says of a request that `unfitAnswer` refused, in the words of the other routes. */
+export function unfitOutcome(thrown: unknown, status: number): Outcome {
+  if (thrown instanceof Unfit) return { verdict: 'deny', reason: unfitReasons.get(status) ?? 'bad_request', status }
+  if (thrown instanceof McpError) {
+    return { verdict: 'deny', reason: thrown.code === rpcCodes.parseError ? 'invalid_json' : 'bad_request', status }
+  }
+  const failure = asFailure(thrown)
+  const verdict = verdictOf(failure)
+  return failure.code === 'client_left'
+    ? { verdict, reason: 'client.left', status: null }
+    : { verdict, reason: failure.code, status }
+}
+
+const unfitReasons: ReadonlyMap<number, ReasonCode> = new Map([
+  [404, 'mcp.session_unknown'],
+  [406, 'not_acceptable'],
+  [415, 'unsupported_media_type'],
+])
 
 export function unfitAnswer(thrown: unknown, requestId: string): Response {
   const answerWith = (status: number, text: string) => {

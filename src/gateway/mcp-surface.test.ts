@@ -129,14 +129,27 @@ test('a version that is not spoken is answered with the newest, and refused in a
   }
   const caller = await running.caller()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+  const before = running.lane.journal.outcomes()
   expect((await caller.post(ping, { 'mcp-protocol-version': '1999-01-01' })).status).toBe(400)
   expect((await caller.post([ping])).status).toBe(400)
   expect((await caller.post('{')).status).toBe(400)
   expect((await caller.post(ping, { accept: 'text/html' })).status).toBe(406)
   expect((await caller.post(ping, { 'content-type': 'text/plain' })).status).toBe(415)
   expect((await caller.get({ accept: 'application/json' })).status).toBe(406)
+  expect((await caller.post(ping, { 'mcp-session-id': 'of nobody' })).status).toBe(404)
   expect((await fetch(`${running.url}/mcp`, { method: 'PUT' })).status).toBe(405)
   expect((await caller.post({ jsonrpc: '2.0', method: 'notifications/none' })).status).toBe(202)
+  const recorded = running.lane.journal.outcomes().filter((event) => !before.includes(event))
+  expect(recorded.map(({ verdict, reason_code: reason, details }) => [verdict, reason, details?.status])).toEqual([
+    ['deny', 'bad_request', 400],
+    ['deny', 'bad_request', 400],
+    ['deny', 'invalid_json', 400],
+    ['deny', 'not_acceptable', 406],
+    ['deny', 'unsupported_media_type', 415],
+    ['deny', 'not_acceptable', 406],
+    ['deny', 'mcp.session_unknown', 404],
+  ])
+  expect(recorded.every(({ event_attribution: { token_id } }) => token_id !== null)).toBe(true)
 })
 
 test('a session is its token’s alone, and ends when its caller says so', async () => {

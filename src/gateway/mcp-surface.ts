@@ -48,8 +48,10 @@ import {
   selfAnswer,
   Unfit,
   unfitAnswer,
+  unfitOutcome,
 } from './mcp-http.ts'
 import type { McpRequest } from './mcp-request.ts'
+import { settle } from './record.ts'
 import { failureAnswer, refuse } from './refuse.ts'
 import { mcpCallStages, mcpDiscoveryStages, type Stage } from './stages.ts'
 
@@ -116,13 +118,24 @@ async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Respo
     if (ahead !== null) return ahead
     checkMethod(arrival.request)
     const entered = enter(gateway, arrival)
-    if (entered instanceof Promise) return await entered
-    return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, tokenHash: entered }))
+    return await (entered instanceof Promise ? entered : answerEntered(gateway, arrival, entered))
+  } catch (thrown) {
+    return unfitAnswer(thrown, arrival.requestId)
+  }
+}
+
+/** Who is known is refused on record, as on the other routes; what became of a request that runs is its own exchange's. */
+async function answerEntered(gateway: Gateway, arrival: Arrival, exchange: Exchange): Promise<Response> {
+  try {
+    const tokenHash = given(exchange.tokenHash)
+    return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, tokenHash }))
   } catch (thrown) {
     if (!(thrown instanceof Unfit || thrown instanceof McpError || thrown instanceof Failure)) {
       gateway.log.error({ request_id: arrival.requestId, error: String(thrown) }, 'A request to /mcp failed')
     }
-    return unfitAnswer(thrown, arrival.requestId)
+    const refusal = unfitAnswer(thrown, arrival.requestId)
+    await settle(exchange, gateway, unfitOutcome(thrown, refusal.status))
+    return refusal
   }
 }
 
@@ -132,8 +145,8 @@ function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
   return timer
 }
 
-/** Who asks: the token's hash, or the answer to one that may not. */
-function enter(gateway: Gateway, arrival: Arrival): string | Promise<Response> {
+/** Who asks, as an exchange that has got no further; or the answer to one that may not. */
+function enter(gateway: Gateway, arrival: Arrival): Exchange | Promise<Response> {
   const { request, requestId } = arrival
   if (gateway.lane.standing.gatewayId === '') {
     return Promise.resolve(failureAnswer(mcpDialect, new Failure('not_ready'), requestId, 'error'))
@@ -144,7 +157,7 @@ function enter(gateway: Gateway, arrival: Arrival): string | Promise<Response> {
   try {
     authenticate(exchange, gateway)
     admitToken(exchange, gateway)
-    return given(exchange.tokenHash)
+    return exchange
   } catch (thrown) {
     if (request.method !== 'POST' || errorStatus(asFailure(thrown)) !== 200) return refuse(exchange, gateway, thrown)
     // By its id alone a caller knows the answer to its request.

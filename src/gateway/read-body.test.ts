@@ -1,6 +1,10 @@
 import { expect, test } from 'bun:test'
+import type { Settings } from '../config.ts'
+import { systemClock } from '../lib/clock.ts'
 import { readBodyWithin } from './read-body.ts'
+import { createRunning } from './running.ts'
 import { testListener } from './test-gateway.ts'
+import { testSettings } from './test-lane.ts'
 import { jsonHeaders, startMcpGateway } from './test-mcp.ts'
 
 /** A request whose body comes when it is told, and the limits that its connection was given, in seconds. */
@@ -16,16 +20,36 @@ function arriving({ url = 'http://localhost', headers = {} }: { url?: string; he
   return { request, connection: listener, limits, finish }
 }
 
+function within(change: Partial<Settings>) {
+  const settings = testSettings(change)
+  return { settings, running: createRunning(settings, systemClock, () => undefined) }
+}
+
 test('a body that pauses is held to the limit it is given, not to the one that the server has for idle connections', async () => {
   const { limits, finish, ...asked } = arriving()
-  const reading = readBodyWithin(60_000, asked, 1000)
+  const reading = readBodyWithin(within({ body_timeout_seconds: 60 }), asked)
   expect(limits).toEqual([0])
   await finish('late')
   expect(new TextDecoder().decode(await reading)).toBe('late')
 })
 
 test('a body that has not come by then is request_timeout', async () => {
-  expect(await readBodyWithin(1, arriving(), 1000).catch(({ code }) => code)).toBe('request_timeout')
+  expect(await readBodyWithin(within({ body_timeout_seconds: 0.001 }), arriving()).catch(({ code }) => code)).toBe(
+    'request_timeout',
+  )
+})
+
+test('a drain waits for a body, and says that it drains where it does not come in time', async () => {
+  const { running, ...rest } = within({ body_timeout_seconds: 60 })
+  const { finish, ...asked } = arriving()
+  const reading = readBodyWithin({ running, ...rest }, asked)
+  const draining = running.drain(60_000)
+  await finish('in time')
+  expect(new TextDecoder().decode(await reading)).toBe('in time')
+  await draining
+  const never = readBodyWithin({ running, ...rest }, arriving()).catch(({ code }) => code)
+  await running.drain(0)
+  expect(await never).toBe('draining')
 })
 
 test('on the MCP surface that holds for every message, one that is refused for its token too', async () => {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
 import { Failure } from '../failure.ts'
 import { readBounded } from './bounded.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange, Gateway, ReasonCode } from './exchange.ts'
 import { liftIdleLimit } from './idle-limit.ts'
 
 type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>
@@ -31,22 +31,26 @@ export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array>
 }
 
 /**
- * As `readBody`, for a request that is no exchange yet, which `running.ts` would watch: within so many milliseconds.
- * The server's limit for idle connections is lifted (`idle-limit.ts`), for the wait for the answer too.
+ * As `readBody` within the gateway's limits, for a request that is no exchange yet, which `running.ts` would watch: its
+ * time is kept here, and a drain waits for it. The server's limit for idle connections is lifted (`idle-limit.ts`), for
+ * the wait for the answer too.
  */
 export async function readBodyWithin(
-  milliseconds: number,
+  { settings, running }: Pick<Gateway, 'settings' | 'running'>,
   arrived: Pick<Exchange, 'request' | 'connection'>,
-  limit: number,
 ): Promise<Uint8Array> {
   liftIdleLimit(arrived)
   const arriving: Arriving = { request: arrived.request, cut: null, onCut: null }
-  const timer = setTimeout(() => {
-    arriving.cut = { reason: 'request_timeout', failure: new Failure('request_timeout') }
+  const end = (reason: ReasonCode, failure: Failure) => {
+    arriving.cut = { reason, failure }
     arriving.onCut?.()
-  }, milliseconds)
+  }
+  const late = () => end('request_timeout', new Failure('request_timeout'))
+  const timer = setTimeout(late, 1000 * settings.body_timeout_seconds)
   try {
-    return await readBody(arriving, limit)
+    const reading = readBody(arriving, settings.body_limit_bytes)
+    running.waitFor(reading, () => end('gateway.drained', new Failure('draining')))
+    return await reading
   } finally {
     clearTimeout(timer)
   }

@@ -31,8 +31,11 @@ export interface Running {
   readonly size: number
   add(exchange: Exchange): void
   remove(exchange: Exchange): void
-  /** Has a drain wait for an answer, too, of which no exchange runs here, or no more, until the promise is settled. */
-  waitFor(answered: Promise<unknown>): void
+  /**
+   * Has a drain wait, too, for what is no exchange, or no more, until the promise is settled. `cut` ends it where the
+   * drain has waited long enough.
+   */
+  waitFor(ended: Promise<unknown>, cut?: () => void): void
   /** Ends what runs for these tokens: their callers are told, their providers let go. */
   cutTokens(tokenHashes: readonly string[], organizationId: string): void
   /** Waits until nothing runs or `milliseconds` have passed; then cuts those left and waits for their outcomes. */
@@ -43,9 +46,9 @@ export interface Running {
 export function createRunning(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): Running {
   const reachability = byProxy(process.env) ? null : new Reachability(clock, dialTcp)
   const exchanges = new ShortLivedSet<Exchange>()
-  let awaited = 0
+  const awaited = new Set<{ cut: (() => void) | undefined }>()
   let emptied: (() => void) | null = null
-  const isEmpty = () => exchanges.size === 0 && awaited === 0
+  const isEmpty = () => exchanges.size === 0 && awaited.size === 0
   let sweeping: ReturnType<typeof setInterval> | null = null
   const stopSweeping = () => {
     if (sweeping !== null) clearInterval(sweeping)
@@ -90,13 +93,14 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
       if (exchange.heldOpen) restoreIdleLimit(exchange)
       if (emptied !== null && isEmpty()) emptied()
     },
-    waitFor(answered) {
-      awaited += 1
+    waitFor(ended, cut) {
+      const waiting = { cut }
+      awaited.add(waiting)
       const over = () => {
-        awaited -= 1
+        awaited.delete(waiting)
         if (emptied !== null && isEmpty()) emptied()
       }
-      answered.then(over, over)
+      ended.then(over, over)
     },
     cutTokens(tokenHashes, organizationId) {
       for (const exchange of exchanges) {
@@ -109,6 +113,7 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
     async drain(milliseconds) {
       await whenEmpty(milliseconds)
       for (const exchange of exchanges) cut(exchange, 'gateway.drained', new Failure('draining'))
+      for (const waiting of awaited) waiting.cut?.()
       await whenEmpty(cutGraceMilliseconds)
       stopSweeping()
     },

@@ -70,3 +70,19 @@ test('a name that only the end of a call’s arguments tells is one', async () =
   expect((await statusUnder(access({ deny: ['zebra'] }), stream('zebra'), 'responses')).status).toBe(403)
   expect((await statusUnder(access({ deny: ['zebra'] }), stream('lion'), 'responses')).status).toBe(200)
 })
+
+test('a call in data that only some clients read as JSON passes no list of tools; a broken stream is none', async () => {
+  const chunk = { choices: [{ index: 0, delta: { tool_calls: [named('zebra', { arguments: '{}' })] } }] }
+  const call = JSON.stringify(chunk)
+  const end = delta({}, 'tool_calls') + frame('[DONE]')
+  for (const data of [`${call}\ndata: {}`, `${call},`, `[${call}]`, `${call}${call}`, call.slice(0, -1)]) {
+    for (const config of [{ deny: ['zebra'] }, { allow: ['lion'] }]) {
+      expect((await statusUnder(access(config), `data: ${data}\n\n${end}`)).status).toBe(403)
+    }
+  }
+  const config = { terms: ['x-y'], action: 'block' }
+  const blocks = policy({ id: 'a', kind: 'term-filter', stages: ['pre_response'], config })
+  for (const given of [access({ deny: ['zebra'] }), blocks]) {
+    expect((await statusUnder(given, `data: ${call.slice(0, -9)}`)).status).toBe(502)
+  }
+})

@@ -1,9 +1,9 @@
-/** What some clients read in a stream otherwise than the standard or its language has it: it was read here too, or does not leave. */
+/** What some clients read otherwise than the standard or a stream's language has it was read here too, or stays. */
 import { expect, test } from 'bun:test'
 import { chat } from '../dialects/chat.ts'
 import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
-import { start } from '../dialects/test-streams.ts'
+import { framesOf, start } from '../dialects/test-streams.ts'
 import { data, delta, finish, forbids, pass, watch } from './test-inspecting.ts'
 
 test('comments, ids, unknown fields and event names carry nothing that was not read', () => {
@@ -57,6 +57,31 @@ test('log probabilities leave nowhere, whoever brings them; what a tool is asked
   expect(pass(messages, asked)).toEqual({ text: asked, stop: null })
 })
 
+test('what a schema or a prompt calls log probabilities is read like any other member, and stays', () => {
+  const schema = (logprobs: object) => ({ type: 'object', properties: { logprobs, x: { type: 'string' } } })
+  const listed = (logprobs: object) => {
+    const item = { type: 'mcp_list_tools', id: 'm', tools: [{ name: 'f', input_schema: schema(logprobs) }] }
+    return data({ type: 'response.output_item.done', output_index: 0, item })
+  }
+  const created = (response: object) => data({ type: 'response.created', response: { output: [], ...response } })
+  const prompt = { id: 'p', variables: { logprobs: { type: 'input_text', text: 'x' } } }
+  for (const stream of [
+    listed({ type: 'boolean' }),
+    listed({ type: 'array', items: [{ type: 'number' }] }),
+    created({ tools: [{ type: 'function', name: 'f', parameters: schema({ type: 'integer' }) }] }),
+    created({ prompt }),
+  ]) {
+    expect(pass(responses, stream)).toEqual({ text: stream, stop: null })
+    expect(watch(stream)).toBe(stream)
+  }
+  for (const logprobs of [{ description: 'a blackbird' }, ['a blackbird'], [{ token: 'blackbird' }]]) {
+    const { text, stop } = pass(responses, listed(logprobs))
+    expect(stop?.verdict).toBe('block')
+    expect(text).not.toContain('blackbird')
+  }
+  expect(pass(responses, listed({ logprobs: [{ token: 'black' }] })).text).toContain('{"logprobs":{"logprobs":[]}')
+})
+
 test('a delta is read as one whatever else its event brings', () => {
   const event = (said: string, more: object) =>
     data({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: said, ...more })
@@ -75,6 +100,8 @@ test('an event that is another by its name than by its data stops the stream whe
   for (const [dialect, name, value] of [
     [messages, 'content_block_delta', { type: 'ping', ...said }],
     [messages, 'content_block_delta', { type: 'content_block_stop', ...said }],
+    [messages, 'response.output_text.delta', { type: 'content_block_delta', ...said }],
+    [responses, 'content_block_delta', { type: 'response.output_text.delta', ...spoken }],
     [responses, 'response.output_text.delta', { type: 'response.refusal.delta', ...spoken }],
     [responses, 'response.output_text.delta', { type: 'response.in_progress', ...spoken }],
   ] as const) {
@@ -107,7 +134,8 @@ test('what ends a stream ends it for every client that stops there, and lets not
   expect(pass(chat, data('[DONE] a blackbird'), forbids('redact')).text).toBe(data('[DONE] a [TERM]'))
 })
 
-const blackChunk = '{"choices":[{"index":0,"delta":{"content":"\\u0062lackbird"}}]}'
+const chunkOf = (content: string) => `{"choices":[{"index":0,"delta":{"content":"${content}"}}]}`
+const blackChunk = chunkOf('\\u0062lackbird')
 
 test('data in which some would read JSON that is none to others stops the stream where a policy may', () => {
   for (const lines of [
@@ -117,16 +145,74 @@ test('data in which some would read JSON that is none to others stops the stream
     [`[${blackChunk}]`],
     [`\uFEFF${blackChunk}`],
     ['"\\u0062lackbird"'],
+    ['so:', '["black\\/bird"]'],
+    ['so: "\\u0062lackbird"'],
+    [chunkOf('a black'), chunkOf('bird')],
+    ['hello', chunkOf('a black')],
+    [`${chunkOf('a black')},`],
+    [`,${chunkOf('a black')}`],
+    [`[${chunkOf('a black')},${chunkOf('bird')}]`],
+    [chunkOf('a black') + chunkOf('bird')],
+    [`\uFEFF${chunkOf('a black')}`],
+    [chunkOf('a black').slice(0, -1)],
+    ['[{"id" : [{"x" : 4111}]}]'],
+    ["{'content': 'a black'}"],
+    ['{"so":null},'],
   ]) {
     const stream = `${lines.map((line) => `data: ${line}\n`).join('')}\n`
     for (const dialect of [chat, messages, responses]) {
       expect(pass(dialect, stream)).toMatchObject({ text: '', stop: { entry: 'contradiction' } })
       expect(pass(dialect, stream, { ...forbids('block'), enforced: false })).toEqual({ text: stream, stop: null })
     }
+    expect(watch(stream)).toBe('undecided')
   }
-  for (const harmless of ['hello', 'C:\\temp', 'say "hi"', '{"a":', '[1]']) {
-    expect(pass(chat, data(harmless))).toEqual({ text: data(harmless), stop: null })
+  const harmless = ['hello', 'ping', '', '1', 'C:\\temp', 'say "hi"', '{"a":', '[1]', '["a"]', '"hi"', '[]']
+  for (const text of [...harmless, 'He said "C:\\temp"', 'He said "C:\\\\temp"', 'so: "hi", "ho"', '10:30']) {
+    expect(pass(chat, data(text))).toEqual({ text: data(text), stop: null })
+    expect(watch(data(text))).toBe(data(text))
   }
+})
+
+test('an object that lacks its end alone passes where it says only words of the language', () => {
+  const created = '{"type":"response.created","response":{"id":"resp_1","output":[],"tool_choice":"auto"}'
+  const stream = data(created) + data({ type: 'response.in_progress' }) + data(created.replace('created', 'completed'))
+  expect(pass(responses, stream)).toEqual({ text: stream, stop: null })
+  const deep = `{"a":${'['.repeat(100_000)}`
+  for (const more of [
+    ',"said":"a black',
+    ',"so":"a black","so":""',
+    ',"logprobs":[{"token":"a black"}]',
+    '}}{"id":"resp_2"',
+    `,"deep":${deep}`,
+  ]) {
+    expect(pass(responses, data(created + more)).stop?.entry).toBe('contradiction')
+  }
+})
+
+test('a frame that the stream broke off in contradicts nothing, as it does not leave, unless it ends the answer', () => {
+  for (const [cut, contradicts] of [
+    [chunkOf('a \\nblack').slice(0, -9), false],
+    [`[DONE] ${chunkOf('a black')}`, true],
+  ] as const) {
+    const reader = chat.reader(start)
+    for (const frame of framesOf(Buffer.from(`data: ${cut}`))) {
+      reader.frame({ event: null, data: frame.data ?? '' })
+      expect(reader.open(frame)?.contradicts).toBe(contradicts)
+    }
+  }
+})
+
+test('JSON in the data of several events stops the stream, since some try it again with what follows', () => {
+  const whole = chunkOf('a black')
+  for (let first = 1; first < whole.length; first++) {
+    const stream = data(whole.slice(0, first)) + data(whole.slice(first))
+    expect(pass(chat, stream).stop?.entry).toBe('contradiction')
+    expect(watch(stream)).toBe('undecided')
+  }
+  const afterEach = [...whole].map((unit) => data(unit)).join('')
+  expect(pass(chat, afterEach).stop?.entry).toBe('contradiction')
+  const colons = whole.replaceAll(':', ' :  ').split(/(?<=: {2})/)
+  expect(pass(chat, colons.map(data).join('')).stop?.entry).toBe('contradiction')
 })
 
 test('data in several lines leaves in one where it was read, since some read each line for itself', () => {
@@ -134,8 +220,27 @@ test('data in several lines leaves in one where it was read, since some read eac
     `data: {"x":\ndata: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\ndata: }\n\n`
   for (const dialect of [chat, messages]) {
     expect(pass(dialect, inLines('hello')).text.match(/^data/gm)).toHaveLength(1)
+    expect(watch(inLines('hello')).match(/^data/gm)).toHaveLength(1)
     expect(pass(dialect, inLines('hello'), { ...forbids('block'), enforced: false }).text).toBe(inLines('hello'))
   }
+})
+
+test('a member that is given twice leaves once, as it was read, where a policy may change or stop the answer', () => {
+  const calls = (functions: string) =>
+    data(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":${functions}}]}}]}`)
+  for (const first of ['"name":"zebra"', '"n\\u0061me":"zebra"']) {
+    const stream = calls(`{${first},"name":"lion","arguments":"{}"}`)
+    const read = calls('{"name":"lion","arguments":"{}"}')
+    expect(watch(stream)).toBe(read)
+    expect(pass(chat, stream).text).toBe(read)
+    expect(pass(chat, stream, { ...forbids('block'), enforced: false }).text).toBe(stream)
+  }
+})
+
+test('log probabilities leave nowhere either where a policy may only stop the answer', () => {
+  const said = delta({ content: 'hello' }, { logprobs: { content: [{ token: 'hello' }] } })
+  expect(watch(said)).toBe(delta({ content: 'hello' }, { logprobs: null }))
+  expect(watch(delta({ content: 'hello' }))).toBe(delta({ content: 'hello' }))
 })
 
 test('choices, deltas and items that are none of these are read, or stop the stream', () => {

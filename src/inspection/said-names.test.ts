@@ -40,7 +40,7 @@ function namesOf(text: string, holder: 'tool_calls' | 'function_call' = 'tool_ca
   const said = [...text.matchAll(/^data: (\{.*)$/gm)].flatMap(([, line = '']) => {
     const { delta: part } = JSON.parse(line).choices[0]
     const name = holder === 'tool_calls' ? part.tool_calls?.[0].function?.name : part.function_call?.name
-    return typeof name === 'string' && name !== '' ? [name] : []
+    return typeof name === 'string' ? [name] : []
   })
   return new Set([said.join(''), said[0] ?? '', said.at(-1) ?? ''])
 }
@@ -60,6 +60,14 @@ test('a name that is said again is left out, whatever is said with it, so that e
     expect(namesOf(pass(chat, stream).text)).toEqual(new Set(['zeta']))
     expect(namesOf(watch(stream))).toEqual(new Set(['zeta']))
   }
+  // A name in equal pieces is one of them.
+  for (const pieces of [2, 3]) {
+    const stream = frames(...Array.from({ length: pieces }, () => ({ function: { name: 'da' } })))
+    expect(namesOf(pass(chat, stream).text)).toEqual(new Set(['da']))
+    expect(namesOf(watch(stream))).toEqual(new Set(['da']))
+  }
+  const parts = frames({ id: 'one', function: { name: 'ze' } }, { function: { name: 'ta' } }, { function: close })
+  expect(pass(chat, parts).text).toBe(frames({ id: 'one', function: zeta }, { function: {} }, { function: close }))
   const retired = legacy({ ...zeta, arguments: '' }, { ...zeta, ...open }, { ...zeta, ...close })
   expect(namesOf(pass(chat, retired).text, 'function_call')).toEqual(new Set(['zeta']))
 })

@@ -5,7 +5,7 @@
  *    text that is safe; where all of it is, these are the bytes that came.
  * 2. What is held back leaves with the next frame of the channel, or in a frame of ours before the one that ends it.
  * 3. Texts that stand on their own (the whole once more, a citation) are passed whole, by the same rules.
- * 4. Where a rule blocks, the frame keeps what stands before the match, nothing else of it leaves, and the stream stops.
+ * 4. Where a rule blocks, the frame keeps what stands before the match, no more of it leaves, and the stream stops.
  * 5. While a rule can escalate, frames are kept back until the stream ends or more than `headBytes` came, so that the
  *    answer of a waiting request can still be a whole one; a later escalation ends what has begun.
  *
@@ -20,9 +20,10 @@
  * brings, where a policy may stop or change the answer.
  *
  * While a policy may change or stop what passes, nothing goes out that was not read: of a frame's lines these are its
- * data, and an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left out:
- * some clients read data in a line that the standard says is none. A comment waits for no text and no name, nor does what
- * only keeps a line open for a text: each text keeps its own order, and what ends a text comes after all of it.
+ * data, and an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left
+ * out: some clients read data in a line that the standard says is none. Data that others read otherwise is written anew
+ * (`open-frame.ts`), log probabilities are left out. A comment waits for no text and no name, nor does what only keeps a
+ * line open for a text: each text keeps its own order, and what ends a text comes after all of it.
  *
  * The claim is about the decoded text of one field: what is spelled across several fields, or encoded by the model, is
  * not found. In tool arguments the punctuation between strings that a match spans stays.
@@ -60,7 +61,7 @@ interface OpenChannel {
   /** What came after its end, until no match can reach back across it. */
   after: string
   /** A name that is not whole yet: the piece that is to say all of it, and what of it has passed. */
-  name: { readonly piece: StreamPiece; readonly passing: Passing; text: string } | null
+  name: { readonly piece: StreamPiece; text: string } | null
 }
 
 type InspectableFrame = Pick<SseFrame, 'bytes'> & Partial<SseFrame>
@@ -71,8 +72,6 @@ interface Passing {
   readonly before: Uint8Array[]
   /** Null where it does not leave. */
   sent: { readonly frame: InspectableFrame; readonly opened: FrameText | null } | null
-  /** It says of a name something else than came with it. */
-  renames: boolean
 }
 
 /** Length at which all but the end of a text is forgotten: its pieces keep alive the frames that they are parts of. */
@@ -91,10 +90,8 @@ export class StreamInspector<Frame extends InspectableFrame> {
   readonly #reader: ChannelReader<Frame>
   readonly #rules: readonly InspectionRule[]
   readonly #channels = new Map<string, OpenChannel>()
-  /** Whether a rule may change what passes. */
-  readonly #changes: boolean
   /**
-   * Whether the answer may be changed, or stopped for a name: names go out whole then, and nothing that was not read.
+   * Whether the answer may be changed or stopped: names go out whole then, and nothing that was not read.
    * Otherwise the bytes that came go out, all that they hold included.
    */
   readonly #gathers: boolean
@@ -115,8 +112,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   constructor(reader: ChannelReader<Frame>, rules: readonly InspectionRule[], isWatched = false) {
     this.#reader = reader
     this.#rules = rules
-    this.#changes = rules.some(({ enforced }) => enforced)
-    this.#gathers = this.#changes || isWatched
+    this.#gathers = isWatched || rules.some(({ enforced }) => enforced)
     this.#head = rules.some(({ action, enforced }) => enforced && action === 'escalate') ? [] : null
   }
 
@@ -124,7 +120,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   take(frame: Frame, last: boolean): InspectedFrame {
     if (this.#stop !== null) return nothing
     const opened = this.#reader.open(frame)
-    const passing: Passing = { before: [], sent: { frame, opened }, renames: false }
+    const passing: Passing = { before: [], sent: { frame, opened } }
     // A comment says nothing that could come too early, and keeps the line open meanwhile.
     if (frame.data === null && this.#waits()) return this.#out(this.#framesOf(passing), last)
     let leaves = opened === null || this.#passPieces(opened, passing)
@@ -140,7 +136,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   /** The provider's side ended without a last frame. */
   end(): InspectedFrame {
     if (this.#stop !== null) return this.#out([], true)
-    const passing: Passing = { before: [], sent: null, renames: false }
+    const passing: Passing = { before: [], sent: null }
     this.#flush(passing.before)
     return this.#out(this.#leaving(passing), true)
   }
@@ -164,7 +160,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
 
   #framesOf(passing: Passing): readonly Uint8Array[] {
     const { before, sent } = passing
-    if (sent !== null) before.push(this.#bytesOf(passing, sent))
+    if (sent !== null) before.push(this.#bytesOf(sent))
     return before
   }
 
@@ -172,10 +168,10 @@ export class StreamInspector<Frame extends InspectableFrame> {
     return this.#gathers && this.#unnamed.size > 0
   }
 
-  #bytesOf({ renames }: Passing, { frame, opened }: NonNullable<Passing['sent']>): Uint8Array {
+  #bytesOf({ frame, opened }: NonNullable<Passing['sent']>): Uint8Array {
+    // Whoever notes what leaves learns it from this call, also where it is not this that leaves.
     const bytes = opened === null ? frame.bytes : opened.bytes()
-    if (!this.#gathers) return frame.bytes
-    return this.#withoutUnread(frame, this.#changes || renames ? bytes : frame.bytes)
+    return this.#gathers ? this.#withoutUnread(frame, bytes) : frame.bytes
   }
 
   #withoutUnread({ event = null, data = null, asides, marked }: InspectableFrame, bytes: Uint8Array): Uint8Array {
@@ -196,7 +192,6 @@ export class StreamInspector<Frame extends InspectableFrame> {
   /** Passes a frame's texts; false where a stop leaves it with nothing worth sending. */
   #passPieces(opened: FrameText, passing: Passing): boolean {
     if (opened.contradicts === true) this.#stop = this.#stopUnclear()
-    passing.renames = opened.renames === true
     const last = lastPieces(opened)
     // First what a channel still owes: the same text once more, whole, may stop the stream.
     for (const name of opened.ends) {
@@ -205,7 +200,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
     }
     let passed = false
     for (const piece of opened.pieces) {
-      const text = this.#stop === null ? this.#passPiece(piece, last.get(piece.channel) === piece, passing) : ''
+      const text = this.#stop === null ? this.#passPiece(piece, last.get(piece.channel) === piece) : ''
       if (text !== piece.text) piece.replace(text)
       if (text !== '' && !(piece.whole && this.#stop !== null)) passed = true
     }
@@ -218,7 +213,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
     return rule === undefined ? null : unclear(rule)
   }
 
-  #passPiece(piece: StreamPiece, ends: boolean, passing: Passing): string {
+  #passPiece(piece: StreamPiece, ends: boolean): string {
     if (piece.whole) return this.#passWholePiece(piece)
     const place = piece.channel
     const channel = this.#channels.get(place) ?? this.#begin(place, piece.kind)
@@ -231,7 +226,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
     this.#stop ??= passage.stop
     if (piece.kind !== 'name') return out
     if (channel.name === null && ends && this.#stop === null) return out
-    return this.#passName(piece, channel, out, passing, ends)
+    return this.#passName(piece, channel, out, ends)
   }
 
   #passWholePiece({ channel, kind, text }: StreamPiece): string {
@@ -247,15 +242,14 @@ export class StreamInspector<Frame extends InspectableFrame> {
   }
 
   /** What a frame says of a name for now: the first that has some of it will say it whole. */
-  #passName(piece: StreamPiece, channel: OpenChannel, out: string, passing: Passing, ends: boolean): string {
+  #passName(piece: StreamPiece, channel: OpenChannel, out: string, ends: boolean): string {
     const { name } = channel
     this.#unnamed.add(piece.channel)
     if (name === null) {
-      channel.name = { piece, passing, text: out }
+      channel.name = { piece, text: out }
       return piece.text
     }
     name.text += out
-    passing.renames = true
     if (ends) this.#nameWhole(piece.channel, channel, '')
     return ''
   }
@@ -265,7 +259,6 @@ export class StreamInspector<Frame extends InspectableFrame> {
     // Frames with a part of a name that stops the stream go on waiting, and so never leave.
     if (name === null || this.#stop !== null) return
     const whole = name.text + rest
-    if (whole !== name.piece.text) name.passing.renames = true
     name.piece.replace(whole)
     channel.name = null
     this.#unnamed.delete(place)

@@ -2,6 +2,7 @@
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { framesOf, start } from '../dialects/test-streams.ts'
+import type { SseFrame } from '../lib/sse.ts'
 import type { InspectionRule, Stop, TextAction } from './rule.ts'
 import { StreamInspector } from './stream.ts'
 import { termDetector } from './term-detector.ts'
@@ -46,15 +47,21 @@ export const delta = (value: unknown, more: object = {}) =>
   data({ id: 'c', choices: [{ index: 0, delta: value, ...more }] })
 export const finish = delta({}, { finish_reason: 'stop' })
 
-/** Passes a stream that no rule reads, but whose tools a policy decides on. */
-export function watch(stream: string): string {
+/** Passes a stream that no rule reads, but whose tools a policy decides on, which cannot where a frame contradicts. */
+export function watch(stream: string): string | 'undecided' {
   const reader = chat.reader(start)
-  const inspector = new StreamInspector(reader, [], true)
+  let contradicts = false
+  const open = (frame: SseFrame) => {
+    const opened = reader.open(frame)
+    contradicts ||= opened?.contradicts === true
+    return opened
+  }
+  const inspector = new StreamInspector({ open, delta: (...given) => reader.delta(...given) }, [], true)
   const out = framesOf(Buffer.from(stream)).map((frame) => {
     const facts = frame.data === null ? null : reader.frame({ event: frame.event, data: frame.data })
     return inspector.take(frame, facts?.terminal ?? false).bytes ?? new Uint8Array(0)
   })
-  return Buffer.concat(out).toString()
+  return contradicts ? 'undecided' : Buffer.concat(out).toString()
 }
 
 export const callFrame = (...calls: object[]) => delta({ tool_calls: calls })

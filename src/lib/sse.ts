@@ -18,6 +18,8 @@ export interface SseFrame {
   readonly asides?: true
   /** It begins with the stream's byte order mark. One that stands elsewhere is a part of its line. */
   readonly marked?: true
+  /** The stream broke off in it, or after its last line: its blank line is missing. */
+  readonly cut?: true
 }
 
 const lineFeed = 0x0a
@@ -75,7 +77,7 @@ export class SseSplitter {
 
   /** What is left when the stream has ended, as a frame without its blank line; null where nothing is. */
   end(): SseFrame | null {
-    return this.#heldLength === 0 ? null : this.#take(new Uint8Array(0))
+    return this.#heldLength === 0 ? null : { ...this.#take(new Uint8Array(0)), cut: true }
   }
 
   #hold(part: Uint8Array): void {

@@ -130,7 +130,9 @@ export function calledTools(body: Readonly<Record<string, unknown>>): string[] {
   return [...inChoices, ...items].flatMap((call) => toolName(call) ?? [])
 }
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+/** An object with a list's positions is a list to most clients. */
+const listOf = (value: unknown): readonly unknown[] =>
+  typeof value === 'object' && value !== null ? Object.values(value) : []
 
 const memberOf = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined

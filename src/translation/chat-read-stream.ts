@@ -5,6 +5,7 @@
  */
 import { readUsage } from '../dialects/chat-answer.ts'
 import { type Call, ChatCalls } from '../dialects/chat-calls.ts'
+import { isDone } from '../dialects/done.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { annotationsIn } from './chat-annotations.ts'
 import { finishOf, refuseRetiredCall } from './chat-answers.ts'
@@ -37,7 +38,7 @@ export class ChatStreamReader implements NeutralStreamReader {
   frame(_event: string | null, data: string): readonly NeutralEvent[] {
     this.#events = []
     if (this.#ended) return this.#events
-    if (data === '[DONE]') return this.end()
+    if (isDone(data)) return this.end()
     const chunk = frameObject(data)
     if (isGiven(chunk.error)) return this.#fail(chunk)
     this.#start(chunk)

@@ -4,6 +4,7 @@
  * because they say where it ends.
  */
 import type { Usage } from '../dialects/dialect.ts'
+import { doneFrame } from '../dialects/done.ts'
 import { plainId, startedAt } from '../dialects/facts.ts'
 import type { JsonObject } from '../dialects/json-value.ts'
 import { annotationOf } from './chat-annotations.ts'
@@ -53,8 +54,8 @@ export class ChatStreamWriter implements NeutralStreamWriter {
     if (event.type === 'part_end') return this.#end(this.#parts.get(event.part))
     if (event.type === 'usage') this.#usage = event.usage
     if (event.type === 'finish') return this.#finish(event.finish)
-    if (event.type === 'error') return `${frame(writeOpenAiError(event.error))}${done}`
-    return event.type === 'end' ? `${this.#usageFrame()}${done}` : ''
+    if (event.type === 'error') return `${frame(writeOpenAiError(event.error))}${doneFrame}`
+    return event.type === 'end' ? `${this.#usageFrame()}${doneFrame}` : ''
   }
 
   #start({ model }: Event<'start'>): string {
@@ -118,7 +119,7 @@ export class ChatStreamWriter implements NeutralStreamWriter {
   }
 
   #finish(finish: FinishReason): string {
-    if (finish === 'error') return `${frame(writeOpenAiError(failed))}${done}`
+    if (finish === 'error') return `${frame(writeOpenAiError(failed))}${doneFrame}`
     const kinds = [...this.#parts.values()]
     return kinds.map((part) => this.#end(part)).join('') + this.#delta({}, reasonOf(finish, kinds))
   }
@@ -147,6 +148,5 @@ export class ChatStreamWriter implements NeutralStreamWriter {
 
 /** Where usage was asked for every chunk but the last one says that it is not there (`stream_options.include_usage`). */
 const noUsage = { usage: null }
-const done = 'data: [DONE]\n\n'
 
 const frame = (data: JsonObject): string => `data: ${JSON.stringify(data)}\n\n`

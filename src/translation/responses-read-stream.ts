@@ -3,7 +3,7 @@
  * item; it begins with its first text, because some items hold nothing, and text that comes only whole, with an event
  * that says it is done, is taken from there. Ends with `response.completed`, `response.incomplete` or `response.failed`.
  */
-
+import { isDone } from '../dialects/done.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { readUsage } from '../dialects/responses-answer.ts'
 import { asFailure } from '../failure.ts'
@@ -36,7 +36,7 @@ export class ResponsesStreamReader implements NeutralStreamReader {
 
   frame(name: string | null, data: string): readonly NeutralEvent[] {
     this.#events = []
-    if (this.#ended || data === '[DONE]') return this.#events
+    if (this.#ended || isDone(data)) return this.#events
     const event = frameObject(data)
     const type = textOf(event.type) ?? name ?? ''
     if (type === 'error' || (isObject(event.error) && type === '')) this.#fail(event)

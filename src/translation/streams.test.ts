@@ -5,7 +5,7 @@ import { chat as chatDialect } from '../dialects/chat.ts'
 import type { Usage } from '../dialects/dialect.ts'
 import { isObject, type JsonObject } from '../dialects/json-value.ts'
 import { responses as responsesDialect } from '../dialects/responses.ts'
-import { factsOf, framesOf } from '../dialects/test-streams.ts'
+import { factsOf, framesOf, start } from '../dialects/test-streams.ts'
 import { chat } from './chat.ts'
 import { collected } from './collected.ts'
 import { languages } from './index.ts'
@@ -126,6 +126,15 @@ describe('made streams', () => {
     const begun = chunk({ content: 'so far' })
     expect(eventsOf(chat.provider, Buffer.from(begun)).at(-1)?.type).toBe('text')
     expect(eventsOf(chat.provider, Buffer.from(begun + chunk({}, { finish_reason: 'stop' }))).at(-1)?.type).toBe('end')
+  })
+
+  test('what ends a stream for the native reader ends it here, whatever stands around [DONE]', () => {
+    const begun = chunk({ content: 'so far' }, { finish_reason: 'stop' })
+    for (const end of ['[DONE]', ' [DONE]', '[DONE] ', '[DONE] bye']) {
+      expect(chatDialect.reader(start).frame({ event: null, data: end }).terminal).toBe(true)
+      expect(eventsOf(chat.provider, Buffer.from(`${begun}data: ${end}\n\n${begun}`)).at(-1)?.type).toBe('end')
+      expect(responses.provider.streamReader().frame(null, end)).toEqual([])
+    }
   })
 
   test('items that come with the last event only are all of them read', () => {

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, createToken, expectAnswer } from '../client.ts'
+import { until } from '../eventually.ts'
 import { endConsole, make, openConsole, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
@@ -43,6 +44,36 @@ test('from the moment a secret is there, one is asked before one leaves it', asy
     ;[...document.querySelectorAll('dialog button')].find((button) => button.textContent.trim() === 'Rotate').click()
   })`)
   expect(asked).toBe(true)
+})
+
+test('while a new secret is on its way one is asked before one leaves it, and no button closes its dialog', async () => {
+  const { gatehouse } = await sharedConsole()
+  const { id } = await createToken(gatehouse, { name: 'left too soon' })
+  await using opened = await openConsole()
+  const { page } = opened
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  await page.route(/\/v1\/tokens\/.*\/rotate$/, async (route) => {
+    asked.resolve()
+    await answered.promise
+    await route.continue()
+  })
+  const questions: string[] = []
+  page.on('dialog', (dialog) => {
+    questions.push(dialog.message())
+    void dialog.dismiss()
+  })
+  await opened.to('/tokens')
+  await opened.within(`/tokens/${id}`)
+  await page.getByRole('button', { name: 'Rotate' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: 'Rotate' }).click()
+  await asked.promise
+  expect(await dialog.getByRole('button', { name: 'Cancel' }).isDisabled()).toBe(true)
+  await page.evaluate('history.back()')
+  await until('it was asked', async () => questions.length > 0)
+  expect(questions).toEqual([expect.stringContaining('secret')])
+  answered.resolve()
+  await page.locator('[data-secret]').waitFor()
 })
 
 test('a dialog that the browser has closed leaves the focus where it was moved on to', async () => {

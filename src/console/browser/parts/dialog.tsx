@@ -138,7 +138,7 @@ export function Confirm({ title, children, name, action, ready = true, close, wo
         )}
         {refusal !== null && <Fault refusal={refusal} />}
         <div class="row end">
-          <button type="button" onClick={close}>
+          <button type="button" disabled={busy} onClick={close}>
             Cancel
           </button>
           <button type="submit" class="danger primary" disabled={!sure || busy}>

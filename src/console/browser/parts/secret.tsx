@@ -45,6 +45,16 @@ export const SecretLine = ({ secret, what }: { secret: string; what: string }) =
   </div>
 )
 
+/** Asks for what answers with a secret. Whoever leaves before that is asked first: nobody would ever see the secret. */
+export async function askForSecret<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  const answered = warnBeforeLeaving('A new secret is on its way, and is shown only here. Leave without it?')
+  try {
+    return await ask()
+  } finally {
+    answered()
+  }
+}
+
 let release = (): void => undefined
 
 /** For what a person presses to say that the secret is where they want it: then nothing holds them back. */

@@ -264,7 +264,7 @@ function Decide({ escalation, decision, close, done }: DecideProps) {
         )}
         {refusal !== null && <Fault refusal={refusal} />}
         <div class="row end">
-          <button type="button" onClick={close}>
+          <button type="button" disabled={busy} onClick={close}>
             Cancel
           </button>
           <button type="submit" class={decision === 'allow' ? 'primary' : 'danger primary'} disabled={busy}>

@@ -10,7 +10,7 @@ import { useAction } from '../parts/dialog.tsx'
 import { CheckField, RadioField, SelectField, TextArea, TextField } from '../parts/field.tsx'
 import { Head } from '../parts/frame.tsx'
 import { Fault } from '../parts/loaded.tsx'
-import { secretKept, TokenSecret } from '../parts/secret.tsx'
+import { askForSecret, secretKept, TokenSecret } from '../parts/secret.tsx'
 import { useTeams } from './team-names.ts'
 import { type Lists, Restrictions } from './token-restrictions.tsx'
 
@@ -106,7 +106,10 @@ export function NewToken() {
   const [lists, setLists] = useState<Lists>(noLists)
   const [made, setMade] = useState<{ id: string; name: string; token_value: string } | null>(null)
   const { run, busy, refusal } = useAction(
-    () => api('POST /v1/tokens', { body: bodyOf(fields, lists, role === '' ? 'member' : role, keyClass, trust) }),
+    () =>
+      askForSecret(() =>
+        api('POST /v1/tokens', { body: bodyOf(fields, lists, role === '' ? 'member' : role, keyClass, trust) }),
+      ),
     setMade,
   )
   if (made !== null) {

@@ -257,7 +257,7 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
           )}
         </span>
         <span class="row">
-          <button type="button" onClick={close}>
+          <button type="button" disabled={busy} onClick={close}>
             Cancel
           </button>
           <button type="submit" class="primary" disabled={busy}>

@@ -7,7 +7,7 @@ import { linesOf } from '../lines.ts'
 import { Dialog, useAction } from '../parts/dialog.tsx'
 import { TextArea, TextField } from '../parts/field.tsx'
 import { Fault } from '../parts/loaded.tsx'
-import { SecretDialog } from '../parts/secret.tsx'
+import { askForSecret, SecretDialog } from '../parts/secret.tsx'
 
 const has = (what: string | null): string => (what === null ? 'The source has no limit here' : `The source has ${what}`)
 
@@ -21,17 +21,19 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
   const [made, setMade] = useState<{ id: string; token_value: string } | null>(null)
   const { run, busy, refusal } = useAction(
     () =>
-      api('POST /v1/tokens/{id}/clone', {
-        params: { id: token.id },
-        body: {
-          name,
-          ...(models.trim() === '' ? {} : { bindings: { model_filter: linesOf(models) } }),
-          ...(budget === '' ? {} : { max_budget: Number(budget) }),
-          ...(requests === '' ? {} : { max_requests: Number(requests) }),
-          ...(expires === '' ? {} : { expires_at: new Date(expires).toISOString() }),
-          ...(reason.trim() === '' ? {} : { reason: reason.trim() }),
-        },
-      }),
+      askForSecret(() =>
+        api('POST /v1/tokens/{id}/clone', {
+          params: { id: token.id },
+          body: {
+            name,
+            ...(models.trim() === '' ? {} : { bindings: { model_filter: linesOf(models) } }),
+            ...(budget === '' ? {} : { max_budget: Number(budget) }),
+            ...(requests === '' ? {} : { max_requests: Number(requests) }),
+            ...(expires === '' ? {} : { expires_at: new Date(expires).toISOString() }),
+            ...(reason.trim() === '' ? {} : { reason: reason.trim() }),
+          },
+        }),
+      ),
     setMade,
   )
   if (made !== null) {
@@ -96,7 +98,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
         <TextField label="Why?" hint="For the record" value={reason} set={setReason} />
         {refusal !== null && <Fault refusal={refusal} />}
         <div class="row end">
-          <button type="button" onClick={close}>
+          <button type="button" disabled={busy} onClick={close}>
             Cancel
           </button>
           <button type="submit" class="primary" disabled={busy}>

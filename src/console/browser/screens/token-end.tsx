@@ -6,7 +6,7 @@ import { counted, fullTime } from '../formats.ts'
 import { Confirm, Dialog, useAction } from '../parts/dialog.tsx'
 import { CheckField, SelectField, TextArea } from '../parts/field.tsx'
 import { Fault } from '../parts/loaded.tsx'
-import { SecretDialog } from '../parts/secret.tsx'
+import { askForSecret, SecretDialog } from '../parts/secret.tsx'
 
 /** What was done is shown in place of the question. */
 const showDone = (): void => undefined
@@ -149,7 +149,9 @@ export function RotateDialog({ token, close }: Props) {
   const [made, setMade] = useState<{ id: string; token_value: string; propagation: Propagation } | null>(null)
   const { run, busy, refusal } = useAction(
     () =>
-      api('POST /v1/tokens/{id}/rotate', { params: { id: token.id }, body: { grace_period_seconds: Number(grace) } }),
+      askForSecret(() =>
+        api('POST /v1/tokens/{id}/rotate', { params: { id: token.id }, body: { grace_period_seconds: Number(grace) } }),
+      ),
     setMade,
   )
   if (made !== null) {
@@ -168,7 +170,7 @@ export function RotateDialog({ token, close }: Props) {
       <SelectField label="When does the old secret stop?" value={grace} set={setGrace} options={graces} />
       {refusal !== null && <Fault refusal={refusal} />}
       <div class="row end">
-        <button type="button" onClick={close}>
+        <button type="button" disabled={busy} onClick={close}>
           Cancel
         </button>
         <button type="button" class="primary" disabled={busy} onClick={run}>

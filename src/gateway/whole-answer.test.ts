@@ -1,0 +1,64 @@
+import { afterEach, expect, test } from 'bun:test'
+import type { StoredPolicy } from '../policies/stored-policy.ts'
+import { completion, question, type TestGateway } from './test-gateway.ts'
+import { policy, startPoliced } from './test-policies.ts'
+
+let running: TestGateway | null = null
+afterEach(async () => {
+  await running?.stop()
+  running = null
+})
+
+/** What a whole answer comes to under a policy. */
+async function answerUnder(looking: StoredPolicy, body: unknown) {
+  running = await startPoliced([looking], () => Response.json(body))
+  const answer = await running.chat(question)
+  const verdict = answer.headers.get('x-service-verdict')
+  const text = await answer.text()
+  await running.stop()
+  running = null
+  return { verdict, text }
+}
+
+const look = (kind: string, config: Record<string, unknown>, change: Partial<StoredPolicy> = {}) =>
+  policy({ id: 'a', kind, stages: ['pre_response'], config, ...change })
+
+test('an answer whose lists are objects, as clients read them all the same, is looked at, texts and tools', async () => {
+  const call = { id: '1', type: 'function', function: { name: 'rm', arguments: '{}' } }
+  const message = { role: 'assistant', content: 'a swordfish', tool_calls: { 0: call } }
+  const body = { ...completion, choices: { 0: { index: 0, message, finish_reason: 'tool_calls' } } }
+  for (const [looking, expected] of [
+    [look('term-filter', { terms: ['swordfish'], action: 'block' }), 'BLOCK'],
+    [look('term-filter', { terms: ['swordfish'], action: 'redact' }), 'REDACT'],
+    [look('tool-access', { deny: ['rm'] }), 'DENY'],
+    [look('json-schema', { schema: { type: 'object' } }), 'BLOCK'],
+  ] as const) {
+    const { verdict, text } = await answerUnder(looking, body)
+    expect(verdict).toBe(expected)
+    expect(text).not.toContain('swordfish')
+  }
+})
+
+test('log probabilities, which spell what else could have been said, leave only where no policy can change the text', async () => {
+  const others = { token: 'swordfish', logprob: -2, bytes: null }
+  const token = { token: 'trout', logprob: -0.10000000000000001, bytes: null, top_logprobs: [others] }
+  const choice = { index: 0, message: { role: 'assistant', content: 'trout' }, finish_reason: 'stop' }
+  const bodyWith = (logprobs: unknown) => ({ ...completion, choices: [{ ...choice, logprobs }] })
+  const body = bodyWith({ content: [token], refusal: null })
+  const without = JSON.stringify(bodyWith(null))
+  const term = (action: string) => ({ terms: ['swordfish'], action })
+  for (const stages of [['pre_response'], ['post_request']] as const) {
+    for (const action of ['block', 'redact', 'escalate']) {
+      const looking = look('term-filter', term(action), { stages: [...stages] })
+      expect(await answerUnder(looking, body)).toEqual({ verdict: 'ALLOW', text: without })
+    }
+  }
+  for (const looking of [
+    look('term-filter', term('block'), { mode: 'monitor' }),
+    look('term-filter', term('block'), { when: 'response.text == "carp"' }),
+    look('term-filter', term('block'), { stages: ['pre_request'] }),
+    look('tool-access', { deny: ['rm'] }),
+  ]) {
+    expect(await answerUnder(looking, body)).toEqual({ verdict: 'ALLOW', text: JSON.stringify(body) })
+  }
+})
