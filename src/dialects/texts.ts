@@ -2,8 +2,10 @@
  * Finds the texts in a part of a body or frame: every string, however deep, but those that are known to be none. So a
  * field that a provider invents is inspected like any other (protocols section 9), and what is left out is known to say
  * nothing (`vocabulary.ts`): labels, ids, and encoded bytes, which no policy of text could read, but for files that are
- * text (`encoded-text.ts`). Names, of tools above all, are texts: a model writes them. A label that says something else is
- * read as a name is.
+ * text (`encoded-text.ts`). Names, of tools above all, are texts: a model writes them. A label that says something else
+ * is read as a name is.
+ *
+ * Longer than most: one walk knows every form of text, and how each is put back.
  */
 
 import { isExactNumber, isNumber, parseDistinctly } from '../lib/exact-json.ts'
@@ -105,15 +107,17 @@ export interface SearchOptions {
   /** What the texts are where no name says so. */
   kind?: TextKind
   /**
-   * As in a stream's deltas: typed parts of a text (`content: [{type: 'text', text}]`) are pieces of one text, and names
-   * may go on.
+   * As in a stream's deltas: typed parts of a text (`content: [{type: 'text', text}]`) are pieces of one text, and
+   * names may go on.
    */
   joinParts?: boolean
   /** Texts in base64 are read: of what comes whole. */
   files?: boolean
   /** Outermost members to leave out. */
   except?: ReadonlySet<string>
-  /** An outermost member of objects in a list that are read apart: they are left out, and whatever else it holds is not. */
+  /**
+   * An outermost member of objects in a list that are read apart: they are left out, and whatever else it holds is not.
+   */
   listed?: string
 }
 
@@ -230,7 +234,8 @@ export function replacedArguments(text: string): unknown {
   try {
     return parseDistinctly(text)
   } catch {
-    // What a policy made of the arguments is no JSON any more: better a text that is refused than the arguments as they were.
+    // What a policy made of the arguments is no JSON any more: better a text that is refused than the arguments as they
+    // were.
     return text
   }
 }
