@@ -56,9 +56,8 @@ interface Channel extends Speaker {
 class ChatReader implements StreamReader {
   readonly #start: StreamStart
   readonly #channels = new Map<string, Channel>()
-  readonly #openChoices = new Set<number>()
-  /** A choice has come to its end. */
-  #finished = false
+  /** Whether each choice that came has finished. */
+  readonly #choices = new Map<number, boolean>()
   readonly #calls = new Map<number, ChatCalls>()
   #usage: Usage | null = null
   /** The frame last followed, parsed: it is opened next, if at all. */
@@ -92,12 +91,7 @@ class ChatReader implements StreamReader {
     // A first chunk may have nothing but what a filter says of the prompt, and no name of its own.
     if (this.#head === null && textOf(chunk.id)) this.#head = chunk
     for (const [position, choice] of objectsOf(chunk.choices).entries()) {
-      const index = indexOf(choice, position)
-      if (!isFinished(choice)) this.#openChoices.add(index)
-      else {
-        this.#openChoices.delete(index)
-        this.#finished = true
-      }
+      this.#choices.set(indexOf(choice, position), isFinished(choice))
     }
     const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
     const saysMore = Object.keys(chunk).some((name) => !ofUsageFrame.has(name))
@@ -247,8 +241,10 @@ class ChatReader implements StreamReader {
     })
   }
 
+  #openChoices = (): number[] => [...this.#choices].flatMap(([index, finished]) => (finished ? [] : [index]))
+
   /** Some providers leave `[DONE]` out. */
-  isWhole = (): boolean => this.#finished && this.#openChoices.size === 0
+  isWhole = (): boolean => this.#choices.size > 0 && this.#openChoices().length === 0
 
   errorFrames: StreamReader['errorFrames'] = (failure, requestId) =>
     Buffer.concat([frameBytes(envelope(failure, requestId)), lastFrame])
@@ -256,7 +252,8 @@ class ChatReader implements StreamReader {
   endFrames = (): Uint8Array => lastFrame
 
   escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
-    const waiting = begun && this.#openChoices.size > 0 ? [...this.#openChoices] : [0]
+    const open = begun ? this.#openChoices() : []
+    const waiting = open.length > 0 ? open : [0]
     const delta = begun ? {} : { role: 'assistant', content: null }
     const choices = waiting.map((index) => ({ index, delta, logprobs: null, finish_reason: 'content_filter' }))
     return Buffer.concat([this.#chunkOfOurs(choices, { verdictan }), lastFrame])
