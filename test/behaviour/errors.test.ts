@@ -393,11 +393,12 @@ test('a stream that is whole but for [DONE] keeps every byte, is given that end 
   }
 })
 
-test('a stream without [DONE] whose connection may have broken keeps every byte and is an error', async () => {
+test('a stream without [DONE] that has not finished, or whose connection may have broken, is an error', async () => {
   const body = chatStream({ done: false })
   const whole = streamReply(body)
   for (const reply of [
     { ...whole, framing: 'close' as const },
+    streamReply(chatStream({ finished: false })),
     { ...whole, stop: { after: 1, by: 'close' as const } },
     { ...whole, stop: { after: 1, by: 'reset' as const } },
   ]) {
