@@ -82,7 +82,6 @@ const shown = (opened: FrameText | null) =>
   opened && {
     pieces: opened.pieces.map(({ channel, kind, text: piece, whole }) => ({ channel, kind, text: piece, whole })),
     ends: [...opened.ends],
-    mayGoOn: opened.mayGoOn ?? false,
     contradicts: opened.contradicts ?? false,
   }
 

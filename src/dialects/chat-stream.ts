@@ -2,10 +2,11 @@
  * Follows a stream of chat completion chunks. A channel is one field of one choice, `0/content`; it ends with the
  * choice's `finish_reason`, or with the stream. Fields that nobody has heard of are channels like the others.
  *
- * A name is a text like the others: it ends where what it names begins (arguments), or with the choice. Providers say
- * it whole, once or with every delta of its call, and their clients join it, take the first or the last: a name that
- * says what has come of it so far is the name again, and its member is left out, so that all of them have it once. So a
- * name in equal pieces (`da`, `da`) leaves as one of them, `da`; no provider is known to cut one so.
+ * A name is a text like the others: it ends where what it names begins (arguments, be they empty: a call may have none,
+ * and nothing else says so before the choice ends), or with the choice. Providers say it whole, once or with every delta
+ * of its call, and their clients join it, take the first or the last: a name that says what has come of it so far is the
+ * name again, and its member is left out, so that all of them have it once. So a name in equal pieces (`da`, `da`) leaves
+ * as one of them, `da`; no provider is known to cut one so. One that goes on behind its end contradicts.
  */
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
@@ -55,7 +56,8 @@ interface Channel extends Speaker {
 class ChatReader implements StreamReader {
   readonly #start: StreamStart
   readonly #channels = new Map<string, Channel>()
-  readonly #openChoices = new Set<number>()
+  /** Whether each choice that came has finished. */
+  readonly #choices = new Map<number, boolean>()
   readonly #calls = new Map<number, ChatCalls>()
   #usage: Usage | null = null
   /** The frame last followed, parsed: it is opened next, if at all. */
@@ -89,9 +91,7 @@ class ChatReader implements StreamReader {
     // A first chunk may have nothing but what a filter says of the prompt, and no name of its own.
     if (this.#head === null && textOf(chunk.id)) this.#head = chunk
     for (const [position, choice] of objectsOf(chunk.choices).entries()) {
-      const index = indexOf(choice, position)
-      if (isFinished(choice)) this.#openChoices.delete(index)
-      else this.#openChoices.add(index)
+      this.#choices.set(indexOf(choice, position), isFinished(choice))
     }
     const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
     const saysMore = Object.keys(chunk).some((name) => !ofUsageFrame.has(name))
@@ -135,10 +135,7 @@ class ChatReader implements StreamReader {
     if (Array.isArray(chunk.choices) && choices.length < chunk.choices.length) opened.contradicts = true
     if (isUnforeseen(chunk)) this.#unforeseen.open(opened, chunk, '')
     else for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
-    if (isGiven(chunk.error)) {
-      opened.ends.push(...this.#end(null))
-      opened.mayGoOn = false
-    }
+    if (isGiven(chunk.error)) opened.ends.push(...this.#end(null))
     return opened
   }
 
@@ -153,9 +150,7 @@ class ChatReader implements StreamReader {
       if (continued) this.#learn(channel, { choice: index, call: null }, { place: beside + found.place }).ended = false
       opened.add(found, channel, !continued)
     }
-    if (!isFinished(choice)) return
-    opened.ends.push(...this.#end(index))
-    opened.mayGoOn = true
+    if (isFinished(choice)) opened.ends.push(...this.#end(index))
   }
 
   #openDelta(opened: OpenFrame, delta: JsonObject, choice: number): void {
@@ -187,9 +182,7 @@ class ChatReader implements StreamReader {
         opened.add(found, channel, false)
       }
     }
-    const named = new Set(
-      texts.filter(({ kind, text }) => kind !== 'name' && text !== '').map(({ place }) => holderOf(place)),
-    )
+    const named = new Set(texts.filter(begins).map(({ place }) => holderOf(place)))
     const isNamed = ({ choice, call, place, name }: Channel) =>
       name !== '' && choice === speaker.choice && call === speaker.call && named.has(holderOf(place))
     if (named.size > 0) opened.ends.push(...endChannels(this.#channels, isNamed))
@@ -248,13 +241,19 @@ class ChatReader implements StreamReader {
     })
   }
 
+  #openChoices = (): number[] => [...this.#choices].flatMap(([index, finished]) => (finished ? [] : [index]))
+
+  /** Some providers leave `[DONE]` out. */
+  isWhole = (): boolean => this.#choices.size > 0 && this.#openChoices().length === 0
+
   errorFrames: StreamReader['errorFrames'] = (failure, requestId) =>
     Buffer.concat([frameBytes(envelope(failure, requestId)), lastFrame])
 
   endFrames = (): Uint8Array => lastFrame
 
   escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
-    const waiting = begun && this.#openChoices.size > 0 ? [...this.#openChoices] : [0]
+    const open = begun ? this.#openChoices() : []
+    const waiting = open.length > 0 ? open : [0]
     const delta = begun ? {} : { role: 'assistant', content: null }
     const choices = waiting.map((index) => ({ index, delta, logprobs: null, finish_reason: 'content_filter' }))
     return Buffer.concat([this.#chunkOfOurs(choices, { verdictan }), lastFrame])
@@ -273,6 +272,12 @@ const channelOf = ({ choice, call }: Speaker, place: string): string =>
 
 /** Content goes on from a string to parts of it and back: clients join them. */
 const textPlace = (place: string): string => (place === 'content~text/text' ? 'content' : place)
+
+const ofArguments = /(?:^|\/)(?:arguments|input)$/
+
+/** Whether what a name names begins with this text: arguments may come later, or be none, where they are said to be ''. */
+const begins = ({ kind, text, place }: FoundText): boolean =>
+  kind !== 'name' && (text !== '' || ofArguments.test(place))
 
 /** `function` of `function/name`. */
 const holderOf = (place: string): string => place.slice(0, Math.max(0, place.lastIndexOf('/')))

@@ -135,8 +135,6 @@ export interface FrameText {
    * protocol: it comes as a piece all the same, and must not be taken for the start of another text.
    */
   readonly ends: readonly string[]
-  /** Text may follow on the channels that end with it, names apart, though it should not: after a `finish_reason`. */
-  readonly mayGoOn?: boolean
   /** It says in two ways what it is, or whose text it brings, so that one client takes it otherwise than another. */
   readonly contradicts?: boolean
   /** The frame's bytes: as they came where nothing changed. Log probabilities are always left out. */
@@ -159,9 +157,14 @@ export interface StreamReader {
   delta(channel: string, text: string): Uint8Array
   /** A provider's error frame as this dialect's clients read one, where it came in another form; null where it is right. */
   ownError?(frame: SseFrame, requestId: string): SseFrame | null
+  /**
+   * Whether all that answers has come, so that the provider's side may end without the frame that says so: some leave it
+   * out, and `endFrames` says it then. Absent where none does.
+   */
+  isWhole?(): boolean
   /** The bytes that end a stream which fails after it began. */
   errorFrames(failure: Failure, requestId: string): Uint8Array
-  /** The bytes that end a stream after the provider itself sent an error frame. */
+  /** The bytes that end a stream after the provider itself sent an error frame, or no end of its own. */
   endFrames(): Uint8Array
   /**
    * The bytes that say an escalation and end the stream, with the opening events that the dialect's clients need.

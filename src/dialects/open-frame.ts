@@ -14,7 +14,6 @@ import type { FoundText } from './texts.ts'
 export class OpenFrame implements FrameText {
   readonly pieces: StreamPiece[] = []
   readonly ends: string[] = []
-  mayGoOn = false
   contradicts = false
   readonly #frame: SseFrame
   readonly #data: JsonObject

@@ -93,9 +93,9 @@ export class CollectedAnswer {
       }
       return opened.bytes()
     }
-    const { ends, mayGoOn = false, contradicts = false } = opened
+    const { ends, contradicts = false } = opened
     if (contradicts) this.contradicts = true
-    return { pieces, ends, mayGoOn, contradicts, bytes }
+    return { pieces, ends, contradicts, bytes }
   }
 
   #streamed(channel: string, kind: TextKind): Streamed {

@@ -15,13 +15,22 @@ export class FrameSource {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #reader: ByteReader
+  readonly #headers: Headers
   readonly #splitter = new SseSplitter(maxFrameBytes)
   #received = 0
-
-  constructor(exchange: Exchange, gateway: Gateway, reader: ByteReader) {
+  constructor(exchange: Exchange, gateway: Gateway, { body, headers }: Response) {
     this.#exchange = exchange
     this.#gateway = gateway
-    this.#reader = reader
+    this.#reader = (body ?? new Blob([]).stream()).getReader()
+    this.#headers = headers
+  }
+
+  /**
+   * Whether the end of what came is the end of what was sent. A body that says its length, or comes in chunks, is known to
+   * be cut short, which is an error of its read; one that lasts as long as its connection is not.
+   */
+  get endsForSure(): boolean {
+    return this.#headers.has('transfer-encoding') || this.#headers.has('content-length')
   }
 
   /** The frames that the next bytes complete, possibly none; or why there are no more. */

@@ -11,8 +11,9 @@
  *    changes it, holds text back, or stops the stream. Otherwise no frame is changed.
  * 4. A provider's error before anything was passed on is a failed call. The terminal frame: outcome, then the frame. A
  *    provider's own error frame: the same, then the dialect's end, or what the provider itself still says to end it.
- * 5. An end without a terminal frame, a deadline, too many bytes: outcome, then the dialect's error frames. A policy's
- *    block or escalation: the same, and upstream is cancelled.
+ * 5. An end without a terminal frame, a deadline, too many bytes: outcome, then the dialect's error frames. Where all that
+ *    answers has come and the connection cannot have broken, outcome, then the terminal frame that the provider left out.
+ *    A policy's block or escalation: as an error, and upstream is cancelled.
  * 6. The caller leaves: upstream is cancelled and the outcome written in the same tick.
  *
  * What follows the terminal frame is read and dropped, for a moment, so that the connection can be used again.
@@ -25,7 +26,6 @@ import { Failure } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { UnreadableAnswer } from '../translation/translated.ts'
 import { answered, verdictOf } from './answered.ts'
-import type { ByteReader } from './bounded.ts'
 import { callerLeft } from './caller.ts'
 import { type Exchange, type Gateway, given, type Outcome, type ReasonCode } from './exchange.ts'
 import { FirstError, refusalOf } from './first-error.ts'
@@ -46,7 +46,7 @@ export async function relayStream(exchange: Exchange, gateway: Gateway, upstream
   const usageAdded = exchange.edits.has('stream_options')
   exchange.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded })
   exchange.inspection = exchange.beginInspection?.(exchange.reader) ?? null
-  const relay = new Relay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
+  const relay = new Relay(exchange, gateway, upstream)
   const reason = await relay.begin()
   if (reason !== null) {
     if (exchange.cut !== null) throw exchange.cut.failure
@@ -71,6 +71,9 @@ interface Step extends Inspected {
 }
 
 const dropped: Step = { bytes: null, stop: null, facts: null }
+
+/** What the end means that a provider left out. */
+const whole: FrameFacts = { terminal: true, textLength: 0, usage: null, error: null, ours: false }
 
 /** The frame with which the provider's answer ends, or its failure. */
 const isEnd = (facts: FrameFacts | null): facts is FrameFacts =>
@@ -98,10 +101,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   /** Nothing more is passed on: the end is on its way, or the caller is gone. */
   #ended = false
 
-  constructor(exchange: Exchange, gateway: Gateway, reader: ByteReader) {
+  constructor(exchange: Exchange, gateway: Gateway, upstream: Response) {
     this.#exchange = exchange
     this.#gateway = gateway
-    this.#source = new FrameSource(exchange, gateway, reader)
+    this.#source = new FrameSource(exchange, gateway, upstream)
     this.#isTranslated = exchange.model !== null && languageOf(exchange, exchange.model) !== null
   }
 
@@ -114,6 +117,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       this.#waiting = frames
       try {
         await this.#lookAtFirst()
+        if (came === 'ended' && frames.length === 0) this.#first = this.#unlessStopped(await this.#ownEnd())
       } catch (thrown) {
         if (thrown instanceof Failure) throw thrown
         return this.#unreadable(thrown)
@@ -149,15 +153,18 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       this.#waiting = others
       const next = this.#step(frame)
       const step = next instanceof Promise ? await next : next
-      if (step.stop !== null && !hasBytes(step.bytes)) {
-        this.#exchange.abort.abort()
-        throw step.stop
-      }
-      if (!hasBytes(step.bytes) && !isEnd(step.facts)) continue
+      if (!hasBytes(this.#unlessStopped(step).bytes) && !isEnd(step.facts)) continue
       this.#first = step
       const { relayedText, usage } = this.#exchange
       if (isGiven(step.facts?.error) && relayedText === 0 && usage === null) this.refusal = refusalOf(frame.data)
     }
+  }
+
+  /** Throws what stopped the answer before anything of it was passed on. */
+  #unlessStopped<Taken extends Step | null>(step: Taken): Taken {
+    if (step === null || step.stop === null || hasBytes(step.bytes)) return step
+    this.#exchange.abort.abort()
+    throw step.stop
   }
 
   start(outlet: Outlet): void {
@@ -301,6 +308,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   /** The provider's side has ended; what is left may be a last frame that lacks only its blank line. */
   async #finishWithout(): Promise<void> {
     const rest = this.#source.rest()
+    const own = rest === null ? await this.#ownEnd() : null
+    if (own !== null) return own.stop === null ? this.#finish(own.bytes, whole) : this.#stop(own.bytes, own.stop)
     const { relayedText } = this.#exchange
     const facts = rest === null ? null : this.#notice(rest)
     if (rest !== null && facts?.terminal) {
@@ -310,6 +319,17 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     // It is not passed on.
     this.#exchange.relayedText = relayedText
     return this.#fail('provider.interrupted')
+  }
+
+  /** The end of an answer that is whole though its provider has not said so; null where it is broken off. */
+  async #ownEnd(): Promise<Step | null> {
+    const { inspection, reader, cut, settled } = this.#exchange
+    const isWhole = this.#source.endsForSure && !this.#isTranslated && given(reader).isWhole?.() === true
+    if (!isWhole || cut !== null || settled !== null) return null
+    const { bytes, stop } = inspection === null ? dropped : await inspection.end()
+    if (stop !== null) return { bytes, stop, facts: whole }
+    const end = given(reader).endFrames()
+    return { bytes: bytes === null ? end : Buffer.concat([bytes, end]), stop: null, facts: whole }
   }
 
   /** A policy ends the stream. */

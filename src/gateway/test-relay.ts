@@ -75,6 +75,8 @@ export interface Script {
   inspect?: BeginInspection
   /** The stream stays open after its chunks. */
   open?: boolean
+  /** The provider says where its body ends. */
+  framed?: boolean
   prepare?: (exchange: Exchange) => void
 }
 
@@ -125,7 +127,7 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
 }
 
 /** Relays one scripted stream as a gateway does, and gives what the caller got. */
-export async function relayed(dialect: Dialect, { chunks, inspect, open = false, prepare }: Script) {
+export async function relayed(dialect: Dialect, { chunks, inspect, open = false, framed = false, prepare }: Script) {
   const { exchange, gateway, lane } = await prepared(dialect, { stream: true })
   exchange.beginInspection = inspect ?? null
   prepare?.(exchange)
@@ -137,7 +139,8 @@ export async function relayed(dialect: Dialect, { chunks, inspect, open = false,
   })
   let answer: Response
   try {
-    await relayStream(exchange, gateway, new Response(body, { headers: { 'content-type': 'text/event-stream' } }))
+    const headers = { 'content-type': 'text/event-stream', ...(framed && { 'transfer-encoding': 'chunked' }) }
+    await relayStream(exchange, gateway, new Response(body, { headers }))
     answer = exchange.answer ?? Response.error()
   } catch (thrown) {
     answer = await refuse(exchange, gateway, thrown)

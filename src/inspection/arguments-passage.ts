@@ -40,10 +40,6 @@ export class ArgumentsPassage implements Passage {
     this.#follower = rule.matcher.follow(rule.work)
   }
 
-  get holds(): boolean {
-    return this.#rule.enforced && this.#held !== ''
-  }
-
   push(piece: string): string {
     return this.#pass(piece, false)
   }

@@ -23,10 +23,6 @@ export class Channel implements Passage {
       .map((rule) => new passage(rule, text.place, findings))
   }
 
-  get holds(): boolean {
-    return this.#passages.some(({ holds }) => holds)
-  }
-
   push(piece: string): string {
     return this.stop === null ? this.#pass(piece, 0, false) : ''
   }

@@ -55,10 +55,7 @@ function chatStream(scripts: readonly Script[]): string {
     }),
   }
   const frames = inTurn(scripts, (index, piece, turn) => {
-    const { field = 'content', pieces = [] } = scripts[index] ?? {}
-    // Some providers say that a choice has ended, and go on.
-    const finish_reason = turn === 0 && pieces.length % 2 === 0 ? 'stop' : null
-    const choices = [{ index, delta: deltas[field](piece, turn), finish_reason }]
+    const choices = [{ index, delta: deltas[scripts[index]?.field ?? 'content'](piece, turn), finish_reason: null }]
     return chunk({ id: 'c', object: 'chat.completion.chunk', choices })
   })
   const ends = scripts.map((_, index) => chunk({ id: 'c', choices: [{ index, delta: {}, finish_reason: 'stop' }] }))

@@ -20,10 +20,6 @@ export class PlainPassage implements Passage {
     this.#follower = rule.matcher.follow(rule.work)
   }
 
-  get holds(): boolean {
-    return this.#held !== ''
-  }
-
   push(piece: string): string {
     return this.#pass(piece, false)
   }

@@ -50,8 +50,6 @@ export interface Passage {
   end(): string
   /** Set where the text must not go on. */
   readonly stop: Stop | null
-  /** Something that came has not been given yet. */
-  readonly holds: boolean
 }
 
 /** Whether a stretch that an enforced rule found ends the text. */

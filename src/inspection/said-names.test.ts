@@ -1,10 +1,8 @@
 /** Names of tools that come in pieces, or again and again: what leaves names one tool to every client. */
 import { expect, test } from 'bun:test'
 import { chat } from '../dialects/chat.ts'
-import { framesOf, start } from '../dialects/test-streams.ts'
-import { StreamInspector } from './stream.ts'
 import { termDetector } from './term-detector.ts'
-import { callFrame, callsOf, delta, done, forbids, pass, plain, watch } from './test-inspecting.ts'
+import { callFrame, callsOf, delta, done, forbids, pass, passes, plain, watch } from './test-inspecting.ts'
 import { ruleOf } from './test-passing.ts'
 
 test('a name in parts leaves whole, with the first frame that has some of it, or not at all', () => {
@@ -14,7 +12,6 @@ test('a name in parts leaves whole, with the first frame that has some of it, or
     for (const stream of [
       part(first) + part(rest) + part('', { arguments: '{}' }) + done,
       part(first) + part(rest, { arguments: '{}' }) + done,
-      part(first, { arguments: '' }) + delta({ content: 'hi' }) + part(rest) + done,
       part(first) + part(rest),
     ]) {
       const blocked = pass(chat, stream)
@@ -94,16 +91,43 @@ test('a tool that is forbidden is called by no client, in whatever pieces it is 
 })
 
 test('a frame with a name waits no longer than the name; one whose name is whole does not wait', () => {
-  const reader = chat.reader(start)
-  const inspector = new StreamInspector(reader, [forbids('block')])
-  const passes = (frames: string) =>
-    framesOf(Buffer.from(frames)).map((frame) => {
-      reader.frame({ event: frame.event, data: frame.data ?? '' })
-      return Buffer.from(inspector.take(frame, false).bytes ?? []).toString()
-    })
-  const named = callFrame({ index: 0, id: 'one', function: { name: 'get_weather', arguments: '' } })
+  const named = callFrame({ index: 0, id: 'one', function: { name: 'get_weather' } })
   const begun = callFrame({ index: 0, function: { arguments: '{"a":' } })
   const whole = callFrame({ index: 1, id: 'two', function: { name: 'get_time', arguments: '{}' } })
   const text = delta({ content: 'hello ' })
-  expect(passes(text + named + begun + whole + text)).toEqual([text, '', named + begun, whole, text])
+  expect(passes(chat, text + named + begun + whole + text)).toEqual([text, '', named + begun, whole, text])
+})
+
+test('a comment does not wait with a name', () => {
+  const named = callFrame({ index: 0, id: 'one', function: { name: 'now' } })
+  const begun = callFrame({ index: 0, function: { arguments: '{}' } })
+  const beat = ':\n\n'
+  const asides = ': blackbird\n\nid: a\n\nevent: blackbird\n\n'
+  expect(passes(chat, named + asides + begun)).toEqual(['', beat, beat, beat, named + begun])
+})
+
+test('a name is whole where the arguments are said to be empty so far, so that nothing waits for them', () => {
+  const text = delta({ content: 'hello ' })
+  for (const named of [
+    callFrame({ index: 0, id: 'one', type: 'function', function: { name: 'now', arguments: '' } }),
+    callFrame({ index: 0, id: 'one', type: 'custom', custom: { name: 'now', input: '' } }),
+    delta({ function_call: { name: 'now', arguments: '' } }),
+  ]) {
+    expect(passes(chat, named + text)).toEqual([named, text])
+  }
+})
+
+test('a name that goes on after its arguments began, empty as they are, stops the stream', () => {
+  const part = (name: string) => callFrame({ index: 0, id: 'one', function: { name, arguments: '' } })
+  for (const action of ['block', 'redact'] as const) {
+    for (let split = 1; split < 9; split++) {
+      const [first, rest] = ['blackbird'.slice(0, split), 'blackbird'.slice(split)]
+      for (const then of [part(rest), callFrame({ index: 0, function: { name: rest } })]) {
+        const { text, stop } = pass(chat, part(first) + delta({ content: 'hi' }) + then + done, forbids(action))
+        expect(stop?.verdict).toBe('block')
+        expect([...namesOf(text)].join()).not.toContain(rest)
+      }
+    }
+    expect(pass(chat, part('blackbird') + done, forbids('block')).text).toBe('')
+  }
 })

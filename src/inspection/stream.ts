@@ -9,24 +9,21 @@
  * 5. While a rule can escalate, frames are kept back until the stream ends or more than `headBytes` came, so that the
  *    answer of a waiting request can still be a whole one; a later escalation ends what has begun.
  *
- * Frames wait, and all that follow with them, where part of what they say is not certain yet:
+ * The first frame that names a tool waits, and all that follow with it, until the name is whole; it says all of it then,
+ * and the others nothing of it. Where the stream stops meanwhile, they never leave. More than `headBytes` of them are not
+ * kept: the name is what came of it.
  *
- * - the first that names a tool, until the name is whole; it says all of it then, and the others nothing of it;
- * - a choice's end while text of it is held, until the stream ends: some providers let text follow, which is read as
- *   the same text. Where none does, what was held goes out before that end.
- *
- * Where the stream stops meanwhile, they never leave. More than `headBytes` of them are not kept: what they wait for is
- * taken as it is.
- *
- * Other text on a channel that had ended, from a provider that breaks its own protocol, is one more text. A match that
- * runs across such an end stops the stream, whatever the rule's action: its beginning has gone. So does a frame that
- * contradicts itself about what it is or whose text it brings, where a policy may stop or change the answer.
+ * Text behind the end of its channel, from a provider that breaks its own protocol, is one more text, which ends with the
+ * stream: that provider's ends are none. A match that runs across such an end, or is one only for what stands before it,
+ * stops the stream, whatever the rule's action: its beginning has gone. So do arguments that go on behind their end,
+ * which nobody can read without what came before, and a frame that contradicts itself about what it is or whose text it
+ * brings, where a policy may stop or change the answer.
  *
  * While a policy may change or stop what passes, nothing goes out that was not read: of a frame's lines these are its
  * data, and an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left
  * out: some clients read data in a line that the standard says is none. Data that others read otherwise is written anew
- * (`open-frame.ts`), log probabilities are left out. A comment waits for no text that is held, nor does what only keeps
- * a line open: each text keeps its own order, and what ends a text comes after all of it.
+ * (`open-frame.ts`), log probabilities are left out. A comment waits for no text and no name, nor does what only keeps a
+ * line open for a text: each text keeps its own order, and what ends a text comes after all of it.
  *
  * The claim is about the decoded text of one field: what is spelled across several fields, or encoded by the model, is
  * not found. In tool arguments the punctuation between strings that a match spans stays.
@@ -77,13 +74,6 @@ interface Passing {
   sent: { readonly frame: InspectableFrame; readonly opened: FrameText | null } | null
 }
 
-/** A channel that its choice's end found holding something. */
-interface Resting {
-  readonly passing: Passing
-  /** Its piece in that frame, and what passed of it. */
-  readonly last: { readonly piece: StreamPiece; readonly text: string } | null
-}
-
 /** Length at which all but the end of a text is forgotten: its pieces keep alive the frames that they are parts of. */
 const gatheredUnits = maxLiveUnits + 256
 /** How many event names are known to be harmless; a dialect has some fifty. */
@@ -109,11 +99,10 @@ export class StreamInspector<Frame extends InspectableFrame> {
   #head: Uint8Array[] | null
   #headLength = 0
   #stop: Stop | null = null
-  /** Frames that wait, and what for: names that are not whole, and channels that may go on. */
+  /** Frames that wait, and what for: names that are not whole. */
   #waiting: Passing[] = []
   #waitingLength = 0
   readonly #unnamed = new Set<string>()
-  readonly #resting = new Map<string, Resting>()
   /** The last whole text in which nothing can be found: a provider may say one in every frame. */
   #harmless: Pick<StreamPiece, 'kind' | 'text'> | null = null
   /** Event names in which nothing was found. */
@@ -132,6 +121,8 @@ export class StreamInspector<Frame extends InspectableFrame> {
     if (this.#stop !== null) return nothing
     const opened = this.#reader.open(frame)
     const passing: Passing = { before: [], sent: { frame, opened } }
+    // A comment says nothing that could come too early, and keeps the line open meanwhile.
+    if (frame.data === null && this.#waits()) return this.#out(this.#framesOf(passing), last)
     let leaves = opened === null || this.#passPieces(opened, passing)
     if (last && this.#stop === null) {
       this.#flush(passing.before)
@@ -174,7 +165,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   }
 
   #waits(): boolean {
-    return this.#gathers && this.#unnamed.size + this.#resting.size > 0
+    return this.#gathers && this.#unnamed.size > 0
   }
 
   #bytesOf({ frame, opened }: NonNullable<Passing['sent']>): Uint8Array {
@@ -205,50 +196,33 @@ export class StreamInspector<Frame extends InspectableFrame> {
     // First what a channel still owes: the same text once more, whole, may stop the stream.
     for (const name of opened.ends) {
       if (this.#stop !== null) return false
-      if (!last.has(name) && !this.#mayGoOn(opened, name)) this.#endChannel(name, passing.before)
+      if (!last.has(name)) this.#endChannel(name, passing.before)
     }
     let passed = false
     for (const piece of opened.pieces) {
-      const isLast = last.get(piece.channel) === piece
-      const text = this.#stop === null ? this.#passPiece(piece, isLast && !mayGoOn(opened, piece)) : ''
+      const text = this.#stop === null ? this.#passPiece(piece, last.get(piece.channel) === piece) : ''
       if (text !== piece.text) piece.replace(text)
       if (text !== '' && !(piece.whole && this.#stop !== null)) passed = true
-      if (isLast && mayGoOn(opened, piece)) this.#rest(piece.channel, { passing, last: { piece, text } })
-    }
-    for (const name of opened.ends) {
-      if (!last.has(name) && this.#mayGoOn(opened, name)) this.#rest(name, { passing, last: null })
     }
     return this.#stop === null || passed
-  }
-
-  #mayGoOn(opened: FrameText, name: string): boolean {
-    const channel = this.#channels.get(name)
-    return channel !== undefined && mayGoOn(opened, channel)
-  }
-
-  /** A channel's choice has ended: where something of it is held, the end waits for what may follow. */
-  #rest(name: string, resting: Resting): void {
-    const channel = this.#channels.get(name)
-    if (this.#stop === null && channel?.ended === false && channel.passage.holds) this.#resting.set(name, resting)
   }
 
   /** A rule to stop for where nobody knows which text clients would make of a frame. */
   #stopUnclear(): Stop | null {
     const rule = this.#rules.find(({ enforced, policyId }) => enforced && policyId !== '')
-    return rule === undefined ? null : { rule, verdict: 'block', entry: 'contradiction' }
+    return rule === undefined ? null : unclear(rule)
   }
 
   #passPiece(piece: StreamPiece, ends: boolean): string {
     if (piece.whole) return this.#passWholePiece(piece)
     const place = piece.channel
     const channel = this.#channels.get(place) ?? this.#begin(place, piece.kind)
-    this.#resting.delete(place)
     if (channel.ended) this.#stop = this.#stopAcross(channel, place, piece.text)
     if (this.#stop !== null) return ''
     if (!channel.ended) channel.came = gathered(channel.came, piece.text)
     const { passage } = channel
     let out = passage.push(piece.text)
-    if (ends && passage.stop === null) out += this.#endPassage(place, channel)
+    if (ends && !channel.ended && passage.stop === null) out += this.#endPassage(place, channel)
     this.#stop ??= passage.stop
     if (piece.kind !== 'name') return out
     if (channel.name === null && ends && this.#stop === null) return out
@@ -303,21 +277,32 @@ export class StreamInspector<Frame extends InspectableFrame> {
     return channel
   }
 
-  /** What a match that runs from before a channel's end to behind it comes to; its end is what is new of it. */
+  /**
+   * What text behind its channel's end comes to together with what stands before that end: where the two say another
+   * thing to a rule than each by itself, it stops.
+   */
   #stopAcross(channel: OpenChannel, place: string, text: string): Stop | null {
+    const { kind } = channel
     if (channel.after.length > maxLiveUnits) return null
     channel.after += text
-    const came = channel.came.slice(-maxLiveUnits)
-    const whole = { kind: 'content', role: null, place, text: came + channel.after } as const
+    let [came, after] = [channel.came.slice(-maxLiveUnits), channel.after]
     for (const rule of this.#rules) {
       // What puts values back is no policy's: half of a placeholder stays one.
-      if (!rule.enforced || rule.policyId === '' || rule.reads?.({ kind: channel.kind, role: null }) === false) continue
+      if (rule.policyId === '' || rule.reads?.({ kind, role: null }) === false) continue
+      if (kind === 'tool_arguments' && rule.enforced) return unclear(rule)
       const found: Finding[] = []
-      passWhole([rule], whole, found)
+      const passed = (said: string, findings: Finding[]) =>
+        passWhole([rule], { kind, role: null, place, text: said }, findings)
+      const [one, other, both] = [passed(came, []), passed(after, []), passed(came + after, found)]
       const across = found.find(({ start, end }) => start < came.length && end > came.length)
-      if (across === undefined) continue
-      this.findings.push(across)
-      return { rule, verdict: rule.action === 'escalate' ? 'escalate' : 'block', entry: across.entry }
+      if (across !== undefined) this.findings.push(across)
+      const isSame = both.text === one.text + other.text && (both.stop === null) === (other.stop === null)
+      if (!isSame || (across !== undefined && rule.enforced)) {
+        const verdict = rule.action === 'escalate' ? 'escalate' : 'block'
+        return { rule, verdict, entry: across?.entry ?? unclear(rule).entry }
+      }
+      came = one.text
+      after = other.text
     }
     return null
   }
@@ -346,18 +331,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   }
 
   #giveRest(name: string, rest: string, before: Uint8Array[]): void {
-    const resting = this.#resting.get(name)
-    this.#resting.delete(name)
-    const { passing, last } = resting ?? { passing: { before }, last: null }
-    if (this.#stop !== null && resting !== undefined) this.#dropWaiting(last === null ? null : resting.passing)
-    if (rest === '') return
-    if (last === null) passing.before.push(this.#reader.delta(name, rest))
-    else last.piece.replace(last.text + rest)
-  }
-
-  /** What waited for an end that stopped the stream does not leave, but for a frame that holds what stands before. */
-  #dropWaiting(kept: Passing | null): void {
-    for (const passing of this.#waiting) if (passing !== kept) passing.sent = null
+    if (rest !== '') before.push(this.#reader.delta(name, rest))
   }
 
   #flush(before: Uint8Array[]): void {
@@ -369,9 +343,9 @@ export class StreamInspector<Frame extends InspectableFrame> {
     }
   }
 
-  /** More waits than is kept: names are what came of them, and what rests goes out. */
+  /** More waits than is kept: names are what came of them. */
   #flushWaiting(before: Uint8Array[]): void {
-    for (const name of [...this.#unnamed, ...this.#resting.keys()]) {
+    for (const name of [...this.#unnamed]) {
       this.#endChannel(name, before)
       if (this.#stop !== null) return
     }
@@ -399,8 +373,7 @@ function lastPieces({ pieces, ends }: FrameText): ReadonlyMap<string, StreamPiec
   return last
 }
 
-/** Names end where their choice does. */
-const mayGoOn = (opened: FrameText, { kind }: { kind: TextKind }): boolean => opened.mayGoOn === true && kind !== 'name'
+const unclear = (rule: InspectionRule): Stop => ({ rule, verdict: 'block', entry: 'contradiction' })
 
 const gathered = (came: string, text: string): string =>
   came.length > gatheredUnits ? came.slice(-maxLiveUnits) + text : came + text

@@ -32,6 +32,16 @@ export function pass(dialect: Dialect, stream: string, rule: InspectionRule = fo
   return { text: Buffer.concat(out).toString(), stop }
 }
 
+/** What leaves with each frame of a stream that goes on. */
+export function passes(dialect: Dialect, stream: string, rule: InspectionRule = forbids('block')): string[] {
+  const reader = dialect.reader(start)
+  const inspector = new StreamInspector(reader, [rule])
+  return framesOf(Buffer.from(stream)).map((frame) => {
+    const facts = frame.data === null ? null : reader.frame({ event: frame.event, data: frame.data })
+    return Buffer.from(inspector.take(frame, facts?.terminal ?? false).bytes ?? []).toString()
+  })
+}
+
 export const data = (value: unknown) => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
 export const delta = (value: unknown, more: object = {}) =>
   data({ id: 'c', choices: [{ index: 0, delta: value, ...more }] })

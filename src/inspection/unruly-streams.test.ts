@@ -1,10 +1,13 @@
 /** Providers that break their own protocol, on purpose or not: what is blocked reaches the caller through no side door. */
 import { expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { chat } from '../dialects/chat.ts'
 import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
+import { patternDetector } from './pattern-detector.ts'
+import type { InspectionRule } from './rule.ts'
 import { termDetector } from './term-detector.ts'
-import { callFrame, callsOf, data, delta, done, finish, forbids, pass, plain } from './test-inspecting.ts'
+import { callFrame, callsOf, data, delta, done, finish, forbids, pass, passes, plain } from './test-inspecting.ts'
 import { ruleOf } from './test-passing.ts'
 
 const call = (text: string, more: object = {}) => ({ function: { arguments: text }, ...more })
@@ -166,29 +169,39 @@ test('a label that is no string hides no text', () => {
   }
 })
 
-test('text behind the end of a choice is read with what stands before it', () => {
+const contentOf = (text: string) =>
+  [...text.matchAll(/"content":("(?:[^"\\]|\\.)*")/g)].map(([, said = '""']) => JSON.parse(said)).join('')
+
+test('what a choice holds goes out when that choice ends, and keeps nothing of the others', () => {
+  const ended = delta({ content: 'I like b' })
+  const other = data({ id: 'c', choices: [{ index: 1, delta: { content: 'word ' } }] })
+  const usage = data({ id: 'c', choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } })
+  const [text, end = '', ...rest] = passes(chat, `${ended}${finish}${other}: k\n\n${usage}${data('[DONE]')}`)
+  expect([contentOf(text ?? ''), contentOf(end)]).toEqual(['I like ', 'b'])
+  expect(end).toEndWith(finish)
+  expect(rest).toEqual([other, ':\n\n', usage, data('[DONE]')])
+  const together = delta({ content: 'I like b' }, { finish_reason: 'stop' })
+  expect(passes(chat, together + other)).toEqual([together, other])
+})
+
+test('a match across the end of a choice stops the stream, whatever the rule does', () => {
   const end = data('[DONE]')
   const usage = data({ id: 'c', choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } })
-  const contentOf = (text: string) => [...text.matchAll(/"content":"([^"]*)"/g)].map(([, said]) => said).join('')
   for (let split = 1; split < 9; split++) {
     const [first, rest] = [`a ${'blackbird'.slice(0, split)}`, 'blackbird'.slice(split)]
     for (const stream of [
       delta({ content: first }) + finish + delta({ content: `${rest} b` }) + end,
       delta({ content: first }) + finish + usage + delta({ content: `${rest} b` }, { finish_reason: 'stop' }) + end,
       delta({ content: first }, { finish_reason: 'stop' }) + delta({ content: `${rest} b` }),
+      delta({ content: first }) + finish + [...rest].map((content) => delta({ content })).join('') + end,
     ]) {
-      const blocked = pass(chat, stream)
-      expect(blocked.stop?.verdict).toBe('block')
-      expect('a ').toStartWith(contentOf(blocked.text))
-      const redacted = pass(chat, stream, forbids('redact'))
-      expect(redacted.stop).toBeNull()
-      expect(contentOf(redacted.text)).toBe('a [TERM] b')
-      expect(redacted.text.match(/"finish_reason":"stop"/g)).toEqual(stream.match(/"finish_reason":"stop"/g))
+      for (const action of ['block', 'redact'] as const) {
+        const { text, stop } = pass(chat, stream, forbids(action))
+        expect(stop?.verdict).toBe('block')
+        expect(contentOf(text)).toStartWith(first)
+        expect(contentOf(text)).not.toContain('blackbird')
+      }
     }
-    const held = delta({ content: first }) + finish + usage + end
-    const { text } = pass(chat, held)
-    expect(contentOf(text)).toBe(first)
-    expect(text).toEndWith(finish + usage + end)
   }
   const late = pass(chat, delta({ content: 'hello ' }) + finish + delta({ content: 'more b' }) + end)
   expect(contentOf(late.text)).toBe('hello more b')
@@ -196,4 +209,47 @@ test('text behind the end of a choice is read with what stands before it', () =>
   const harmless = pass(chat, delta({ content: 'a' }) + finish + delta({ content: ' x' }) + delta({ content: ' y' }))
   expect(harmless.stop).toBeNull()
   expect(harmless.text).toContain('" y"')
+})
+
+test('text behind the end of a choice is one text, however often the provider says that it ended', () => {
+  const texts = fc.array(fc.constantFrom('b', 'bl', 'black', 'bird', 'blackbird', ' ', 'a'), { minLength: 1 })
+  const ends = fc.array(fc.boolean(), { minLength: 1 })
+  fc.assert(
+    fc.property(texts, ends, fc.constantFrom('block' as const, 'redact' as const), (pieces, ended, action) => {
+      const frames = pieces.map((content, at) =>
+        delta({ content }, ended[at % ended.length] ? { finish_reason: 'stop' } : {}),
+      )
+      const { text, stop } = pass(chat, frames.join('') + data('[DONE]'), forbids(action))
+      const whole = pieces.join('')
+      const said = contentOf(text)
+      expect(said).not.toContain('blackbird')
+      if (stop === null) expect(said).toBe(whole.replaceAll('blackbird', '[TERM]'))
+      else expect(whole).toContain('blackbird')
+    }),
+  )
+})
+
+test('what is found only for what stands before the end of a choice stops the stream', () => {
+  const follows: InspectionRule = ruleOf(
+    patternDetector([{ label: 'PIN', pattern: '(?<=#)[0-9]{4}' }], { streaming: true, paramOf: String }),
+    'redact',
+  )
+  const { text, stop } = pass(chat, delta({ content: 'pin #' }) + finish + delta({ content: '1234 b' }), follows)
+  expect(stop?.verdict).toBe('block')
+  expect(contentOf(text)).toBe('pin #')
+})
+
+test('arguments that go on behind the end of their choice stop the stream where a policy reads them', () => {
+  const stream =
+    callFrame({ index: 0, id: 'one', function: { name: 'f', arguments: '{"a":"bl\\u0061' } }) +
+    finish +
+    callFrame({ index: 0, function: { arguments: 'ckbird"}' } }) +
+    data('[DONE]')
+  for (const action of ['block', 'redact'] as const) {
+    const { text, stop } = pass(chat, stream, forbids(action))
+    expect(stop?.verdict).toBe('block')
+    expect(text).not.toContain('ckbird')
+  }
+  const others: InspectionRule = { ...forbids('redact'), reads: ({ kind }) => kind === 'content' }
+  expect(pass(chat, stream, others)).toEqual({ text: stream, stop: null })
 })

@@ -29,7 +29,7 @@ beforeAll(async () => {
       model: openai.chat('fake-model'),
       whole: chatAnswer({ parts }),
       stream: chatStream({ parts }),
-      broken: chatStream({ parts, done: false }),
+      broken: chatStream({ parts, finished: false }),
       text,
     },
     {

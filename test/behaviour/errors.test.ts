@@ -384,11 +384,29 @@ for (const by of ['reset', 'close', 'stall'] as const) {
   })
 }
 
-test('a stream that closes without [DONE] keeps every byte and leaves one outcome', async () => {
+test('a stream that is whole but for [DONE] keeps every byte, is given that end and leaves one outcome', async () => {
   const body = chatStream({ done: false })
-  const { text, outcomes } = await readBroken(streamReply(body))
-  expect(text).toStartWith(body.toString())
-  expect(outcomes).toBe(1)
+  for (const framing of ['chunked', 'length'] as const) {
+    const { text, outcome, outcomes } = await readBroken({ ...streamReply(body), framing })
+    expect(text).toBe(`${body}data: [DONE]\n\n`)
+    expect([outcome?.verdict, outcome?.reason_code, outcomes]).toEqual(['allow', 'ok', 1])
+  }
+})
+
+test('a stream without [DONE] that has not finished, or whose connection may have broken, is an error', async () => {
+  const body = chatStream({ done: false })
+  const whole = streamReply(body)
+  for (const reply of [
+    { ...whole, framing: 'close' as const },
+    streamReply(chatStream({ finished: false })),
+    { ...whole, stop: { after: 1, by: 'close' as const } },
+    { ...whole, stop: { after: 1, by: 'reset' as const } },
+  ]) {
+    const { text, outcome, outcomes } = await readBroken(reply)
+    expect([reply, errorFrame(text)]).toMatchObject([reply, { code: 'upstream_provider_error' }])
+    if (reply.framing === 'close') expect(text).toStartWith(body.toString())
+    expect([outcome?.verdict, outcomes]).toEqual(['error', 1])
+  }
 })
 
 test('garbage inside a stream is passed on as it came and leaves one outcome', async () => {

@@ -10,6 +10,8 @@ export interface ChatWords {
   lineEnding?: '\n' | '\r\n'
   /** Whether the stream ends with `data: [DONE]`. */
   done?: boolean
+  /** Whether it says why it ends; where it does not, it breaks off before that. */
+  finished?: boolean
 }
 
 const defaults = {
@@ -18,6 +20,7 @@ const defaults = {
   usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 },
   lineEnding: '\n',
   done: true,
+  finished: true,
 } as const
 
 /** A whole answer. The spacing is odd on purpose: it must arrive as it was sent. */
@@ -37,7 +40,7 @@ export function chatAnswer(words: ChatWords = {}): Buffer {
 
 /** A streamed answer: a comment, one frame for each part, the usage, `[DONE]`. */
 export function chatStream(words: ChatWords = {}): Buffer {
-  const { model, parts, usage, lineEnding, done } = { ...defaults, ...words }
+  const { model, parts, usage, lineEnding, done, finished } = { ...defaults, ...words }
   const chunk = (delta: object, finish: string | null, more: object = {}) =>
     JSON.stringify({
       id: 'chatcmpl-fake',
@@ -47,12 +50,15 @@ export function chatStream(words: ChatWords = {}): Buffer {
       choices: [{ index: 0, delta, finish_reason: finish }],
       ...more,
     })
-  const data = [
-    chunk({ role: 'assistant', content: '' }, null),
-    ...parts.map((content) => chunk({ content }, null)),
+  const end = [
     chunk({}, 'stop'),
     ...(usage ? [JSON.stringify({ ...JSON.parse(chunk({}, null)), choices: [], usage })] : []),
     ...(done ? ['[DONE]'] : []),
+  ]
+  const data = [
+    chunk({ role: 'assistant', content: '' }, null),
+    ...parts.map((content) => chunk({ content }, null)),
+    ...(finished ? end : []),
   ]
   const frames = data.map((line) => `data: ${line}${lineEnding}${lineEnding}`)
   return Buffer.from([`: ping${lineEnding}${lineEnding}`, ...frames].join(''))

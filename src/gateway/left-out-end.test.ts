@@ -1,0 +1,90 @@
+/** Providers that send all of an answer, and not the frame that ends it. */
+import { expect, test } from 'bun:test'
+import { chat } from '../dialects/chat.ts'
+import { messages } from '../dialects/messages.ts'
+import { Failure } from '../failure.ts'
+import { question } from './test-gateway.ts'
+import { eventStream, frame, policy, startPoliced } from './test-policies.ts'
+import { relayed, WordInspection } from './test-relay.ts'
+
+const chunk = (content: string, index = 0) => frame({ choices: [{ index, delta: { content } }] })
+const finish = (index = 0) => frame({ choices: [{ index, delta: {}, finish_reason: 'stop' }] })
+const usage = frame({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } })
+const done = frame('[DONE]')
+
+test('an answer of which every choice has finished is whole, and the gateway says its end', async () => {
+  for (const chunks of [
+    [chunk('a'), finish()],
+    [chunk('a') + finish() + usage],
+    [chunk('a'), chunk('b', 1), finish(1), finish(), usage],
+  ]) {
+    const { text, outcomes, attempts } = await relayed(chat, { chunks, framed: true })
+    expect(text).toBe(chunks.join('') + done)
+    expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
+    expect(attempts).toMatchObject([{ reason_code: 'ok' }])
+  }
+})
+
+test('one of which a choice has not finished, or whose connection may have broken, is broken off', async () => {
+  const messageStart = { type: 'message_start', message: { content: [], usage: { input_tokens: 1, output_tokens: 1 } } }
+  const stopped = { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } }
+  for (const [dialect, framed, chunks] of [
+    [chat, true, [chunk('a')]],
+    [chat, true, [usage]],
+    [chat, true, [chunk('a'), chunk('b', 1), finish(1)]],
+    [chat, true, [chunk('a'), finish(), chunk('b')]],
+    [chat, true, [chunk('a'), finish(), 'data: {"choices":']],
+    [chat, false, [chunk('a'), finish()]],
+    [messages, true, [frame(messageStart), frame(stopped)]],
+  ] as const) {
+    const { text, outcomes } = await relayed(dialect, { chunks, framed })
+    expect(text).toContain('upstream_provider_error')
+    expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
+  }
+})
+
+test('what an inspection held goes out before that end, and what it stops has none', async () => {
+  const stop = () => new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'bad' } })
+  const held = await relayed(chat, {
+    chunks: [chunk('a forbid'), finish()],
+    framed: true,
+    inspect: (reader) => new WordInspection(reader, 'forbidden', stop),
+  })
+  expect(held.text).toContain('"forbid"')
+  expect(held.text).toEndWith(done)
+  expect(held.text).not.toContain('error')
+  const stopped = await relayed(chat, {
+    chunks: [chunk('a'), finish()],
+    framed: true,
+    inspect: () => ({
+      take: ({ bytes }) => ({ bytes, stop: null }),
+      end: () => ({ bytes: null, stop: stop() }),
+    }),
+  })
+  expect(stopped.text).toStartWith(chunk('a') + finish())
+  expect(stopped.text).toContain('content_policy_violation')
+  expect(stopped.outcomes).toMatchObject([{ verdict: 'block', reason_code: 'bad' }])
+})
+
+test('a policy that needs the whole sees it where its end was left out', async () => {
+  const stream = chunk('a zebra') + finish()
+  for (const [word, status] of [
+    ['zebra', 403],
+    ['lion', 200],
+  ] as const) {
+    const denies = policy({
+      id: 'a',
+      kind: 'condition',
+      stages: ['post_request'],
+      when: `response.text.contains("${word}")`,
+      config: { verdict: 'deny', reason_code: 'c.c' },
+    })
+    const gateway = await startPoliced([denies], () => new Response(stream, eventStream))
+    const answer = await gateway.chat({ ...question, stream: true })
+    const text = await answer.text()
+    await gateway.stop()
+    expect(answer.status).toBe(status)
+    if (status === 200) expect(text).toBe(stream + done)
+    else expect(text).not.toContain('zebra')
+  }
+})
