@@ -61,6 +61,8 @@ async function copy(dataDirectory: string, name: 'state' | 'ledger', copies: Cop
         args: [present, present + count],
       },
     ])
+    // As in an installation that came to them one by one: else each start would read this one transaction again.
+    await database.read('pragma wal_checkpoint(truncate)')
   } finally {
     database.close()
   }
