@@ -30,7 +30,8 @@ export class FrameSource {
    * be cut short, which is an error of its read; one that lasts as long as its connection is not.
    */
   get endsForSure(): boolean {
-    return this.#headers.has('transfer-encoding') || this.#headers.has('content-length')
+    const coding = this.#headers.get('transfer-encoding')
+    return coding === null ? this.#headers.has('content-length') : /(?:^|[\s,])chunked\s*$/i.test(coding)
   }
 
   /** The frames that the next bytes complete, possibly none; or why there are no more. */

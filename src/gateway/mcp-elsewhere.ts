@@ -4,6 +4,7 @@
  * it comes, streams too. The other one checks everything itself. A worker that has ended took its sessions with it: 404,
  * upon which callers begin anew (Streamable HTTP, Session Management).
  */
+import { Failure } from '../failure.ts'
 import type { Connection, Gateway } from './exchange.ts'
 import { liftIdleLimit, restoreIdleLimit } from './idle-limit.ts'
 import { noSuchSession } from './mcp-http.ts'
@@ -65,8 +66,8 @@ async function pass(
     answer = await owner({ method, headers, body, signal })
   } catch {
     end()
-    // It ended a moment ago, and its sessions with it.
-    throw noSuchSession()
+    // Otherwise it ended a moment ago, and its sessions with it.
+    throw signal.aborted ? new Failure('client_left') : noSuchSession()
   }
   return new Response(toItsEnd(answer.body, end), { status: answer.status, headers: endToEnd(answer.headers) })
 }

@@ -177,10 +177,9 @@ export function unfitOutcome(thrown: unknown, status: number): Outcome {
     return { verdict: 'deny', reason: thrown.code === rpcCodes.parseError ? 'invalid_json' : 'bad_request', status }
   }
   const failure = asFailure(thrown)
-  const verdict = verdictOf(failure)
-  return failure.code === 'client_left'
-    ? { verdict, reason: 'client.left', status: null }
-    : { verdict, reason: failure.code, status }
+  // Its body did not come while the gateway waited.
+  const reason = failure.code === 'draining' ? 'gateway.drained' : failure.code
+  return { verdict: verdictOf(failure), reason, status }
 }
 
 const unfitReasons: ReadonlyMap<number, ReasonCode> = new Map([

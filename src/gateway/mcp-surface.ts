@@ -98,7 +98,10 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
         return unfitAnswer(thrown, requestId)
       }
       const arrival = { request, connection, requestId }
-      const answer = await answerOrRefuse(gateway, arrival)
+      const answering = answerOrRefuse(gateway, arrival)
+      // From its body on, whoever answers it: what listens beside answers ends with its session.
+      if (request.method === 'POST') gateway.running.waitFor(answering)
+      const answer = await answering
       if (!isEventStream(answer)) restoreIdleLimit(arrival)
       if (sessions.size > 0) sweeping ??= startSweeping(sweep)
       return letPageRead(request, answer)
@@ -134,7 +137,8 @@ async function answerEntered(gateway: Gateway, arrival: Arrival, exchange: Excha
       gateway.log.error({ request_id: arrival.requestId, error: String(thrown) }, 'A request to /mcp failed')
     }
     const refusal = unfitAnswer(thrown, arrival.requestId)
-    await settle(exchange, gateway, unfitOutcome(thrown, refusal.status))
+    // Who has left asked for nothing here: another worker that was asked has it on record.
+    if (asFailure(thrown).code !== 'client_left') await settle(exchange, gateway, unfitOutcome(thrown, refusal.status))
     return refusal
   }
 }

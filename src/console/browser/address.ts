@@ -38,21 +38,28 @@ export function href(path: string, query: Readonly<Record<string, string | null 
   return `${installation.path}${path}${text === '' ? '' : `?${text}`}`
 }
 
-let warning: string | null = null
+/** Each of them once, though its text may be the same. */
+const warnings = new Set<{ text: string }>()
 
-/** Asks before one leaves the screen, until what it gives is called. */
+/** Asks before one leaves the screen, until what it gives is called or somebody has left all the same. */
 export function warnBeforeLeaving(text: string): () => void {
+  const own = { text }
   const asked = (event: BeforeUnloadEvent): void => event.preventDefault()
-  warning = text
+  warnings.add(own)
   addEventListener('beforeunload', asked)
   return () => {
-    warning = null
+    warnings.delete(own)
     removeEventListener('beforeunload', asked)
   }
 }
 
-const mayLeave = (pathname: string): boolean =>
-  warning === null || pathname === shownAddress.pathname || confirm(warning)
+function mayLeave(pathname: string): boolean {
+  const [first] = warnings
+  if (first === undefined || pathname === shownAddress.pathname) return true
+  const leaves = confirm(first.text)
+  if (leaves) warnings.clear()
+  return leaves
+}
 
 let shownAddress = new URL(location.href)
 
