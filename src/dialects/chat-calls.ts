@@ -32,6 +32,8 @@ interface Said {
   index: number | null
   id: string | null
   name: string | null
+  /** It brings some of its arguments. */
+  hasArguments: boolean
 }
 
 export class ChatCalls {
@@ -43,7 +45,7 @@ export class ChatCalls {
 
   take(element: JsonObject, position: number): Taken {
     const index = typeof element.index === 'number' && Number.isSafeInteger(element.index) ? element.index : null
-    const said = { position, index, id: textOf(element.id) || null, name: nameOf(element) }
+    const said = { position, index, id: textOf(element.id) || null, ...calledBy(element) }
     const taken = index === null ? this.#unnumbered(said) : this.#numbered(said, index)
     const { call } = taken
     if (said.name !== null && call.name !== said.name) call.name += said.name
@@ -60,7 +62,7 @@ export class ChatCalls {
     const known = this.#byIndex.get(index)
     const sameId = said.id === null ? undefined : this.#byId.get(said.id)
     if (known !== undefined) {
-      if (isAnother(known, said)) return this.#begin(said, known, known.end !== '}')
+      if (isAnother(known, said)) return this.#begin(said, known, known.end !== '}' || !said.hasArguments)
       return {
         call: known,
         before: null,
@@ -88,7 +90,7 @@ export class ChatCalls {
     const numbered = this.#byIndex.get(said.position)
     const known = there ?? numbered
     if (known === undefined) return this.#begin(said, null, this.#begun > 0 && said.name === null)
-    if (isAnother(known, said)) return this.#begin(said, known, known.end !== '}')
+    if (isAnother(known, said)) return this.#begin(said, known, known.end !== '}' || !said.hasArguments)
     return { call: known, before: null, contradicts: numbered !== undefined && numbered !== known }
   }
 
@@ -110,14 +112,19 @@ export class ChatCalls {
 
 const same = (call: Call): Taken => ({ call, before: null, contradicts: false })
 
-/** Whether an element at a call's place begins another one: it has a name, and an id or that name is not the call's. */
+/**
+ * Whether an element at a call's place begins another one: it has a name, and an id or that name is not the call's. It is
+ * clear to all where the arguments of the one are whole and the other brings its own: joined, those are none.
+ */
 function isAnother(call: Call, { id, name }: Said): boolean {
   if (name === null) return false
   if (id !== null && call.id !== null && id !== call.id) return call.name !== ''
   return call.end !== '' && call.name !== '' && call.name !== name
 }
 
-function nameOf({ function: called, custom }: JsonObject): string | null {
+function calledBy({ function: called, custom }: JsonObject): Pick<Said, 'name' | 'hasArguments'> {
   const named = isObject(called) ? called : custom
-  return isObject(named) ? textOf(named.name) || null : null
+  if (!isObject(named)) return { name: null, hasArguments: false }
+  const given = textOf(named.arguments ?? named.input) ?? ''
+  return { name: textOf(named.name) || null, hasArguments: given.trim() !== '' }
 }

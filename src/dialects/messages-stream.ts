@@ -41,6 +41,8 @@ class MessagesReader implements StreamReader {
   readonly #channels = new Map<string, Channel>()
   /** By index, the one that was started last. */
   readonly #blocks = new Map<number, Block>()
+  /** The indices of blocks that the message has begun. */
+  readonly #ofMessage = new Set<number>()
   readonly #openBlocks = new Set<number>()
   readonly #unforeseen = new Unforeseen()
   #started = 0
@@ -129,12 +131,16 @@ class MessagesReader implements StreamReader {
     }
     if (this.#type === 'message_start' && isObject(event.message)) {
       opened.ends.push(...this.#end(null))
+      this.#ofMessage.clear()
       addAround(opened, event, 'message')
       addAround(opened, event.message, 'content')
       for (const [index, block] of objectsOf(event.message.content).entries()) this.#addBlock(opened, block, index)
     } else if (this.#type === 'content_block_start' && isObject(event.content_block)) {
       const before = this.#blocks.get(indexOf(event))
       if (before !== undefined) opened.ends.push(...this.#end(before))
+      // Within a message clients put the deltas of both behind each other, whatever ended between them.
+      if (this.#ofMessage.has(indexOf(event))) opened.contradicts = true
+      this.#ofMessage.add(indexOf(event))
       addAround(opened, event, 'content_block')
       this.#addBlock(opened, event.content_block, indexOf(event))
     } else {

@@ -274,3 +274,24 @@ test('content goes on from a string to typed parts of it, and back', () => {
     expect(pass(chat, stream, forbids('redact')).text).toContain('[TERM]')
   }
 })
+
+test('a block that is begun again under its number stops the stream: clients put its text behind that of the first', () => {
+  const block = (text: string) =>
+    data({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }) +
+    data({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }) +
+    data({ type: 'content_block_stop', index: 0 })
+  const begun = data({ type: 'message_start', message: { id: 'm', content: [] } })
+  const { text, stop } = pass(messages, begun + block('a black') + block('bird'))
+  expect(stop?.verdict).toBe('block')
+  expect(text).not.toContain('bird')
+  expect(pass(messages, begun + block('a black') + begun + block('swan')).stop).toBeNull()
+})
+
+test('a name behind whole arguments is another call only where it brings its own: clients join it to the first', () => {
+  const call = (name: string, given: object) =>
+    delta({ tool_calls: [{ index: 0, id: 't', function: { name, ...given } }] })
+  const whole = { arguments: '{}' }
+  expect(pass(chat, call('black', whole) + call('bird', { arguments: '' }) + finish).stop?.verdict).toBe('block')
+  expect(pass(chat, call('black', whole) + call('bird', {}) + finish).stop?.verdict).toBe('block')
+  expect(pass(chat, call('black', whole) + call('swan', whole) + finish).stop).toBeNull()
+})
