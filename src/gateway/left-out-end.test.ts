@@ -35,6 +35,8 @@ test('one of which a choice has not finished, or whose connection may have broke
     [chat, true, [chunk('a'), finish(), chunk('b')]],
     [chat, true, [chunk('a'), finish(), 'data: {"choices":']],
     [chat, false, [chunk('a'), finish()]],
+    [chat, { 'transfer-encoding': 'identity' }, [chunk('a'), finish()]],
+    [chat, { 'transfer-encoding': 'identity', 'content-length': '9' }, [chunk('a'), finish()]],
     [messages, true, [frame(messageStart), frame(stopped)]],
   ] as const) {
     const { text, outcomes } = await relayed(dialect, { chunks, framed })

@@ -6,12 +6,13 @@ import { testListener } from './test-gateway.ts'
 import { prepared } from './test-relay.ts'
 
 /** Asks a gateway beside which another worker answers so. */
-async function asking(method: string, answer: (request: PassedRequest) => Promise<Response>) {
+async function asking(method: string, answer: (request: PassedRequest) => Promise<Response>, signal?: AbortSignal) {
   const { gateway } = await prepared(mcp, { stream: false })
   Object.assign(gateway.mcp, { neighbours: { sessionPrefix: '0.a.', ownerOf: () => answer } })
   const { limits, listener: connection } = testListener()
   const headers = { 'mcp-session-id': '1.b.c' }
-  const request = new Request('http://localhost/mcp', { method, headers, ...(method === 'POST' && { body: 'asked' }) })
+  const body = method === 'POST' ? { body: 'asked' } : {}
+  const request = new Request('http://localhost/mcp', { method, headers, ...body, ...(signal && { signal }) })
   const answering = answerElsewhere(gateway, { request, connection, requestId: 'r' }) ?? Promise.reject(new Error())
   return { limits, answering, running: gateway.running }
 }
@@ -72,4 +73,18 @@ test('nor for one whose worker or caller is gone, or that has no body', async ()
   const left = await asking('POST', async () => new Response(standing().readable))
   await (await left.answering).body?.cancel()
   await left.running.drain(60_000)
+})
+
+test('who leaves while another worker is asked has left; whose worker has ended is told that its session has', async () => {
+  const leaving = new AbortController()
+  const ended = async (): Promise<Response> => {
+    throw new Error('The connection ended')
+  }
+  const left = () => {
+    leaving.abort()
+    return ended()
+  }
+  const thrown = (answering: Promise<Response>) => answering.catch((error: unknown) => error)
+  expect(await thrown((await asking('POST', left, leaving.signal)).answering)).toMatchObject({ code: 'client_left' })
+  expect(await thrown((await asking('POST', ended)).answering)).toMatchObject({ status: 404 })
 })

@@ -75,8 +75,8 @@ export interface Script {
   inspect?: BeginInspection
   /** The stream stays open after its chunks. */
   open?: boolean
-  /** The provider says where its body ends. */
-  framed?: boolean
+  /** The provider says where its body ends: in chunks, or as this header has it. */
+  framed?: boolean | Record<string, string>
   prepare?: (exchange: Exchange) => void
 }
 
@@ -139,7 +139,8 @@ export async function relayed(dialect: Dialect, { chunks, inspect, open = false,
   })
   let answer: Response
   try {
-    const headers = { 'content-type': 'text/event-stream', ...(framed && { 'transfer-encoding': 'chunked' }) }
+    const framing = framed === true ? { 'transfer-encoding': 'chunked' } : framed || {}
+    const headers = { 'content-type': 'text/event-stream', ...framing }
     await relayStream(exchange, gateway, new Response(body, { headers }))
     answer = exchange.answer ?? Response.error()
   } catch (thrown) {
