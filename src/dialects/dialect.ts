@@ -120,6 +120,11 @@ export interface StreamPiece {
    * never continued (a citation). It is inspected by itself, and neither follows nor precedes other pieces.
    */
   readonly whole: boolean
+  /**
+   * The whole of a frame's data, which is no JSON, and the only piece of its frame: text, or a word that keeps the line
+   * open. It is not cut.
+   */
+  readonly raw?: 'text' | 'word'
   replace(text: string): void
 }
 

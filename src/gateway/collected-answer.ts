@@ -83,7 +83,7 @@ export class CollectedAnswer {
         sent.set(index, instead)
         piece.replace(instead)
       }
-      return { channel, kind, text, whole, replace }
+      return { ...piece, replace }
     })
     const bytes = () => {
       for (const [index, { channel, kind, text, whole }] of pieces.entries()) {
