@@ -1,6 +1,7 @@
 /** Providers that send all of an answer, and not the frame that ends it. */
 import { expect, test } from 'bun:test'
 import { chat } from '../dialects/chat.ts'
+import type { StreamReader } from '../dialects/dialect.ts'
 import { messages } from '../dialects/messages.ts'
 import { Failure } from '../failure.ts'
 import { question } from './test-gateway.ts'
@@ -43,6 +44,38 @@ test('one of which a choice has not finished, or whose connection may have broke
     expect(text).toContain('upstream_provider_error')
     expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
   }
+})
+
+test('a last frame that lacks its blank line is one where the end is sure and all of it is there', async () => {
+  const stop = () => new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'bad' } })
+  const inspect = (reader: StreamReader) => new WordInspection(reader, 'forbidden', stop)
+  for (const [end, added] of [
+    ['', '\n\n'],
+    ['\n', '\n'],
+    ['\r\n', '\n'],
+    ['\r', '\n\n'],
+  ] as const) {
+    const last = finish().trimEnd() + end
+    for (const chunks of [[chunk('a'), last], [chunk('a') + last], [chunk('a'), usage, ...last]]) {
+      for (const given of [{}, { inspect }]) {
+        const { text, outcomes } = await relayed(chat, { chunks, framed: true, ...given })
+        expect(text).toBe(chunks.join('') + added + done)
+        expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
+      }
+    }
+    const unsure = await relayed(chat, { chunks: [chunk('a'), last] })
+    expect(unsure.text).toContain('upstream_provider_error')
+  }
+  const alone = await relayed(chat, { chunks: [finish().trimEnd()], framed: true, inspect })
+  expect(alone.text).toBe(finish() + done)
+  const counted = await relayed(chat, { chunks: [chunk('a') + finish(), usage.trimEnd()], framed: true })
+  expect(counted.exchange.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 })
+  const commented = await relayed(chat, { chunks: [chunk('a') + finish(), ': bye\n'], framed: true })
+  expect(commented.text).toBe(chunk('a') + finish() + done)
+  const refused = frame({ error: { message: 'no', code: 'c' } }).trimEnd()
+  const failed = await relayed(chat, { chunks: [chunk('a'), refused], framed: true })
+  expect(failed.text).toBe(`${chunk('a')}${refused}\n\n${done}`)
+  expect(failed.outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
 })
 
 test('what an inspection held goes out before that end, and what it stops has none', async () => {

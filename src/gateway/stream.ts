@@ -141,7 +141,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** What is left at the provider's end of an answer that was held until then. */
   #rest(): readonly SseFrame[] {
-    const rest = this.#exchange.inspection === null ? null : this.#source.rest()
+    const rest = this.#exchange.inspection === null ? null : this.#source.rest
     return rest === null ? [] : [rest]
   }
 
@@ -307,7 +307,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** The provider's side has ended; what is left may be a last frame that lacks only its blank line. */
   async #finishWithout(): Promise<void> {
-    const rest = this.#source.rest()
+    const rest = this.#source.rest
     const own = rest === null ? await this.#ownEnd() : null
     if (own !== null) return own.stop === null ? this.#finish(own.bytes, whole) : this.#stop(own.bytes, own.stop)
     const { relayedText } = this.#exchange
