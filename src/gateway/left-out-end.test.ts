@@ -46,6 +46,36 @@ test('one of which a choice has not finished, or whose connection may have broke
   }
 })
 
+test('what an asynchronous filter found behind the end of a choice goes on with nothing', async () => {
+  const found = {
+    content_filter_results: { hate: { filtered: false, severity: 'safe' } },
+    content_filter_offsets: { check_offset: 44, start_offset: 44, end_offset: 198 },
+  }
+  for (const more of [
+    {},
+    { delta: null },
+    { delta: {} },
+    { delta: { role: 'assistant', content: '', tool_calls: [] } },
+  ]) {
+    const late = { id: '', model: '', object: '', choices: [{ index: 0, finish_reason: null, ...more, ...found }] }
+    const chunks = [chunk('a'), finish(), frame(late)]
+    const { text, outcomes } = await relayed(chat, { chunks, framed: true })
+    expect(text).toBe(chunks.join('') + done)
+    expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
+    const unfinished = await relayed(chat, { chunks: [chunk('a'), frame(late)], framed: true })
+    expect(unfinished.outcomes).toMatchObject([{ reason_code: 'provider.interrupted' }])
+  }
+  for (const goesOn of [
+    { delta: { refusal: 'b' } },
+    { delta: { tool_calls: [{ index: 0, function: { arguments: '{' } }] } },
+    { delta: {}, text: 'b' },
+  ]) {
+    const chunks = [chunk('a'), finish(), frame({ choices: [{ index: 0, finish_reason: null, ...goesOn }] })]
+    const { outcomes } = await relayed(chat, { chunks, framed: true })
+    expect(outcomes).toMatchObject([{ reason_code: 'provider.interrupted' }])
+  }
+})
+
 test('a last frame that lacks its blank line is one where the end is sure and all of it is there', async () => {
   const stop = () => new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'bad' } })
   const inspect = (reader: StreamReader) => new WordInspection(reader, 'forbidden', stop)
