@@ -246,7 +246,7 @@ class ChatReader implements StreamReader {
   #openChoices = (): number[] => [...this.#choices].flatMap(([index, finished]) => (finished ? [] : [index]))
 
   /** Some providers leave `[DONE]` out. */
-  isWhole = (): boolean => this.#choices.size > 0 && this.#openChoices().length === 0
+  isWhole = (choices: number): boolean => this.#choices.size >= Math.max(choices, 1) && this.#openChoices().length === 0
 
   errorFrames: StreamReader['errorFrames'] = (failure, requestId) =>
     Buffer.concat([frameBytes(envelope(failure, requestId)), lastFrame])

@@ -164,9 +164,9 @@ export interface StreamReader {
   ownError?(frame: SseFrame, requestId: string): SseFrame | null
   /**
    * Whether all that answers has come, so that the provider's side may end without the frame that says so: some leave it
-   * out, and `endFrames` says it then. Absent where none does.
+   * out, and `endFrames` says it then. `choices`: as many as were asked for. Absent where none does.
    */
-  isWhole?(): boolean
+  isWhole?(choices: number): boolean
   /** The bytes that end a stream which fails after it began. */
   errorFrames(failure: Failure, requestId: string): Uint8Array
   /** The bytes that end a stream after the provider itself sent an error frame, or no end of its own. */

@@ -4,6 +4,7 @@ import { chat } from '../dialects/chat.ts'
 import type { StreamReader } from '../dialects/dialect.ts'
 import { messages } from '../dialects/messages.ts'
 import { Failure } from '../failure.ts'
+import type { Exchange } from './exchange.ts'
 import { question } from './test-gateway.ts'
 import { eventStream, frame, policy, startPoliced } from './test-policies.ts'
 import { relayed, WordInspection } from './test-relay.ts'
@@ -43,6 +44,41 @@ test('one of which a choice has not finished, or whose connection may have broke
     const { text, outcomes } = await relayed(dialect, { chunks, framed })
     expect(text).toContain('upstream_provider_error')
     expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
+  }
+})
+
+test('an answer that lacks one of the choices that were asked for is broken off', async () => {
+  const asking = (n: number) => (exchange: Exchange) => {
+    exchange.facts = chat.read({ model: 'm', stream: true, n })
+  }
+  const one = [chunk('a'), finish(), usage]
+  const both = [chunk('a'), chunk('b', 1), finish(), finish(1), usage]
+  for (const [n, chunks] of [
+    [2, one],
+    [2, [chunk('a'), chunk('b', 1), finish()]],
+    [3, both],
+  ] as const) {
+    for (const inspect of [
+      undefined,
+      (reader: StreamReader) => new WordInspection(reader, 'x', () => new Failure('internal')),
+    ]) {
+      const { text, outcomes } = await relayed(chat, {
+        chunks,
+        framed: true,
+        prepare: asking(n),
+        ...(inspect && { inspect }),
+      })
+      expect(text).toContain('upstream_provider_error')
+      expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
+    }
+  }
+  for (const [n, chunks] of [
+    [1, one],
+    [1, both],
+    [2, both],
+  ] as const) {
+    const { text } = await relayed(chat, { chunks, framed: true, prepare: asking(n) })
+    expect(text).toBe(chunks.join('') + done)
   }
 })
 

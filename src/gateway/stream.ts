@@ -323,8 +323,9 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** The end of an answer that is whole though its provider has not said so; null where it is broken off. */
   async #ownEnd(): Promise<Step | null> {
-    const { inspection, reader, cut, settled } = this.#exchange
-    const isWhole = this.#source.endsForSure && !this.#isTranslated && given(reader).isWhole?.() === true
+    const { inspection, reader, facts, cut, settled } = this.#exchange
+    const mayEndSo = this.#source.endsForSure && !this.#isTranslated
+    const isWhole = mayEndSo && given(reader).isWhole?.(given(facts).choices) === true
     if (!isWhole || cut !== null || settled !== null) return null
     const { bytes, stop } = inspection === null ? dropped : await inspection.end()
     if (stop !== null) return { bytes, stop, facts: whole }
