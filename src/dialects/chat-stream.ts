@@ -91,7 +91,9 @@ class ChatReader implements StreamReader {
     // A first chunk may have nothing but what a filter says of the prompt, and no name of its own.
     if (this.#head === null && textOf(chunk.id)) this.#head = chunk
     for (const [position, choice] of objectsOf(chunk.choices).entries()) {
-      this.#choices.set(indexOf(choice, position), isFinished(choice))
+      const index = indexOf(choice, position)
+      const finished = isFinished(choice) || (this.#choices.get(index) === true && !bringsAnswer(choice))
+      this.#choices.set(index, finished)
     }
     const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
     const saysMore = Object.keys(chunk).some((name) => !ofUsageFrame.has(name))
@@ -244,7 +246,7 @@ class ChatReader implements StreamReader {
   #openChoices = (): number[] => [...this.#choices].flatMap(([index, finished]) => (finished ? [] : [index]))
 
   /** Some providers leave `[DONE]` out. */
-  isWhole = (): boolean => this.#choices.size > 0 && this.#openChoices().length === 0
+  isWhole = (choices: number): boolean => this.#choices.size >= Math.max(choices, 1) && this.#openChoices().length === 0
 
   errorFrames: StreamReader['errorFrames'] = (failure, requestId) =>
     Buffer.concat([frameBytes(envelope(failure, requestId)), lastFrame])
@@ -285,6 +287,14 @@ const holderOf = (place: string): string => place.slice(0, Math.max(0, place.las
 /** Some providers say of each chunk why it has not finished: for nothing, in words. */
 const isFinished = ({ finish_reason: reason }: JsonObject): boolean =>
   typeof reason === 'string' && reason !== '' && reason !== 'null'
+
+/** Whether a frame goes on with a choice's answer: what an asynchronous filter found in it may come behind its end. */
+function bringsAnswer({ delta, text }: JsonObject): boolean {
+  const { role: _, ...said } = isObject(delta) ? delta : { delta }
+  return [...Object.values(said), text].some((value) => isGiven(value) && value !== '' && !isEmptyList(value))
+}
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 
 /** The text of the only choice, where one member of its delta says it, no tool is called and no usage told. */
 function saidAlone({ choices, usage }: JsonObject): { member: string; text: string } | null {

@@ -120,6 +120,11 @@ export interface StreamPiece {
    * never continued (a citation). It is inspected by itself, and neither follows nor precedes other pieces.
    */
   readonly whole: boolean
+  /**
+   * The whole of a frame's data, which is no JSON, and the only piece of its frame: text, or a word that keeps the line
+   * open. It is not cut.
+   */
+  readonly raw?: 'text' | 'word'
   replace(text: string): void
 }
 
@@ -159,9 +164,9 @@ export interface StreamReader {
   ownError?(frame: SseFrame, requestId: string): SseFrame | null
   /**
    * Whether all that answers has come, so that the provider's side may end without the frame that says so: some leave it
-   * out, and `endFrames` says it then. Absent where none does.
+   * out, and `endFrames` says it then. `choices`: as many as were asked for. Absent where none does.
    */
-  isWhole?(): boolean
+  isWhole?(choices: number): boolean
   /** The bytes that end a stream which fails after it began. */
   errorFrames(failure: Failure, requestId: string): Uint8Array
   /** The bytes that end a stream after the provider itself sent an error frame, or no end of its own. */

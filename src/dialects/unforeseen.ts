@@ -47,6 +47,8 @@ export const unforeseenFacts = (data: JsonObject | string, usage: Usage | null):
 export const unforeseenLength = (body: JsonObject): number => (isGiven(body.error) ? 0 : textLength(body))
 
 const plain = 'unforeseen'
+/** What providers say in place of a comment while there is nothing to say. */
+const keepsOpen = /^[([{<"':]*(?:ping|pong|keep[-_ ]?alive|heart[-_ ]?beat)[)\]}>"':]*$/i
 const emptyFrame = new TextEncoder().encode('data:\n\n')
 
 export class Unforeseen {
@@ -71,12 +73,13 @@ export class Unforeseen {
     // A frame that the stream broke off in does not leave, but for one that ends the answer all the same.
     const isCut = frame.cut === true && ends === null
     const contradicts = !isCut && this.#looseJson.mayBe(data)
+    const raw = keepsOpen.test(data) ? 'word' : 'text'
     let sent = data
     const replace = (text: string) => {
       sent = text
     }
     return {
-      pieces: data === '' ? [] : [{ channel: plain, kind: 'content', text: data, whole: false, replace }],
+      pieces: [{ channel: plain, kind: 'content', text: data, whole: false, raw, replace }],
       ends: ends === null ? [] : [...ends, plain],
       contradicts,
       bytes: () => (sent === data ? frame.bytes : withData(frame, sent)),

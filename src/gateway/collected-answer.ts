@@ -2,7 +2,7 @@
  * A streamed answer as it has come so far, for policies that look at the whole of it: each text as the provider sent it
  * and as it leaves, texts that come in no pieces, and the tools that are called.
  */
-import type { FrameText, StreamReader, TextKind, TextSlot } from '../dialects/dialect.ts'
+import type { FrameText, StreamPiece, StreamReader, TextKind, TextSlot } from '../dialects/dialect.ts'
 import { parseObject } from '../dialects/json-value.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { isToolChannel, streamedTools } from './streamed-tools.ts'
@@ -73,23 +73,24 @@ export class CollectedAnswer {
   #watched(opened: FrameText): FrameText {
     const sent = new Map<number, string>()
     const pieces = opened.pieces.map((piece, index) => {
-      const { channel, kind, text, whole } = piece
-      if (!whole) this.#streamed(channel, kind).came += text
-      else {
+      const { channel, kind, text } = piece
+      if (!isPart(piece)) {
         this.#wholes.set(text, { member: channel, kind, sent: text })
         if (isToolChannel(channel)) this.#tools.add(text)
-      }
+      } else if (text !== '') this.#streamed(channel, kind).came += text
       const replace = (instead: string) => {
         sent.set(index, instead)
         piece.replace(instead)
       }
-      return { channel, kind, text, whole, replace }
+      return { ...piece, replace }
     })
     const bytes = () => {
-      for (const [index, { channel, kind, text, whole }] of pieces.entries()) {
-        const passed = sent.get(index) ?? text
-        const known = whole ? this.#wholes.get(text) : this.#streamed(channel, kind)
-        if (known !== undefined) known.sent = whole ? passed : known.sent + passed
+      for (const [index, piece] of pieces.entries()) {
+        const passed = sent.get(index) ?? piece.text
+        // Data of a frame may be empty: nothing of a text.
+        if (passed === '' && piece.text === '') continue
+        const known = isPart(piece) ? this.#streamed(piece.channel, piece.kind) : this.#wholes.get(piece.text)
+        if (known !== undefined) known.sent = isPart(piece) ? known.sent + passed : passed
       }
       return opened.bytes()
     }
@@ -106,6 +107,9 @@ export class CollectedAnswer {
     return made
   }
 }
+
+/** A word that keeps the line open is a text by itself. */
+const isPart = ({ whole, raw }: StreamPiece): boolean => !whole && raw !== 'word'
 
 const slotOf = (text: Omit<TextSlot, 'replace'>): TextSlot => ({
   ...text,

@@ -235,6 +235,34 @@ test('what a provider says beside an answer is not held to a schema', async () =
   for (stream of [false, true]) expect((await gateway.chat({ ...question, stream })).status).toBe(200)
 })
 
+test('data that keeps the line open is not held to a schema, and a condition reads it', async () => {
+  const schema = policy({
+    id: 'a',
+    kind: 'json-schema',
+    stages: ['post_request'],
+    config: { schema: { type: 'array' } },
+  })
+  const denies = policy({
+    id: 'a',
+    kind: 'condition',
+    stages: ['post_request'],
+    when: 'response.text.contains("keepalive")',
+    config: { verdict: 'deny', reason_code: 'c.c' },
+  })
+  const sent = `data: ping\n\ndata:\n\nevent: ping\ndata: keepalive\n\n${streamOf('[', ']')}`
+  for (const [looking, status] of [
+    [schema, 200],
+    [denies, 403],
+  ] as const) {
+    const gateway = await start([looking], () => new Response(sent, eventStream))
+    const answer = await gateway.chat({ ...question, stream: true })
+    expect(answer.status).toBe(status)
+    if (status === 200) expect(await answer.text()).toBe(sent)
+    await gateway.stop()
+    running = null
+  }
+})
+
 test('what is only monitored changes and ends nothing, whole and streamed, and is on the record', async () => {
   const look = { config: { terms: ['swordfish'], action: 'redact' }, mode: 'monitor' } as const
   const policies = [

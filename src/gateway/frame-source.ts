@@ -2,7 +2,8 @@
  * A provider's event stream as whole frames, read when they are asked for. Bounds what one frame and what all of them
  * may take, and notes on the exchange when the provider's silence began.
  */
-import { type SseFrame, SseSplitter } from '../lib/sse.ts'
+import { parseObject } from '../dialects/json-value.ts'
+import { completed, type SseFrame, SseSplitter } from '../lib/sse.ts'
 import { UnreadableAnswer } from '../translation/translated.ts'
 import type { ByteReader } from './bounded.ts'
 import type { Exchange, Gateway, ReasonCode } from './exchange.ts'
@@ -18,6 +19,8 @@ export class FrameSource {
   readonly #headers: Headers
   readonly #splitter = new SseSplitter(maxFrameBytes)
   #received = 0
+  #rest: SseFrame | null = null
+
   constructor(exchange: Exchange, gateway: Gateway, { body, headers }: Response) {
     this.#exchange = exchange
     this.#gateway = gateway
@@ -39,7 +42,7 @@ export class FrameSource {
     this.#exchange.waitingSince = this.#gateway.clock.monotonic()
     try {
       const { done, value } = await this.#reader.read()
-      return done ? 'ended' : this.#cut(value)
+      return done ? this.#ended() : this.#cut(value)
     } catch (thrown) {
       // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.
       return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
@@ -59,9 +62,19 @@ export class FrameSource {
     }
   }
 
+  /** A last frame that lacks its blank line is one like the others where all of it was sent; without data it says nothing. */
+  #ended(): SseFrame[] | 'ended' {
+    const rest = this.#splitter.end()
+    this.#rest = this.endsForSure && rest?.data === null ? null : rest
+    const isWhole = this.endsForSure && parseObject(rest?.data ?? '') !== null
+    if (rest === null || !isWhole) return 'ended'
+    this.#rest = null
+    return [completed(rest)]
+  }
+
   /** What is left at the end, as a frame without its blank line; null where nothing is. */
-  rest(): SseFrame | null {
-    return this.#splitter.end()
+  get rest(): SseFrame | null {
+    return this.#rest
   }
 
   /** Reads what follows a complete answer and drops it, for a moment, so that the connection can be used again. */

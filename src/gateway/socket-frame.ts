@@ -66,6 +66,7 @@ const framed = (reader: StreamReader): StreamReader => ({
   frame: (frame) => reader.frame(frame),
   open: (frame) => reader.open(frame),
   delta: (channel, text) => reader.delta(channel, text),
+  isWhole: (choices) => reader.isWhole?.(choices) === true,
   endFrames: () => reader.endFrames(),
   escalationFrames: (verdictan, requestId) => reader.escalationFrames(verdictan, requestId),
   errorFrames: (failure, requestId) => encoder.encode(`data: ${JSON.stringify(errorFrame(failure, requestId))}\n\n`),

@@ -101,6 +101,19 @@ describe('an exchange over a WebSocket', () => {
     socket.close()
   })
 
+  test('is given the end that the provider left out of a whole answer, as over HTTP', async () => {
+    const finish = '{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'
+    answer = () => stream(chunk('all'), finish)
+    const socket = await connect()
+    socket.send(JSON.stringify(question))
+    expect(await socket.frames(3)).toEqual([chunk('all'), finish, '[DONE]'])
+    socket.send(JSON.stringify({ ...question, n: 2 }))
+    const [, , last] = await socket.frames(3)
+    expect(errorFrameOf(last)).toMatchObject({ status: 502, error: { code: 'upstream_provider_error' } })
+    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'allow' }, { verdict: 'error' }])
+    socket.close()
+  })
+
   test('that breaks after it began ends in an error frame', async () => {
     answer = () => stream(chunk('half'))
     const socket = await connect()

@@ -141,7 +141,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** What is left at the provider's end of an answer that was held until then. */
   #rest(): readonly SseFrame[] {
-    const rest = this.#exchange.inspection === null ? null : this.#source.rest()
+    const rest = this.#exchange.inspection === null ? null : this.#source.rest
     return rest === null ? [] : [rest]
   }
 
@@ -307,7 +307,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** The provider's side has ended; what is left may be a last frame that lacks only its blank line. */
   async #finishWithout(): Promise<void> {
-    const rest = this.#source.rest()
+    const rest = this.#source.rest
     const own = rest === null ? await this.#ownEnd() : null
     if (own !== null) return own.stop === null ? this.#finish(own.bytes, whole) : this.#stop(own.bytes, own.stop)
     const { relayedText } = this.#exchange
@@ -323,8 +323,9 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** The end of an answer that is whole though its provider has not said so; null where it is broken off. */
   async #ownEnd(): Promise<Step | null> {
-    const { inspection, reader, cut, settled } = this.#exchange
-    const isWhole = this.#source.endsForSure && !this.#isTranslated && given(reader).isWhole?.() === true
+    const { inspection, reader, facts, cut, settled } = this.#exchange
+    const mayEndSo = this.#source.endsForSure && !this.#isTranslated
+    const isWhole = mayEndSo && given(reader).isWhole?.(given(facts).choices) === true
     if (!isWhole || cut !== null || settled !== null) return null
     const { bytes, stop } = inspection === null ? dropped : await inspection.end()
     if (stop !== null) return { bytes, stop, facts: whole }

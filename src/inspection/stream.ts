@@ -10,8 +10,11 @@
  *    answer of a waiting request can still be a whole one; a later escalation ends what has begun.
  *
  * The first frame that names a tool waits, and all that follow with it, until the name is whole; it says all of it then,
- * and the others nothing of it. Where the stream stops meanwhile, they never leave. More than `headBytes` of them are not
+ * and the others nothing of it. Where the stream stops meanwhile, they never leave. More than `headBytes` behind it are not
  * kept: the name is what came of it.
+ *
+ * Data that is no JSON is not cut, nor moved (`raw-text.ts`): where its end may still become a match, its frame waits, and
+ * what follows it, until more such data has come, or a frame that is none.
  *
  * Text behind the end of its channel, from a provider that breaks its own protocol, is one more text, which ends with the
  * stream: that provider's ends are none. A match that runs across such an end, or is one only for what stands before it,
@@ -36,6 +39,7 @@ import type { FrameText, StreamPiece, TextKind } from '../dialects/dialect.ts'
 import { type SseFrame, withoutAsides } from '../lib/sse.ts'
 import { Channel, followWhole, mayFind, passWhole } from './channel.ts'
 import { maxLiveUnits } from './detector.ts'
+import { RawText } from './raw-text.ts'
 import type { Finding, InspectionRule, Stop } from './rule.ts'
 
 /** What is used of a dialect's reader. */
@@ -99,10 +103,12 @@ export class StreamInspector<Frame extends InspectableFrame> {
   #head: Uint8Array[] | null
   #headLength = 0
   #stop: Stop | null = null
-  /** Frames that wait, and what for: names that are not whole. */
+  /** Frames that wait, and what for: names that are not whole, and data that is no JSON. */
   #waiting: Passing[] = []
+  /** Of those behind the first. */
   #waitingLength = 0
   readonly #unnamed = new Set<string>()
+  #raw: RawText | null = null
   /** The last whole text in which nothing can be found: a provider may say one in every frame. */
   #harmless: Pick<StreamPiece, 'kind' | 'text'> | null = null
   /** Event names in which nothing was found. */
@@ -123,13 +129,14 @@ export class StreamInspector<Frame extends InspectableFrame> {
     const passing: Passing = { before: [], sent: { frame, opened } }
     // A comment says nothing that could come too early, and keeps the line open meanwhile.
     if (frame.data === null && this.#waits()) return this.#out(this.#framesOf(passing), last)
-    let leaves = opened === null || this.#passPieces(opened, passing)
+    if (this.#raw !== null && opened !== null && !isRawText(opened)) this.#endRaw(this.#raw, passing.before)
+    let leaves = this.#stop === null && (opened === null || this.#passPieces(opened, passing))
     if (last && this.#stop === null) {
       this.#flush(passing.before)
       leaves = this.#stop === null
     }
     if (!leaves) passing.sent = null
-    this.#waitingLength += frame.bytes.length
+    if (this.#waiting.length > 0) this.#waitingLength += frame.bytes.length
     return this.#out(this.#leaving(passing), last)
   }
 
@@ -149,13 +156,27 @@ export class StreamInspector<Frame extends InspectableFrame> {
     }
     this.#waiting.push(passing)
     if (this.#waits() && this.#stop === null) {
-      if (this.#waitingLength <= headBytes) return []
+      if (this.#waitingLength <= headBytes) return this.#freed()
       this.#flushWaiting(passing.before)
     }
     const leaving = this.#waits() ? [] : this.#waiting
     this.#waiting = []
     this.#waitingLength = 0
     return leaving.flatMap((each) => this.#framesOf(each))
+  }
+
+  /** What stands before the first frame that goes on waiting. */
+  #freed(): readonly Uint8Array[] {
+    const first = this.#raw?.first
+    if (this.#unnamed.size > 0 || !first) return []
+    const freed = this.#waiting.splice(
+      0,
+      this.#waiting.findIndex(({ sent }) => sent?.opened?.pieces[0] === first),
+    )
+    const behind = this.#waiting.slice(1)
+    if (freed.length > 0)
+      this.#waitingLength = behind.reduce((sum, { sent }) => sum + (sent?.frame.bytes.length ?? 0), 0)
+    return freed.flatMap((each) => this.#framesOf(each))
   }
 
   #framesOf(passing: Passing): readonly Uint8Array[] {
@@ -165,7 +186,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   }
 
   #waits(): boolean {
-    return this.#gathers && this.#unnamed.size > 0
+    return this.#gathers && (this.#unnamed.size > 0 || (this.#raw !== null && this.#raw.first !== null))
   }
 
   #bytesOf({ frame, opened }: NonNullable<Passing['sent']>): Uint8Array {
@@ -200,6 +221,10 @@ export class StreamInspector<Frame extends InspectableFrame> {
     }
     let passed = false
     for (const piece of opened.pieces) {
+      if (piece.raw !== undefined && this.#stop === null) {
+        if (this.#passRaw(piece, opened)) passed = true
+        continue
+      }
       const text = this.#stop === null ? this.#passPiece(piece, last.get(piece.channel) === piece) : ''
       if (text !== piece.text) piece.replace(text)
       if (text !== '' && !(piece.whole && this.#stop !== null)) passed = true
@@ -227,6 +252,18 @@ export class StreamInspector<Frame extends InspectableFrame> {
     if (piece.kind !== 'name') return out
     if (channel.name === null && ends && this.#stop === null) return out
     return this.#passName(piece, channel, out, ends)
+  }
+
+  #passRaw(piece: StreamPiece, { ends }: FrameText): boolean {
+    this.#raw ??= new RawText(piece.channel, this.#rules, this.findings)
+    const passed = this.#raw.push(piece, ends.includes(piece.channel))
+    this.#stop = this.#raw.stop
+    return passed
+  }
+
+  #endRaw(raw: RawText, before: Uint8Array[]): void {
+    this.#giveRest(raw.channel, raw.end(), before)
+    this.#stop = raw.stop
   }
 
   #passWholePiece({ channel, kind, text }: StreamPiece): string {
@@ -335,6 +372,8 @@ export class StreamInspector<Frame extends InspectableFrame> {
   }
 
   #flush(before: Uint8Array[]): void {
+    if (this.#raw !== null) this.#endRaw(this.#raw, before)
+    if (this.#stop !== null) return
     for (const [name, channel] of this.#channels) {
       if (!channel.ended) this.#endChannel(name, before)
       else if (channel.after !== '') this.#giveRest(name, this.#endPassage(name, channel), before)
@@ -343,11 +382,12 @@ export class StreamInspector<Frame extends InspectableFrame> {
     }
   }
 
-  /** More waits than is kept: names are what came of them. */
+  /** More waits than is kept: names, and data that is no JSON, are what came of them. */
   #flushWaiting(before: Uint8Array[]): void {
+    if (this.#raw !== null) this.#endRaw(this.#raw, before)
     for (const name of [...this.#unnamed]) {
-      this.#endChannel(name, before)
       if (this.#stop !== null) return
+      this.#endChannel(name, before)
     }
   }
 
@@ -362,6 +402,8 @@ export class StreamInspector<Frame extends InspectableFrame> {
     return { bytes: head, stop: this.#stop }
   }
 }
+
+const isRawText = ({ pieces }: FrameText): boolean => pieces[0]?.raw === 'text'
 
 const noPieces: ReadonlyMap<string, StreamPiece> = new Map()
 

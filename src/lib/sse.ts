@@ -182,6 +182,13 @@ export function withData({ bytes, marked }: Pick<SseFrame, 'bytes' | 'marked'>, 
 }
 
 const lineEnd = encoder.encode('\n')
+const lineEnds = encoder.encode('\n\n')
+
+/** A frame whose blank line is missing, with one. Behind a CR the first LF is of the same line end. */
+export function completed({ cut: _, ...frame }: SseFrame): SseFrame {
+  const added = frame.bytes.at(-1) === lineFeed ? lineEnd : lineEnds
+  return { ...frame, bytes: Buffer.concat([frame.bytes, added]) }
+}
 
 /** Adds a line. Where one that stood before it was left out, the end of the last and its own must not become one. */
 function addLine(parts: Uint8Array[], line: Uint8Array): void {

@@ -1,0 +1,133 @@
+/** Data of a stream that is no JSON: words that keep the line open, and providers that stream their text plain. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { chat } from '../dialects/chat.ts'
+import { messages } from '../dialects/messages.ts'
+import { responses } from '../dialects/responses.ts'
+import { framesOf } from '../dialects/test-streams.ts'
+import { patternDetector } from './pattern-detector.ts'
+import { personalData } from './personal-data.ts'
+import { secretDetector } from './secret-patterns.ts'
+import { data, delta, done, forbids, pass, passes } from './test-inspecting.ts'
+import { cutAt, passPieces, ruleOf } from './test-passing.ts'
+
+const personal = patternDetector([...personalData.email, ...personalData.phone, ...personalData.card], {
+  streaming: true,
+  paramOf: String,
+})
+const actions = ['redact', 'block'] as const
+/** The data that is no JSON of a stream's frames, but for its end. */
+const rawIn = (stream: string) =>
+  framesOf(Buffer.from(stream)).flatMap((frame) => (/^$|^\{|^\[DONE/.test(frame.data ?? '') ? [] : [frame.data ?? '']))
+
+test('a word that keeps the line open leaves at once, in its place and as it came, whatever the policy', () => {
+  const ping = 'event: ping\ndata: keepalive\n\n'
+  const frames = [data('ping'), delta({ content: 'I am' }), data('ping'), ping, data('[PING]'), data('heartbeat')]
+  for (const detector of [personal, secretDetector()]) {
+    for (const action of actions) {
+      for (const dialect of [chat, messages, responses]) {
+        const words = frames.filter((frame) => !frame.includes('{'))
+        expect(passes(dialect, words.join(''), ruleOf(detector, action))).toEqual(words)
+      }
+      const passed = passes(chat, frames.join(''), ruleOf(detector, action))
+      expect(passed.map((text, index) => (index === 1 ? frames[1] : text))).toEqual(frames)
+    }
+  }
+})
+
+test('a word that keeps the line open is read by itself, and together with those before it', () => {
+  const rule = ruleOf(patternDetector([{ label: 'W', pattern: 'pingpong|heartbeat' }], both), 'block')
+  expect(pass(chat, data('heartbeat') + done, rule)).toMatchObject({ text: '', stop: { verdict: 'block' } })
+  expect(pass(chat, data('ping') + data('pong') + done, rule)).toMatchObject({
+    text: data('ping'),
+    stop: { verdict: 'block' },
+  })
+  expect(pass(chat, data('ping') + data('@ex.org') + done, ruleOf(personal, 'redact')).text).toBe(
+    data('ping') + data('[EMAIL]') + done,
+  )
+})
+const both = { streaming: true, paramOf: String } as const
+
+test('data that may become a match waits whole, and what follows it, until it cannot: nothing is moved or joined', () => {
+  const rule = ruleOf(personal, 'redact')
+  expect(passes(chat, data('so far') + data(': ok') + data('\\') + data('[DONE]'), rule)).toEqual([
+    '',
+    data('so far'),
+    data(': ok') + data('\\'),
+    data('[DONE]'),
+  ])
+  const frames = [data('at work'), ': comment\n\n', delta({ content: 'Hi, ' }), data('2 of 3'), data('[DONE]')]
+  expect(passes(chat, frames.join(''), rule)).toEqual([
+    '',
+    ':\n\n',
+    data('at work') + frames[2],
+    '',
+    data('2 of 3') + data('[DONE]'),
+  ])
+})
+
+test('a word over two frames leaves in neither; of one with a frame of the language in it the rest does not', () => {
+  for (let cut = 1; cut < 'blackbird'.length; cut++) {
+    const [one, two] = [data(`a ${'blackbird'.slice(0, cut)}`), data(`${'blackbird'.slice(cut)}, yes`)]
+    expect(pass(chat, one + two + done).text).toBe(data('a '))
+    expect(pass(chat, one + two + done, forbids('redact')).text).toBe(data('a [TERM], yes') + data('') + done)
+    const between = delta({ content: 'x' })
+    const stopped = pass(chat, one + between + two + done)
+    expect(stopped).toMatchObject({ text: one + between, stop: { verdict: 'block' } })
+    expect(pass(chat, one + between + two + done, forbids('redact')).text).toBe(one + between + data('[TERM]') + done)
+  }
+})
+
+const said = fc.constantFrom('ann@ex.org', '+1-984-182-0190', 'ping', ' and ', ', ', 'x', '.', ' 12', 'é')
+const texts = fc.array(said, { minLength: 1, maxLength: 8 }).map((words) => words.join(''))
+const places = fc.array(fc.nat({ max: 60 }), { maxLength: 8 })
+const cutText = fc.tuple(texts, places).map(([text, cuts]) => cutAt(text, cuts).filter((piece) => piece !== ''))
+const framesBetween = (...frames: string[]) => fc.array(fc.constantFrom('', ...frames), { minLength: 1, maxLength: 4 })
+const streamOf = (pieces: readonly string[], between: readonly string[]) =>
+  pieces.map((piece, at) => data(piece) + between[at % between.length]).join('')
+
+test('plain text says the same however it is cut, and leaves as it came where nothing is found', () => {
+  fc.assert(
+    fc.property(
+      cutText,
+      framesBetween(':\n\n', 'data:\n\n'),
+      fc.constantFrom(...actions),
+      (pieces, between, action) => {
+        fc.pre(!pieces.includes('ping'))
+        const rule = ruleOf(personal, action)
+        const stream = streamOf(pieces, between) + data('[DONE]')
+        const { text, stop } = pass(chat, stream, rule)
+        const whole = passPieces([rule], [pieces.join('')])
+        expect(rawIn(text).join('')).toBe(whole.text)
+        expect(stop?.verdict).toBe(whole.stop?.verdict)
+        // Comments may leave before data that waits.
+        if (whole.findings.length === 0) expect(text.replaceAll(':\n\n', '')).toBe(stream.replaceAll(':\n\n', ''))
+      },
+    ),
+    { numRuns: 2000 },
+  )
+})
+
+test('what is looked for is never whole where plain text takes turns with words and frames of the language', () => {
+  const between = framesBetween(delta({ content: 'ok ' }), ': k\n\n', data('ping'))
+  const values = fc.constantFrom('', 'ann@ex.org', '+1-984-182-0190')
+  const [start, end] = [fc.constantFrom('', 'I am '), fc.constantFrom('', ', yes', ' é')]
+  fc.assert(
+    fc.property(start, values, end, places, between, (before, value, after, cuts, frames) => {
+      const pieces = cutAt(before + value + after, cuts).filter((piece) => piece !== '')
+      const stream = streamOf(pieces, frames) + done
+      for (const action of actions) {
+        const { text, stop } = pass(chat, stream, ruleOf(personal, action))
+        if (value === '') {
+          expect(stop).toBeNull()
+          expect(text.replaceAll(':\n\n', '')).toBe(stream.replaceAll(': k\n\n', ''))
+        } else {
+          const left = rawIn(text)
+          expect(left.join('')).not.toContain(value)
+          expect(left.filter((each) => each !== 'ping').join('')).not.toContain(value)
+        }
+      }
+    }),
+    { numRuns: 1000 },
+  )
+})
