@@ -29,6 +29,7 @@ import { callerLeft } from './caller.ts'
 import { beginExchange, type Connection, cut, type Exchange, type Gateway, given } from './exchange.ts'
 import { govern } from './govern.ts'
 import { liftIdleLimit, restoreIdleLimit } from './idle-limit.ts'
+import { lastAnswer } from './last-answer.ts'
 import { isRouted } from './mcp-call.ts'
 import { isDiscovery } from './mcp-discovery.ts'
 import { answerElsewhere } from './mcp-elsewhere.ts'
@@ -104,7 +105,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       const answer = await answering
       if (!isEventStream(answer)) restoreIdleLimit(arrival)
       if (sessions.size > 0) sweeping ??= startSweeping(sweep)
-      return letPageRead(request, answer)
+      return letPageRead(request, gateway.draining ? await lastAnswer(request, answer) : answer)
     },
     endOf: (tokenHashes) => sessions.endOf(tokenHashes),
     close() {
