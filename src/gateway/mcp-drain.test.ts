@@ -1,7 +1,7 @@
 /** What callers on `/mcp` are told at a drain's end. */
 import { expect, test } from 'bun:test'
 import { eventually } from './test-gateway.ts'
-import { messagesOf, startMcpGateway, testMcpServer } from './test-mcp.ts'
+import { jsonHeaders, messagesOf, startMcpGateway, testMcpServer } from './test-mcp.ts'
 
 const slow = testMcpServer('slow', {
   'tools/list': () => ({ tools: [{ name: 'wait', inputSchema: { type: 'object' } }] }),
@@ -21,4 +21,32 @@ test('calls that a drain cuts are answered with why before their connections clo
   expect(said).toMatchObject(forms.map((_, id) => ({ id, error: { data: { code: 'draining', status: 503 } } })))
   const outcomes = running.lane.journal.outcomes().filter(({ reason_code: reason }) => reason === 'gateway.drained')
   expect(outcomes.map(({ verdict, details }) => [verdict, details?.status])).toEqual(forms.map(() => ['error', 200]))
+})
+
+const quick = testMcpServer('quick', {
+  'tools/list': () => ({ tools: [{ name: 'echo', inputSchema: { type: 'object' } }] }),
+  'tools/call': () => ({ content: [{ type: 'text', text: 'done' }] }),
+})
+const clientInfo = { name: 'test', version: '1' }
+const admitted = [
+  ['tools/call', { name: 'quick__echo' }],
+  ['tools/list', {}],
+  ['initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }],
+] as const
+
+test.each(admitted)('%s whose body is still coming when the drain begins is served', async (method, params) => {
+  const running = await startMcpGateway([quick], { drain_seconds: 60 })
+  const { session, ask } = await running.caller()
+  await ask('tools/list')
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  const headers = { ...jsonHeaders, authorization: `Bearer ${running.secret}`, 'mcp-session-id': session }
+  const request = new Request(`${running.url}/mcp`, { method: 'POST', headers, body: readable })
+  const answering = running.gateway.fetch(request)
+  const stopping = running.stop()
+  const writer = writable.getWriter()
+  await writer.write(new TextEncoder().encode(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })))
+  await writer.close()
+  expect(await (await answering)?.json()).toMatchObject({ id: 1, result: {} })
+  await stopping
+  expect(running.lane.journal.outcomes().at(-1)).toMatchObject({ verdict: 'allow', reason_code: 'ok' })
 })
