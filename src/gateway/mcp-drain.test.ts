@@ -34,8 +34,8 @@ const admitted = [
   ['initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }],
 ] as const
 
-test.each(admitted)('%s whose body is still coming when the drain begins is served', async (method, params) => {
-  const running = await startMcpGateway([quick], { drain_seconds: 60 })
+/** A message to a gateway that begins to stop before its body has come. */
+async function halfSent(running: Awaited<ReturnType<typeof startMcpGateway>>, method: string, params: object) {
   const { session, ask } = await running.caller()
   await ask('tools/list')
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
@@ -46,7 +46,30 @@ test.each(admitted)('%s whose body is still coming when the drain begins is serv
   const writer = writable.getWriter()
   await writer.write(new TextEncoder().encode(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })))
   await writer.close()
+  return { answering, stopping }
+}
+
+test.each(admitted)('%s whose body is still coming when the drain begins is served', async (method, params) => {
+  const running = await startMcpGateway([quick], { drain_seconds: 60 })
+  const { answering, stopping } = await halfSent(running, method, params)
   expect(await (await answering)?.json()).toMatchObject({ id: 1, result: {} })
   await stopping
   expect(running.lane.journal.outcomes().at(-1)).toMatchObject({ verdict: 'allow', reason_code: 'ok' })
+})
+
+test('a drain waits for the whole of a message, not for its body alone', async () => {
+  const done = Promise.withResolvers<void>()
+  const working = testMcpServer('quick', { ...quick.handlers, 'tools/call': () => done.promise.then(() => ({})) })
+  const running = await startMcpGateway([working], { drain_seconds: 60 })
+  const { answering, stopping } = await halfSent(running, ...admitted[0])
+  let isOver = false
+  const stopped = stopping.then(() => {
+    isOver = true
+  })
+  await eventually(() => working.asked.some(({ method }) => method === 'tools/call'))
+  await Bun.sleep(50)
+  expect(isOver).toBe(false)
+  done.resolve()
+  expect(await (await answering)?.json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
+  await stopped
 })
