@@ -24,3 +24,10 @@ test('a path of no area of its own is for whoever serves all that nobody else do
   expect(await at('/events', 'POST')).toBe('GET,HEAD')
   expect(await at('/v1/things', 'DELETE')).toBe('GET,HEAD,POST')
 })
+
+test('hosts may be as short as they like', async () => {
+  for (const host of ['a', 'db', 'gw:8080', '[::1]', 'localhost']) {
+    const at = async (path: string) => (await answer(new Request(`http://${host}${path}`))).text()
+    expect([host, await at('/v1/things/7'), await at('/')]).toEqual([host, 'GET /v1/things/{id}', 'GET /*'])
+  }
+})

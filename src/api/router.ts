@@ -29,7 +29,8 @@ export function createRouter({ calls, failed, notServed }: RouterOptions): (requ
   const everywhere = calls.filter(({ path }) => /[*{]/.test(areaOf(path)))
   const matchers = new Map<string, Elysia>()
   const matcher = (calls: readonly RoutedCall[]): Elysia => {
-    const server = new Elysia({ normalize: false, strictPath: true })
+    // By default it looks for the path behind eleven characters, and misses it where the host has three or fewer.
+    const server = new Elysia({ normalize: false, strictPath: true, handler: { standardHostname: false } })
     // Before the routes: Elysia's hooks reach only what is registered after them.
     server.onError(({ request, error, code }) =>
       code === 'NOT_FOUND' ? notServed(request, methodsOf(calls, request)) : failed(error, request),

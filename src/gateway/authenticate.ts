@@ -26,7 +26,8 @@ function refuseDraining(exchange: Exchange, gateway: Gateway): never {
   throw new Failure('draining')
 }
 
-function identify(exchange: Exchange, gateway: Gateway): void {
+/** As `authenticate`, for who has been let in: what had come before the gateway began to stop is served. */
+export function identify(exchange: Exchange, gateway: Gateway): void {
   const { headers } = exchange.request
   const bearer = bearerSecret(headers.get('authorization'))
   const secret = bearer ?? apiKey(exchange)

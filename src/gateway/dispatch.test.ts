@@ -230,8 +230,11 @@ test('policies that looked at a stream which never came are said once, of the on
 test('a stream that breaks after its first frame is an error to the caller and is tried nowhere else', async () => {
   await start()
   const frame = Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n')
-  primary.when('main-up', { ...streamReply(frame), stop: { after: 1, by: 'reset' } })
-  const text = await (await ask('main', { stream: true })).text()
+  const { promise: until, resolve: begun } = Promise.withResolvers<void>()
+  primary.when('main-up', { ...streamReply(frame), stop: { after: 1, by: 'reset', until } })
+  const answer = await ask('main', { stream: true })
+  begun()
+  const text = await answer.text()
   expect(text).toContain('Hello')
   expect(text).toContain('upstream_provider_error')
   expect([primary.calls.length, fallback.calls.length]).toEqual([1, 0])

@@ -6,6 +6,7 @@ import { isObject, textOf } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import type { TraceCarrier } from '../telemetry/tracer.ts'
 import { type Beginning, beginExchange, type Exchange, type Gateway } from './exchange.ts'
+import { lastAnswer } from './last-answer.ts'
 import { failureAnswer, refuse } from './refuse.ts'
 import type { Stage } from './stages.ts'
 
@@ -34,9 +35,11 @@ export async function govern(
       const pending = stage(exchange, gateway)
       if (pending !== undefined) await pending
     }
-    return madeAnswer(exchange)
+    const answer = madeAnswer(exchange)
+    return gateway.draining ? await lastAnswer(arrival.request, answer) : answer
   } catch (thrown) {
-    return await refuse(exchange, gateway, thrown)
+    const refusal = await refuse(exchange, gateway, thrown)
+    return gateway.draining ? await lastAnswer(arrival.request, refusal) : refusal
   } finally {
     if (!exchange.streaming) gateway.running.remove(exchange)
   }

@@ -1,7 +1,7 @@
 /** What callers on `/mcp` are told at a drain's end. */
 import { expect, test } from 'bun:test'
 import { eventually } from './test-gateway.ts'
-import { messagesOf, startMcpGateway, testMcpServer } from './test-mcp.ts'
+import { jsonHeaders, messagesOf, startMcpGateway, testMcpServer } from './test-mcp.ts'
 
 const slow = testMcpServer('slow', {
   'tools/list': () => ({ tools: [{ name: 'wait', inputSchema: { type: 'object' } }] }),
@@ -21,4 +21,55 @@ test('calls that a drain cuts are answered with why before their connections clo
   expect(said).toMatchObject(forms.map((_, id) => ({ id, error: { data: { code: 'draining', status: 503 } } })))
   const outcomes = running.lane.journal.outcomes().filter(({ reason_code: reason }) => reason === 'gateway.drained')
   expect(outcomes.map(({ verdict, details }) => [verdict, details?.status])).toEqual(forms.map(() => ['error', 200]))
+})
+
+const quick = testMcpServer('quick', {
+  'tools/list': () => ({ tools: [{ name: 'echo', inputSchema: { type: 'object' } }] }),
+  'tools/call': () => ({ content: [{ type: 'text', text: 'done' }] }),
+})
+const clientInfo = { name: 'test', version: '1' }
+const admitted = [
+  ['tools/call', { name: 'quick__echo' }],
+  ['tools/list', {}],
+  ['initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }],
+] as const
+
+/** A message to a gateway that begins to stop before its body has come. */
+async function halfSent(running: Awaited<ReturnType<typeof startMcpGateway>>, method: string, params: object) {
+  const { session, ask } = await running.caller()
+  await ask('tools/list')
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  const headers = { ...jsonHeaders, authorization: `Bearer ${running.secret}`, 'mcp-session-id': session }
+  const request = new Request(`${running.url}/mcp`, { method: 'POST', headers, body: readable })
+  const answering = running.gateway.fetch(request)
+  const stopping = running.stop()
+  const writer = writable.getWriter()
+  await writer.write(new TextEncoder().encode(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })))
+  await writer.close()
+  return { answering, stopping }
+}
+
+test.each(admitted)('%s whose body is still coming when the drain begins is served', async (method, params) => {
+  const running = await startMcpGateway([quick], { drain_seconds: 60 })
+  const { answering, stopping } = await halfSent(running, method, params)
+  expect(await (await answering)?.json()).toMatchObject({ id: 1, result: {} })
+  await stopping
+  expect(running.lane.journal.outcomes().at(-1)).toMatchObject({ verdict: 'allow', reason_code: 'ok' })
+})
+
+test('a drain waits for the whole of a message, not for its body alone', async () => {
+  const done = Promise.withResolvers<void>()
+  const working = testMcpServer('quick', { ...quick.handlers, 'tools/call': () => done.promise.then(() => ({})) })
+  const running = await startMcpGateway([working], { drain_seconds: 60 })
+  const { answering, stopping } = await halfSent(running, ...admitted[0])
+  let isOver = false
+  const stopped = stopping.then(() => {
+    isOver = true
+  })
+  await eventually(() => working.asked.some(({ method }) => method === 'tools/call'))
+  await Bun.sleep(50)
+  expect(isOver).toBe(false)
+  done.resolve()
+  expect(await (await answering)?.json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
+  await stopped
 })

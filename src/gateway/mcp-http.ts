@@ -161,14 +161,21 @@ function parsed(bytes: Uint8Array): unknown {
   }
 }
 
+type Session = Pick<McpSession, 'id'>
+
 /** What needs no server, no policy and no record. */
-export function selfAnswer({ id, method }: RpcRequest, session: Pick<McpSession, 'id'>): Response {
-  const text =
-    method === 'ping'
-      ? resultText(id, {})
-      : errorText(id, new McpError(rpcCodes.methodNotFound, 'This method is not supported'))
-  return new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': session.id } })
-}
+export const pong = ({ id }: RpcRequest, session: Session): Response => selfAnswer(session, resultText(id, {}))
+
+/** The refusal of a request whose method no version of the protocol that is spoken here has. */
+export const methodUnknown = ({ id }: RpcRequest, session: Session, requestId: string): Response =>
+  selfAnswer(session, errorText(id, new McpError(rpcCodes.methodNotFound, 'This method is not supported')), {
+    'x-request-id': requestId,
+    'x-service-error-source': 'gateway',
+    'x-service-verdict': 'DENY',
+  })
+
+const selfAnswer = ({ id }: Session, text: string, headers: Record<string, string> = {}): Response =>
+  new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': id, ...headers } })
 
 /** What the record says of a request that `unfitAnswer` refused, in the words of the other routes. */
 export function unfitOutcome(thrown: unknown, status: number): Outcome {

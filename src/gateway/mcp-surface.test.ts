@@ -139,6 +139,10 @@ test('a version that is not spoken is answered with the newest, and refused in a
   expect((await caller.post(ping, { 'mcp-session-id': 'of nobody' })).status).toBe(404)
   expect((await fetch(`${running.url}/mcp`, { method: 'PUT' })).status).toBe(405)
   expect((await caller.post({ jsonrpc: '2.0', method: 'notifications/none' })).status).toBe(202)
+  expect((await caller.post(ping)).status).toBe(200)
+  const unknown = await caller.post({ ...ping, method: 'tasks/list' }, { 'x-request-id': 'unknown' })
+  expect(unknown.headers.get('x-request-id')).toBe('unknown')
+  expect(await unknown.json()).toMatchObject({ id: 1, error: { code: -32601 } })
   const recorded = running.lane.journal.outcomes().filter((event) => !before.includes(event))
   expect(recorded.map(({ verdict, reason_code: reason, details }) => [verdict, reason, details?.status])).toEqual([
     ['deny', 'bad_request', 400],
@@ -148,7 +152,9 @@ test('a version that is not spoken is answered with the newest, and refused in a
     ['deny', 'unsupported_media_type', 415],
     ['deny', 'not_acceptable', 406],
     ['deny', 'mcp.session_unknown', 404],
+    ['deny', 'mcp.unknown_method', 200],
   ])
+  expect(recorded.at(-1)?.request_id).toBe('unknown')
   expect(recorded.every(({ event_attribution: { token_id } }) => token_id !== null)).toBe(true)
 })
 

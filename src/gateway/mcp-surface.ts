@@ -29,6 +29,7 @@ import { callerLeft } from './caller.ts'
 import { beginExchange, type Connection, cut, type Exchange, type Gateway, given } from './exchange.ts'
 import { govern } from './govern.ts'
 import { liftIdleLimit, restoreIdleLimit } from './idle-limit.ts'
+import { lastAnswer } from './last-answer.ts'
 import { isRouted } from './mcp-call.ts'
 import { isDiscovery } from './mcp-discovery.ts'
 import { answerElsewhere } from './mcp-elsewhere.ts'
@@ -41,11 +42,12 @@ import {
   eventStream,
   isEventStream,
   letPageRead,
+  methodUnknown,
   noSuchSession,
+  pong,
   preflight,
   receive,
   requestIdOf,
-  selfAnswer,
   Unfit,
   unfitAnswer,
   unfitOutcome,
@@ -70,9 +72,9 @@ interface Arrival {
   readonly requestId: string
 }
 
-/** One request that has come through the door. */
+/** One request that has come through the door, as an exchange that has got no further. */
 interface Arrived extends Arrival {
-  readonly tokenHash: string
+  readonly entered: Exchange
 }
 
 const sweepMilliseconds = 15_000
@@ -104,7 +106,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       const answer = await answering
       if (!isEventStream(answer)) restoreIdleLimit(arrival)
       if (sessions.size > 0) sweeping ??= startSweeping(sweep)
-      return letPageRead(request, answer)
+      return letPageRead(request, gateway.draining ? await lastAnswer(request, answer) : answer)
     },
     endOf: (tokenHashes) => sessions.endOf(tokenHashes),
     close() {
@@ -128,17 +130,16 @@ async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Respo
 }
 
 /** Who is known is refused on record, as on the other routes; what became of a request that runs is its own exchange's. */
-async function answerEntered(gateway: Gateway, arrival: Arrival, exchange: Exchange): Promise<Response> {
+async function answerEntered(gateway: Gateway, arrival: Arrival, entered: Exchange): Promise<Response> {
   try {
-    const tokenHash = given(exchange.tokenHash)
-    return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, tokenHash }))
+    return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, entered }))
   } catch (thrown) {
     if (!(thrown instanceof Unfit || thrown instanceof McpError || thrown instanceof Failure)) {
       gateway.log.error({ request_id: arrival.requestId, error: String(thrown) }, 'A request to /mcp failed')
     }
     const refusal = unfitAnswer(thrown, arrival.requestId)
     // Who has left asked for nothing here: another worker that was asked has it on record.
-    if (asFailure(thrown).code !== 'client_left') await settle(exchange, gateway, unfitOutcome(thrown, refusal.status))
+    if (asFailure(thrown).code !== 'client_left') await settle(entered, gateway, unfitOutcome(thrown, refusal.status))
     return refusal
   }
 }
@@ -182,14 +183,14 @@ function answer(gateway: Gateway, arrived: Arrived): Promise<Response> | Respons
 }
 
 /** Session Management: 400 without an id, 404 for one that is not there, or not this token's. */
-function sessionOf(gateway: Gateway, { request: { headers }, tokenHash }: Arrived): McpSession {
+function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived): McpSession {
   const version = headers.get('mcp-protocol-version')
   if (version !== null && !headerVersions.has(version)) {
     throw new Unfit(400, `Unsupported MCP-Protocol-Version: use ${protocolVersions.join(' or ')}`)
   }
   const id = headers.get('mcp-session-id')
   if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
-  const session = gateway.mcp.sessions.find(id, tokenHash, gateway.clock.monotonic())
+  const session = gateway.mcp.sessions.find(id, given(entered.tokenHash), gateway.clock.monotonic())
   if (session === null) throw noSuchSession()
   return session
 }
@@ -265,8 +266,9 @@ async function answerRequest(
   form: AnswerForm,
 ): Promise<Response> {
   const session = sessionOf(gateway, arrived)
+  if (message.method === 'ping') return pong(message, session)
   const stages = isRouted(message.method) ? mcpCallStages : isDiscovery(message.method) ? mcpDiscoveryStages : null
-  if (stages === null) return selfAnswer(message, session)
+  if (stages === null) return await refuseMethod(gateway, arrived, message, session)
   const call = session.begin(message.id, progressTokenOf(message), form)
   const ended = run(gateway, arrived, mcpRequest(message, session, call), [watch, ...stages]).finally(() => {
     call.onCancel = null
@@ -282,6 +284,18 @@ async function answerRequest(
   // Its last message is said after its exchange has ended, and before its session may be.
   gateway.running.waitFor(finishStream(ended, call, session, arrived))
   return eventStream(first.attach(), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
+}
+
+/** What nobody knows reaches no stage; its refusal is recorded like those that HTTP says. */
+async function refuseMethod(
+  gateway: Gateway,
+  { entered, requestId }: Arrived,
+  message: RpcRequest,
+  session: McpSession,
+): Promise<Response> {
+  entered.sessionId = session.label
+  await settle(entered, gateway, { verdict: 'deny', reason: 'mcp.unknown_method', status: 200 })
+  return methodUnknown(message, session, requestId)
 }
 
 /** The answer as the last message of the stream that it has become. */

@@ -12,9 +12,9 @@ function arriving({ url = 'http://localhost', headers = {} }: { url?: string; he
   const { limits, listener } = testListener()
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
   const request = new Request(`${url}/mcp`, { method: 'POST', headers, body: readable })
-  const finish = async (text: string) => {
+  const finish = async (sent: string | Uint8Array) => {
     const writer = writable.getWriter()
-    await writer.write(new TextEncoder().encode(text))
+    await writer.write(typeof sent === 'string' ? new TextEncoder().encode(sent) : sent)
     await writer.close()
   }
   return { request, connection: listener, limits, finish }
@@ -50,6 +50,15 @@ test('a drain waits for a body, and says that it drains where it does not come i
   const never = readBodyWithin({ running, ...rest }, arriving()).catch(({ code }) => code)
   await running.drain(0)
   expect(await never).toBe('draining')
+})
+
+test('nor does one that a drain cut while it was decompressed go on', async () => {
+  const { running, ...rest } = within({ body_timeout_seconds: 60 })
+  const { finish, ...asked } = arriving({ headers: { 'content-encoding': 'gzip' } })
+  const reading = readBodyWithin({ running, ...rest }, asked).catch(({ code }) => code)
+  await finish(Bun.gzipSync(new Uint8Array(8 * 1024 * 1024)))
+  await running.drain(0)
+  expect(await reading).toBe('draining')
 })
 
 test('on the MCP surface that holds for every message, one that is refused for its token too', async () => {

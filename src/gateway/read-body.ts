@@ -50,7 +50,10 @@ export async function readBodyWithin(
   try {
     const reading = readBody(arriving, settings.body_limit_bytes)
     running.waitFor(reading, () => end('gateway.drained', new Failure('draining')))
-    return await reading
+    const bytes = await reading
+    // Cut while it was decompressed: nothing would end what begins now.
+    if (arriving.cut !== null) throw arriving.cut.failure
+    return bytes
   } finally {
     clearTimeout(timer)
   }

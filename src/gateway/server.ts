@@ -27,6 +27,7 @@ import { watchCaller } from './caller.ts'
 import { Circuits } from './circuit.ts'
 import type { Connection, Gateway } from './exchange.ts'
 import { type GovernedRoute, govern } from './govern.ts'
+import { lastAnswer } from './last-answer.ts'
 import { type McpNeighbours, noNeighbours } from './mcp-elsewhere.ts'
 import { createMcpSurface, mcpPath } from './mcp-surface.ts'
 import { createMeter } from './meter.ts'
@@ -167,24 +168,33 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
   }
 
+  /** What no exchange answers. */
+  const aside = async (request: Request, answering: Promise<Response> | Response) => {
+    const answer = await answering
+    return gateway.draining ? await lastAnswer(request, answer) : answer
+  }
+
   return {
     fetch(request, server) {
       if (server !== undefined) listeners.add(server)
       const path = pathOf(request.url)
       const requestId = requestIdOf(request, newId)
       const socketRoute = sockets.routeOf(path, request)
-      if (socketRoute !== null) return sockets.open(socketRoute, request, { server: server ?? null, requestId })
+      if (socketRoute !== null) {
+        const refusal = sockets.open(socketRoute, request, { server: server ?? null, requestId })
+        return refusal === undefined ? undefined : aside(request, refusal)
+      }
       const route = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
       if (route === undefined) {
         return path === mcpPath
           ? mcp.fetch(request, server ?? null, requestId)
-          : answerUngoverned(itself, request, path, requestId)
+          : aside(request, answerUngoverned(itself, request, path, requestId))
       }
       const allowed = route === discovery ? 'GET' : 'POST'
       if (request.method === allowed) {
         return govern(gateway, route, { request, connection: server ?? null, requestId })
       }
-      return methodNotAllowed(route.dialect, allowed, requestId)
+      return aside(request, methodNotAllowed(route.dialect, allowed, requestId))
     },
     answerMcp(request, server) {
       listeners.add(server)

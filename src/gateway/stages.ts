@@ -5,7 +5,7 @@
  */
 import { admitToken } from './admit-token.ts'
 import { askWhetherDepleted } from './ask-whether-depleted.ts'
-import { authenticate } from './authenticate.ts'
+import { authenticate, identify } from './authenticate.ts'
 import { considerRequest } from './consider-request.ts'
 import { dispatch } from './dispatch.ts'
 import type { Exchange, Gateway } from './exchange.ts'
@@ -49,9 +49,12 @@ export const frameStages: readonly Stage[] = [authenticate, readFrame, ...infere
 /** Model discovery calls no provider; who may see what is decided by the same stages. */
 export const discoveryStages: readonly Stage[] = [authenticate, admitToken, askWhetherDepleted, answerModels]
 
-/** A request to an MCP server: the same stages, without those that are about models. */
+/**
+ * A request to an MCP server: the same stages, without those that are about models. The surface has authenticated who
+ * sent it before its body came.
+ */
 export const mcpCallStages: readonly Stage[] = [
-  authenticate,
+  identify,
   admitToken,
   readCall,
   allowServer,
@@ -67,7 +70,7 @@ export const mcpCallStages: readonly Stage[] = [
 
 /** What the MCP surface answers without any server doing anything. */
 export const mcpDiscoveryStages: readonly Stage[] = [
-  authenticate,
+  identify,
   admitToken,
   askWhetherDepleted,
   readDiscovery,

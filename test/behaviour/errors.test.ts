@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { errorAnswer } from '../answers.ts'
 import { createToken, installation, parseOrKeep, revoke } from '../client.ts'
 import { chatStream, providerError } from '../fakes/chat.ts'
-import { splitPlans } from '../fakes/splits.ts'
+import { cut, splitPlans } from '../fakes/splits.ts'
 import {
   type FakeUpstream,
   jsonReply,
@@ -329,10 +329,17 @@ interface BrokenStream {
   outcomes: number
 }
 
-/** Reads a stream that breaks to its end, whichever way it ends, and the outcome it left. */
+/**
+ * Reads an answer that breaks to its end, whichever way it ends, and the outcome it left. A stream does not break before
+ * the caller has what came first: a gateway that nothing has reached yet asks again, and would be given an answer.
+ */
 async function readBroken(reply: Reply, body = streamed): Promise<BrokenStream> {
   const requestId = `broken-${crypto.randomUUID()}`
-  upstream.next(reply)
+  const { promise: until, resolve: arrived } = Promise.withResolvers<void>()
+  const { body: sent = new Uint8Array(), split = () => [], stop } = reply
+  const before = typeof stop?.after === 'number' ? cut(sent, split(sent)).slice(0, stop.after) : []
+  const first = Buffer.concat(before).toString()
+  upstream.next(stop && body === streamed ? { ...reply, stop: { ...stop, until } } : reply)
   const answer = await fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: good(), 'content-type': 'application/json', 'x-request-id': requestId },
@@ -341,7 +348,10 @@ async function readBroken(reply: Reply, body = streamed): Promise<BrokenStream> 
   let text = ''
   try {
     const decoder = new TextDecoder()
-    for await (const bytes of answer.body ?? []) text += decoder.decode(bytes, { stream: true })
+    for await (const bytes of answer.body ?? []) {
+      text += decoder.decode(bytes, { stream: true })
+      if (text.startsWith(first)) arrived()
+    }
   } catch {
     text += '(broken off)'
   }

@@ -231,8 +231,10 @@ for (const { fixture, reply } of streaming) {
     })
 
     test('a stream that breaks ends with an error that its clients read', async () => {
-      const broken: Reply = { ...reply, split: atEveryFrame, stop: { after: 1, by: 'reset' } }
+      const { promise: until, resolve: begun } = Promise.withResolvers<void>()
+      const broken: Reply = { ...reply, split: atEveryFrame, stop: { after: 1, by: 'reset', until } }
       const { response, requestId } = await ask({ fixture, reply: broken, stream: true })
+      begun()
       const { bytes, ended } = await read(response)
       const frame =
         bytes

@@ -66,10 +66,11 @@ const failing = (status: number, headers: Record<string, string> = {}): Reply =>
   headers: { 'content-type': 'application/json', ...headers },
 })
 
-/** Asks, and gives the status with the calls to providers that are on record. */
-async function asked(request: { model?: string; stream?: boolean; token?: string } = {}) {
+/** Asks, says when an answer has begun, and gives the status with the calls to providers that are on record. */
+async function asked(request: { model?: string; stream?: boolean; token?: string } = {}, begun = () => {}) {
   const requestId = `paths-${crypto.randomUUID()}`
   const answer = await chat(gatehouse, { token, model: 'maker/main', ...request, requestId })
+  begun()
   const text = await answer.text()
   const recorded = await eventsOfRequest(gatehouse, requestId)
   const attempts = recorded
@@ -139,8 +140,9 @@ test('a provider that asks for a long rest gets it while another answers', async
 
 test('a stream that resets in its middle ends with an error and is tried nowhere else', async () => {
   const frame = Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"begun"}}]}\n\n')
-  one.when('main-upstream', { ...streamReply(frame), stop: { after: 1, by: 'reset' } })
-  const { text, attempts } = await asked({ stream: true })
+  const { promise: until, resolve: begun } = Promise.withResolvers<void>()
+  one.when('main-upstream', { ...streamReply(frame), stop: { after: 1, by: 'reset', until } })
+  const { text, attempts } = await asked({ stream: true }, begun)
   expect(text).toContain('begun')
   expect(text).toContain('upstream_provider_error')
   expect([attempts, two.calls.length]).toEqual([[['one', 'provider.interrupted']], 0])

@@ -76,6 +76,48 @@ test('while a new secret is on its way one is asked before one leaves it, and no
   await page.locator('[data-secret]').waitFor()
 })
 
+test('a secret that comes once its screen was left does not end the warning for another that is on its way', async () => {
+  const { gatehouse } = await sharedConsole()
+  const [left, stayed] = [
+    await createToken(gatehouse, { name: 'left' }),
+    await createToken(gatehouse, { name: 'stayed' }),
+  ]
+  await using opened = await openConsole()
+  const { page } = opened
+  const onTheWay = new Map([left, stayed].map(({ id }) => [id, Promise.withResolvers<void>()]))
+  await page.route(/\/v1\/tokens\/.*\/rotate$/, async (route) => {
+    const [, , , id = ''] = new URL(route.request().url()).pathname.split('/')
+    await onTheWay.get(id)?.promise
+    await route.continue()
+  })
+  let mayLeave = true
+  let questions = 0
+  page.on('dialog', (dialog) => {
+    questions++
+    void (mayLeave ? dialog.accept() : dialog.dismiss())
+  })
+  const rotate = async (id: string) => {
+    await opened.within(`/tokens/${id}`)
+    const asked = page.waitForRequest(new RegExp(`${id}/rotate$`))
+    await page.getByRole('button', { name: 'Rotate' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
+    await asked
+  }
+  await opened.to('/tokens')
+  await rotate(left.id)
+  await rotate(stayed.id)
+  expect(questions).toBe(1)
+  mayLeave = false
+  const answer = page.waitForResponse(new RegExp(`${left.id}/rotate$`))
+  onTheWay.get(left.id)?.resolve()
+  await (await answer).finished()
+  await page.evaluate('new Promise((later) => setTimeout(later, 200))')
+  await page.evaluate('history.back()')
+  await until('it was asked again', async () => questions > 1)
+  onTheWay.get(stayed.id)?.resolve()
+  await page.locator('[data-secret]').waitFor()
+})
+
 test('a dialog that the browser has closed leaves the focus where it was moved on to', async () => {
   await using opened = await openConsole()
   const { page } = opened

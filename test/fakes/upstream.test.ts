@@ -120,6 +120,25 @@ test('a reset and a close in the middle of a body break the read', async () => {
   }
 })
 
+test('what breaks off waits until it is told to', async () => {
+  for (const by of ['reset', 'close'] as const) {
+    const { promise: until, resolve } = Promise.withResolvers<void>()
+    upstream.next({
+      ...streamReply(),
+      split: splitPlans['at every frame'] ?? (() => []),
+      stop: { after: 2, by, until },
+    })
+    const reader = (await send({ model: 'm', stream: true })).body?.getReader()
+    await reader?.read()
+    const rest = (async () => {
+      while ((await reader?.read())?.done === false);
+    })().catch(() => 'broken')
+    expect(await Promise.race([rest, Bun.sleep(200).then(() => 'whole so far')])).toBe('whole so far')
+    resolve()
+    expect(await rest).toBe('broken')
+  }
+})
+
 test('connections are refused while it is told to refuse, and taken again afterwards', async () => {
   const refused = await upstream.refuseDuring(() =>
     send({ model: 'm' }).then(

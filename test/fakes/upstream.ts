@@ -21,8 +21,11 @@ export interface Reply {
   split?: SplitPlan
   headersAfterMs?: number
   pauseBetweenPiecesMs?: number
-  /** Stops before the headers, or after so many pieces, and then says nothing more, resets or closes. */
-  stop?: { after: 'nothing' | number; by: 'stall' | 'reset' | 'close' }
+  /**
+   * Stops before the headers, or after so many pieces, and then says nothing more, resets or closes: once `until` is
+   * settled, or a moment later where it is left out.
+   */
+  stop?: { after: 'nothing' | number; by: 'stall' | 'reset' | 'close'; until?: Promise<unknown> }
   /** Bytes sent in place of any HTTP answer; the connection is closed after them. */
   raw?: Uint8Array
 }
@@ -174,12 +177,12 @@ async function send(socket: Socket, reply: Reply, left: () => boolean, onHeaders
   onHeaders()
   const pieces = cut(body, split(body))
   for (const [index, piece] of pieces.entries()) {
-    if (stop && index === stop.after) return await breakOffAfterPieces(socket, stop.by)
+    if (stop && index === stop.after) return await breakOffAfterPieces(socket, stop)
     if (index > 0) await pause(reply.pauseBetweenPiecesMs)
     if (left()) return false
     await write(socket, framing === 'chunked' ? chunk(piece) : piece)
   }
-  if (stop) return await breakOffAfterPieces(socket, stop.by)
+  if (stop) return await breakOffAfterPieces(socket, stop)
   if (framing === 'chunked') socket.write('0\r\n\r\n')
   if (framing === 'close') socket.end()
   return true
@@ -191,9 +194,16 @@ function breakOff(socket: Socket, by: 'stall' | 'reset' | 'close'): boolean {
   return by !== 'stall'
 }
 
-/** What was sent before is given the time to be read: a reset discards what still lies in the reader's buffer. */
-async function breakOffAfterPieces(socket: Socket, by: 'stall' | 'reset' | 'close'): Promise<boolean> {
-  if (by !== 'stall') await Bun.sleep(50)
+/**
+ * What was sent before is given the time to be read: a reset discards what still lies in the reader's buffer, and Bun's
+ * fetch all that came before either end while the thread that asked was busy. A reader that nothing reached may well ask
+ * again, so where that would be another story the script says how long.
+ */
+async function breakOffAfterPieces(
+  socket: Socket,
+  { by, until = Bun.sleep(50) }: Pick<NonNullable<Reply['stop']>, 'by' | 'until'>,
+): Promise<boolean> {
+  if (by !== 'stall') await until
   return breakOff(socket, by)
 }
 
