@@ -16,7 +16,8 @@ import { type Call, ChatCalls } from './chat-calls.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
 import { done, doneFrame, isDone } from './done.ts'
 import { plainId, startedAt } from './facts.ts'
-import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
+import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { parseFrame } from './non-finite.ts'
 import { OpenChannels } from './open-channels.ts'
 import { endingFrame, frameBytes, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
@@ -81,7 +82,7 @@ class ChatReader implements StreamReader {
   #read(frame: SseFrameText): FrameFacts {
     const { event, data } = frame
     const isEnd = isDone(data)
-    const chunk = isEnd ? null : parseObject(data)
+    const chunk = isEnd ? null : parseFrame(data)
     this.#chunk = chunk
     if (chunk === null) return { ...unforeseenFacts(isEnd ? '' : data, this.#usage), terminal: isEnd }
     if (isGiven(chunk.error)) {
@@ -121,7 +122,7 @@ class ChatReader implements StreamReader {
     if (isDone(data)) return this.#unforeseen.openPlain(frame, data, this.#end(null))
     const known = this.#alike.open(frame)
     if (known !== null) return known
-    const chunk = this.#alike.isAlike ? parseObject(data) : this.#chunk
+    const chunk = this.#alike.isAlike ? parseFrame(data) : this.#chunk
     if (chunk === null) return this.#unforeseen.openPlain(frame, data)
     const opened = this.#opened(frame, chunk)
     this.#alike.learnOpening(opened)

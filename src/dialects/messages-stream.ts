@@ -8,6 +8,7 @@ import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Us
 import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { blockTexts, ownMessage, readUsage } from './messages-texts.ts'
+import { parseFrame } from './non-finite.ts'
 import { OpenChannels } from './open-channels.ts'
 import { frameBytes, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
@@ -64,7 +65,7 @@ class MessagesReader implements StreamReader {
 
   #read(frame: SseFrameText): FrameFacts {
     const { event: name, data } = frame
-    const event = parseObject(data)
+    const event = parseFrame(data)
     this.#event = event
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
     if (event === null) return { ...facts, ...unforeseenFacts(data, this.#usage) }
@@ -114,7 +115,7 @@ class MessagesReader implements StreamReader {
     if (data === null) return null
     const known = this.#alike.open(frame)
     if (known !== null) return known
-    const event = this.#alike.isAlike ? parseObject(data) : this.#event
+    const event = this.#alike.isAlike ? parseFrame(data) : this.#event
     if (event === null) return this.#unforeseen.openPlain(frame, data)
     const opened = this.#openEvent(frame, event)
     if (isTwofold(frame.event, event)) opened.contradicts = true

@@ -8,7 +8,8 @@
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
-import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
+import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { parseFrame } from './non-finite.ts'
 import { OpenChannels } from './open-channels.ts'
 import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
@@ -49,7 +50,7 @@ class ResponsesReader implements StreamReader {
   }
 
   frame({ event: name, data }: SseFrameText): FrameFacts {
-    const event = parseObject(data)
+    const event = parseFrame(data)
     this.#event = event
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
     if (event === null) return { ...facts, ...unforeseenFacts(data, this.#usage) }
