@@ -7,7 +7,19 @@ import { responses } from '../dialects/responses.ts'
 import { patternDetector } from './pattern-detector.ts'
 import type { InspectionRule } from './rule.ts'
 import { termDetector } from './term-detector.ts'
-import { callFrame, callsOf, data, delta, done, finish, forbids, pass, passes, plain } from './test-inspecting.ts'
+import {
+  callFrame,
+  callsOf,
+  data,
+  delta,
+  done,
+  finish,
+  forbids,
+  pass,
+  passes,
+  plain,
+  watch,
+} from './test-inspecting.ts'
 import { ruleOf } from './test-passing.ts'
 
 const call = (text: string, more: object = {}) => ({ function: { arguments: text }, ...more })
@@ -120,6 +132,18 @@ test('calls that are all numbered 0, each whole, are calls of their own', () => 
   const whole = (id: string, name: string) => callFrame({ index: 0, id, function: { name, arguments: '{"a":"bla"}' } })
   const stream = whole('1', 'f') + whole('2', 'f') + whole('3', 'g') + done
   expect(pass(chat, stream, forbids('redact'))).toEqual({ text: stream, stop: null })
+})
+
+test('a second call numbered 0 behind one without arguments stops the stream, as clients make one, two or a joined name', () => {
+  // Of these official clients make a call of `bird`, one of `blackbird`, and one of `black` and one of `bird`.
+  const call = (id: string, name: string, given: object) => callFrame({ index: 0, id, function: { name, ...given } })
+  for (const none of [{}, { arguments: '' }, { arguments: ' ' }]) {
+    for (const second of ['bird', 'black']) {
+      const stream = call('1', 'black', none) + call('2', second, { arguments: '{}' }) + done
+      expect(pass(chat, stream).stop?.entry).toBe('contradiction')
+      expect(watch(stream)).toBe('undecided')
+    }
+  }
 })
 
 test('labels, ids and padding are read where they are not what the languages have', () => {
