@@ -35,8 +35,8 @@ const lastFrame = new TextEncoder().encode(doneFrame)
 const readApart: ReadonlySet<string> = new Set(['choices'])
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
-/** What the places begin with of texts that stand in a choice beside its delta. */
-const beside = 'choice/'
+/** What the places begin with of texts that stand in a choice beside its delta; no member's name is written so. */
+const beside = '~choice/'
 
 const callsOnly: ReadonlySet<string> = new Set(['tool_calls'])
 

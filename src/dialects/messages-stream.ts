@@ -158,7 +158,7 @@ class MessagesReader implements StreamReader {
   }
 
   #begin(index: number): Block {
-    const name = this.#blocks.has(index) ? `${index}.${this.#started}` : `${index}`
+    const name = this.#blocks.has(index) ? `${index}#${this.#started}` : `${index}`
     const block = { index, name }
     this.#started++
     this.#blocks.set(index, block)

@@ -12,7 +12,7 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from
 import { parseFrame } from './non-finite.ts'
 import { OpenChannels } from './open-channels.ts'
 import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
-import { objectWith } from './places.ts'
+import { objectWith, stepOfName } from './places.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { itemTexts, notGenerated, partOf } from './responses-texts.ts'
 import { asKind, textsIn } from './texts.ts'
@@ -269,6 +269,6 @@ const itemOf = ({ output_index: output }: JsonObject): string => `${numberOf(out
 const partOfItem = (event: JsonObject): string =>
   `${itemOf(event)}${textOfNumber(event.content_index) || textOfNumber(event.summary_index)}/`
 
-const channelOf = (event: JsonObject, stem: string): string => `${partOfItem(event)}${stem}`
+const channelOf = (event: JsonObject, stem: string): string => `${partOfItem(event)}${stepOfName(stem)}`
 
 const textOfNumber = (value: unknown): string => (typeof value === 'number' ? String(value) : '')

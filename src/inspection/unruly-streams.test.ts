@@ -277,3 +277,48 @@ test('arguments that go on behind the end of their choice stop the stream where 
   const others: InspectionRule = { ...forbids('redact'), reads: ({ kind }) => kind === 'content' }
   expect(pass(chat, stream, others)).toEqual({ text: stream, stop: null })
 })
+
+test('a member whose name looks like the place of another text is no part of that text', () => {
+  const parts = (first: object, between: object, last: object) => delta(first) + delta(between) + delta(last) + finish
+  const ofCall = (said: object) => ({ tool_calls: [{ index: 0, ...said }] })
+  const begun = ofCall({ function: { name: 'f', arguments: one } })
+  const rest = ofCall({ function: { arguments: two } })
+  const event = (type: string, said: unknown) => data({ type: `response.${type}.delta`, output_index: 0, delta: said })
+  const block = (index: number, said: object) => data({ type: 'content_block_delta', index, delta: said })
+  const text = (said: string) => ({ type: 'text_delta', text: said })
+  const message = data({ type: 'message_start', message: { id: 'm', content: [] } })
+  for (const [dialect, stream] of [
+    [chat, parts({ content: 'a bla' }, { 'content~text/text': 'X' }, { content: 'ckbird' })],
+    [chat, parts({ content: 'a bla' }, { '': { content: 'X' } }, { content: 'ckbird' })],
+    [chat, parts({ a: { b: 'a bla' } }, { 'a/b': 'X' }, { a: { b: 'ckbird' } })],
+    [chat, parts(begun, ofCall({ 'function/arguments': 'X' }), rest)],
+    [chat, parts(begun, { 'tool_calls[0]': { function: { arguments: 'X' } } }, rest)],
+    [chat, delta({}, { text: 'a bla' }) + delta({ choice: { text: 'X' } }) + delta({}, { text: 'ckbird' })],
+    [messages, block(0, text('a bla')) + block(0, { type: 'x', '': { text: 'X' } }) + block(0, text('ckbird'))],
+    [
+      messages,
+      message +
+        block(0, text('')) +
+        message +
+        [0, 0.1]
+          .map((at) =>
+            data({
+              type: 'content_block_start',
+              index: at,
+              content_block: { type: 'text', text: at === 0 ? 'a bla' : 'X' },
+            }),
+          )
+          .join('') +
+        block(0, text('ckbird')),
+    ],
+    [responses, event('a', { b: 'a bla' }) + event('a/b', 'X') + event('a', { b: 'ckbird' })],
+  ] as const) {
+    expect(pass(dialect, stream).stop?.verdict).toBe('block')
+  }
+})
+
+test('what is held of a member leaves in that member, however it is called', () => {
+  for (const name of ['x/y', 'x#20000000', 'x[5]', 'x~text', '', '%2f', '__proto_']) {
+    expect(pass(chat, delta({ [name]: 'hello b' }) + finish).text).toContain(`{${JSON.stringify(name)}:"b"}`)
+  }
+})
