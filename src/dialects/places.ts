@@ -4,12 +4,13 @@
  */
 import { isObject, type JsonObject } from './json-value.ts'
 
+const separator = /[%/[#~]/
 const separators = /[%/[#~]/g
 
 /** A member's name as a step of a place. */
 export function stepOfName(name: string): string {
   if (name === '') return empty
-  return name.search(separators) < 0 ? name : name.replace(separators, (unit) => `%${unit.charCodeAt(0).toString(16)}`)
+  return separator.test(name) ? name.replaceAll(separators, (unit) => `%${unit.charCodeAt(0).toString(16)}`) : name
 }
 
 /** The name that a step is of. */
