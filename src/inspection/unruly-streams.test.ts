@@ -322,3 +322,14 @@ test('what is held of a member leaves in that member, however it is called', () 
     expect(pass(chat, delta({ [name]: 'hello b' }) + finish).text).toContain(`{${JSON.stringify(name)}:"b"}`)
   }
 })
+
+test('a long list in a frame that nobody knows is read to its end, and makes no frame for each element before another', () => {
+  const list = (last: string) => data({ x: [...Array.from({ length: 4000 }, () => 'b'), last] })
+  const { text, stop } = pass(chat, list('b'))
+  expect(stop).toBeNull()
+  expect(text.length).toBeLessThan(3 * list('b').length)
+  expect(text.match(/"b"/g)).toHaveLength(4001)
+  expect(pass(chat, list('a blackbird')).stop?.verdict).toBe('block')
+  const inFrames = data({ x: ['', 'a black'] }) + data({ x: ['', 'bird'] })
+  expect(pass(chat, inFrames).stop?.verdict).toBe('block')
+})
