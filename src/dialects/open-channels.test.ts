@@ -126,4 +126,4 @@ test('what one of many calls, choices, items, parts or blocks costs does not gro
     return many > 8 * few
   })
   expect(grown.map(([name]) => name)).toEqual([])
-})
+}, 30_000)
