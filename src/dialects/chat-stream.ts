@@ -15,9 +15,10 @@ import { generatedLength, readUsage, textFields } from './chat-answer.ts'
 import { type Call, ChatCalls } from './chat-calls.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
 import { done, doneFrame, isDone } from './done.ts'
-import { endChannels } from './end-channels.ts'
 import { plainId, startedAt } from './facts.ts'
-import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
+import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { parseFrame } from './non-finite.ts'
+import { OpenChannels } from './open-channels.ts'
 import { endingFrame, frameBytes, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
 import { type FoundText, textLength, textsIn } from './texts.ts'
@@ -34,8 +35,8 @@ const lastFrame = new TextEncoder().encode(doneFrame)
 const readApart: ReadonlySet<string> = new Set(['choices'])
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
-/** What the places begin with of texts that stand in a choice beside its delta. */
-const beside = 'choice/'
+/** What the places begin with of texts that stand in a choice beside its delta; no member's name is written so. */
+const beside = '~choice/'
 
 const callsOnly: ReadonlySet<string> = new Set(['tool_calls'])
 
@@ -55,7 +56,8 @@ interface Channel extends Speaker {
 
 class ChatReader implements StreamReader {
   readonly #start: StreamStart
-  readonly #channels = new Map<string, Channel>()
+  /** By choice, by call, and the names by what they name. */
+  readonly #channels = new OpenChannels<Channel, number | Call | string>()
   /** Whether each choice that came has finished. */
   readonly #choices = new Map<number, boolean>()
   readonly #calls = new Map<number, ChatCalls>()
@@ -80,7 +82,7 @@ class ChatReader implements StreamReader {
   #read(frame: SseFrameText): FrameFacts {
     const { event, data } = frame
     const isEnd = isDone(data)
-    const chunk = isEnd ? null : parseObject(data)
+    const chunk = isEnd ? null : parseFrame(data)
     this.#chunk = chunk
     if (chunk === null) return { ...unforeseenFacts(isEnd ? '' : data, this.#usage), terminal: isEnd }
     if (isGiven(chunk.error)) {
@@ -122,7 +124,7 @@ class ChatReader implements StreamReader {
     if (isDone(data)) return this.#unforeseen.openPlain(frame, data, this.#end(null))
     const known = this.#alike.open(frame)
     if (known !== null) return known
-    const chunk = this.#alike.isAlike ? parseObject(data) : this.#chunk
+    const chunk = this.#alike.isAlike ? parseFrame(data) : this.#chunk
     if (chunk === null) return this.#unforeseen.openPlain(frame, data)
     const opened = this.#opened(frame, chunk)
     this.#alike.learnOpening(opened)
@@ -149,7 +151,8 @@ class ChatReader implements StreamReader {
       const channel = `${index}/${beside}${found.place}`
       // As legacy completions say their text, and some providers the delta's once more.
       const continued = found.place === 'text'
-      if (continued) this.#learn(channel, { choice: index, call: null }, { place: beside + found.place }).ended = false
+      if (continued)
+        this.#goOn(channel, { choice: index, call: null }, { place: beside + found.place, kind: found.kind })
       opened.add(found, channel, !continued)
     }
     if (isFinished(choice)) opened.ends.push(...this.#end(index))
@@ -168,7 +171,7 @@ class ChatReader implements StreamReader {
     this.#calls.set(choice, calls)
     const { call, before, contradicts } = calls.take(element, position)
     if (contradicts) opened.contradicts = true
-    if (before !== null) opened.ends.push(...endChannels(this.#channels, (channel) => channel.call === before))
+    if (before !== null) opened.ends.push(...this.#channels.end([before]))
     const found = textsIn(element, { joinParts: true })
     this.#openTexts(opened, found, { choice, call })
     for (const { kind, text } of found) if (kind !== 'name') call.end = text.trimEnd().at(-1) ?? call.end
@@ -180,14 +183,12 @@ class ChatReader implements StreamReader {
       if (found.text === '' || found.alone) opened.add(found, channel, true)
       else if (found.kind === 'name') this.#openName(opened, found, this.#learn(channel, speaker, found))
       else {
-        this.#learn(channel, speaker, found).ended = false
+        this.#goOn(channel, speaker, found)
         opened.add(found, channel, false)
       }
     }
-    const named = new Set(texts.filter(begins).map(({ place }) => holderOf(place)))
-    const isNamed = ({ choice, call, place, name }: Channel) =>
-      name !== '' && choice === speaker.choice && call === speaker.call && named.has(holderOf(place))
-    if (named.size > 0) opened.ends.push(...endChannels(this.#channels, isNamed))
+    const named = texts.filter(begins).map(({ place }) => namesOf(speaker, place))
+    if (named.length > 0) opened.ends.push(...this.#channels.end(named))
   }
 
   #openName(opened: OpenFrame, found: FoundText, channel: Channel): void {
@@ -203,18 +204,24 @@ class ChatReader implements StreamReader {
     }
   }
 
-  #learn(name: string, speaker: Speaker, { place }: Pick<FoundText, 'place'>): Channel {
-    let known = this.#channels.get(name)
-    if (known === undefined) {
-      known = { ...speaker, place, ended: false, name: '' }
-      this.#channels.set(name, known)
-    }
-    return known
+  #learn(name: string, speaker: Speaker, { place, kind }: Pick<FoundText, 'place' | 'kind'>): Channel {
+    const known = this.#channels.get(name)
+    if (known !== undefined) return known
+    const { choice, call } = speaker
+    const learned = { choice, call, place, ended: false, name: '' }
+    const ofCall = call === null ? [choice] : [choice, call]
+    this.#channels.add(name, learned, kind === 'name' ? [...ofCall, namesOf(speaker, place)] : ofCall)
+    return learned
+  }
+
+  /** A text that goes on has not ended, whatever was said of it. */
+  #goOn(name: string, speaker: Speaker, found: Pick<FoundText, 'place' | 'kind'>): void {
+    if (this.#learn(name, speaker, found).ended) this.#channels.reopen(name)
   }
 
   /** Ends a choice's channels, or all; gives those that had not ended. */
   #end(choice: number | null): string[] {
-    return endChannels(this.#channels, (channel) => choice === null || channel.choice === choice)
+    return choice === null ? this.#channels.endAll() : this.#channels.end([choice])
   }
 
   delta(channel: string, text: string): Uint8Array {
@@ -281,8 +288,9 @@ const ofArguments = /(?:^|\/)(?:arguments|input)$/
 const begins = ({ kind, text, place }: FoundText): boolean =>
   kind !== 'name' && (text !== '' || ofArguments.test(place))
 
-/** `function` of `function/name`. */
-const holderOf = (place: string): string => place.slice(0, Math.max(0, place.lastIndexOf('/')))
+/** The group of the names that stand with a text: of one tool, in `function`, as `function/name`. */
+const namesOf = ({ choice, call }: Speaker, place: string): string =>
+  `${choice}/${call?.key ?? ''}/${place.slice(0, Math.max(0, place.lastIndexOf('/')))}`
 
 /** Some providers say of each chunk why it has not finished: for nothing, in words. */
 const isFinished = ({ finish_reason: reason }: JsonObject): boolean =>

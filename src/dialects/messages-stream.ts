@@ -5,10 +5,11 @@
 import type { SseFrame } from '../lib/sse.ts'
 import { AlikeFrames } from './alike-frames.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
-import { endChannels } from './end-channels.ts'
 import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { blockTexts, ownMessage, readUsage } from './messages-texts.ts'
+import { parseFrame } from './non-finite.ts'
+import { OpenChannels } from './open-channels.ts'
 import { frameBytes, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
 import { type FoundText, textsIn } from './texts.ts'
@@ -38,7 +39,7 @@ const deltas: Readonly<Record<string, string>> = { text: 'text_delta', thinking:
 
 class MessagesReader implements StreamReader {
   readonly #start: StreamStart
-  readonly #channels = new Map<string, Channel>()
+  readonly #channels = new OpenChannels<Channel, Block>()
   /** By index, the one that was started last. */
   readonly #blocks = new Map<number, Block>()
   /** The indices of blocks that the message has begun. */
@@ -64,7 +65,7 @@ class MessagesReader implements StreamReader {
 
   #read(frame: SseFrameText): FrameFacts {
     const { event: name, data } = frame
-    const event = parseObject(data)
+    const event = parseFrame(data)
     this.#event = event
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
     if (event === null) return { ...facts, ...unforeseenFacts(data, this.#usage) }
@@ -114,7 +115,7 @@ class MessagesReader implements StreamReader {
     if (data === null) return null
     const known = this.#alike.open(frame)
     if (known !== null) return known
-    const event = this.#alike.isAlike ? parseObject(data) : this.#event
+    const event = this.#alike.isAlike ? parseFrame(data) : this.#event
     if (event === null) return this.#unforeseen.openPlain(frame, data)
     const opened = this.#openEvent(frame, event)
     if (isTwofold(frame.event, event)) opened.contradicts = true
@@ -157,7 +158,7 @@ class MessagesReader implements StreamReader {
   }
 
   #begin(index: number): Block {
-    const name = this.#blocks.has(index) ? `${index}.${this.#started}` : `${index}`
+    const name = this.#blocks.has(index) ? `${index}#${this.#started}` : `${index}`
     const block = { index, name }
     this.#started++
     this.#blocks.set(index, block)
@@ -207,14 +208,14 @@ class MessagesReader implements StreamReader {
     let known = this.#channels.get(channel)
     if (known === undefined) {
       known = { name: channel, block, deltaType, place, ended: false, owed: '', altered: false }
-      this.#channels.set(channel, known)
+      this.#channels.add(channel, known, [block])
     }
     return known
   }
 
   /** Ends a block's channels, or all; gives those that had not ended. */
   #end(block: Block | null): string[] {
-    return endChannels(this.#channels, (channel) => block === null || channel.block === block)
+    return block === null ? this.#channels.endAll() : this.#channels.end([block])
   }
 
   delta(channel: string, text: string): Uint8Array {

@@ -1,7 +1,7 @@
 /**
  * A frame opened for inspection: its parsed data, the texts found in it, and the way back to bytes. Where nothing was
  * changed these are the bytes that came, unless others would read them as they were not read here; otherwise only the
- * `data` line is written anew. Log probabilities are a change too.
+ * `data` line is written anew. Log probabilities are a change too, and numbers that no JSON has.
  */
 import { isRepetitive } from '../lib/json-members.ts'
 import { withNumbersOf } from '../lib/numbers-kept.ts'
@@ -9,6 +9,7 @@ import { type SseFrame, withData } from '../lib/sse.ts'
 import type { FrameText, StreamPiece, TextKind } from './dialect.ts'
 import type { JsonObject } from './json-value.ts'
 import { dropLogprobs } from './logprobs.ts'
+import { withoutNonFinite } from './non-finite.ts'
 import type { FoundText } from './texts.ts'
 
 export class OpenFrame implements FrameText {
@@ -16,6 +17,8 @@ export class OpenFrame implements FrameText {
   readonly ends: string[] = []
   contradicts = false
   readonly #frame: SseFrame
+  /** What was parsed to the data. */
+  readonly #json: string
   readonly #data: JsonObject
   readonly #beforeBytes: (() => boolean) | null
   readonly #onBytes: (() => void)[] = []
@@ -26,7 +29,8 @@ export class OpenFrame implements FrameText {
     this.#frame = frame
     this.#data = data
     this.#beforeBytes = beforeBytes
-    this.#changed = dropLogprobs(data)
+    this.#json = withoutNonFinite(frame.data ?? '')
+    this.#changed = dropLogprobs(data) || this.#json !== (frame.data ?? '')
   }
 
   /** Something of the data was changed other than by `replace`. */
@@ -63,13 +67,12 @@ export class OpenFrame implements FrameText {
     for (const pass of this.#onBytes) pass()
     if (this.#beforeBytes?.()) this.#changed = true
     if (!this.#changed && !this.#isReadOtherwise()) return this.#frame.bytes
-    return withData(this.#frame, withNumbersOf(this.#frame.data ?? '', this.#data))
+    return withData(this.#frame, withNumbersOf(this.#json, this.#data))
   }
 
   /** Of members that are given twice others take another; and some take each line of data for itself. */
   #isReadOtherwise(): boolean {
-    const { data } = this.#frame
-    return data !== null && (data.includes('\n') || isRepetitive(data, this.#data))
+    return this.#json.includes('\n') || isRepetitive(this.#json, this.#data)
   }
 }
 

@@ -8,10 +8,11 @@
 import { envelope } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from './dialect.ts'
-import { endChannels } from './end-channels.ts'
-import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from './json-value.ts'
+import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { parseFrame } from './non-finite.ts'
+import { OpenChannels } from './open-channels.ts'
 import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
-import { objectWith } from './places.ts'
+import { objectWith, stepOfName } from './places.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { itemTexts, notGenerated, partOf } from './responses-texts.ts'
 import { asKind, textsIn } from './texts.ts'
@@ -22,7 +23,6 @@ const terminal = new Set(['response.completed', 'response.incomplete', 'response
 const soundStems = new Set(['audio', 'output_audio'])
 
 interface Channel {
-  outputIndex: number
   /** The events' other members: item and part. */
   address: JsonObject
   stem: string
@@ -33,7 +33,8 @@ interface Channel {
 
 class ResponsesReader implements StreamReader {
   readonly #start: StreamStart
-  readonly #channels = new Map<string, Channel>()
+  /** By item, and by part of one. */
+  readonly #channels = new OpenChannels<Channel, string>()
   #usage: Usage | null = null
   #event: JsonObject | null = null
   #type = ''
@@ -49,7 +50,7 @@ class ResponsesReader implements StreamReader {
   }
 
   frame({ event: name, data }: SseFrameText): FrameFacts {
-    const event = parseObject(data)
+    const event = parseFrame(data)
     this.#event = event
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
     if (event === null) return { ...facts, ...unforeseenFacts(data, this.#usage) }
@@ -91,7 +92,7 @@ class ResponsesReader implements StreamReader {
     else if (isObject(event.item)) this.#openItem(opened, event, event.item)
     else if (isObject(event.part)) this.#openPart(opened, event, event.part, stem)
     else this.#openOther(opened, event, stem)
-    if (this.#errorOf(event) !== null) opened.ends.push(...this.#end(''))
+    if (this.#errorOf(event) !== null) opened.ends.push(...this.#channels.endAll())
     if (isTwofold(frame.event, event)) opened.contradicts = true
     return opened
   }
@@ -121,7 +122,7 @@ class ResponsesReader implements StreamReader {
       const isText = wholeTexts.has(found.place)
       opened.add(found, isText ? channel : `${channel}/${found.place}`, true)
     }
-    if (this.#type.endsWith('.done')) opened.ends.push(...this.#end(channel))
+    if (this.#type.endsWith('.done')) opened.ends.push(...this.#endPart(event, channel))
   }
 
   #openPart(opened: OpenFrame, event: JsonObject, part: JsonObject, stem: string): void {
@@ -136,14 +137,14 @@ class ResponsesReader implements StreamReader {
       if (isText && !isDone) this.#learn(channel, event, partStem, null)
       opened.add(found, isText ? channel : `${channel}/${found.place}`, isDone || !isText)
     }
-    if (isDone) opened.ends.push(...this.#end(channel))
+    if (isDone) opened.ends.push(...this.#endPart(event, channel))
   }
 
   #openItem(opened: OpenFrame, event: JsonObject, item: JsonObject): void {
     const isDone = this.#type.endsWith('.done')
     addAround(opened, event, new Set(['item']))
     this.#addItem(opened, item, numberOf(event.output_index), isDone)
-    if (isDone) opened.ends.push(...this.#end(`${numberOf(event.output_index)}/`))
+    if (isDone) opened.ends.push(...this.#channels.end([itemOf(event)]))
   }
 
   #openResponse(opened: OpenFrame, event: JsonObject, response: JsonObject): void {
@@ -152,7 +153,7 @@ class ResponsesReader implements StreamReader {
     const items = objectsOf(response.output)
     for (const [index, item] of items.entries()) this.#addItem(opened, item, index, true)
     if (isGiven(response.output) && !isListOf(response.output, items)) opened.contradicts = true
-    if (terminal.has(this.#type)) opened.ends.push(...this.#end(''))
+    if (terminal.has(this.#type)) opened.ends.push(...this.#channels.endAll())
   }
 
   /** The texts of an item, which are whole unless deltas still follow. */
@@ -167,15 +168,15 @@ class ResponsesReader implements StreamReader {
   }
 
   #learn(channel: string, event: JsonObject, stem: string, place: string | null): void {
-    if (this.#channels.has(channel)) return
+    if (this.#channels.get(channel) !== undefined) return
     const address: JsonObject = {}
     for (const name of addressMembers) if (event[name] !== undefined) address[name] = event[name]
-    this.#channels.set(channel, { outputIndex: numberOf(event.output_index), address, stem, place, ended: false })
+    this.#channels.add(channel, { address, stem, place, ended: false }, [itemOf(event), partOfItem(event)])
   }
 
-  /** Ends the channels whose names begin so; gives those that had not ended. */
-  #end(beginning: string): string[] {
-    return endChannels(this.#channels, (_, name) => name.startsWith(beginning))
+  /** Ends what `event` says is done: the channel, and those whose names begin with its name. */
+  #endPart(event: JsonObject, channel: string): string[] {
+    return this.#channels.end([partOfItem(event)], (name) => name.startsWith(channel))
   }
 
   /** Moves an event's number on by the frames that were put in before it. */
@@ -263,11 +264,11 @@ const stemOf = (type: string): string => type.replace(/^response\./, '').replace
 
 const numberOf = (value: unknown): number => (typeof value === 'number' ? value : 0)
 
-function channelOf(
-  { output_index: output, content_index: content, summary_index: summary }: JsonObject,
-  stem: string,
-): string {
-  return `${numberOf(output)}/${textOfNumber(content) || textOfNumber(summary)}/${stem}`
-}
+const itemOf = ({ output_index: output }: JsonObject): string => `${numberOf(output)}/`
+
+const partOfItem = (event: JsonObject): string =>
+  `${itemOf(event)}${textOfNumber(event.content_index) || textOfNumber(event.summary_index)}/`
+
+const channelOf = (event: JsonObject, stem: string): string => `${partOfItem(event)}${stepOfName(stem)}`
 
 const textOfNumber = (value: unknown): string => (typeof value === 'number' ? String(value) : '')

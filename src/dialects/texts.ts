@@ -13,6 +13,7 @@ import { isRepetitive } from '../lib/json-members.ts'
 import type { TextKind, TextSlot } from './dialect.ts'
 import { fileText, withFileText } from './encoded-text.ts'
 import { isObject, type JsonObject } from './json-value.ts'
+import { stepOfName } from './places.ts'
 import { isEncodedUrl, isLabel, isLogprobs, saysNothing } from './vocabulary.ts'
 
 /** Whether a member is never a text, nor holds one. */
@@ -167,7 +168,8 @@ const within = (key: string, around: Around): Around => ({
   depth: around.depth + 1,
 })
 
-const placeOf = (key: string, { place }: Around): string => (place === '' ? key : `${place}/${key}`)
+const placeOf = (key: string, { place }: Around): string =>
+  place === '' ? stepOfName(key) : `${place}/${stepOfName(key)}`
 
 const isAlone = (key: string, { alone, joinParts }: Around): boolean =>
   alone || isLabel(key) || (names.has(key) && !joinParts)
@@ -180,7 +182,7 @@ function addFile(holder: JsonObject, key: string, { place, kind }: Around, found
   const put = (changed: string) => {
     if (changed !== text) holder[key] = withFileText(holder[key], changed)
   }
-  found.push({ place: `${place}/${key}`, kind, alone: true, text, put })
+  found.push({ place: `${place}/${stepOfName(key)}`, kind, alone: true, text, put })
 }
 
 function walkArray(values: unknown[], around: Around, found: FoundText[], isListed = false): void {

@@ -97,6 +97,13 @@ export class Unforeseen {
   }
 }
 
-/** Labels and names say the same in every frame; arguments that are an object must still parse. */
+/**
+ * Labels and names say the same in every frame; arguments that are an object must still parse. What stands far back in a
+ * list is a text by itself in each frame: one of ours that went on with it would hold as many elements before it.
+ */
 const goesOn = ({ kind, place, alone }: FoundText): boolean =>
-  kind !== 'name' && !(alone && kind === 'tool_arguments' && /(?:^|\/)(?:arguments|input)$/.test(place))
+  kind !== 'name' &&
+  !farBack.test(place) &&
+  !(alone && kind === 'tool_arguments' && /(?:^|\/)(?:arguments|input)$/.test(place))
+
+const farBack = /#\d{3}/

@@ -3,7 +3,7 @@
  * and as it leaves, texts that come in no pieces, and the tools that are called.
  */
 import type { FrameText, StreamPiece, StreamReader, TextKind, TextSlot } from '../dialects/dialect.ts'
-import { parseObject } from '../dialects/json-value.ts'
+import { parseFrame } from '../dialects/non-finite.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { isToolChannel, streamedTools } from './streamed-tools.ts'
 
@@ -23,7 +23,7 @@ export class CollectedAnswer {
   contradicts = false
 
   noteTools({ data }: SseFrame): void {
-    if (data !== null) for (const name of streamedTools(parseObject(data))) this.#tools.add(name)
+    if (data !== null) for (const name of streamedTools(parseFrame(data))) this.#tools.add(name)
   }
 
   tools(): string[] {

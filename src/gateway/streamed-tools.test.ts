@@ -86,3 +86,17 @@ test('a call in data that only some clients read as JSON passes no list of tools
     expect((await statusUnder(given, `data: ${call.slice(0, -9)}`)).status).toBe(502)
   }
 })
+
+test('a call in a frame with a number that no JSON has is one', async () => {
+  const item = { id: 'i', type: 'function_call', call_id: 'c', name: 'zebra', arguments: '{}' }
+  const response = { id: 'r', object: 'response', status: 'completed', output: [] }
+  const done = frame({ type: 'response.output_item.done', output_index: 0, item, score: 0 }).replace(
+    '"score":0',
+    '"score":NaN',
+  )
+  const stream = done + frame({ type: 'response.completed', response })
+  expect((await statusUnder(access({ deny: ['zebra'] }), stream, 'responses')).status).toBe(403)
+  const { status, body } = await statusUnder(access({ deny: ['lion'] }), stream, 'responses')
+  expect(status).toBe(200)
+  expect(body).toContain('"score":null')
+})

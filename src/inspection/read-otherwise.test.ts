@@ -295,3 +295,41 @@ test('a name behind whole arguments is another call only where it brings its own
   expect(pass(chat, call('black', whole) + call('bird', {}) + finish).stop?.verdict).toBe('block')
   expect(pass(chat, call('black', whole) + call('swan', whole) + finish).stop).toBeNull()
 })
+
+test('numbers that no JSON has leave as null where a policy may change or stop the answer, the texts beside them read', () => {
+  const said = (number: string, content: string) =>
+    `data: {"id":"c","choices":[{"index":0,"delta":{"content":"${content}"},"score":[${number}],"x":1e400}]}\n\n`
+  for (const number of ['NaN', 'Infinity', '-Infinity', '-Infinity,{"y": NaN }']) {
+    const stream = said(number, 'NaN of \\"Infinity') + said(number, ' birds') + finish
+    const written = stream
+      .replaceAll(/(?<=score":\[.*)(?:NaN|-?Infinity)/g, 'null')
+      .replaceAll('{"y": null }', '{"y":null}')
+    expect(pass(chat, stream)).toEqual({ text: written, stop: null })
+    expect(watch(stream)).toBe(written)
+    expect(pass(chat, stream, { ...forbids('block'), enforced: false }).text).toBe(stream)
+    const split = said(number, 'a black') + said(number, 'bird') + finish
+    expect(pass(chat, split).stop?.verdict).toBe('block')
+    expect(pass(chat, split, forbids('redact')).text).toContain('[TERM]')
+  }
+  const scored = `data: {"choices":[{"index":0,"delta":{"content":"a"},"logprobs":{"content":[{"logprob":-Infinity}]}}]}\n\n`
+  expect(pass(chat, scored).text).toBe(data({ choices: [{ index: 0, delta: { content: 'a' }, logprobs: null }] }))
+  const twice = `data: {"choices":[{"index":0,"delta":{"content":"blackbird","content":NaN}}]}\n\n`
+  expect(pass(chat, twice).text).toBe(data({ choices: [{ index: 0, delta: { content: null } }] }))
+})
+
+test('what is like such a number, or stands among the arguments of a tool, stops the stream as what is no JSON does', () => {
+  for (const number of ['-NaN', '+Infinity', '--Infinity', 'nan', 'NaN1', 'Infinity.0', 'NaN NaN', "'NaN'", '[NaN,]']) {
+    const stream = `data: {"choices":[{"index":0,"delta":{"content":"a"},"score":${number}}]}\n\n`
+    expect(pass(chat, stream).stop?.entry).toBe('contradiction')
+    expect(watch(stream)).toBe('undecided')
+  }
+  const block = (input: string) =>
+    `data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f",${input}}}\n\n`
+  expect(pass(messages, block('"input":{"a":[{"b":NaN}]}')).stop?.entry).toBe('contradiction')
+  expect(pass(messages, block('"input":{"a":["NaN"]},"score":NaN'))).toEqual({
+    text: block('"input":{"a":["NaN"]},"score":null'),
+    stop: null,
+  })
+  const deep = `${'['.repeat(100_000)}NaN${']'.repeat(100_000)}`
+  expect(pass(chat, `data: {"choices":[],"deep":${deep}}\n\n`).stop?.entry).toBe('contradiction')
+})

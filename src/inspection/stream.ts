@@ -37,7 +37,7 @@
  */
 import type { FrameText, StreamPiece, TextKind } from '../dialects/dialect.ts'
 import { type SseFrame, withoutAsides } from '../lib/sse.ts'
-import { Channel, followWhole, mayFind, passWhole } from './channel.ts'
+import { Channel, followWhole, mayFind, type PassedWhole, passWhole } from './channel.ts'
 import { maxLiveUnits } from './detector.ts'
 import { RawText } from './raw-text.ts'
 import type { Finding, InspectionRule, Stop } from './rule.ts'
@@ -64,6 +64,8 @@ interface OpenChannel {
   came: string
   /** What came after its end, until no match can reach back across it. */
   after: string
+  /** What each rule makes of what came before its end, where it was asked. */
+  readonly before: PassedWhole[]
   /** A name that is not whole yet: the piece that is to say all of it, and what of it has passed. */
   name: { readonly piece: StreamPiece; text: string } | null
 }
@@ -308,6 +310,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
       ended: false,
       came: '',
       after: '',
+      before: [],
       name: null,
     }
     this.#channels.set(place, channel)
@@ -323,14 +326,15 @@ export class StreamInspector<Frame extends InspectableFrame> {
     if (channel.after.length > maxLiveUnits) return null
     channel.after += text
     let [came, after] = [channel.came.slice(-maxLiveUnits), channel.after]
-    for (const rule of this.#rules) {
+    for (const [index, rule] of this.#rules.entries()) {
       // What puts values back is no policy's: half of a placeholder stays one.
       if (rule.policyId === '' || rule.reads?.({ kind, role: null }) === false) continue
       if (kind === 'tool_arguments' && rule.enforced) return unclear(rule)
       const found: Finding[] = []
       const passed = (said: string, findings: Finding[]) =>
         passWhole([rule], { kind, role: null, place, text: said }, findings)
-      const [one, other, both] = [passed(came, []), passed(after, []), passed(came + after, found)]
+      channel.before[index] ??= passed(came, [])
+      const [one, other, both] = [channel.before[index], passed(after, []), passed(came + after, found)]
       const across = found.find(({ start, end }) => start < came.length && end > came.length)
       if (across !== undefined) this.findings.push(across)
       const isSame = both.text === one.text + other.text && (both.stop === null) === (other.stop === null)
@@ -411,7 +415,8 @@ const noPieces: ReadonlyMap<string, StreamPiece> = new Map()
 function lastPieces({ pieces, ends }: FrameText): ReadonlyMap<string, StreamPiece> {
   if (ends.length === 0) return noPieces
   const last = new Map<string, StreamPiece>()
-  for (const piece of pieces) if (!piece.whole && ends.includes(piece.channel)) last.set(piece.channel, piece)
+  const ending = new Set(ends)
+  for (const piece of pieces) if (!piece.whole && ending.has(piece.channel)) last.set(piece.channel, piece)
   return last
 }
 

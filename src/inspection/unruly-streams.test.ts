@@ -7,7 +7,19 @@ import { responses } from '../dialects/responses.ts'
 import { patternDetector } from './pattern-detector.ts'
 import type { InspectionRule } from './rule.ts'
 import { termDetector } from './term-detector.ts'
-import { callFrame, callsOf, data, delta, done, finish, forbids, pass, passes, plain } from './test-inspecting.ts'
+import {
+  callFrame,
+  callsOf,
+  data,
+  delta,
+  done,
+  finish,
+  forbids,
+  pass,
+  passes,
+  plain,
+  watch,
+} from './test-inspecting.ts'
 import { ruleOf } from './test-passing.ts'
 
 const call = (text: string, more: object = {}) => ({ function: { arguments: text }, ...more })
@@ -120,6 +132,18 @@ test('calls that are all numbered 0, each whole, are calls of their own', () => 
   const whole = (id: string, name: string) => callFrame({ index: 0, id, function: { name, arguments: '{"a":"bla"}' } })
   const stream = whole('1', 'f') + whole('2', 'f') + whole('3', 'g') + done
   expect(pass(chat, stream, forbids('redact'))).toEqual({ text: stream, stop: null })
+})
+
+test('a second call numbered 0 behind one without arguments stops the stream, as clients make one, two or a joined name', () => {
+  // Of these official clients make a call of `bird`, one of `blackbird`, and one of `black` and one of `bird`.
+  const call = (id: string, name: string, given: object) => callFrame({ index: 0, id, function: { name, ...given } })
+  for (const none of [{}, { arguments: '' }, { arguments: ' ' }]) {
+    for (const second of ['bird', 'black']) {
+      const stream = call('1', 'black', none) + call('2', second, { arguments: '{}' }) + done
+      expect(pass(chat, stream).stop?.entry).toBe('contradiction')
+      expect(watch(stream)).toBe('undecided')
+    }
+  }
 })
 
 test('labels, ids and padding are read where they are not what the languages have', () => {
@@ -252,4 +276,60 @@ test('arguments that go on behind the end of their choice stop the stream where 
   }
   const others: InspectionRule = { ...forbids('redact'), reads: ({ kind }) => kind === 'content' }
   expect(pass(chat, stream, others)).toEqual({ text: stream, stop: null })
+})
+
+test('a member whose name looks like the place of another text is no part of that text', () => {
+  const parts = (first: object, between: object, last: object) => delta(first) + delta(between) + delta(last) + finish
+  const ofCall = (said: object) => ({ tool_calls: [{ index: 0, ...said }] })
+  const begun = ofCall({ function: { name: 'f', arguments: one } })
+  const rest = ofCall({ function: { arguments: two } })
+  const event = (type: string, said: unknown) => data({ type: `response.${type}.delta`, output_index: 0, delta: said })
+  const block = (index: number, said: object) => data({ type: 'content_block_delta', index, delta: said })
+  const text = (said: string) => ({ type: 'text_delta', text: said })
+  const message = data({ type: 'message_start', message: { id: 'm', content: [] } })
+  for (const [dialect, stream] of [
+    [chat, parts({ content: 'a bla' }, { 'content~text/text': 'X' }, { content: 'ckbird' })],
+    [chat, parts({ content: 'a bla' }, { '': { content: 'X' } }, { content: 'ckbird' })],
+    [chat, parts({ a: { b: 'a bla' } }, { 'a/b': 'X' }, { a: { b: 'ckbird' } })],
+    [chat, parts(begun, ofCall({ 'function/arguments': 'X' }), rest)],
+    [chat, parts(begun, { 'tool_calls[0]': { function: { arguments: 'X' } } }, rest)],
+    [chat, delta({}, { text: 'a bla' }) + delta({ choice: { text: 'X' } }) + delta({}, { text: 'ckbird' })],
+    [messages, block(0, text('a bla')) + block(0, { type: 'x', '': { text: 'X' } }) + block(0, text('ckbird'))],
+    [
+      messages,
+      message +
+        block(0, text('')) +
+        message +
+        [0, 0.1]
+          .map((at) =>
+            data({
+              type: 'content_block_start',
+              index: at,
+              content_block: { type: 'text', text: at === 0 ? 'a bla' : 'X' },
+            }),
+          )
+          .join('') +
+        block(0, text('ckbird')),
+    ],
+    [responses, event('a', { b: 'a bla' }) + event('a/b', 'X') + event('a', { b: 'ckbird' })],
+  ] as const) {
+    expect(pass(dialect, stream).stop?.verdict).toBe('block')
+  }
+})
+
+test('what is held of a member leaves in that member, however it is called', () => {
+  for (const name of ['x/y', 'x#20000000', 'x[5]', 'x~text', '', '%2f', '__proto_']) {
+    expect(pass(chat, delta({ [name]: 'hello b' }) + finish).text).toContain(`{${JSON.stringify(name)}:"b"}`)
+  }
+})
+
+test('a long list in a frame that nobody knows is read to its end, and makes no frame for each element before another', () => {
+  const list = (last: string) => data({ x: [...Array.from({ length: 4000 }, () => 'b'), last] })
+  const { text, stop } = pass(chat, list('b'))
+  expect(stop).toBeNull()
+  expect(text.length).toBeLessThan(3 * list('b').length)
+  expect(text.match(/"b"/g)).toHaveLength(4001)
+  expect(pass(chat, list('a blackbird')).stop?.verdict).toBe('block')
+  const inFrames = data({ x: ['', 'a black'] }) + data({ x: ['', 'bird'] })
+  expect(pass(chat, inFrames).stop?.verdict).toBe('block')
 })
