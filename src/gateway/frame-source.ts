@@ -2,6 +2,7 @@
  * A provider's event stream as whole frames, read when they are asked for. Bounds what one frame and what all of them
  * may take, and notes on the exchange when the provider's silence began.
  */
+import { Failure } from '../failure.ts'
 import { type SseFrame, SseSplitter } from '../lib/sse.ts'
 import { UnreadableAnswer } from '../translation/translated.ts'
 import type { ByteReader } from './bounded.ts'
@@ -34,13 +35,15 @@ export class FrameSource {
     return coding === null ? this.#headers.has('content-length') : /(?:^|[\s,])chunked\s*$/i.test(coding)
   }
 
-  /** The frames that the next bytes complete, possibly none; or why there are no more. */
+  /** The frames that the next bytes complete, possibly none; or why there are no more. Throws what a policy decided. */
   async frames(): Promise<SseFrame[] | 'ended' | ReasonCode> {
     this.#exchange.waitingSince = this.#gateway.clock.monotonic()
     try {
       const { done, value } = await this.#reader.read()
       return done ? 'ended' : this.#cut(value)
     } catch (thrown) {
+      // What a policy decided before the answer was translated; a cut rejects with its failure too.
+      if (thrown instanceof Failure && this.#exchange.cut === null) throw thrown
       // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.
       return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
     } finally {
