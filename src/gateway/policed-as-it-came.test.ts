@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { messageFrames } from '../../test/fakes/messages.ts'
 import { parseObject } from '../dialects/json-value.ts'
+import { recordings } from '../dialects/test-streams.ts'
 import { newId } from '../lib/ids.ts'
 import { compilePolicySet } from '../policies/chain.ts'
 import type { StoredPolicy } from '../policies/stored-policy.ts'
@@ -15,7 +16,7 @@ import type { NeutralEvent } from '../translation/neutral.ts'
 import { eventsOf, written } from '../translation/test-clients.ts'
 import { eventually, type TestGateway } from './test-gateway.ts'
 import { testModel } from './test-lane.ts'
-import { policy } from './test-policies.ts'
+import { eventStream, policy } from './test-policies.ts'
 import { sse, startTranslating, type TranslatingGateway } from './test-translating.ts'
 import { callerLanguageOf, providerLanguageOf } from './translate-request.ts'
 
@@ -249,6 +250,37 @@ test('both stages look in their order, each at its own, and once', async () => {
   const streamed = await (await ask('chat', 'anthropic', true)).text()
   expect(read('chat', true, streamed).parts).toMatchObject([{ text: 'a [TERM] and a [TERM]' }])
   expect(results()).toEqual(both)
+})
+
+describe('recorded streams', () => {
+  // Whatever ends in a letter may still become a match of this.
+  const held = { patterns: [{ name: 'held', pattern: '[\\w ,.]{1,80}@@@' }], action: 'block' }
+  const recorded = [
+    { provider: 'chat', streams: recordings('openai-chat') },
+    { provider: 'responses', streams: recordings('openai-responses') },
+    { provider: 'messages', streams: recordings('anthropic-messages') },
+  ] as const
+
+  test('say the same, whatever is held back of them before they are translated', async () => {
+    for (const { provider, streams } of recorded) {
+      for (const { bytes } of streams) {
+        answers[routes[provider]] = () => new Response(new Uint8Array(bytes), eventStream)
+        for (const caller of spoken) {
+          if (caller === provider) continue
+          const said = async (...policies: StoredPolicy[]) => {
+            govern(...policies)
+            const answer = await ask(caller, models[provider], true)
+            const { reason_code, event_cost_attribution } = running.lane.journal.outcomes().at(-1) ?? {}
+            const { parts, finish, usage } = read(caller, true, await answer.text())
+            // Of what failed or was refused more or less is known than translation tells.
+            return { parts, finish, usage, reason_code, cost: finish === 'stop' && event_cost_attribution }
+          }
+          const policed = policy({ id: 'h', kind: 'pattern-filter', stages: ['post_request'], config: held })
+          expect(await said(policed)).toEqual(await said())
+        }
+      }
+    }
+  }, 60_000)
 })
 
 test('a signed thought that was changed goes on without its signature, its digits as they came', async () => {
