@@ -5,6 +5,7 @@
  */
 import { readArgumentsExactly } from '../dialects/exact-arguments.ts'
 import { isObject, type JsonObject, parseObject } from '../dialects/json-value.ts'
+import { Failure } from '../failure.ts'
 import { announcedLength } from '../lib/announced-length.ts'
 import { isRepetitive } from '../lib/json-members.ts'
 import { withNumbersOf } from '../lib/numbers-kept.ts'
@@ -74,14 +75,18 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   } catch (thrown) {
     throw unusable(exchange, gateway, 'provider.invalid_answer', thrown)
   }
-  const { usage, textLength } = exchange.dialect.readAnswer(body)
-  if (exchange.unreportedInput === null) exchange.usage = usage
-  exchange.relayedText = textLength
+  if (!exchange.policedAsItCame) noteAnswer(exchange, body)
   traceAnswer(exchange, body)
   if (isOnlyError(body)) throw unusable(exchange, gateway, 'provider.error')
   const sent = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
   await settle(exchange, gateway, outcomeOf(exchange, upstream.status, body))
   answerWith(exchange, gateway, upstream, sent ?? bytes)
+}
+
+function noteAnswer(exchange: Exchange, body: unknown): void {
+  const { usage, textLength } = exchange.dialect.readAnswer(body)
+  if (exchange.unreportedInput === null) exchange.usage = usage
+  exchange.relayedText = textLength
 }
 
 /** Members of which an answer has one, in whatever family. */
@@ -209,6 +214,8 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
     else if (upstream.body === null) bytes = new Uint8Array(0)
     else bytes = await readBounded(upstream.body.getReader(), limit, stillHeard(exchange, gateway))
   } catch (thrown) {
+    // What a policy decided before the answer was translated.
+    if (thrown instanceof Failure) throw exchange.cut?.failure ?? thrown
     const reason = thrown instanceof UnreadableAnswer ? thrown.reason : 'provider.interrupted'
     throw exchange.cut?.failure ?? unusable(exchange, gateway, reason, thrown)
   }

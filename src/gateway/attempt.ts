@@ -14,6 +14,7 @@ import { type Attempt, type Exchange, type Gateway, given, type ReasonCode } fro
 import { FirstError } from './first-error.ts'
 import { headersToProvider } from './headers.ts'
 import { memberJson } from './member-json.ts'
+import { policedAsItCame } from './policed-as-it-came.ts'
 import { endAttempt } from './record.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
 import { traceHeadersOf } from './trace-exchange.ts'
@@ -138,6 +139,7 @@ function forgetAnswer(exchange: Exchange): void {
   exchange.upstream = null
   exchange.reader = null
   exchange.inspection = null
+  exchange.policedAsItCame = false
   exchange.usage = null
   exchange.unreportedInput = null
   exchange.tracedAnswer = null
@@ -188,7 +190,7 @@ async function sendTranslated(
   const { family } = exchange.dialect
   const spoken = language === 'gemini' || language === 'converse' ? family : language
   const answer = await kind.send(provider, { ...call, family: spoken }, gateway.fetch)
-  return translated(answer, {
+  return translated(policedAsItCame(exchange, gateway, answer, language), {
     from: providerLanguageOf(language),
     to: callerLanguageOf(family),
     // Streams of chat always bring usage: the relay takes out what the caller did not ask for.
@@ -197,7 +199,9 @@ async function sendTranslated(
     heard() {
       if (exchange.waitingSince !== null) exchange.waitingSince = gateway.clock.monotonic()
     },
-    told: (event) => noteTold(exchange, event),
+    told(event) {
+      if (!exchange.policedAsItCame) noteTold(exchange, event)
+    },
   })
 }
 

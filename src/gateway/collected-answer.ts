@@ -32,7 +32,7 @@ export class CollectedAnswer {
   }
 
   /** The reader, with every text noted as it came and as it leaves. */
-  reading(reader: StreamReader): Pick<StreamReader, 'open' | 'delta'> {
+  reading(reader: Pick<StreamReader, 'open' | 'delta'>): Pick<StreamReader, 'open' | 'delta'> {
     return {
       open: (frame) => {
         const opened = reader.open(frame)

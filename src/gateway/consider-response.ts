@@ -1,7 +1,8 @@
 /**
  * What the policies say of the answer (contract section 7): post_request of what the provider sent, then pre_response of
  * what is about to go out. A whole answer is looked at here, a provider's refusal too; for a stream this makes the
- * inspection that the relay passes every frame through (`policed-stream.ts`).
+ * inspection that the relay passes every frame through (`policed-stream.ts`). Where the answer is translated, both look
+ * at what it became, but for what `policed-as-it-came.ts` says.
  */
 
 import type { Dialect, PolicyStage, TextSlot } from '../dialects/dialect.ts'
@@ -9,13 +10,12 @@ import { dropLogprobs } from '../dialects/logprobs.ts'
 import { inspectSlots } from '../inspection/slots.ts'
 import type { ActivePolicy } from '../policies/chain.ts'
 import { type PolicyContext, type ResponseParts, ResponseView } from '../policies/context.ts'
-import { outputStages } from '../policies/kinds/kind.ts'
 import { runStage, type Said, type StageOutcome, type StageSubject } from '../policies/run-stage.ts'
 import { calledTools } from '../policies/trial.ts'
 import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import type { BeginInspection } from './inspected-stream.ts'
-import { isPoliced, PolicedStream } from './policed-stream.ts'
+import { isPoliced, type OutputStage, PolicedStream, stagesLeft } from './policed-stream.ts'
 import { ExchangeStage, noteStage, requestContext } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
@@ -27,7 +27,7 @@ export function prepareInspection(exchange: Exchange, gateway: Gateway): void {
 const inspectionOf =
   (exchange: Exchange, gateway: Gateway): BeginInspection =>
   (reader) =>
-    new PolicedStream(exchange, gateway, reader)
+    isPoliced(exchange) ? new PolicedStream(exchange, gateway, reader, stagesLeft(exchange)) : null
 
 /** Whether a whole answer must be looked at before it may go out. */
 export const isAnswerConsidered = (exchange: Exchange): boolean => isPoliced(exchange)
@@ -36,6 +36,12 @@ export const isAnswerConsidered = (exchange: Exchange): boolean => isPoliced(exc
 interface WholeAnswer {
   readonly status: number
   readonly body: Record<string, unknown>
+}
+
+/** The language of an answer, and the stages that look at it in that. */
+interface AnswerForm {
+  readonly dialect: Dialect
+  readonly stages: readonly OutputStage[]
 }
 
 type Considered = Record<string, unknown> | null
@@ -48,10 +54,11 @@ export function considerAnswer(
   exchange: Exchange,
   gateway: Gateway,
   answer: WholeAnswer,
+  { dialect, stages }: AnswerForm = { dialect: exchange.dialect, stages: stagesLeft(exchange) },
 ): Considered | Promise<Considered> {
   const { request, token, model, now } = requestContext(exchange, gateway)
-  const response = new ResponseView(new AnswerParts(exchange.dialect, answer))
-  return new AnswerWalk(exchange, gateway, { request, response, token, model, now }, answer.body).from(0)
+  const response = new ResponseView(new AnswerParts(dialect, answer))
+  return new AnswerWalk(exchange, gateway, { request, response, token, model, now }, answer.body, stages).from(0)
 }
 
 class AnswerParts implements ResponseParts {
@@ -84,6 +91,7 @@ class AnswerWalk {
   readonly #gateway: Gateway
   readonly #context: PolicyContext & { readonly response: ResponseView }
   readonly #body: WholeAnswer['body']
+  readonly #stages: readonly OutputStage[]
   #changed = false
 
   constructor(
@@ -91,17 +99,19 @@ class AnswerWalk {
     gateway: Gateway,
     context: PolicyContext & { readonly response: ResponseView },
     body: WholeAnswer['body'],
+    stages: readonly OutputStage[],
   ) {
     this.#exchange = exchange
     this.#gateway = gateway
     this.#context = context
     this.#body = body
+    this.#stages = stages
   }
 
   /** Goes through the stages from the one of this index on. */
   from(first: number): Considered | Promise<Considered> {
     const chain = given(this.#exchange.chain)
-    for (const stage of outputStages.slice(first)) {
+    for (const stage of this.#stages.slice(first)) {
       const policies = chain.at(stage)
       if (policies.length === 0) continue
       const outcome = this.#run(stage, policies)
@@ -114,7 +124,7 @@ class AnswerWalk {
 
   /** Goes on with a stage whose outcome is waited for, or may have a reviewer's leave. */
   async #later(
-    stage: (typeof outputStages)[number],
+    stage: OutputStage,
     policies: readonly ActivePolicy[],
     pending: StageOutcome | Promise<StageOutcome>,
   ): Promise<Considered> {
@@ -124,7 +134,7 @@ class AnswerWalk {
       const granted = await this.#grantedOf(outcome)
       this.#take(stage, outcome, granted)
       rest = granted === null ? [] : rest.slice(rest.indexOf(granted.policy) + 1)
-      if (rest.length === 0) return await this.from(outputStages.indexOf(stage) + 1)
+      if (rest.length === 0) return await this.from(this.#stages.indexOf(stage) + 1)
       outcome = await this.#run(stage, rest)
     }
   }
@@ -157,7 +167,7 @@ class AnswerWalk {
 
   /** The body where it was changed, with what was taken out of the request put back. */
   #restored(): Considered {
-    const { placeholders } = this.#exchange
+    const placeholders = this.#stages.includes('pre_response') ? this.#exchange.placeholders : null
     if (placeholders !== null && placeholders.size > 0) {
       const { changed } = inspectSlots(this.#context.response.slots(), [placeholders.restoring()])
       if (changed.size > 0) this.#changed = true

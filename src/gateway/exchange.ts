@@ -192,6 +192,8 @@ export interface Exchange extends Placed {
   beginInspection: BeginInspection | null
   /** What a streamed answer goes through before the caller; null where nothing looks at it. */
   inspection: StreamInspection | null
+  /** post_request policies look at the answer before it is translated, and note there what its frames tell. */
+  policedAsItCame: boolean
   /** What the provider has reported, as it did. */
   usage: Usage | null
   /** Tokens, estimated, of calls that reported none, where the request is sent as several; null where it is one. */
@@ -310,6 +312,7 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   reader: null,
   beginInspection: null,
   inspection: null,
+  policedAsItCame: false,
   usage: null,
   unreportedInput: null,
   relayedText: 0,

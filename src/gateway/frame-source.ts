@@ -3,6 +3,7 @@
  * may take, and notes on the exchange when the provider's silence began.
  */
 import { parseObject } from '../dialects/json-value.ts'
+import { Failure } from '../failure.ts'
 import { completed, type SseFrame, SseSplitter } from '../lib/sse.ts'
 import { UnreadableAnswer } from '../translation/translated.ts'
 import type { ByteReader } from './bounded.ts'
@@ -37,13 +38,15 @@ export class FrameSource {
     return coding === null ? this.#headers.has('content-length') : /(?:^|[\s,])chunked\s*$/i.test(coding)
   }
 
-  /** The frames that the next bytes complete, possibly none; or why there are no more. */
+  /** The frames that the next bytes complete, possibly none; or why there are no more. Throws what a policy decided. */
   async frames(): Promise<SseFrame[] | 'ended' | ReasonCode> {
     this.#exchange.waitingSince = this.#gateway.clock.monotonic()
     try {
       const { done, value } = await this.#reader.read()
       return done ? this.#ended() : this.#cut(value)
     } catch (thrown) {
+      // What a policy decided before the answer was translated; a cut rejects with its failure too.
+      if (thrown instanceof Failure && this.#exchange.cut === null) throw thrown
       // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.
       return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
     } finally {

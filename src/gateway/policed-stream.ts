@@ -20,7 +20,7 @@ import type { SseFrame } from '../lib/sse.ts'
 import type { ActivePolicy, PolicyResult } from '../policies/chain.ts'
 import { type PolicyContext, ResponseView } from '../policies/context.ts'
 import { mostTargets } from '../policies/find-in-texts.ts'
-import type { TextPolicy } from '../policies/kinds/kind.ts'
+import { outputStages, type TextPolicy } from '../policies/kinds/kind.ts'
 import { ruleOf } from '../policies/redaction.ts'
 import { brokenReason, resultOf, runStage, type Said, type StageSubject } from '../policies/run-stage.ts'
 import { stronger } from '../policies/verdict.ts'
@@ -31,13 +31,18 @@ import type { Inspected, StreamInspection } from './inspected-stream.ts'
 import { ExchangeStage, logBroken, noteStage, requestContext } from './policy-subject.ts'
 import { useGrant, withGrant } from './use-grant.ts'
 
-const outputStages = ['post_request', 'pre_response'] as const
+export type OutputStage = (typeof outputStages)[number]
 
-/** Whether anything looks at the answer. */
-export function isPoliced({ chain, placeholders }: Exchange): boolean {
+/** The stages that are left of an answer on its way out: both, but where the first looked before it was translated. */
+export const stagesLeft = ({ policedAsItCame }: Exchange): readonly OutputStage[] =>
+  policedAsItCame ? ['pre_response'] : outputStages
+
+/** Whether anything looks at the answer on its way out. */
+export function isPoliced(exchange: Exchange): boolean {
+  const { chain, placeholders } = exchange
   if (placeholders !== null && placeholders.size > 0) return true
   if (chain === null || chain.size === 0) return false
-  return outputStages.some((stage) => chain.at(stage).length > 0)
+  return stagesLeft(exchange).some((stage) => chain.at(stage).length > 0)
 }
 
 /** A text policy's rule with its result, which grows as it finds. */
@@ -55,20 +60,26 @@ export class PolicedStream implements StreamInspection {
   readonly #inspector: StreamInspector<SseFrame>
   readonly #rules: readonly RunningRule[]
   /** Policies that see the answer at its end, by stage. */
-  readonly #whole: Readonly<Record<(typeof outputStages)[number], readonly ActivePolicy[]>>
+  readonly #whole: Readonly<Record<OutputStage, readonly ActivePolicy[]>>
   readonly #answer = new CollectedAnswer()
   /** Held until the whole has been seen; null where nothing is. */
   #held: Uint8Array[] | null
   #heldBytes = 0
 
-  constructor(exchange: Exchange, gateway: Gateway, reader: StreamReader) {
+  /** `stages`: those that look here, one or both; what was taken out of the request is put back in the last. */
+  constructor(
+    exchange: Exchange,
+    gateway: Gateway,
+    reader: Pick<StreamReader, 'open' | 'delta'>,
+    stages: readonly OutputStage[],
+  ) {
     this.#exchange = exchange
     this.#gateway = gateway
-    const { rules, whole, mayStop } = sorted(exchange, gateway)
+    const { rules, whole, mayStop } = sorted(exchange, gateway, stages)
     this.#rules = rules
     this.#whole = whole
     this.#held = mayStop ? [] : null
-    const { placeholders } = exchange
+    const placeholders = stages.includes('pre_response') ? exchange.placeholders : null
     const restoring = placeholders !== null && placeholders.size > 0 ? [placeholders.restoring()] : []
     const channels = this.#hasWhole() ? this.#answer.reading(reader) : reader
     this.#inspector = new StreamInspector(channels, [...rules.map(({ rule }) => rule), ...restoring], mayStop)
@@ -201,12 +212,12 @@ export class PolicedStream implements StreamInspection {
  * Which policies run while the answer streams and which at its end, and whether one of those may stop it. Those whose
  * condition does not hold are neither.
  */
-function sorted(exchange: Exchange, gateway: Gateway) {
+function sorted(exchange: Exchange, gateway: Gateway, stages: readonly OutputStage[]) {
   const chain = given(exchange.chain)
   const rules: RunningRule[] = []
   const whole = { post_request: [] as ActivePolicy[], pre_response: [] as ActivePolicy[] }
   let mayStop = false
-  for (const stage of outputStages) {
+  for (const stage of stages) {
     for (const policy of chain.at(stage)) {
       const { compiled } = policy
       const holds = holdsSoFar(policy, exchange, gateway)

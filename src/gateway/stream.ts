@@ -32,6 +32,7 @@ import { FirstError, refusalOf } from './first-error.ts'
 import { FrameSource, lingerMilliseconds } from './frame-source.ts'
 import { headersToCaller } from './headers.ts'
 import type { Inspected } from './inspected-stream.ts'
+import { noteText, noteUsage } from './note-frame.ts'
 import { logUnrecorded, settle } from './record.ts'
 import { traceFrame } from './traced-answer.ts'
 import { languageOf } from './translate-request.ts'
@@ -83,7 +84,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #source: FrameSource
-  /** What the provider reported is noted where it is translated (`attempt.ts`). */
+  /** What the provider reported is noted where it is translated (`attempt.ts`), or before (`policed-as-it-came.ts`). */
   readonly #isTranslated: boolean
   #outlet: Outlet | null = null
   /** Frames that were read and not yet looked at. */
@@ -260,20 +261,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const facts = given(exchange.reader).frame({ event, data })
     traceFrame(exchange, data)
     if (facts.foreign) throw new UnreadableAnswer('A frame is in another language than was asked for')
-    exchange.relayedText += facts.textLength
-    if (!this.#isTranslated) this.#noteUsage(facts)
-    if (facts.textLength > 0 && exchange.firstTokenMs === null) {
-      exchange.firstTokenMs = Math.round(this.#gateway.clock.monotonic() - exchange.startedMonotonic)
-    }
+    if (exchange.policedAsItCame) return facts
+    noteText(exchange, this.#gateway, facts)
+    if (!this.#isTranslated) noteUsage(exchange, facts)
     return facts
-  }
-
-  #noteUsage({ usage, textLength }: FrameFacts): void {
-    const exchange = this.#exchange
-    if (usage !== null && usage !== exchange.usage) {
-      exchange.usage = usage
-      exchange.textSinceUsage = 0
-    } else exchange.textSinceUsage += textLength
   }
 
   /** The provider's last frame, or its error: the outcome first. */
