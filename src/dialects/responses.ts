@@ -9,10 +9,11 @@ import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from 
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { dropLogprobs } from './logprobs.ts'
 import { tokenMember } from './request-only.ts'
+import { addDescribed, addMember, addRest } from './request-texts.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
 import { itemTexts, notGenerated, roleOf } from './responses-texts.ts'
-import { descriptionSlots, memberSlot, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { FoundSlot, slotsOf, textLength } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
 export const responses: Dialect = {
@@ -40,17 +41,15 @@ export const responses: Dialect = {
     }
   },
 
-  requestText: (body) => [
-    ...memberSlot(body, 'instructions', 'system'),
-    ...memberSlot(body, 'input', 'user'),
-    ...objectsOf(body.input).flatMap((item) => slotsOf(itemTexts(item, true), { member: 'input', role: roleOf(item) })),
-    ...promptSlots(body),
-    ...descriptionSlots(body, 'tools'),
-    ...descriptionSlots(body, 'tool_choice'),
-    ...descriptionSlots(body, 'text'),
-    ...descriptionSlots(body, 'response_format'),
-    ...restSlots(body, ['instructions', 'input', 'prompt', 'tools', 'text', 'response_format', 'reasoning']),
-  ],
+  requestText(body) {
+    const slots: TextSlot[] = []
+    addMember(slots, body, 'instructions', { role: 'system' })
+    addInput(slots, body)
+    addDescribed(slots, body, 'prompt', 'user')
+    for (const member of describing) addDescribed(slots, body, member)
+    addRest(slots, body, readMembers)
+    return slots
+  },
 
   tokenInput: (body) => tokenMember(body),
 
@@ -107,11 +106,18 @@ export function textFormatOf(format: Readonly<JsonObject>): JsonObject {
   return isObject(schema) ? { ...rest, ...schema } : { ...rest }
 }
 
-/** What fills the places of a stored prompt. */
-const promptSlots = (body: JsonObject): TextSlot[] =>
-  isObject(body.prompt) && isObject(body.prompt.variables)
-    ? slotsOf(textsIn({ variables: body.prompt.variables }, { files: true }), { member: 'prompt', role: 'user' })
-    : []
+const describing = ['tools', 'tool_choice', 'text', 'response_format', 'reasoning'] as const
+const readMembers = ['instructions', 'input', 'prompt', ...describing]
+
+/** Adds the texts of the input: its items, or the text that stands for one, or whatever else. */
+function addInput(slots: TextSlot[], body: JsonObject): void {
+  const items = objectsOf(body.input)
+  for (const item of items) {
+    const owner = { member: 'input', role: roleOf(item) }
+    for (const found of itemTexts(item, true)) slots.push(new FoundSlot(found, owner))
+  }
+  if (items !== body.input) addMember(slots, body, 'input', { role: 'user', listed: true })
+}
 
 const itemSlots = (item: JsonObject): TextSlot[] =>
   slotsOf(itemTexts(item), { member: 'output', role: 'assistant', onReplace: () => void dropLogprobs(item) })
