@@ -33,3 +33,23 @@ test('a text in a shape that only a lenient provider reads is found and replaced
     )
   }
 })
+
+test('a tool in a list within a list, or in an object for one, is seen and taken out', async () => {
+  const removing = policy({ id: 'a', kind: 'tool-access', config: { deny: ['rm'], action: 'remove' } })
+  const when = 'request.tools.exists(name, name == "cp")'
+  const refusing = policy({ id: 'b', kind: 'condition', when, config: { verdict: 'deny', reason_code: 'x' } })
+  const gateway = await start([removing, refusing])
+  const tool = (name: string) => ({ type: 'function', function: { name } })
+  const sentWith = async (tools: unknown) => {
+    const { status } = await gateway.chat({ ...question, tools, tool_choice: 'auto' })
+    return status === 200 ? JSON.parse(gateway.seen.at(-1)?.body ?? '').tools : status
+  }
+  expect(await sentWith([[tool('rm'), tool('ls')], { 0: { 0: tool('ls') } }, tool('ls')])).toEqual([
+    { 0: { 0: tool('ls') } },
+    tool('ls'),
+  ])
+  for (const tools of [{ 0: tool('rm') }, [{ 0: [tool('rm')] }], { 0: { 0: tool('rm'), 1: tool('ls') } }]) {
+    expect(await sentWith(tools)).toBeUndefined()
+  }
+  for (const tools of [{ 0: tool('cp') }, [[[tool('cp')]]]]) expect(await sentWith(tools)).toBe(403)
+})

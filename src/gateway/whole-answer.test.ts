@@ -39,6 +39,28 @@ test('an answer whose lists are objects, as clients read them all the same, is l
   }
 })
 
+test('a tool that an answer calls is seen at whatever depth its lists nest', async () => {
+  const call = { id: '1', type: 'function', function: { name: 'rm', arguments: '{}' } }
+  const choice = (calls: unknown) => ({ index: 0, message: { role: 'assistant', content: null, tool_calls: calls } })
+  for (const choices of [
+    [choice([[call]])],
+    [choice({ 0: { 0: call } })],
+    { 0: [choice([call])] },
+    [[choice([call])]],
+  ]) {
+    for (const looking of [
+      look('tool-access', { deny: ['rm'] }),
+      look(
+        'condition',
+        { verdict: 'deny', reason_code: 'x' },
+        { when: 'response.tool_calls.exists(name, name == "rm")' },
+      ),
+    ]) {
+      expect((await answerUnder(looking, { ...completion, choices })).verdict).toBe('DENY')
+    }
+  }
+})
+
 test('log probabilities, which spell what else could have been said, leave only where no policy can change the text', async () => {
   const others = { token: 'swordfish', logprob: -2, bytes: null }
   const token = { token: 'trout', logprob: -0.10000000000000001, bytes: null, top_logprobs: [others] }

@@ -7,19 +7,12 @@ import type { Verdict } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import { globMatches } from '../tokens/governed.ts'
 import { compilePolicy } from './chain.ts'
-import {
-  callTypes,
-  ModelView,
-  type PolicyContext,
-  RequestView,
-  ResponseView,
-  type TokenView,
-  toolName,
-} from './context.ts'
+import { ModelView, type PolicyContext, RequestView, ResponseView, type TokenView } from './context.ts'
 import type { PolicyTools } from './kinds/kind.ts'
 import { Placeholders } from './redaction.ts'
 import { runStage, type Said, type StageOutcome, type StageSubject } from './run-stage.ts'
 import type { StoredPolicy } from './stored-policy.ts'
+import { calledTools } from './tool-names.ts'
 import { stronger } from './verdict.ts'
 
 export interface Trial {
@@ -116,23 +109,3 @@ const responseView = (dialect: Dialect, { status, body }: { status: number; body
 export const isFor = ({ targets: { models, families } }: StoredPolicy, { family }: Dialect, model: string): boolean =>
   (families === undefined || families.includes(family)) &&
   (models === undefined || models.some((pattern) => globMatches(pattern, model)))
-
-/** The names of the tools that a whole answer of chat, responses or messages calls. */
-export function calledTools(body: Readonly<Record<string, unknown>>): string[] {
-  const messages = listOf(body.choices).map((choice) => memberOf(choice, 'message'))
-  const inChoices = messages.flatMap((message) => [
-    ...listOf(memberOf(message, 'tool_calls')),
-    memberOf(message, 'function_call'),
-  ])
-  const items = [...listOf(body.output), ...listOf(body.content)].filter((item) =>
-    callTypes.has(memberOf(item, 'type')),
-  )
-  return [...inChoices, ...items].flatMap((call) => toolName(call) ?? [])
-}
-
-/** An object with a list's positions is a list to most clients. */
-const listOf = (value: unknown): readonly unknown[] =>
-  typeof value === 'object' && value !== null ? Object.values(value) : []
-
-const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
