@@ -165,3 +165,12 @@ test('settings of a cache are no texts, and what else stands among them is one',
     expect(JSON.stringify(told)).not.toContain(mark)
   }
 })
+
+test('a property that a schema calls arguments is described, and holds none', () => {
+  const parameters = { type: 'object', properties: { arguments: { type: 'array', description: 'told' } } }
+  const slots = responses.requestText({ tools: [{ type: 'function', name: 'f', parameters }] })
+  expect(slots.map(({ kind, text }) => [kind, text])).toEqual([
+    ['name', 'f'],
+    ['content', 'told'],
+  ])
+})

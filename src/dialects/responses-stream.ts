@@ -13,7 +13,7 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, 
 import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
-import { itemTexts, notGenerated, partOf } from './responses-texts.ts'
+import { echoedTexts, itemTexts, partOf, readApart } from './responses-texts.ts'
 import { asKind, textsIn } from './texts.ts'
 import { isForeign, isTwofold, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
@@ -148,7 +148,8 @@ class ResponsesReader implements StreamReader {
 
   #openResponse(opened: OpenFrame, event: JsonObject, response: JsonObject): void {
     addAround(opened, event, new Set(['response']))
-    addAround(opened, response, notGenerated)
+    addAround(opened, response, readApart)
+    for (const found of echoedTexts(response, this.#start.asked)) opened.add(found, `event/${found.place}`, true)
     const items = objectsOf(response.output)
     for (const [index, item] of items.entries()) this.#addItem(opened, item, index, true)
     if (isGiven(response.output) && !isListOf(response.output, items)) opened.contradicts = true

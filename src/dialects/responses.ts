@@ -3,7 +3,7 @@
  * a number, and ends with `response.completed`, `response.incomplete` or `response.failed`.
  */
 import { envelope, Failure } from '../failure.ts'
-import { textsBeside } from './beside.ts'
+import { besideSlots, textsBeside } from './beside.ts'
 import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
@@ -12,7 +12,7 @@ import { tokenMember } from './request-only.ts'
 import { addDescribed, addMember, addRest } from './request-texts.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
-import { itemTexts, notGenerated, roleOf } from './responses-texts.ts'
+import { echoedTexts, itemTexts, readApart, roleOf } from './responses-texts.ts'
 import { FoundSlot, slotsOf, textLength } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
@@ -61,8 +61,14 @@ export const responses: Dialect = {
         }
       : { usage: null, textLength: 0 },
 
-  answerText: (body) =>
-    isObject(body) ? [...objectsOf(body.output).flatMap(itemSlots), ...textsBeside(body, 'output', exceptOutput)] : [],
+  answerText: (body, asked) =>
+    isObject(body)
+      ? [
+          ...objectsOf(body.output).flatMap(itemSlots),
+          ...textsBeside(body, 'output', exceptOutput),
+          ...besideSlots(echoedTexts(body, asked), 'output'),
+        ]
+      : [],
 
   reader: (start) => responsesReader(start),
   errorBody: envelope,
@@ -122,4 +128,4 @@ function addInput(slots: TextSlot[], body: JsonObject): void {
 const itemSlots = (item: JsonObject): TextSlot[] =>
   slotsOf(itemTexts(item), { member: 'output', role: 'assistant', onReplace: () => void dropLogprobs(item) })
 
-const exceptOutput: ReadonlySet<string> = new Set([...notGenerated].filter((member) => member !== 'output'))
+const exceptOutput: ReadonlySet<string> = new Set([...readApart].filter((member) => member !== 'output'))

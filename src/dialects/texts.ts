@@ -13,7 +13,7 @@ import { isRepetitive } from '../lib/json-members.ts'
 import type { TextKind, TextSlot } from './dialect.ts'
 import { fileText, withFileText } from './encoded-text.ts'
 import { isObject, type JsonObject } from './json-value.ts'
-import { isEncodedUrl, isLabel, isLogprobs, saysNothing } from './vocabulary.ts'
+import { isEncodedUrl, isFreelyNamed, isLabel, isLogprobs, saysNothing } from './vocabulary.ts'
 
 /** Whether a member is never a text, nor holds one. */
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
@@ -30,8 +30,8 @@ const names = new Set(['name', 'server_label', 'server_name'])
 const reasoning = /reason|think/
 
 /** What a member's texts are, where its name says so; otherwise what the texts around it are. */
-function kindOf(key: string, around: TextKind): TextKind {
-  if (key === 'arguments' || key === 'partial_json') return 'tool_arguments'
+function kindOf(key: string, { key: parentKey, kind: around }: Pick<Around, 'key' | 'kind'>): TextKind {
+  if (key === 'arguments' || key === 'partial_json') return isFreelyNamed(parentKey) ? around : 'tool_arguments'
   if (key === 'refusal') return 'refusal'
   if (key === 'tool_result') return 'tool_result'
   if (names.has(key) || isLabel(key)) return 'name'
@@ -68,7 +68,7 @@ class StringText implements FoundText {
 
   constructor(holder: JsonObject, key: string, text: string, around: Around) {
     this.place = placeOf(key, around)
-    this.kind = kindOf(key, around.kind)
+    this.kind = kindOf(key, around)
     this.text = text
     this.alone = isAlone(key, around)
     this.#holder = holder
@@ -165,7 +165,8 @@ function walkMember(holder: JsonObject, key: string, around: Around, found: Foun
   // In what is sent nothing takes log probabilities out: what is called so is read.
   if (!isNoText(key, value, holder, around.key) || (around.files && typeof value !== 'string')) {
     if (typeof value === 'string') found.push(new StringText(holder, key, value, around))
-    else if (isArgumentsObject(key, value, holder)) found.push(argumentsText(holder, key, value, within(key, around)))
+    else if (isArgumentsObject(key, value, holder) && !isFreelyNamed(around.key))
+      found.push(argumentsText(holder, key, value, within(key, around)))
     else if (Array.isArray(value)) walkArray(value, within(key, around), found, isListed)
     else if (isObject(value)) walkObject(value, within(key, around), found)
   }
@@ -177,7 +178,7 @@ function walkMember(holder: JsonObject, key: string, around: Around, found: Foun
 const within = (key: string, around: Around): Around => ({
   place: placeOf(key, around),
   key,
-  kind: kindOf(key, around.kind),
+  kind: kindOf(key, around),
   alone: isAlone(key, around),
   joinParts: around.joinParts,
   files: around.files,

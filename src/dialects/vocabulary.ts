@@ -5,7 +5,7 @@
 
 /** Of which types, statuses, reasons, roles, formats and the like are made. */
 const words: ReadonlySet<string> = new Set(
-  `1h 24h 5m a access active added adaptive allowed annotation any api app application apply approval argument arguments array
+  `1h 24h 5m a access active added adaptive allowed annotation any api app application apply approval approximate argument arguments array
   assistant async audio auto automatic base64 bash batch batched blob block boolean browser bytes call calls
   cancelled canceled cache char character chat choice chunk citation citations click code command commentary completed completion completions
   computer concise connector container content control conversation create created creation csv custom data default deferred delta
@@ -103,6 +103,9 @@ const freelyNamed: ReadonlySet<string> = new Set([
   'definitions',
   'variables',
 ])
+
+/** Whether an object's members are named by whoever described a tool or a prompt. */
+export const isFreelyNamed = (key: string): boolean => freelyNamed.has(key)
 
 /**
  * Whether a member that is no string is log probabilities, by its name and that of what it stands in. What is none of

@@ -4,6 +4,7 @@
  * inspection that the relay passes every frame through (`policed-stream.ts`).
  */
 
+import { AskedTexts } from '../dialects/asked.ts'
 import type { Dialect, PolicyStage, TextSlot } from '../dialects/dialect.ts'
 import { dropLogprobs } from '../dialects/logprobs.ts'
 import { inspectSlots } from '../inspection/slots.ts'
@@ -50,7 +51,7 @@ export function considerAnswer(
   answer: WholeAnswer,
 ): Considered | Promise<Considered> {
   const { request, token, model, now } = requestContext(exchange, gateway)
-  const response = new ResponseView(new AnswerParts(exchange.dialect, answer))
+  const response = new ResponseView(new AnswerParts(exchange.dialect, answer, new AskedTexts(exchange.parsed)))
   return new AnswerWalk(exchange, gateway, { request, response, token, model, now }, answer.body).from(0)
 }
 
@@ -58,15 +59,17 @@ class AnswerParts implements ResponseParts {
   readonly status: number
   readonly #dialect: Dialect
   readonly #body: WholeAnswer['body']
+  readonly #asked: AskedTexts
 
-  constructor(dialect: Dialect, { status, body }: WholeAnswer) {
+  constructor(dialect: Dialect, { status, body }: WholeAnswer, asked: AskedTexts) {
     this.status = status
     this.#dialect = dialect
+    this.#asked = asked
     this.#body = body
   }
 
   texts(): readonly TextSlot[] {
-    return this.#dialect.answerText(this.#body)
+    return this.#dialect.answerText(this.#body, this.#asked)
   }
 
   toolCalls(): readonly string[] {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { StoredPolicy } from '../policies/stored-policy.ts'
 import { completion, question, type TestGateway } from './test-gateway.ts'
-import { policy, startPoliced } from './test-policies.ts'
+import { askResponses, eventStream, frame, policy, startPoliced } from './test-policies.ts'
 
 let running: TestGateway | null = null
 afterEach(async () => {
@@ -82,5 +82,34 @@ test('log probabilities, which spell what else could have been said, leave only 
     look('tool-access', { deny: ['rm'] }),
   ]) {
     expect(await answerUnder(looking, body)).toEqual({ verdict: 'ALLOW', text: JSON.stringify(body) })
+  }
+})
+
+test('what a response says of its request is read where the caller did not say it, whole and streamed', async () => {
+  const looking = look('term-filter', { terms: ['swordfish'], action: 'block' })
+  const output = [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'trout' }] }]
+  const own = { id: 'resp_1', object: 'response', status: 'completed', output, instructions: 'never say swordfish' }
+  const told = [{ metadata: { note: 'a swordfish' } }, { text: { format: { description: 'a swordfish' } } }]
+  for (const stream of [false, true]) {
+    let response: object = own
+    const gateway = await startPoliced([looking], () =>
+      stream
+        ? new Response(frame({ type: 'response.completed', sequence_number: 0, response }), eventStream)
+        : Response.json(response),
+    )
+    running = gateway
+    const verdictOf = async () => {
+      const asked = { model: 'gpt-test', input: 'Hello', instructions: 'never say swordfish', stream }
+      const answer = await askResponses(gateway, JSON.stringify(asked))
+      const text = await answer.text()
+      return [answer.status, text.includes('a swordfish')]
+    }
+    expect(await verdictOf()).toEqual([200, false])
+    for (const more of told) {
+      response = { ...own, ...more }
+      expect(await verdictOf()).toEqual([400, false])
+    }
+    await gateway.stop()
+    running = null
   }
 })

@@ -2,6 +2,7 @@
  * What policies would say of a request, and of an answer to it, with nothing stored and nobody affected. Of `targets`
  * only models and families count: whoever tries a policy on a request wants to know what it says, not to whom.
  */
+import { AskedTexts } from '../dialects/asked.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
 import { Failure } from '../failure.ts'
@@ -84,8 +85,9 @@ export async function tryPolicies(
   }
   await run('pre_request', { context, body: request, texts, placeholders })
   if (response !== null && !['block', 'deny', 'escalate'].includes(verdict)) {
-    const answered = { ...context, response: responseView(dialect, response) }
-    const answerTexts = () => dialect.answerText(response.body)
+    const asked = new AskedTexts(request)
+    const answered = { ...context, response: responseView(dialect, response, asked) }
+    const answerTexts = () => dialect.answerText(response.body, asked)
     for (const stage of ['post_request', 'pre_response'] as const) {
       await run(stage, { context: answered, body: response.body, texts: answerTexts, placeholders: null })
     }
@@ -103,8 +105,11 @@ function readFacts(dialect: Dialect, request: Record<string, unknown>) {
   }
 }
 
-const responseView = (dialect: Dialect, { status, body }: { status: number; body: Record<string, unknown> }) =>
-  new ResponseView({ status, texts: () => dialect.answerText(body), toolCalls: () => calledTools(body) })
+const responseView = (
+  dialect: Dialect,
+  { status, body }: { status: number; body: Record<string, unknown> },
+  asked: AskedTexts,
+) => new ResponseView({ status, texts: () => dialect.answerText(body, asked), toolCalls: () => calledTools(body) })
 
 export const isFor = ({ targets: { models, families } }: StoredPolicy, { family }: Dialect, model: string): boolean =>
   (families === undefined || families.includes(family)) &&
