@@ -38,11 +38,15 @@ function kindOf(key: string, { key: parentKey, kind: around }: Pick<Around, 'key
   return reasoning.test(key) ? 'reasoning' : around
 }
 
-/** Arguments that a body holds as an object are one text: their JSON. */
+/** Arguments that a body holds as an object are one text: their JSON, whose names a model writes too. */
 export const isArgumentsObject = (key: string, value: unknown, holder: JsonObject): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (key === 'arguments' || (key === 'input' && typeof holder.type === 'string' && holder.type.endsWith('tool_use')))
+  typeof value === 'object' && value !== null && (key === 'arguments' || (key === 'input' && isCall(value, holder)))
+
+/** Whether what is called has this input: a tool of messages, and a custom one of chat or responses. */
+const isCall = (input: object, { type, name }: JsonObject): boolean =>
+  typeof type === 'string'
+    ? /(?:tool_use|_call)$/.test(type)
+    : type === undefined && typeof name === 'string' && !Array.isArray(input)
 
 export interface FoundText {
   /**
