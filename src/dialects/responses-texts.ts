@@ -4,7 +4,7 @@
  */
 import type { AskedTexts } from './asked.ts'
 import type { TextKind } from './dialect.ts'
-import { isObject, type JsonObject, textOf } from './json-value.ts'
+import { isGiven, isObject, type JsonObject, textOf } from './json-value.ts'
 import { isUnread } from './request-texts.ts'
 import { asKind, type FoundText, textsIn, textsOfMember } from './texts.ts'
 import { isKnownLabel } from './vocabulary.ts'
@@ -27,13 +27,15 @@ export const readApart: ReadonlySet<string> = new Set(['output', ...echoes, ...s
  */
 export function echoedTexts(response: JsonObject, asked: AskedTexts | undefined): FoundText[] {
   const texts: FoundText[] = []
-  const add = (found: FoundText) => {
-    if (asked?.has(found.text) !== true) texts.push(found)
+  for (const member of echoes) {
+    if (!isGiven(response[member])) continue
+    for (const found of textsOfMember(response, member)) if (asked?.has(found.text) !== true) texts.push(found)
   }
-  for (const member of echoes) for (const found of textsOfMember(response, member)) add(found)
   for (const member of settings) {
+    if (!isGiven(response[member])) continue
     for (const found of textsOfMember(response, member)) {
-      if (!isKnownLabel(found.text) && !isUnread(found)) add(asKind(found, 'name'))
+      const isSetting = isKnownLabel(found.text) || isUnread(found) || asked?.has(found.text) === true
+      if (!isSetting) texts.push(asKind(found, 'name'))
     }
   }
   return texts
