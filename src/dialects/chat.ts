@@ -19,7 +19,8 @@ import {
 } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { tokenMember } from './request-only.ts'
-import { descriptionSlots, FoundSlot, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { addDescribed, addMember, addRest } from './request-texts.ts'
+import { FoundSlot, textLength, textsIn } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
 export const chat: Dialect = {
@@ -48,8 +49,9 @@ export const chat: Dialect = {
 
   requestText(body) {
     const slots = messageSlots(body)
-    for (const member of describing) if (body[member] !== undefined) slots.push(...memberTexts(body, member))
-    slots.push(...restSlots(body, readMembers))
+    addMember(slots, body, 'prediction', { role: 'assistant' })
+    for (const member of describing) addDescribed(slots, body, member)
+    addRest(slots, body, readMembers)
     return slots
   },
 
@@ -117,26 +119,22 @@ function unboundedMember(body: Readonly<JsonObject>): string | null {
   return null
 }
 
-function messageSlots({ messages }: JsonObject): TextSlot[] {
+function messageSlots(body: JsonObject): TextSlot[] {
   const slots: TextSlot[] = []
-  for (const message of objectsOf(messages)) {
+  const messages = objectsOf(body.messages)
+  for (const message of messages) {
     const role = textOf(message.role)
     const kind = role === 'tool' || role === 'function' ? 'tool_result' : 'content'
     const owner = { member: 'messages', role }
     for (const found of textsIn(message, { kind, files: true })) slots.push(new FoundSlot(found, owner))
   }
+  if (messages !== body.messages) addMember(slots, body, 'messages', { role: null, listed: true })
   return slots
 }
 
-/** Members with texts of their own, in the order in which they are read after the messages. */
-const describing = ['prediction', 'tools', 'tool_choice', 'function_call', 'functions', 'response_format'] as const
-const readMembers = ['messages', 'prediction', 'tools', 'functions', 'response_format']
-
-/** The texts of one of these; a predicted output is sent to the model too. */
-function memberTexts(body: JsonObject, member: (typeof describing)[number]): TextSlot[] {
-  if (member !== 'prediction') return descriptionSlots(body, member)
-  return isObject(body.prediction) ? slotsOf(textsIn(body.prediction), { member, role: 'assistant' }) : []
-}
+/** Members with texts of their own, in the order in which they are read after the messages and a predicted output. */
+const describing = ['tools', 'tool_choice', 'function_call', 'functions', 'response_format'] as const
+const readMembers = ['messages', 'prediction', ...describing]
 
 function addChoice(slots: TextSlot[], choice: JsonObject): void {
   // Log probabilities spell the text once more.

@@ -8,8 +8,7 @@ import { type Dialect, estimateTokens, type FrameFacts } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf, plainId, startedAt, wholeNumber } from './facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
-import { inputLength, inputSlots, requestOnly, tokenMember } from './request-only.ts'
-import { restSlots } from './texts.ts'
+import { inputLength, requestOnly, textsOfRequest, tokenMember } from './request-only.ts'
 
 export const completions: Dialect = {
   ...requestOnly,
@@ -27,7 +26,7 @@ export const completions: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => [...inputSlots(body, 'prompt'), ...restSlots(body, ['prompt'])],
+  requestText: (body) => textsOfRequest(body, ['prompt']),
   tokenInput: (body) => tokenMember(body, 'prompt'),
 
   readAnswer: (body) =>

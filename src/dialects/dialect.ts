@@ -5,6 +5,7 @@
  */
 import type { Failure, Verdictan } from '../failure.ts'
 import type { SseFrame } from '../lib/sse.ts'
+import type { AskedTexts } from './asked.ts'
 
 /** Languages in which models are asked. */
 export type ModelFamily =
@@ -185,6 +186,8 @@ export interface StreamStart {
   exchangeId: string
   /** The gateway asked for usage which the caller did not ask for (`stream_options.include_usage`). */
   usageAdded: boolean
+  /** The request's texts; absent where nobody inspects the stream. */
+  asked?: AskedTexts
 }
 
 /** What a whole answer means to the gateway. */
@@ -218,8 +221,8 @@ export interface Dialect {
   plainAnswers?: readonly string[]
   /** Reads a whole JSON answer. `body` is what the provider sent, parsed. */
   readAnswer(body: unknown): AnswerFacts
-  /** The texts of a whole JSON answer. */
-  answerText(body: unknown): readonly TextSlot[]
+  /** The texts of a whole JSON answer. `asked`: of the request, where it is known. */
+  answerText(body: unknown, asked?: AskedTexts): readonly TextSlot[]
   /** A new reader for one stream. */
   reader(start: StreamStart): StreamReader
   /** The body of an error answer in this language. */

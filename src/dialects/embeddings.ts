@@ -3,8 +3,7 @@ import { type Dialect, estimateTokens } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf } from './facts.ts'
 import { countOf, isObject } from './json-value.ts'
-import { inputLength, inputSlots, requestOnly, tokenMember } from './request-only.ts'
-import { restSlots } from './texts.ts'
+import { inputLength, requestOnly, textsOfRequest, tokenMember } from './request-only.ts'
 
 export const embeddings: Dialect = {
   ...requestOnly,
@@ -22,7 +21,7 @@ export const embeddings: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => [...inputSlots(body, 'input'), ...restSlots(body, ['input'])],
+  requestText: (body) => textsOfRequest(body, ['input']),
   tokenInput: (body) => tokenMember(body, 'input'),
 
   readAnswer(body) {

@@ -2,7 +2,8 @@
 import type { TextKind, TextSlot, Usage } from './dialect.ts'
 import { plainId } from './facts.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
-import { type FoundText, slotsOf, textsIn } from './texts.ts'
+import { addMember } from './request-texts.ts'
+import { FoundSlot, type FoundText, slotsOf, textsIn, textsOfMember } from './texts.ts'
 
 /** What a content block holds, by its type. */
 export function kindOfBlock(type: unknown): TextKind {
@@ -15,15 +16,34 @@ export function kindOfBlock(type: unknown): TextKind {
 export const blockTexts = (block: JsonObject, files = false): FoundText[] =>
   textsIn(block, { kind: kindOfBlock(block.type), files })
 
-/** The texts of a `content`, which is a string or blocks, as slots of an outermost member. */
-export function contentSlots(holder: JsonObject, key: string, member: string, role: string | null): TextSlot[] {
-  const content = holder[key]
-  if (typeof content !== 'string') return blockSlots(content, member, role)
-  const put = (text: string) => {
-    holder[key] = text
-  }
-  return slotsOf([{ place: key, kind: 'content', text: content, alone: true, put }], { member, role })
+/** Whose a content's texts are. */
+interface Owner {
+  member: string
+  role: string | null
 }
+
+/** Adds the texts of a `content`, which is blocks, or a string, or whatever else. */
+export function addContent(slots: TextSlot[], holder: JsonObject, key: string, owner: Owner): void {
+  const content = holder[key]
+  const blocks = objectsOf(content)
+  if (blocks.length > 0) for (const slot of blockSlots(blocks, owner.member, owner.role)) slots.push(slot)
+  if (blocks === content) return
+  for (const found of textsOfMember(holder, key, { files: true, listed: key })) slots.push(new FoundSlot(found, owner))
+}
+
+/** Adds the texts of a request's messages, of each its content first. */
+export function addMessages(slots: TextSlot[], body: JsonObject): void {
+  const messages = objectsOf(body.messages)
+  for (const message of messages) {
+    const owner = { member: 'messages', role: textOf(message.role) }
+    addContent(slots, message, 'content', owner)
+    const beside = textsIn(message, { files: true, except: contentOnly })
+    for (const found of beside) slots.push(new FoundSlot(found, owner))
+  }
+  if (messages !== body.messages) addMember(slots, body, 'messages', { role: null, listed: true })
+}
+
+const contentOnly: ReadonlySet<string> = new Set(['content'])
 
 /** The texts of a list of blocks. */
 export const blockSlots = (content: unknown, member: string, role: string | null): TextSlot[] =>

@@ -4,14 +4,15 @@
  */
 import { Failure } from '../failure.ts'
 import { textsBeside } from './beside.ts'
-import { type Dialect, estimateTokens } from './dialect.ts'
+import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { hostedTools, modelOf, outputLimitOf, reachesBeyond } from './facts.ts'
-import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { isGiven, isObject, type JsonObject } from './json-value.ts'
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { messagesReader } from './messages-stream.ts'
-import { blockSlots, contentSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
+import { addContent, addMessages, blockSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
 import { tokenMember } from './request-only.ts'
-import { descriptionSlots, restSlots, textLength } from './texts.ts'
+import { addDescribed, addRest } from './request-texts.ts'
+import { textLength } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
 export const messages: Dialect = {
@@ -41,15 +42,14 @@ export const messages: Dialect = {
     }
   },
 
-  requestText: (body) => [
-    ...contentSlots(body, 'system', 'system', 'system'),
-    ...objectsOf(body.messages).flatMap((message) =>
-      contentSlots(message, 'content', 'messages', textOf(message.role)),
-    ),
-    ...descriptionSlots(body, 'tools'),
-    ...descriptionSlots(body, 'tool_choice'),
-    ...restSlots(body, ['system', 'messages', 'tools', 'mcp_servers', 'thinking']),
-  ],
+  requestText(body) {
+    const slots: TextSlot[] = []
+    if (body.system !== undefined) addContent(slots, body, 'system', { member: 'system', role: 'system' })
+    addMessages(slots, body)
+    for (const member of describing) addDescribed(slots, body, member)
+    addRest(slots, body, readMembers)
+    return slots
+  },
 
   tokenInput: (body) => tokenMember(body),
 
@@ -73,6 +73,9 @@ export const messages: Dialect = {
     verdictan,
   }),
 }
+
+const describing = ['tools', 'tool_choice', 'mcp_servers', 'thinking'] as const
+const readMembers = ['system', 'messages', ...describing]
 
 /** Tools with a dated type that the provider does not run itself. */
 const runByCaller = /^(?:custom|bash_|text_editor_|computer_|memory_)/

@@ -6,8 +6,7 @@ import { type Dialect, estimateTokens } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf } from './facts.ts'
 import { isObject } from './json-value.ts'
-import { inputLength, inputSlots, requestOnly, tokenMember } from './request-only.ts'
-import { restSlots } from './texts.ts'
+import { inputLength, requestOnly, textsOfRequest, tokenMember } from './request-only.ts'
 
 const defaultModel = 'omni-moderation-latest'
 
@@ -27,7 +26,7 @@ export const moderations: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => [...inputSlots(body, 'input'), ...restSlots(body, ['input'])],
+  requestText: (body) => textsOfRequest(body, ['input']),
   tokenInput: (body) => tokenMember(body, 'input'),
   readAnswer: () => ({ usage: null, textLength: 0 }),
   reader: () => eventReader({ read: () => ({}), endsWithDone: true }),

@@ -5,6 +5,7 @@
 import { envelope } from '../failure.ts'
 import type { Dialect, TextSlot } from './dialect.ts'
 import { isObject, type JsonObject } from './json-value.ts'
+import { addMember, addRest } from './request-texts.ts'
 
 export const requestOnly = {
   policyStages: ['pre_request'],
@@ -16,29 +17,17 @@ export const requestOnly = {
   escalation: () => null,
 } as const satisfies Partial<Dialect>
 
-/** The texts of a member that is a string, a list of them, or a list of parts with a `text`. */
-export function inputSlots(body: JsonObject, member: string): TextSlot[] {
-  const value = body[member]
-  if (typeof value === 'string') return [slot(member, value, (text) => put(body, member, text))]
-  if (!Array.isArray(value)) return []
-  return value.flatMap((part, index) => {
-    if (typeof part === 'string') return [slot(member, part, (text) => value.splice(index, 1, text))]
-    if (!isObject(part) || typeof part.text !== 'string') return []
-    return [slot(member, part.text, (text) => put(part, 'text', text))]
-  })
+/** The texts of these members, in whatever shape, and of all others but `unread`, which the family reads itself. */
+export function textsOfRequest(
+  body: JsonObject,
+  members: readonly string[],
+  unread: readonly string[] = [],
+): TextSlot[] {
+  const slots: TextSlot[] = []
+  for (const member of members) addMember(slots, body, member, { role: 'user' })
+  addRest(slots, body, [...members, ...unread])
+  return slots
 }
-
-function put(holder: JsonObject, key: string, text: string): void {
-  holder[key] = text
-}
-
-const slot = (member: string, text: string, replace: (text: string) => void): TextSlot => ({
-  member,
-  kind: 'content',
-  role: 'user',
-  text,
-  replace,
-})
 
 /** About how many characters an input has: of its texts, or four for each number of one that is made of tokens. */
 export function inputLength(value: unknown): number {

@@ -14,7 +14,7 @@ import { OpenChannels } from './open-channels.ts'
 import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
 import { objectWith, stepOfName } from './places.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
-import { itemTexts, notGenerated, partOf } from './responses-texts.ts'
+import { echoedTexts, itemTexts, partOf, readApart } from './responses-texts.ts'
 import { asKind, textsIn } from './texts.ts'
 import { isForeign, isTwofold, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 
@@ -149,7 +149,8 @@ class ResponsesReader implements StreamReader {
 
   #openResponse(opened: OpenFrame, event: JsonObject, response: JsonObject): void {
     addAround(opened, event, new Set(['response']))
-    addAround(opened, response, notGenerated)
+    addAround(opened, response, readApart)
+    for (const found of echoedTexts(response, this.#start.asked)) opened.add(found, `event/${found.place}`, true)
     const items = objectsOf(response.output)
     for (const [index, item] of items.entries()) this.#addItem(opened, item, index, true)
     if (isGiven(response.output) && !isListOf(response.output, items)) opened.contradicts = true

@@ -2,30 +2,44 @@
  * Where texts stand in the items of the responses language, and which channel of a stream brings each: an item's text
  * comes in pieces (`response.output_text.delta`), and again whole with every event that says a part of it is done.
  */
+import type { AskedTexts } from './asked.ts'
 import type { TextKind } from './dialect.ts'
-import { isObject, type JsonObject, textOf } from './json-value.ts'
-import { asKind, type FoundText, textsIn } from './texts.ts'
+import { isGiven, isObject, type JsonObject, textOf } from './json-value.ts'
+import { isUnread } from './request-texts.ts'
+import { asKind, type FoundText, textsIn, textsOfMember } from './texts.ts'
+import { isKnownLabel } from './vocabulary.ts'
 
-/** Members of a response that are no answer: the request's own said again, and the items, which are read one by one. */
-export const notGenerated: ReadonlySet<string> = new Set([
-  'output',
-  'input',
-  'instructions',
-  'metadata',
-  'tools',
-  'tool_choice',
-  'text',
-  'prompt',
-  'reasoning',
-  'truncation',
-  'previous_response_id',
-  'conversation',
-  'user',
-  'safety_identifier',
-  'prompt_cache_key',
-  'prompt_cache_retention',
-  'incomplete_details',
-])
+/** Members of a response that say the request's own words again. */
+const echoes = ['input', 'instructions', 'metadata', 'user', 'safety_identifier', 'prompt_cache_key'] as const
+/** And those that say what was set, with what was left to the provider filled in. */
+const settings = [
+  ...['tools', 'tool_choice', 'text', 'prompt', 'reasoning', 'truncation', 'prompt_cache_retention'],
+  ...['previous_response_id', 'conversation', 'incomplete_details'],
+] as const
+
+/** Members of a response that are read apart: the items one by one, and what is said again of the request. */
+export const readApart: ReadonlySet<string> = new Set(['output', ...echoes, ...settings])
+
+/**
+ * The texts where a response says the request again, but for those that the request has: only what the caller did not say
+ * itself is told to it. Of settings words of the language and names of properties are none either, and what else stands
+ * there is as a name: no word of the answer's.
+ */
+export function echoedTexts(response: JsonObject, asked: AskedTexts | undefined): FoundText[] {
+  const texts: FoundText[] = []
+  for (const member of echoes) {
+    if (!isGiven(response[member])) continue
+    for (const found of textsOfMember(response, member)) if (asked?.has(found.text) !== true) texts.push(found)
+  }
+  for (const member of settings) {
+    if (!isGiven(response[member])) continue
+    for (const found of textsOfMember(response, member)) {
+      const isSetting = isKnownLabel(found.text) || isUnread(found) || asked?.has(found.text) === true
+      if (!isSetting) texts.push(asKind(found, 'name'))
+    }
+  }
+  return texts
+}
 
 /** What an item of input or output holds, by its type. */
 const kinds: Readonly<Record<string, TextKind>> = {

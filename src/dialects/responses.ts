@@ -3,16 +3,17 @@
  * a number, and ends with `response.completed`, `response.incomplete` or `response.failed`.
  */
 import { envelope, Failure } from '../failure.ts'
-import { textsBeside } from './beside.ts'
+import { besideSlots, textsBeside } from './beside.ts'
 import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { dropLogprobs } from './logprobs.ts'
 import { tokenMember } from './request-only.ts'
+import { addDescribed, addMember, addRest } from './request-texts.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
-import { itemTexts, notGenerated, roleOf } from './responses-texts.ts'
-import { descriptionSlots, memberSlot, restSlots, slotsOf, textLength, textsIn } from './texts.ts'
+import { echoedTexts, itemTexts, readApart, roleOf } from './responses-texts.ts'
+import { FoundSlot, slotsOf, textLength } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
 export const responses: Dialect = {
@@ -40,17 +41,15 @@ export const responses: Dialect = {
     }
   },
 
-  requestText: (body) => [
-    ...memberSlot(body, 'instructions', 'system'),
-    ...memberSlot(body, 'input', 'user'),
-    ...objectsOf(body.input).flatMap((item) => slotsOf(itemTexts(item, true), { member: 'input', role: roleOf(item) })),
-    ...promptSlots(body),
-    ...descriptionSlots(body, 'tools'),
-    ...descriptionSlots(body, 'tool_choice'),
-    ...descriptionSlots(body, 'text'),
-    ...descriptionSlots(body, 'response_format'),
-    ...restSlots(body, ['instructions', 'input', 'prompt', 'tools', 'text', 'response_format', 'reasoning']),
-  ],
+  requestText(body) {
+    const slots: TextSlot[] = []
+    addMember(slots, body, 'instructions', { role: 'system' })
+    addInput(slots, body)
+    addDescribed(slots, body, 'prompt', 'user')
+    for (const member of describing) addDescribed(slots, body, member)
+    addRest(slots, body, readMembers)
+    return slots
+  },
 
   tokenInput: (body) => tokenMember(body),
 
@@ -62,8 +61,14 @@ export const responses: Dialect = {
         }
       : { usage: null, textLength: 0 },
 
-  answerText: (body) =>
-    isObject(body) ? [...objectsOf(body.output).flatMap(itemSlots), ...textsBeside(body, 'output', exceptOutput)] : [],
+  answerText: (body, asked) =>
+    isObject(body)
+      ? [
+          ...objectsOf(body.output).flatMap(itemSlots),
+          ...textsBeside(body, 'output', exceptOutput),
+          ...besideSlots(echoedTexts(body, asked), 'output'),
+        ]
+      : [],
 
   reader: (start) => responsesReader(start),
   errorBody: envelope,
@@ -107,13 +112,20 @@ export function textFormatOf(format: Readonly<JsonObject>): JsonObject {
   return isObject(schema) ? { ...rest, ...schema } : { ...rest }
 }
 
-/** What fills the places of a stored prompt. */
-const promptSlots = (body: JsonObject): TextSlot[] =>
-  isObject(body.prompt) && isObject(body.prompt.variables)
-    ? slotsOf(textsIn({ variables: body.prompt.variables }, { files: true }), { member: 'prompt', role: 'user' })
-    : []
+const describing = ['tools', 'tool_choice', 'text', 'response_format', 'reasoning'] as const
+const readMembers = ['instructions', 'input', 'prompt', ...describing]
+
+/** Adds the texts of the input: its items, or the text that stands for one, or whatever else. */
+function addInput(slots: TextSlot[], body: JsonObject): void {
+  const items = objectsOf(body.input)
+  for (const item of items) {
+    const owner = { member: 'input', role: roleOf(item) }
+    for (const found of itemTexts(item, true)) slots.push(new FoundSlot(found, owner))
+  }
+  if (items !== body.input) addMember(slots, body, 'input', { role: 'user', listed: true })
+}
 
 const itemSlots = (item: JsonObject): TextSlot[] =>
   slotsOf(itemTexts(item), { member: 'output', role: 'assistant', onReplace: () => void dropLogprobs(item) })
 
-const exceptOutput: ReadonlySet<string> = new Set([...notGenerated].filter((member) => member !== 'output'))
+const exceptOutput: ReadonlySet<string> = new Set([...readApart].filter((member) => member !== 'output'))

@@ -8,7 +8,10 @@ import { type Dialect, estimateTokens } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf } from './facts.ts'
 import { isObject } from './json-value.ts'
-import { inputLength, inputSlots, requestOnly } from './request-only.ts'
+import { inputLength, requestOnly, textsOfRequest } from './request-only.ts'
+
+/** Members that are no text; every other is read, whatever its name. */
+const settings = ['voice', 'response_format', 'stream_format', 'speed'] as const
 
 export const speech: Dialect = {
   ...requestOnly,
@@ -27,7 +30,7 @@ export const speech: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => [...inputSlots(body, 'input'), ...inputSlots(body, 'instructions')],
+  requestText: (body) => textsOfRequest(body, ['input', 'instructions'], settings),
   readAnswer: (body) => ({ usage: isObject(body) ? readAudioUsage(body.usage) : null, textLength: 0 }),
 
   reader: () =>

@@ -14,11 +14,11 @@ import type { TextKind, TextSlot } from './dialect.ts'
 import { fileText, withFileText } from './encoded-text.ts'
 import { isObject, type JsonObject } from './json-value.ts'
 import { stepOfName } from './places.ts'
-import { isEncodedUrl, isLabel, isLogprobs, saysNothing } from './vocabulary.ts'
+import { isEncodedUrl, isFreelyNamed, isLabel, isLogprobs, saysNothing } from './vocabulary.ts'
 
 /** Whether a member is never a text, nor holds one. */
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
-  if (typeof value !== 'string') return key === 'cache_control' || isLogprobs(key, parentKey)
+  if (typeof value !== 'string') return isLogprobs(key, parentKey)
   if (key === 'data') {
     const isBytes = holder.type === 'base64' || holder.type === 'redacted_thinking' || parentKey.endsWith('audio')
     return isBytes && saysNothing(key, value)
@@ -31,19 +31,23 @@ const names = new Set(['name', 'server_label', 'server_name'])
 const reasoning = /reason|think/
 
 /** What a member's texts are, where its name says so; otherwise what the texts around it are. */
-function kindOf(key: string, around: TextKind): TextKind {
-  if (key === 'arguments' || key === 'partial_json') return 'tool_arguments'
+function kindOf(key: string, { key: parentKey, kind: around }: Pick<Around, 'key' | 'kind'>): TextKind {
+  if (key === 'arguments' || key === 'partial_json') return isFreelyNamed(parentKey) ? around : 'tool_arguments'
   if (key === 'refusal') return 'refusal'
   if (key === 'tool_result') return 'tool_result'
   if (names.has(key) || isLabel(key)) return 'name'
   return reasoning.test(key) ? 'reasoning' : around
 }
 
-/** Arguments that a body holds as an object are one text: their JSON. */
+/** Arguments that a body holds as an object are one text: their JSON, whose names a model writes too. */
 export const isArgumentsObject = (key: string, value: unknown, holder: JsonObject): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (key === 'arguments' || (key === 'input' && typeof holder.type === 'string' && holder.type.endsWith('tool_use')))
+  typeof value === 'object' && value !== null && (key === 'arguments' || (key === 'input' && isCall(value, holder)))
+
+/** Whether what is called has this input: a tool of messages, and a custom one of chat or responses. */
+const isCall = (input: object, { type, name }: JsonObject): boolean =>
+  typeof type === 'string'
+    ? /(?:tool_use|_call)$/.test(type)
+    : type === undefined && typeof name === 'string' && !Array.isArray(input)
 
 export interface FoundText {
   /**
@@ -69,7 +73,7 @@ class StringText implements FoundText {
 
   constructor(holder: JsonObject, key: string, text: string, around: Around) {
     this.place = placeOf(key, around)
-    this.kind = kindOf(key, around.kind)
+    this.kind = kindOf(key, around)
     this.text = text
     this.alone = isAlone(key, around)
     this.#holder = holder
@@ -112,7 +116,7 @@ export interface SearchOptions {
    * names may go on.
    */
   joinParts?: boolean
-  /** Texts in base64 are read: of what comes whole. */
+  /** Texts in base64 are read, and what is called log probabilities: of what comes whole. */
   files?: boolean
   /** Outermost members to leave out. */
   except?: ReadonlySet<string>
@@ -124,11 +128,28 @@ export interface SearchOptions {
 
 /** Gives every text in an object, in order. Throws `RangeError` where it is nested beyond all measure. */
 export function textsIn(value: JsonObject, options: SearchOptions = {}): FoundText[] {
-  const { kind = 'content', joinParts = false, files = false, except = nothing, listed = null } = options
+  const { except = nothing, listed = null } = options
   const found: FoundText[] = []
-  walkObject(value, { place: '', key: '', kind, alone: false, joinParts, files, depth: 0 }, found, { except, listed })
+  walkObject(value, outside(options), found, { except, listed })
   return found
 }
+
+/** Gives every text in one member of an object, whatever its shape, as `textsIn` does. */
+export function textsOfMember(holder: JsonObject, key: string, options: SearchOptions = {}): FoundText[] {
+  const found: FoundText[] = []
+  walkMember(holder, key, outside(options), found, key === options.listed)
+  return found
+}
+
+const outside = ({ kind = 'content', joinParts = false, files = false }: SearchOptions): Around => ({
+  place: '',
+  key: '',
+  kind,
+  alone: false,
+  joinParts,
+  files,
+  depth: 0,
+})
 
 interface Outermost {
   readonly except: ReadonlySet<string>
@@ -140,28 +161,29 @@ const everything: Outermost = { except: nothing, listed: null }
 
 function walkObject(holder: JsonObject, around: Around, found: FoundText[], { except, listed } = everything): void {
   if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
-  for (const key in holder) {
-    const value = holder[key]
-    if (value === null || typeof value === 'boolean' || isNumber(value)) continue
-    if (except.has(key)) continue
-    if (isNoText(key, value, holder, around.key)) {
-      if (around.files) addFile(holder, key, around, found)
-      continue
-    }
+  for (const key in holder) if (!except.has(key)) walkMember(holder, key, around, found, key === listed)
+}
+
+function walkMember(holder: JsonObject, key: string, around: Around, found: FoundText[], isListed: boolean): void {
+  const value = holder[key]
+  if (value === null || typeof value === 'boolean' || isNumber(value)) return
+  // In what is sent nothing takes log probabilities out: what is called so is read.
+  if (!isNoText(key, value, holder, around.key) || (around.files && typeof value !== 'string')) {
     if (typeof value === 'string') found.push(new StringText(holder, key, value, around))
-    else if (isArgumentsObject(key, value, holder)) found.push(argumentsText(holder, key, value, within(key, around)))
-    else if (Array.isArray(value)) walkArray(value, within(key, around), found, key === listed)
+    else if (isArgumentsObject(key, value, holder) && !isFreelyNamed(around.key))
+      found.push(argumentsText(holder, key, value, within(key, around)))
+    else if (Array.isArray(value)) walkArray(value, within(key, around), found, isListed)
     else if (isObject(value)) walkObject(value, within(key, around), found)
-    // After the text that it stands in, so that its change is the last.
-    if (around.files) addFile(holder, key, around, found)
   }
+  // After the text that it stands in, so that its change is the last.
+  if (around.files) addFile(holder, key, around, found)
 }
 
 /** What is around the value of a member. */
 const within = (key: string, around: Around): Around => ({
   place: placeOf(key, around),
   key,
-  kind: kindOf(key, around.kind),
+  kind: kindOf(key, around),
   alone: isAlone(key, around),
   joinParts: around.joinParts,
   files: around.files,
@@ -190,14 +212,17 @@ function walkArray(values: unknown[], around: Around, found: FoundText[], isList
   const { key, kind, joinParts, files } = around
   for (let position = 0; position < values.length; position++) {
     const value = values[position]
+    if (typeof value === 'string') {
+      if (!isEncodedUrl(value)) found.push(new ElementText(values, position, value, around))
+      continue
+    }
+    if (isListed && isObject(value)) continue
     const step = stepOf(value, position, around)
     const place = around.place + step
     const alone = around.alone || step.startsWith('#')
     const inside: Around = { place, key, kind, alone, joinParts, files, depth: around.depth + 1 }
-    if (typeof value === 'string') {
-      if (!isEncodedUrl(value)) found.push(elementText(values, position, value, inside))
-    } else if (Array.isArray(value)) walkArray(value, inside, found)
-    else if (isObject(value) && !isListed && !isExactNumber(value)) walkObject(value, inside, found)
+    if (Array.isArray(value)) walkArray(value, inside, found)
+    else if (isObject(value) && !isExactNumber(value)) walkObject(value, inside, found)
   }
 }
 
@@ -211,15 +236,27 @@ function stepOf(value: unknown, position: number, { joinParts }: Around): string
   return joinParts && typeof type === 'string' && partOfText.test(type) ? `~${type}` : `#${position}`
 }
 
-const elementText = (values: unknown[], position: number, text: string, { place, kind, alone }: Around): FoundText => ({
-  place,
-  kind,
-  alone,
-  text,
-  put(replacement) {
-    values[position] = replacement
-  },
-})
+/** A string of an array. */
+class ElementText implements FoundText {
+  readonly place: string
+  readonly kind: TextKind
+  readonly text: string
+  readonly alone = true
+  readonly #values: unknown[]
+  readonly #position: number
+
+  constructor(values: unknown[], position: number, text: string, { place, kind }: Around) {
+    this.place = `${place}#${position}`
+    this.kind = kind
+    this.text = text
+    this.#values = values
+    this.#position = position
+  }
+
+  put(replacement: string): void {
+    this.#values[this.#position] = replacement
+  }
+}
 
 const argumentsText = (holder: JsonObject, key: string, value: unknown, { place }: Around): FoundText => ({
   place,
@@ -295,51 +332,6 @@ export class FoundSlot implements TextSlot {
 /** The texts of a body's member as slots. */
 export const slotsOf = (texts: readonly FoundText[], owner: Owner): TextSlot[] =>
   texts.map((found) => new FoundSlot(found, owner))
-
-/** A slot for a member that is itself a string. */
-export const memberSlot = (body: JsonObject, member: string, role: string | null): TextSlot[] => {
-  const text = body[member]
-  if (typeof text !== 'string') return []
-  const replace = (replacement: string) => {
-    body[member] = replacement
-  }
-  return [{ member, kind: 'content', role, text, replace }]
-}
-
-/** A tool's name, and what a schema says in words, or lets be said; names of properties are no texts. */
-const schemaText =
-  /(?:^|\/)(?:description|title|const|default|pattern|(?:enum|examples)#\d+)$|^(?:(?:function|custom|json_schema|format|allowed_tools|tools#\d+)\/)*(?:name|server_label)$/
-
-/** What callers say about their tools and formats is said to the model too. */
-export function descriptionSlots(body: JsonObject, member: string): TextSlot[] {
-  const value = body[member]
-  if (value === undefined) return []
-  const holders = Array.isArray(value) ? value.filter(isObject) : isObject(value) ? [value] : []
-  const described = holders.flatMap((holder) => textsIn(holder))
-  return slotsOf(
-    described.filter(({ place }) => schemaText.test(place)),
-    { member, role: 'system' },
-  )
-}
-
-/** Members of requests that choose, name or label, in whatever family. */
-const choosing: ReadonlySet<string> = new Set([
-  ...['model', 'stream', 'tool_choice', 'function_call', 'service_tier', 'reasoning_effort', 'verbosity', 'modalities'],
-  ...['session_id', 'cache_control', 'prompt_cache_key', 'prompt_cache_retention', 'truncation', 'include', 'store'],
-  ...['previous_response_id', 'conversation', 'encoding_format', 'anthropic_version', 'betas', 'container', 'audio'],
-])
-
-/** The texts of every member that nobody reads otherwise: stop sequences, metadata, and what nobody has heard of. */
-export function restSlots(body: JsonObject, read: readonly string[]): TextSlot[] {
-  const slots: TextSlot[] = []
-  for (const member in body) {
-    if (choosing.has(member) || read.includes(member)) continue
-    const value = body[member]
-    if (typeof value === 'string') slots.push(...memberSlot(body, member, null))
-    else slots.push(...slotsOf(textsIn({ [member]: value }), { member, role: null }))
-  }
-  return slots
-}
 
 /** Characters of all texts in a value, without making anything of them: what estimates are made from. */
 export function textLength(value: unknown, key = '', depth = 0): number {

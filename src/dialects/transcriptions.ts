@@ -4,11 +4,12 @@
  */
 import { Failure } from '../failure.ts'
 import { readAudioUsage } from './audio-usage.ts'
-import { type Dialect, estimateTokens } from './dialect.ts'
+import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
 import { modelOf } from './facts.ts'
 import { isObject, type JsonObject } from './json-value.ts'
-import { inputLength, inputSlots, requestOnly } from './request-only.ts'
+import { inputLength, requestOnly } from './request-only.ts'
+import { addMember } from './request-texts.ts'
 
 /** Fields that are no text; every other is read, whatever its name. */
 const settings = new Set([
@@ -44,7 +45,14 @@ export const transcriptions: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => Object.keys(body).flatMap((name) => (settings.has(name) ? [] : inputSlots(body, name))),
+  requestText(body) {
+    const slots: TextSlot[] = []
+    for (const name in body) {
+      // Of a file, and of those among a field's values, there is nothing to be read.
+      if (!settings.has(name) && !isObject(body[name])) addMember(slots, body, name, { role: 'user', listed: true })
+    }
+    return slots
+  },
 
   readAnswer: (body) =>
     isObject(body)

@@ -5,22 +5,22 @@
 
 /** Of which types, statuses, reasons, roles, formats and the like are made. */
 const words: ReadonlySet<string> = new Set(
-  `a access active added adaptive allowed annotation any api app application apply approval argument arguments array
+  `1h 24h 5m a access active added adaptive allowed annotation any api app application apply approval approximate argument arguments array
   assistant async audio auto automatic base64 bash batch batched blob block boolean browser bytes call calls
   cancelled canceled cache char character chat choice chunk citation citations click code command commentary completed completion completions
-  computer connector container content control conversation create created creation csv custom data default deferred delta
-  denied deny detail developer diff disabled document docs docx done dot double drag dragging edit editor effort embedding embeddings
+  computer concise connector container content control conversation create created creation csv custom data default deferred delta
+  denied deny detail detailed developer diff disabled document docs docx done dot double drag dragging edit editor effort embedding embeddings
   enabled encrypted encoding end ended ephemeral error event exceeded exec execute execution expired failed false fetch
   file files filter final find flac flagged flex format from full function generate generated generating generation gif
   git grammar hidden high html http https image images in incomplete index input inspect int integer interpreter interrupted invalid item
   items jpeg jpg json key keypress language lark length limit link list local location log logprobs logs low made markdown max mcp media
   medium memory message messages method mime minimal model move mp3 mp4 mpeg msg multi name named namespace new none not null num number object
-  ogg on open operation opus original other output page panel parallel parameters part partial parts patch path pause paused pcm
+  ogg omitted on open operation opus original other output page panel parallel parameters part partial parts patch path pause paused pcm
   pcm16 pdf pending phase plain png policy pressed priority prompt progress queued raw read reason reasoning recitation redacted
-  reference references refusal rejected removed replace request requests required requires resource response responses
+  reference references regex refusal rejected removed replace request requests required requires resource response responses
   restart result results retrieval retry role rpc safety scale schema screenshot scroll search server service session shell
   sheet signature size source sources span speech standard start started state status step stop store str stream streaming string strict
-  structured success succeeded summary svg switch system table task term terminal text thinking thought tier time timeout title to token tokens tool tools
+  structured success succeeded summarized summary svg switch system table task term terminal text thinking thought tier time timeout title to token tokens tool tools
   transcript transcription true turn type undo unknown update updated uri url urls usage use user utf utterance uuid validated value vector
   verbosity video view vnd wait warning wav webm web webp word wrap write x xhigh xlsx xml yaml zip`.split(/\s+/),
 )
@@ -76,7 +76,7 @@ const ids = [
 ]
 const labels = [
   ...['type', 'object', 'role', 'status', 'phase', 'index', 'media_type', 'mime_type', 'format', 'detail'],
-  ...['finish_reason', 'stop_reason', 'native_finish_reason', 'service_tier'],
+  ...['finish_reason', 'stop_reason', 'native_finish_reason', 'service_tier', 'ttl'],
 ]
 /** Padding that some providers put into each frame, to hide how long its text is. */
 export const paddingMember = 'obfuscation'
@@ -103,6 +103,9 @@ const freelyNamed: ReadonlySet<string> = new Set([
   'definitions',
   'variables',
 ])
+
+/** Whether an object's members are named by whoever described a tool or a prompt. */
+export const isFreelyNamed = (key: string): boolean => freelyNamed.has(key)
 
 /**
  * Whether a member that is no string is log probabilities, by its name and that of what it stands in. What is none of

@@ -5,13 +5,14 @@
  * at what it became, but for what `policed-as-it-came.ts` says.
  */
 
+import { AskedTexts } from '../dialects/asked.ts'
 import type { Dialect, PolicyStage, TextSlot } from '../dialects/dialect.ts'
 import { dropLogprobs } from '../dialects/logprobs.ts'
 import { inspectSlots } from '../inspection/slots.ts'
 import type { ActivePolicy } from '../policies/chain.ts'
 import { type PolicyContext, type ResponseParts, ResponseView } from '../policies/context.ts'
 import { runStage, type Said, type StageOutcome, type StageSubject } from '../policies/run-stage.ts'
-import { calledTools } from '../policies/trial.ts'
+import { calledTools } from '../policies/tool-names.ts'
 import { failureOf } from './decisions.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import type { BeginInspection } from './inspected-stream.ts'
@@ -57,7 +58,7 @@ export function considerAnswer(
   { dialect, stages }: AnswerForm = { dialect: exchange.dialect, stages: stagesLeft(exchange) },
 ): Considered | Promise<Considered> {
   const { request, token, model, now } = requestContext(exchange, gateway)
-  const response = new ResponseView(new AnswerParts(dialect, answer))
+  const response = new ResponseView(new AnswerParts(dialect, answer, new AskedTexts(exchange.parsed)))
   return new AnswerWalk(exchange, gateway, { request, response, token, model, now }, answer.body, stages).from(0)
 }
 
@@ -65,15 +66,17 @@ class AnswerParts implements ResponseParts {
   readonly status: number
   readonly #dialect: Dialect
   readonly #body: WholeAnswer['body']
+  readonly #asked: AskedTexts
 
-  constructor(dialect: Dialect, { status, body }: WholeAnswer) {
+  constructor(dialect: Dialect, { status, body }: WholeAnswer, asked: AskedTexts) {
     this.status = status
     this.#dialect = dialect
+    this.#asked = asked
     this.#body = body
   }
 
   texts(): readonly TextSlot[] {
-    return this.#dialect.answerText(this.#body)
+    return this.#dialect.answerText(this.#body, this.#asked)
   }
 
   toolCalls(): readonly string[] {

@@ -9,6 +9,7 @@
  * - What a policy decides breaks the body with its Failure. While one asks outside, the provider is not silent.
  */
 
+import { AskedTexts } from '../dialects/asked.ts'
 import type { Dialect, StreamReader } from '../dialects/dialect.ts'
 import { readArgumentsExactly } from '../dialects/exact-arguments.ts'
 import { dialects } from '../dialects/index.ts'
@@ -163,7 +164,12 @@ class PolicedFrames extends Policed {
     super(exchange, gateway, upstream)
     const { model } = given(exchange.facts)
     this.#splitter = new SseSplitter(gateway.settings.answer_limit_bytes)
-    this.#frames = dialect.reader({ model, exchangeId: exchange.id, usageAdded: false })
+    this.#frames = dialect.reader({
+      model,
+      exchangeId: exchange.id,
+      usageAdded: false,
+      asked: new AskedTexts(exchange.parsed),
+    })
     const channels = dialect.family === 'chat' ? inParts(this.#frames) : this.#frames
     this.#inspection = new PolicedStream(exchange, gateway, channels, stages)
   }

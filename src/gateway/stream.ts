@@ -20,6 +20,7 @@
  *
  * It is longer than most because all the ways in which a stream ends share one state, and must not run twice.
  */
+import { AskedTexts } from '../dialects/asked.ts'
 import type { FrameFacts } from '../dialects/dialect.ts'
 import { isGiven } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
@@ -45,7 +46,8 @@ import { unusable } from './unusable.ts'
 export async function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const { model } = given(exchange.facts)
   const usageAdded = exchange.edits.has('stream_options')
-  exchange.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded })
+  const asked = exchange.beginInspection === null ? {} : { asked: new AskedTexts(exchange.parsed) }
+  exchange.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded, ...asked })
   exchange.inspection = exchange.beginInspection?.(exchange.reader) ?? null
   const relay = new Relay(exchange, gateway, upstream)
   const reason = await relay.begin()

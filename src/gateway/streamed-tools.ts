@@ -2,8 +2,8 @@
  * The names of tools that a frame of a streamed answer says are called, where it says them whole. What comes in parts (the
  * deltas of chat) is gathered by `CollectedAnswer`.
  */
-import { callTypes, isObject, toolName } from '../policies/context.ts'
-import { calledTools } from '../policies/trial.ts'
+import { isObject } from '../policies/context.ts'
+import { calledTools, toolsCalledIn } from '../policies/tool-names.ts'
 
 export function streamedTools(frame: Readonly<Record<string, unknown>> | null): string[] {
   if (frame === null) return []
@@ -11,9 +11,7 @@ export function streamedTools(frame: Readonly<Record<string, unknown>> | null): 
   // A provider may say a call only with the whole that its item stands in.
   const whole = isObject(frame.response) ? frame.response : frame.message
   const called = isObject(whole) ? calledTools(whole) : []
-  for (const item of [frame.item, frame.content_block]) {
-    if (isObject(item) && callTypes.has(item.type)) called.push(...[toolName(item) ?? []].flat())
-  }
+  called.push(...toolsCalledIn(frame.item), ...toolsCalledIn(frame.content_block))
   if (typeof frame.name === 'string' && typeof frame.type === 'string' && ofCall.test(frame.type))
     called.push(frame.name)
   return called

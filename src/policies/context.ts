@@ -4,6 +4,7 @@
  * first asked for: most conditions ask for none of it.
  */
 import type { TextSlot } from '../dialects/dialect.ts'
+import { offeredTools } from './tool-names.ts'
 
 export class MessageView {
   readonly role: string
@@ -74,7 +75,7 @@ export class RequestView {
 
   /** Names of the tools that are offered. */
   get tools(): string[] {
-    this.#tools ??= toolNames(this.#parts.body)
+    this.#tools ??= offeredTools(this.#parts.body)
     return this.#tools
   }
 
@@ -190,37 +191,6 @@ const joined = (texts: readonly TextSlot[]): string =>
   said(texts)
     .map(({ text }) => text)
     .join('\n')
-
-/** The names of `tools` as chat, responses and messages write them, and of chat's `functions`, which came before. */
-export function toolNames(body: Readonly<Record<string, unknown>> | null): string[] {
-  if (body?.tools === undefined && body?.functions === undefined) return []
-  return [body.tools, body.functions].flatMap((tools) => (Array.isArray(tools) ? tools.flatMap(namesOfTool) : []))
-}
-
-/** A namespace of tools is what is in it. */
-export function namesOfTool(tool: unknown): string[] {
-  if (isObject(tool) && tool.type === 'namespace' && Array.isArray(tool.tools)) return tool.tools.flatMap(namesOfTool)
-  return [toolName(tool) ?? []].flat()
-}
-
-/** What an item of an answer is that calls a tool, in responses and messages. */
-export const callTypes: ReadonlySet<unknown> = new Set([
-  'function_call',
-  'custom_tool_call',
-  'mcp_call',
-  'tool_use',
-  'server_tool_use',
-  'mcp_tool_use',
-])
-
-/** A tool's name; for one that the provider itself runs, which has none, its type. Null for what is no tool. */
-export function toolName(tool: unknown): string | null {
-  if (!isObject(tool)) return null
-  const within = isObject(tool.function) ? tool.function : tool.custom
-  const named = isObject(within) ? within.name : tool.name
-  if (typeof named === 'string') return named
-  return typeof tool.type === 'string' ? tool.type : null
-}
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

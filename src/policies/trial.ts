@@ -2,24 +2,18 @@
  * What policies would say of a request, and of an answer to it, with nothing stored and nobody affected. Of `targets`
  * only models and families count: whoever tries a policy on a request wants to know what it says, not to whom.
  */
+import { AskedTexts } from '../dialects/asked.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import { globMatches } from '../tokens/governed.ts'
 import { compilePolicy } from './chain.ts'
-import {
-  callTypes,
-  ModelView,
-  type PolicyContext,
-  RequestView,
-  ResponseView,
-  type TokenView,
-  toolName,
-} from './context.ts'
+import { ModelView, type PolicyContext, RequestView, ResponseView, type TokenView } from './context.ts'
 import type { PolicyTools } from './kinds/kind.ts'
 import { Placeholders } from './redaction.ts'
 import { runStage, type Said, type StageOutcome, type StageSubject } from './run-stage.ts'
 import type { StoredPolicy } from './stored-policy.ts'
+import { calledTools } from './tool-names.ts'
 import { stronger } from './verdict.ts'
 
 export interface Trial {
@@ -91,8 +85,9 @@ export async function tryPolicies(
   }
   await run('pre_request', { context, body: request, texts, placeholders })
   if (response !== null && !['block', 'deny', 'escalate'].includes(verdict)) {
-    const answered = { ...context, response: responseView(dialect, response) }
-    const answerTexts = () => dialect.answerText(response.body)
+    const asked = new AskedTexts(request)
+    const answered = { ...context, response: responseView(dialect, response, asked) }
+    const answerTexts = () => dialect.answerText(response.body, asked)
     for (const stage of ['post_request', 'pre_response'] as const) {
       await run(stage, { context: answered, body: response.body, texts: answerTexts, placeholders: null })
     }
@@ -110,29 +105,12 @@ function readFacts(dialect: Dialect, request: Record<string, unknown>) {
   }
 }
 
-const responseView = (dialect: Dialect, { status, body }: { status: number; body: Record<string, unknown> }) =>
-  new ResponseView({ status, texts: () => dialect.answerText(body), toolCalls: () => calledTools(body) })
+const responseView = (
+  dialect: Dialect,
+  { status, body }: { status: number; body: Record<string, unknown> },
+  asked: AskedTexts,
+) => new ResponseView({ status, texts: () => dialect.answerText(body, asked), toolCalls: () => calledTools(body) })
 
 export const isFor = ({ targets: { models, families } }: StoredPolicy, { family }: Dialect, model: string): boolean =>
   (families === undefined || families.includes(family)) &&
   (models === undefined || models.some((pattern) => globMatches(pattern, model)))
-
-/** The names of the tools that a whole answer of chat, responses or messages calls. */
-export function calledTools(body: Readonly<Record<string, unknown>>): string[] {
-  const messages = listOf(body.choices).map((choice) => memberOf(choice, 'message'))
-  const inChoices = messages.flatMap((message) => [
-    ...listOf(memberOf(message, 'tool_calls')),
-    memberOf(message, 'function_call'),
-  ])
-  const items = [...listOf(body.output), ...listOf(body.content)].filter((item) =>
-    callTypes.has(memberOf(item, 'type')),
-  )
-  return [...inChoices, ...items].flatMap((call) => toolName(call) ?? [])
-}
-
-/** An object with a list's positions is a list to most clients. */
-const listOf = (value: unknown): readonly unknown[] =>
-  typeof value === 'object' && value !== null ? Object.values(value) : []
-
-const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined

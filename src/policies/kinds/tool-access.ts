@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { someGlobMatches } from '../../tokens/governed.ts'
-import { namesOfTool, toolName } from '../context.ts'
+import { namesOfTool } from '../tool-names.ts'
 import { type Change, type Decision, everyStage, policyKind } from './kind.ts'
 
 const globs = z.array(z.string().min(1).max(200)).max(1000)
@@ -59,21 +59,20 @@ function withoutOf(
   { member, choice, chosen }: { member: string; choice: string; chosen: unknown },
   isAllowed: (name: string) => boolean,
 ): Change[] {
-  if (!Array.isArray(offered)) return []
-  const left = offered.filter((tool: unknown) => namesOfTool(tool).every(isAllowed))
-  if (left.length === offered.length) return []
-  const name = chosenTool(chosen)
-  const choiceGone = chosen !== undefined && (left.length === 0 || (name !== null && !isAllowed(name)))
+  if (namesOfTool(offered).every(isAllowed)) return []
+  // Of what is no list nothing is left, because nobody knows how it is read.
+  const left = Array.isArray(offered) ? offered.filter((tool: unknown) => namesOfTool(tool).every(isAllowed)) : []
+  const choiceGone = chosen !== undefined && (left.length === 0 || !chosenTools(chosen).every(isAllowed))
   return [
     { member, value: left.length === 0 ? undefined : left },
     ...(choiceGone ? [{ member: choice, value: undefined }] : []),
   ]
 }
 
-/** The one tool that the model was told to call; null where it may choose. */
-const chosenTool = (choice: unknown): string | null =>
+/** The tool that the model was told to call; none where it may choose. */
+const chosenTools = (choice: unknown): string[] =>
   typeof choice === 'object' &&
   choice !== null &&
   !('type' in choice && (choice.type === 'auto' || choice.type === 'any'))
-    ? toolName(choice)
-    : null
+    ? namesOfTool(choice)
+    : []

@@ -1,0 +1,79 @@
+/**
+ * The names of the tools that a request offers and an answer calls, in whatever they stand: some take an object with a
+ * list's positions for the list, or a list within a list.
+ */
+import { isObject } from '../dialects/json-value.ts'
+
+const deepest = 64
+
+/** Members of a tool in which no other one stands; what `function` and `custom` hold is read before. */
+const notTools: ReadonlySet<string> = new Set([
+  ...['function', 'custom', 'parameters', 'input_schema', 'format', 'arguments', 'input'],
+])
+const position = /^\d+$/
+
+/**
+ * Every name that a tool goes by, or those in what holds tools. One that the provider itself runs has none and goes by
+ * its type, or by the name of the member that it is; a namespace of tools is what is in it. Throws `RangeError` where it
+ * is nested beyond all measure.
+ */
+export function namesOfTool(tool: unknown, depth = 0): string[] {
+  if (depth > deepest) throw new RangeError('A list of tools is nested too deep to be inspected')
+  if (typeof tool === 'string') return [tool]
+  if (Array.isArray(tool)) return tool.flatMap((inner) => namesOfTool(inner, depth + 1))
+  if (!isObject(tool)) return []
+  const names = ownNames(tool, depth)
+  const isContainer = names.length === 0
+  for (const key in tool) {
+    const value = tool[key]
+    if (position.test(key)) names.push(...namesOfTool(value, depth + 1))
+    else if (isContainer && typeof value === 'object' && value !== null && !notTools.has(key)) {
+      const within = namesOfTool(value, depth + 1)
+      names.push(...(within.length === 0 ? [key] : within))
+    }
+  }
+  return names
+}
+
+/** What an object says of itself: of several names one reader takes one, and another the other. */
+function ownNames(tool: Record<string, unknown>, depth: number): string[] {
+  const { type, name, tools } = tool
+  if (type === 'namespace' && typeof tools === 'object' && tools !== null) return namesOfTool(tools, depth + 1)
+  const names = [...namesOfTool(tool.function, depth + 1), ...namesOfTool(tool.custom, depth + 1)]
+  if (typeof name === 'string') names.push(name)
+  return names.length === 0 && typeof type === 'string' ? [type] : names
+}
+
+/** The names of `tools` as chat, responses and messages write them, and of chat's `functions`, which came before. */
+export const offeredTools = (body: Readonly<Record<string, unknown>> | null): string[] => [
+  ...namesOfTool(body?.tools),
+  ...namesOfTool(body?.functions),
+]
+
+/** What an item of an answer is that calls a tool, in responses and messages. */
+const callTypes: ReadonlySet<unknown> = new Set([
+  'function_call',
+  'custom_tool_call',
+  'mcp_call',
+  'tool_use',
+  'server_tool_use',
+  'mcp_tool_use',
+])
+
+/** The names of the tools that a whole answer of chat, responses or messages calls. Throws as `namesOfTool`. */
+export const calledTools = ({ choices, output, content }: Readonly<Record<string, unknown>>): string[] =>
+  [choices, output, content].flatMap((list) => toolsCalledIn(list))
+
+/** The names of the tools that are called in a part of an answer. A delta's may be a part only, and are not taken. */
+export function toolsCalledIn(value: unknown, depth = 0): string[] {
+  if (depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
+  if (Array.isArray(value)) return value.flatMap((inner) => toolsCalledIn(inner, depth + 1))
+  if (!isObject(value)) return []
+  if (callTypes.has(value.type)) return namesOfTool(value)
+  const called: string[] = []
+  for (const key in value) {
+    if (key === 'tool_calls' || key === 'function_call') called.push(...namesOfTool(value[key]))
+    else if (key !== 'delta') called.push(...toolsCalledIn(value[key], depth + 1))
+  }
+  return called
+}
