@@ -43,8 +43,12 @@ const pairs = spoken.flatMap((caller) =>
 
 const outputStages = ['post_request', 'pre_response'] as const
 
-function ask(caller: Spoken, model: string, stream: boolean, signal?: AbortSignal): Promise<Response> {
-  const content = 'Hello'
+function ask(
+  caller: Spoken,
+  model: string,
+  stream: boolean,
+  { signal, content = 'Hello' }: { signal?: AbortSignal; content?: string } = {},
+): Promise<Response> {
   const messages = [{ role: 'user', content }]
   return fetch(running.url + routes[caller], {
     method: 'POST',
@@ -151,6 +155,26 @@ describe('what translation leaves out', () => {
     }
   })
 })
+
+test.each([true, false])(
+  'what a provider says of the request again is read where the caller did not say it (stream: %p)',
+  async (stream) => {
+    govern(term('post_request', 'block'))
+    const output = [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Found' }] }]
+    const whole = { id: 'r', object: 'response', status: 'completed', output, instructions: 'No zebra' }
+    const last = { type: 'response.completed', sequence_number: 0, response: whole }
+    answers['/v1/responses'] = () =>
+      stream ? sse(`event: ${last.type}\ndata: ${JSON.stringify(last)}\n\n`)() : Response.json(whole)
+    for (const [content, expected] of [
+      ['No zebra', 200],
+      ['No lion', 400],
+    ] as const) {
+      const answer = await ask('chat', 'responder', stream, { content })
+      expect(answer.status).toBe(expected)
+      await answer.text()
+    }
+  },
+)
 
 describe.each(pairs)('a $caller client of a $provider provider', ({ caller, provider }) => {
   test('has text, thoughts and arguments as post_request policies left them, however they came', async () => {
@@ -340,7 +364,7 @@ describe('a stream of which all is held until a policy has seen it', () => {
       )
     govern(unsaid())
     const leave = new AbortController()
-    const asked = ask('chat', 'anthropic', true, leave.signal).catch(() => null)
+    const asked = ask('chat', 'anthropic', true, { signal: leave.signal }).catch(() => null)
     await eventually(() => open !== null && running.lane.journal.opened.size > 0)
     await Bun.sleep(100)
     leave.abort()
