@@ -107,6 +107,91 @@ test('two keys that came one upon the other are a pair, however long the page wa
   await page.getByRole('heading', { name: 'Tokens' }).waitFor()
 })
 
+/** Each record that is made in a dialog: where, and the field that it begins with. */
+const made = [
+  ...['providers', 'mcp-servers', 'gateways', 'budgets', 'consumer-groups', 'access-policies'].map(
+    (kind) => [`/catalog?kind=${kind}`, 'Name'] as const,
+  ),
+  ['/catalog?kind=models', 'Id'],
+  ['/people?kind=people', 'Name'],
+  ['/people?kind=teams', 'Name'],
+  ['/applications?', 'Client name'],
+] as const
+
+test('the first field of a new record is there before the others are known, and keeps what is typed into it', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  let known = Promise.withResolvers<void>()
+  await page.route('**/v1/openapi.json', async (route) => {
+    await known.promise
+    await route.continue()
+  })
+  for (const [path, label] of made) {
+    known = Promise.withResolvers()
+    await opened.to(`${path}&open=new`)
+    const form = page.getByRole('dialog').locator('form')
+    await form.waitFor()
+    await page.keyboard.type('typed at once')
+    await form.getByRole('status', { name: 'Loading' }).waitFor()
+    expect([path, await form.getByRole('button', { name: 'Add', exact: true }).isDisabled()]).toEqual([path, true])
+    known.resolve()
+    await form.getByRole('status').waitFor({ state: 'detached' })
+    await page.keyboard.type(' and after')
+    const first = form
+      .locator('input, select, textarea')
+      .first()
+      .and(form.getByLabel(label, { exact: true }))
+    expect([path, await first.inputValue()]).toEqual([path, 'typed at once and after'])
+  }
+})
+
+test('only the fields that offer records wait for these, and say so', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const known = Promise.withResolvers<void>()
+  await page.route(/\/v1\/(teams|catalog\/providers)\?/, async (route) => {
+    await known.promise
+    await route.continue()
+  })
+  await opened.to('/catalog?kind=models&open=new')
+  const dialog = page.getByRole('dialog')
+  const [provider, add] = [dialog.getByLabel('Provider id'), dialog.getByRole('button', { name: 'Add', exact: true })]
+  await provider.waitFor()
+  expect([await provider.isDisabled(), await provider.textContent()]).toEqual([true, 'Loading…'])
+  expect(await add.isDisabled()).toBe(true)
+  await dialog.getByLabel('Upstream model').fill('typed meanwhile')
+  await opened.within('/tokens/new')
+  await page.getByLabel('Member').check()
+  const team = page.getByLabel('Team', { exact: true })
+  expect([await team.isDisabled(), await team.textContent()]).toEqual([true, 'Loading…'])
+  await opened.within('/catalog?kind=models&open=new')
+  await dialog.getByLabel('Upstream model').fill('typed meanwhile')
+  known.resolve()
+  await dialog.locator('select:enabled').first().waitFor()
+  expect(await dialog.getByLabel('Upstream model').inputValue()).toBe('typed meanwhile')
+  await until('it can be added', async () => await add.isEnabled())
+})
+
+test('where the records that a field offers cannot be read, it says why, and their ids can be typed', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const error = { type: 'server_error', code: 'dependency_unavailable', message: 'Not now', param: null }
+  const providers = /\/v1\/catalog\/providers\?/
+  await page.route(providers, (route) => route.fulfill({ status: 503, json: { error } }))
+  await opened.to('/catalog?kind=models&open=new')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Upstream model').fill('kept')
+  await dialog.getByRole('alert').getByText('Not now').waitFor()
+  await dialog.getByRole('textbox', { name: 'Provider id' }).fill('by hand')
+  expect(await dialog.getByRole('button', { name: 'Add', exact: true }).isEnabled()).toBe(true)
+  await page.unroute(providers)
+  await dialog.getByRole('button', { name: 'Try again' }).click()
+  await dialog.getByRole('alert').waitFor({ state: 'detached' })
+  await dialog.getByRole('combobox', { name: 'Provider id' }).waitFor()
+  expect(await dialog.getByLabel('Upstream model').inputValue()).toBe('kept')
+  expect(await dialog.getByRole('button', { name: 'Add', exact: true }).isEnabled()).toBe(true)
+})
+
 /** A request that waits for a person, as the API lists it. */
 const waiting = (id: string, reason_code: string) => ({
   ...{ id, reason_code, status: 'queued', attempts: 1, grant: null, note: null, resolution: null },

@@ -14,7 +14,9 @@ import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.ts
 import { explained } from './small.tsx'
 
 export type JsonObject = { [name: string]: unknown }
-export type Choices = Readonly<Record<string, readonly (readonly [value: string, label: string, hint?: string])[]>>
+export type Options = readonly (readonly [value: string, label: string, hint?: string])[]
+/** By the names of members. Null where the options are on their way: only these fields wait for them. */
+export type Choices = Readonly<Record<string, Options | null>>
 
 interface Shared {
   /** What can be chosen for members of these names, such as records for their ids. */
@@ -93,7 +95,7 @@ function SchemaField(props: FieldProps) {
   const label = required ? words(name) : `${words(name)} (optional)`
   const hint = hintOf(schema)
   const common = { label: schema.type === 'boolean' ? words(name) : label, hint, fault: faultAt(refusal, path) }
-  const select = (options: readonly (readonly [value: string, label: string])[]) => (
+  const select = (options: readonly (readonly [value: string, label: string])[] | null) => (
     <SelectField
       {...common}
       value={textOf(value)}
@@ -108,8 +110,8 @@ function SchemaField(props: FieldProps) {
     return <ManyOf {...common} options={chosen} chosen={words} set={(next) => set(next.join(' ') || undefined)} />
   }
   if (chosen !== undefined && schema.type === 'string') {
-    const named = chosen.map(([value, label]) => [value, label] as const)
-    return select([['', required ? 'Choose…' : 'None'], ...named])
+    const named = chosen?.map(([value, label]) => [value, label] as const)
+    return select(named === undefined ? null : [['', required ? 'Choose…' : 'None'], ...named])
   }
   if (schema.type === 'array') return <ArrayField {...props} schema={schema} common={common} />
   if (schema.type === 'object') return <ObjectField {...props} schema={schema} common={common} />
@@ -173,7 +175,8 @@ function ArrayField(props: WithCommon) {
   const { name, schema, value, set, common, choices } = props
   const items = schema.items ?? {}
   const list = Array.isArray(value) ? value : []
-  const options = choices?.[name] ?? items.enum?.map((one) => [String(one), String(one)] as const)
+  const chosen = choices?.[name]
+  const options = chosen === undefined ? items.enum?.map((one) => [String(one), String(one)] as const) : chosen
   if (options !== undefined && items.type === 'string') {
     return (
       <ManyOf
