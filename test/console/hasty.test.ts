@@ -192,46 +192,6 @@ test('where the records that a field offers cannot be read, it says why, and the
   expect(await dialog.getByRole('button', { name: 'Add', exact: true }).isEnabled()).toBe(true)
 })
 
-/** A request that waits for a person, as the API lists it. */
-const waiting = (id: string, reason_code: string) => ({
-  ...{ id, reason_code, status: 'queued', attempts: 1, grant: null, note: null, resolution: null },
-  ...{ queued_at: '2026-01-01T00:00:00Z', expires_at: '2099-01-01T00:00:00Z' },
-  ...{ claimed_by: null, resolved_by: null, resolved_at: null },
-  token: { id: crypto.randomUUID(), name: 'asks' },
-  policy: { id: crypto.randomUUID(), name: 'asks for a person' },
-  request: { route: '/v1/chat/completions', model: 'm', targets: [], request_id: null, digest: 'd'.repeat(64) },
-})
-
-test('a decision is about the request that was read as it was begun, whatever comes upon it', async () => {
-  const [read, newer] = [crypto.randomUUID(), crypto.randomUUID()]
-  const list = [waiting(read, 'read.first')]
-  const decided: string[] = []
-  await using opened = await openConsole()
-  const { page } = opened
-  // The inbox looks again without being waited for.
-  await page.addInitScript('{ const own = setInterval; window.setInterval = (run) => own(run, 50) }')
-  await page.route(/\/v1\/escalations\?/, (route) => route.fulfill({ json: { escalations: list, next_cursor: null } }))
-  await page.route(/\/v1\/escalations\/.*\/resolve$/, (route) => {
-    decided.push(new URL(route.request().url()).pathname.split('/')[3] ?? '')
-    return route.fulfill({ json: list[0] })
-  })
-  await opened.to('/escalations')
-  const shown = page.getByLabel('The request').getByRole('heading')
-  await shown.waitFor()
-  list.unshift(waiting(newer, 'came.later'))
-  await page.getByRole('link', { name: 'came.later' }).waitFor()
-  expect(await shown.textContent()).toBe('read.first')
-  await page.keyboard.press('a')
-  await page.getByRole('dialog').getByText('read.first').waitFor()
-  await page.getByLabel('Note').fill('it was looked at')
-  list.pop()
-  await page.locator('tbody').getByText('read.first').waitFor({ state: 'detached' })
-  expect(await page.getByLabel('Note').inputValue()).toBe('it was looked at')
-  await page.getByRole('dialog').getByRole('button', { name: 'Allow' }).click()
-  await page.getByRole('dialog').waitFor({ state: 'detached' })
-  expect(decided).toEqual([read])
-})
-
 const chain = z.object({ policies: z.array(z.looseObject({ name: z.string() })) })
 
 test('a policy that is moved twice at once stays where it was moved last', async () => {

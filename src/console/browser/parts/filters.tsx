@@ -13,20 +13,27 @@ export interface Filter {
   usual?: string
 }
 
-export const Filters = ({ filters }: { filters: readonly Filter[] }) => (
+interface Props {
+  filters: readonly Filter[]
+  /** Members of the query that hold for what was found before, such as which of it is open. */
+  drops?: readonly string[]
+}
+
+export const Filters = ({ filters, drops = [] }: Props) => (
   // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as a row in every browser
   <div class="filters" role="group" aria-label="Filters">
     {filters.map((filter) => (
-      <Chip key={filter.name} {...filter} />
+      <Chip key={filter.name} {...filter} drops={drops} />
     ))}
   </div>
 )
 
-function Chip({ name, label, options, usual }: Filter) {
+function Chip({ name, label, options, usual, drops }: Filter & { drops: readonly string[] }) {
   const value = queryValue(name) ?? ''
   const id = `filter-${name}`
-  const take = (event: { currentTarget: HTMLSelectElement | HTMLInputElement }) =>
-    setQuery({ [name]: event.currentTarget.value.trim() })
+  const set = (text: string | null) =>
+    setQuery({ ...Object.fromEntries(drops.map((dropped) => [dropped, null])), [name]: text })
+  const take = (event: { currentTarget: HTMLSelectElement | HTMLInputElement }) => set(event.currentTarget.value.trim())
   return (
     <span class={`chip ${value === '' ? '' : 'on'}`}>
       <label for={id}>{label}</label>
@@ -46,7 +53,7 @@ function Chip({ name, label, options, usual }: Filter) {
         </select>
       )}
       {value !== '' && (
-        <button type="button" aria-label={`Clear ${label.toLowerCase()}`} onClick={() => setQuery({ [name]: null })}>
+        <button type="button" aria-label={`Clear ${label.toLowerCase()}`} onClick={() => set(null)}>
           <Icon name="close" />
         </button>
       )}
