@@ -140,7 +140,7 @@ export function NewToken() {
       >
         <RadioField<ChosenRole>
           label="Role"
-          hint={role === '' ? 'Choose a role first.' : undefined}
+          hint={role === '' ? 'Choose a role first.' : 'What it may do.'}
           value={role}
           set={setRole}
           options={roles}
