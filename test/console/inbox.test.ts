@@ -49,12 +49,13 @@ test('a decision is about the request that was read as it was begun, whatever co
 })
 
 /** An inbox of three, the newest first, as it goes on by what is done in it. */
-async function openInbox(page: OpenPage['page']) {
+async function openInbox(page: OpenPage['page'], looksAgain = true) {
   const reasons = ['the.first', 'the.second', 'the.third']
   const known = reasons.map((reason, index) => waiting(`0000000${9 - index}-0000-7000-8000-000000000000`, reason))
   let list = known
   const decided: string[] = []
-  await page.addInitScript('{ const own = setInterval; window.setInterval = (run) => own(run, 50) }')
+  const interval = looksAgain ? '(run) => own(run, 50)' : '() => 0'
+  await page.addInitScript(`{ const own = setInterval; window.setInterval = ${interval} }`)
   await page.route(/\/v1\/escalations(\/|\?)/, (route) => {
     const [, , , id, action] = new URL(route.request().url()).pathname.split('/')
     const one = known.find((each) => each.id === id)
@@ -105,6 +106,17 @@ test('who has decided stays with it: a key pressed upon that acts on no other re
   await page.keyboard.press('b')
   await page.getByRole('dialog').getByText('the.third').waitFor()
   expect(inbox.decided).toEqual(['the.second'])
+})
+
+test('the menu counts what waits as soon as a decision is made, and not only when it looks again', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await openInbox(page, false)
+  await opened.to('/escalations')
+  await page.getByRole('link', { name: 'Escalations 3 waiting' }).waitFor()
+  await page.keyboard.press('b')
+  await page.getByRole('dialog').getByRole('button', { name: 'Block' }).click()
+  await page.getByRole('link', { name: 'Escalations 2 waiting' }).waitFor()
 })
 
 test('who has claimed a request has it before them, though the list of those that wait has it no longer', async () => {

@@ -10,7 +10,7 @@ import { api, type Escalation } from '../api/routes.ts'
 import { ago, fullTime, words } from '../formats.ts'
 import { useAction } from '../parts/dialog.tsx'
 import { Filters } from '../parts/filters.tsx'
-import { Head } from '../parts/frame.tsx'
+import { countWaiting, Head } from '../parts/frame.tsx'
 import { Icon, type IconName } from '../parts/icon.tsx'
 import { type Keys, useKeys } from '../parts/keys.tsx'
 import { Fault, useLoaded } from '../parts/loaded.tsx'
@@ -45,6 +45,7 @@ export function Escalations() {
       found.set({ ...found.value, escalations: list.map((one) => (one.id === escalation.id ? escalation : one)) })
     }
     found.reload()
+    countWaiting()
   }
   const open = chosen !== undefined && isOpen(chosen) && may('escalations:resolve')
   const decide = (decision: Decision): void => {
