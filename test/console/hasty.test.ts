@@ -252,3 +252,31 @@ test('a move that follows upon one that is refused is not made, and the order th
   expect(sent).toBe(1)
   expect(await names()).toEqual(kept)
 })
+
+test('a policy that is saved keeps what is typed meanwhile, and the request that is tried beside it', async () => {
+  const body = { name: 'changed in haste', kind: 'pii', stages: ['pre_request'], config: { action: 'redact' } }
+  const { id } = await make('/v1/policies', body)
+  await using opened = await openConsole()
+  const { page } = opened
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  await page.route(`**/v1/policies/${id}`, async (route) => {
+    if (route.request().method() === 'PATCH') {
+      asked.resolve()
+      await answered.promise
+    }
+    await route.continue()
+  })
+  await opened.to(`/policies/${id}`)
+  const [name, save] = [page.getByLabel('Name'), page.getByRole('button', { name: 'Save' })]
+  await page.getByLabel('Request', { exact: true }).fill('{}')
+  await name.fill('changed once')
+  await save.click()
+  await asked.promise
+  await name.fill('changed twice')
+  answered.resolve()
+  await page.getByRole('heading', { name: 'changed once' }).waitFor()
+  expect(await name.inputValue()).toBe('changed twice')
+  expect(await page.getByLabel('Request', { exact: true }).inputValue()).toBe('{}')
+  await save.click()
+  await page.getByRole('heading', { name: 'changed twice' }).waitFor()
+})
