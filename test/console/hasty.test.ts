@@ -280,3 +280,19 @@ test('a policy that is saved keeps what is typed meanwhile, and the request that
   await save.click()
   await page.getByRole('heading', { name: 'changed twice' }).waitFor()
 })
+
+test('what is typed into a filter is still there when the list has come anew', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await page.addInitScript('{ const own = setInterval; window.setInterval = (run) => own(run, 50) }')
+  await opened.to('/traffic')
+  const filter = page.getByLabel('Request id')
+  await filter.pressSequentially('typed in')
+  for (let times = 0; times < 3; times += 1) await page.waitForResponse(/\/v1\/events/)
+  await filter.pressSequentially(' parts')
+  expect(await filter.inputValue()).toBe('typed in parts')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/request_id=typed\+in\+parts/)
+  await page.getByRole('button', { name: 'Clear request id' }).click()
+  expect(await filter.inputValue()).toBe('')
+})

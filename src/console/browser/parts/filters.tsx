@@ -1,4 +1,5 @@
 /** Filters as chips; each is a member of the address's query. */
+import { useState } from 'preact/hooks'
 import { queryValue, setQuery } from '../address.ts'
 import { words } from '../formats.ts'
 import { Icon } from './icon.tsx'
@@ -31,14 +32,25 @@ export const Filters = ({ filters, drops = [] }: Props) => (
 function Chip({ name, label, options, usual, drops }: Filter & { drops: readonly string[] }) {
   const value = queryValue(name) ?? ''
   const id = `filter-${name}`
-  const set = (text: string | null) =>
+  /** What is typed and not taken yet: the screen may be drawn anew meanwhile, for newer rows. */
+  const [typed, setTyped] = useState<string | null>(null)
+  const set = (text: string | null) => {
+    setTyped(null)
     setQuery({ ...Object.fromEntries(drops.map((dropped) => [dropped, null])), [name]: text })
+  }
   const take = (event: { currentTarget: HTMLSelectElement | HTMLInputElement }) => set(event.currentTarget.value.trim())
   return (
     <span class={`chip ${value === '' ? '' : 'on'}`}>
       <label for={id}>{label}</label>
       {options === undefined ? (
-        <input id={id} value={value} placeholder="any" onChange={take} />
+        <input
+          id={id}
+          value={typed ?? value}
+          placeholder="any"
+          onInput={(event) => setTyped(event.currentTarget.value)}
+          onChange={take}
+          onBlur={() => setTyped(null)}
+        />
       ) : (
         <select id={id} value={value === '' ? (usual ?? '') : value} onChange={take}>
           {usual === undefined && <option value="">any</option>}
