@@ -125,16 +125,7 @@ function SchemaField(props: FieldProps) {
     return <CheckField {...common} value={value === undefined ? schema.default === true : value === true} set={set} />
   }
   if (schema.type === 'number' || schema.type === 'integer') {
-    return (
-      <TextField
-        {...common}
-        type="number"
-        step={schema.type === 'integer' ? 1 : 'any'}
-        value={textOf(value)}
-        set={(text) => set(text === '' ? undefined : Number(text))}
-        required={required}
-      />
-    )
+    return <NumberField {...props} schema={schema} common={common} />
   }
   if (schema.type === 'string') return <StringField {...props} schema={schema} common={common} />
   return <JsonField {...props} common={common} />
@@ -147,6 +138,26 @@ function hintOf({ description, default: given, type }: JsonSchema): string | und
 
 interface WithCommon extends FieldProps {
   common: { label: string; hint: string | undefined; fault: string | null }
+}
+
+function NumberField({ schema, value, set, common, required }: WithCommon) {
+  const [text, setText] = useState(textOf(value))
+  // What is typed stands as it is while it means the value: `0.0`, on the way to `0.05`, would be made `0`.
+  const typed = text !== '' && Number(text) === value
+  const take = (next: string) => {
+    setText(next)
+    set(next === '' ? undefined : Number(next))
+  }
+  return (
+    <TextField
+      {...common}
+      type="number"
+      step={schema.type === 'integer' ? 1 : 'any'}
+      value={typed ? text : textOf(value)}
+      set={take}
+      required={required}
+    />
+  )
 }
 
 /** Names whose text is kept from those who look over a shoulder. */
