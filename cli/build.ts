@@ -148,7 +148,8 @@ if (import.meta.main) {
     const outfile = resolve(values.outfile ?? join(root, `dist/gatehouse${suffix}`))
     await build(values.target, outfile)
     const megabytes = (Bun.file(outfile).size / 1e6).toFixed(1)
-    console.error(`${outfile}: ${megabytes} MB in ${(performance.now() - started).toFixed(0)} ms`)
+    // `console.error` makes a terminal show it in red, as if the build had failed.
+    process.stderr.write(`${outfile}: ${megabytes} MB in ${(performance.now() - started).toFixed(0)} ms\n`)
   } catch (error) {
     console.error(`error: ${error instanceof Error ? error.message : String(error)}`)
     if (!(error instanceof BuildError) && error instanceof AggregateError) console.error(error.errors.join('\n'))

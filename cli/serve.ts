@@ -11,7 +11,7 @@ import { command, type Leaf } from './command.ts'
 import { announce, firstStartFlags } from './first-start.ts'
 import { serveUntilStopped } from './lifecycle.ts'
 import { readSettings, settingFlags } from './settings.ts'
-import { dataFailure } from './start-failure.ts'
+import { alreadyRunning, dataFailure } from './start-failure.ts'
 import type { Terminal } from './terminal.ts'
 
 export const controlPlaneCommand = (terminal: Terminal): Leaf =>
@@ -70,9 +70,7 @@ async function holdDatabases(data: string): Promise<void> {
       throw dataFailure(error, data)
     }
     if (systemClock.monotonic() > giveUp) {
-      throw new Failure('already_running', {
-        message: `Another control plane uses the data directory ${resolve(data)}`,
-      })
+      throw alreadyRunning(directory, `The data directory ${resolve(data)} is in use by another control plane`)
     }
     await Bun.sleep(50)
   }

@@ -1,7 +1,27 @@
-import { expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { settingsSchema } from '../src/config.ts'
 import { reserveAddress } from '../src/lib/listen.ts'
+import { lockDirectory } from '../src/lib/lock.ts'
 import { startFailure } from './start-failure.ts'
+
+const data = mkdtempSync(join(tmpdir(), 'gatehouse-start-failure-'))
+afterAll(() => rmSync(data, { recursive: true, force: true }))
+
+test('a data directory that is in use is named with the process that uses it', async () => {
+  const lock = lockDirectory(data)
+  const second = Bun.spawn([process.execPath, join(import.meta.dir, 'main.ts'), 'up', '--data', data], {
+    stdin: 'ignore',
+    stdout: 'ignore',
+    stderr: 'pipe',
+  })
+  const said = await new Response(second.stderr).text()
+  lock?.release()
+  expect([await second.exited, said]).toEqual([1, expect.stringContaining(`${data} is in use`)])
+  expect(said).toMatch(new RegExp(`, process ${process.pid}\\n`))
+})
 
 test('an address that is taken is told apart, with its flag', () => {
   const holder = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } })

@@ -1,7 +1,8 @@
 /** What the system says when a server cannot start, in words that name the setting to change. */
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { flagName, type Settings } from '../src/config.ts'
 import { Failure } from '../src/failure.ts'
+import { lockHolder } from '../src/lib/lock-holder.ts'
 
 type ListenSetting = 'control_plane_listen' | 'gateway_listen'
 
@@ -53,4 +54,12 @@ export function dataFailure(thrown: unknown, directory: string): unknown {
     message: `The data directory ${resolve(directory)} (--data) cannot be written: ${reason}${path}`,
     cause: thrown,
   })
+}
+
+/** Somebody else holds the lock of a directory: says which process, where this one can see it. */
+export function alreadyRunning(locked: string, said: string): Failure {
+  const holder = lockHolder(join(locked, 'lock'))
+  // A process outside of this container has the number 0 here.
+  const named = holder.kind === 'held' && holder.pid > 0 ? `, process ${holder.pid}` : ''
+  return new Failure('already_running', { message: `${said}${named}` })
 }

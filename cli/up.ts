@@ -17,7 +17,7 @@ import { command, type Leaf } from './command.ts'
 import { announce, firstStartFlags, keepToken } from './first-start.ts'
 import { recordingTime } from './lifecycle.ts'
 import { readSettings, settingFlags } from './settings.ts'
-import { dataFailure, startFailure } from './start-failure.ts'
+import { alreadyRunning, dataFailure, startFailure } from './start-failure.ts'
 import { stopSignal } from './stop-signal.ts'
 import { type Child, type ChildOptions, keepRunning, type ReadyMessage } from './supervisor.ts'
 import type { Terminal } from './terminal.ts'
@@ -56,9 +56,7 @@ export function holdDirectory(data: string): void {
     throw dataFailure(error, data)
   }
   if (lock === null) {
-    throw new Failure('already_running', {
-      message: `Another process is running on the data directory ${resolve(data)}`,
-    })
+    throw alreadyRunning(resolve(data), `The data directory ${resolve(data)} is in use by another gatehouse`)
   }
 }
 

@@ -13,9 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TemporaryFleet, until } from '../fleet/temporary-fleet.ts'
-import { lockDirectory } from '../lib/lock.ts'
 import { readGatewayDirectory } from './gateway-directory.ts'
-import { lockHolder } from './lock-holder.ts'
 import { readVersion } from './state-version.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'gatehouse-doctor-'))
@@ -112,13 +110,4 @@ test('a file that is no database, or none at all, has no version', () => {
   writeFileSync(join(root, 'other.db'), 'x'.repeat(5000))
   expect(readVersion(join(root, 'other.db')).kind).toBe('unreadable')
   expect(readVersion(join(root, 'missing.db')).kind).toBe('unreadable')
-})
-
-test('the holder of a lock is found without taking it', () => {
-  const directory = join(root, 'locked')
-  expect(lockHolder(join(directory, 'lock'))).toEqual({ kind: 'free' })
-  const lock = lockDirectory(directory)
-  expect(lockHolder(join(directory, 'lock'))).toEqual({ kind: 'held', pid: process.pid })
-  lock?.release()
-  expect(lockHolder(join(directory, 'lock'))).toEqual({ kind: 'free' })
 })

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lockDirectory } from './lock.ts'
+import { lockHolder } from './lock-holder.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-lock-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
@@ -33,4 +34,13 @@ test('a lock whose holder is forgotten outlives the garbage collector', async ()
   expect(lockDirectory(path)).not.toBeNull()
   for (let round = 0; round < 5; round++) Bun.gc(true)
   expect(await lockedElsewhere(path)).toBe(true)
+})
+
+test('the holder of a lock is found without taking it', () => {
+  const path = join(directory, 'locked')
+  expect(lockHolder(join(path, 'lock'))).toEqual({ kind: 'free' })
+  const lock = lockDirectory(path)
+  expect(lockHolder(join(path, 'lock'))).toEqual({ kind: 'held', pid: process.pid })
+  lock?.release()
+  expect(lockHolder(join(path, 'lock'))).toEqual({ kind: 'free' })
 })

@@ -142,6 +142,18 @@ test('a request that was refused is found by its id, and its story says why in t
   expect(await page.locator('.lead').textContent()).toBe('This request was refused: no provider has this model.')
 })
 
+test('a number is what was typed, digit by digit', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/catalog?kind=budgets&open=new')
+  const field = page.getByRole('dialog').getByLabel('Max budget')
+  for (const text of ['0.05', '10.005', '0.000001', '1.50', '7']) {
+    await field.fill('')
+    await field.pressSequentially(text)
+    expect(await field.inputValue()).toBe(text)
+  }
+})
+
 test('a catalog record is made, changed and deleted by a form from its schema', async () => {
   await using opened = await openConsole()
   const { page } = opened

@@ -149,44 +149,89 @@ test('two keys that came one upon the other are a pair, however long the page wa
   await page.getByRole('heading', { name: 'Tokens' }).waitFor()
 })
 
-/** A request that waits for a person, as the API lists it. */
-const waiting = (id: string, reason_code: string) => ({
-  ...{ id, reason_code, status: 'queued', attempts: 1, grant: null, note: null, resolution: null },
-  ...{ queued_at: '2026-01-01T00:00:00Z', expires_at: '2099-01-01T00:00:00Z' },
-  ...{ claimed_by: null, resolved_by: null, resolved_at: null },
-  token: { id: crypto.randomUUID(), name: 'asks' },
-  policy: { id: crypto.randomUUID(), name: 'asks for a person' },
-  request: { route: '/v1/chat/completions', model: 'm', targets: [], request_id: null, digest: 'd'.repeat(64) },
-})
+/** Each record that is made in a dialog: where, and the field that it begins with. */
+const made = [
+  ...['providers', 'mcp-servers', 'gateways', 'budgets', 'consumer-groups', 'access-policies'].map(
+    (kind) => [`/catalog?kind=${kind}`, 'Name'] as const,
+  ),
+  ['/catalog?kind=models', 'Id'],
+  ['/people?kind=people', 'Name'],
+  ['/people?kind=teams', 'Name'],
+  ['/applications?', 'Client name'],
+] as const
 
-test('a decision is about the request that was read as it was begun, whatever comes upon it', async () => {
-  const [read, newer] = [crypto.randomUUID(), crypto.randomUUID()]
-  const list = [waiting(read, 'read.first')]
-  const decided: string[] = []
+test('the first field of a new record is there before the others are known, and keeps what is typed into it', async () => {
   await using opened = await openConsole()
   const { page } = opened
-  // The inbox looks again without being waited for.
-  await page.addInitScript('{ const own = setInterval; window.setInterval = (run) => own(run, 50) }')
-  await page.route(/\/v1\/escalations\?/, (route) => route.fulfill({ json: { escalations: list, next_cursor: null } }))
-  await page.route(/\/v1\/escalations\/.*\/resolve$/, (route) => {
-    decided.push(new URL(route.request().url()).pathname.split('/')[3] ?? '')
-    return route.fulfill({ json: list[0] })
+  let known = Promise.withResolvers<void>()
+  await page.route('**/v1/openapi.json', async (route) => {
+    await known.promise
+    await route.continue()
   })
-  await opened.to('/escalations')
-  const shown = page.getByLabel('The request').getByRole('heading')
-  await shown.waitFor()
-  list.unshift(waiting(newer, 'came.later'))
-  await page.getByRole('link', { name: 'came.later' }).waitFor()
-  expect(await shown.textContent()).toBe('read.first')
-  await page.keyboard.press('a')
-  await page.getByRole('dialog').getByText('read.first').waitFor()
-  await page.getByLabel('Note').fill('it was looked at')
-  list.pop()
-  await page.locator('tbody').getByText('read.first').waitFor({ state: 'detached' })
-  expect(await page.getByLabel('Note').inputValue()).toBe('it was looked at')
-  await page.getByRole('dialog').getByRole('button', { name: 'Allow' }).click()
-  await page.getByRole('dialog').waitFor({ state: 'detached' })
-  expect(decided).toEqual([read])
+  for (const [path, label] of made) {
+    known = Promise.withResolvers()
+    await opened.to(`${path}&open=new`)
+    const form = page.getByRole('dialog').locator('form')
+    await form.waitFor()
+    await page.keyboard.type('typed at once')
+    await form.getByRole('status', { name: 'Loading' }).waitFor()
+    expect([path, await form.getByRole('button', { name: 'Add', exact: true }).isDisabled()]).toEqual([path, true])
+    known.resolve()
+    await form.getByRole('status').waitFor({ state: 'detached' })
+    await page.keyboard.type(' and after')
+    const first = form
+      .locator('input, select, textarea')
+      .first()
+      .and(form.getByLabel(label, { exact: true }))
+    expect([path, await first.inputValue()]).toEqual([path, 'typed at once and after'])
+  }
+})
+
+test('only the fields that offer records wait for these, and say so', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const known = Promise.withResolvers<void>()
+  await page.route(/\/v1\/(teams|catalog\/providers)\?/, async (route) => {
+    await known.promise
+    await route.continue()
+  })
+  await opened.to('/catalog?kind=models&open=new')
+  const dialog = page.getByRole('dialog')
+  const [provider, add] = [dialog.getByLabel('Provider id'), dialog.getByRole('button', { name: 'Add', exact: true })]
+  await provider.waitFor()
+  expect([await provider.isDisabled(), await provider.textContent()]).toEqual([true, 'Loading…'])
+  expect(await add.isDisabled()).toBe(true)
+  await dialog.getByLabel('Upstream model').fill('typed meanwhile')
+  await opened.within('/tokens/new')
+  await page.getByLabel('Member').check()
+  const team = page.getByLabel('Team', { exact: true })
+  expect([await team.isDisabled(), await team.textContent()]).toEqual([true, 'Loading…'])
+  await opened.within('/catalog?kind=models&open=new')
+  await dialog.getByLabel('Upstream model').fill('typed meanwhile')
+  known.resolve()
+  await dialog.locator('select:enabled').first().waitFor()
+  expect(await dialog.getByLabel('Upstream model').inputValue()).toBe('typed meanwhile')
+  await until('it can be added', async () => await add.isEnabled())
+})
+
+test('where the records that a field offers cannot be read, it says why, and their ids can be typed', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const error = { type: 'server_error', code: 'dependency_unavailable', message: 'Not now', param: null }
+  const providers = /\/v1\/catalog\/providers\?/
+  await page.route(providers, (route) => route.fulfill({ status: 503, json: { error } }))
+  await opened.to('/catalog?kind=models&open=new')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Upstream model').fill('kept')
+  await dialog.getByRole('alert').getByText('Not now').waitFor()
+  await dialog.getByRole('textbox', { name: 'Provider id' }).fill('by hand')
+  expect(await dialog.getByRole('button', { name: 'Add', exact: true }).isEnabled()).toBe(true)
+  await page.unroute(providers)
+  await dialog.getByRole('button', { name: 'Try again' }).click()
+  await dialog.getByRole('alert').waitFor({ state: 'detached' })
+  await dialog.getByRole('combobox', { name: 'Provider id' }).waitFor()
+  expect(await dialog.getByLabel('Upstream model').inputValue()).toBe('kept')
+  expect(await dialog.getByRole('button', { name: 'Add', exact: true }).isEnabled()).toBe(true)
 })
 
 const chain = z.object({ policies: z.array(z.looseObject({ name: z.string() })) })
@@ -248,4 +293,48 @@ test('a move that follows upon one that is refused is not made, and the order th
   await page.getByRole('button', { name: `${kept[0]}, number 1` }).waitFor()
   expect(sent).toBe(1)
   expect(await names()).toEqual(kept)
+})
+
+test('a policy that is saved keeps what is typed meanwhile, and the request that is tried beside it', async () => {
+  const body = { name: 'changed in haste', kind: 'pii', stages: ['pre_request'], config: { action: 'redact' } }
+  const { id } = await make('/v1/policies', body)
+  await using opened = await openConsole()
+  const { page } = opened
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  await page.route(`**/v1/policies/${id}`, async (route) => {
+    if (route.request().method() === 'PATCH') {
+      asked.resolve()
+      await answered.promise
+    }
+    await route.continue()
+  })
+  await opened.to(`/policies/${id}`)
+  const [name, save] = [page.getByLabel('Name'), page.getByRole('button', { name: 'Save' })]
+  await page.getByLabel('Request', { exact: true }).fill('{}')
+  await name.fill('changed once')
+  await save.click()
+  await asked.promise
+  await name.fill('changed twice')
+  answered.resolve()
+  await page.getByRole('heading', { name: 'changed once' }).waitFor()
+  expect(await name.inputValue()).toBe('changed twice')
+  expect(await page.getByLabel('Request', { exact: true }).inputValue()).toBe('{}')
+  await save.click()
+  await page.getByRole('heading', { name: 'changed twice' }).waitFor()
+})
+
+test('what is typed into a filter is still there when the list has come anew', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await page.addInitScript('{ const own = setInterval; window.setInterval = (run) => own(run, 50) }')
+  await opened.to('/traffic')
+  const filter = page.getByLabel('Request id')
+  await filter.pressSequentially('typed in')
+  for (let times = 0; times < 3; times += 1) await page.waitForResponse(/\/v1\/events/)
+  await filter.pressSequentially(' parts')
+  expect(await filter.inputValue()).toBe('typed in parts')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/request_id=typed\+in\+parts/)
+  await page.getByRole('button', { name: 'Clear request id' }).click()
+  expect(await filter.inputValue()).toBe('')
 })

@@ -192,3 +192,23 @@ test('the first field of a form has the focus from the moment it is there: what 
   })`)
   expect(atFirst).toEqual([expect.stringContaining('Name'), true])
 })
+
+test('the field that a form asks for is not beneath the header, nor is one that Tab goes back to', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/policies/new?kind=term-filter')
+  await page.getByRole('button', { name: 'Make policy' }).click()
+  const uncovered = async () =>
+    await page.evaluate(`document.activeElement.labels[0].getBoundingClientRect().top -
+      document.querySelector('.frame > header').getBoundingClientRect().bottom`)
+  expect(await uncovered()).toBeGreaterThanOrEqual(0)
+  await page.getByRole('button', { name: 'Make policy' }).focus()
+  const isTall = 'document.activeElement.matches("textarea, select, input:not([type=checkbox], [type=radio])")'
+  const rooms: unknown[] = []
+  for (let step = 0; step < 14; step += 1) {
+    await page.keyboard.press('Shift+Tab')
+    if (await page.evaluate(isTall)) rooms.push(await uncovered())
+  }
+  expect(rooms.length).toBeGreaterThan(2)
+  expect(rooms.filter((room) => Number(room) < 0)).toEqual([])
+})

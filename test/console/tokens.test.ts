@@ -157,3 +157,17 @@ test('a part of a name finds tokens, in the list and in the search', async () =>
   await page.getByRole('main').getByRole('link', { name: 'Payroll nightly' }).click()
   await page.getByRole('heading', { name: 'Payroll nightly' }).waitFor()
 })
+
+test('the choice of a role moves none of the roles', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens/new')
+  const roles = page.getByRole('radio')
+  const places = async () =>
+    await Promise.all([0, 1, 2, 3].map(async (index) => (await roles.nth(index).boundingBox())?.y))
+  await roles.first().waitFor()
+  const before = await places()
+  await roles.first().check()
+  await page.getByLabel('Name').waitFor()
+  expect(await places()).toEqual(before)
+})

@@ -35,6 +35,7 @@ export const percent = (share: number): string => `${Math.round(share * 100)} %`
 export function milliseconds(value: number | null | undefined): string {
   if (value == null) return '–'
   if (value > 0 && value < 1) return `${value.toFixed(2)} ms`
+  if (value < 10) return `${Math.round(value * 10) / 10} ms`
   return value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(value < 10_000 ? 2 : 1)} s`
 }
 

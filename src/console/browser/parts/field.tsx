@@ -118,9 +118,12 @@ export function TextArea(props: AreaProps) {
 interface SelectProps extends Common {
   value: string
   set(value: string): void
-  options: readonly (readonly [value: string, label: string])[]
+  /** Null while they are on their way: then it says so, and nothing can be chosen yet. */
+  options: readonly (readonly [value: string, label: string])[] | null
   required?: boolean
 }
+
+const onItsWay = 'Loading…'
 
 export function SelectField(props: SelectProps) {
   const { value, set, options, required } = props
@@ -131,11 +134,12 @@ export function SelectField(props: SelectProps) {
         id={id}
         value={value}
         required={required}
+        disabled={options === null}
         aria-invalid={props.fault != null}
         aria-describedby={describedBy(id, props)}
         onChange={(event) => set(event.currentTarget.value)}
       >
-        {options.map(([key, text]) => (
+        {(options ?? [[value, onItsWay] as const]).map(([key, text]) => (
           <option value={key} key={key}>
             {text}
           </option>
@@ -163,7 +167,8 @@ export const CheckField = ({ label, hint, value, set }: CheckProps) => (
 )
 
 interface ManyProps extends Common {
-  options: readonly (readonly [value: string, label: string, hint?: string])[]
+  /** Null while they are on their way. */
+  options: readonly (readonly [value: string, label: string, hint?: string])[] | null
   chosen: readonly string[]
   set(chosen: string[]): void
 }
@@ -173,8 +178,9 @@ export const ManyOf = ({ label, hint, fault, options, chosen, set }: ManyProps) 
   <fieldset class="field">
     <legend>{label}</legend>
     <div class="choices">
-      {options.length === 0 && <span class="quiet">There are none</span>}
-      {options.map(([option, text, explained]) => (
+      {options === null && <span class="quiet">{onItsWay}</span>}
+      {options?.length === 0 && <span class="quiet">There are none</span>}
+      {options?.map(([option, text, explained]) => (
         <CheckField
           key={option}
           label={text}

@@ -1,4 +1,5 @@
 /** Filters as chips; each is a member of the address's query. */
+import { useState } from 'preact/hooks'
 import { queryValue, setQuery } from '../address.ts'
 import { words } from '../formats.ts'
 import { Icon } from './icon.tsx'
@@ -13,25 +14,43 @@ export interface Filter {
   usual?: string
 }
 
-export const Filters = ({ filters }: { filters: readonly Filter[] }) => (
+interface Props {
+  filters: readonly Filter[]
+  /** Members of the query that hold for what was found before, such as which of it is open. */
+  drops?: readonly string[]
+}
+
+export const Filters = ({ filters, drops = [] }: Props) => (
   // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as a row in every browser
   <div class="filters" role="group" aria-label="Filters">
     {filters.map((filter) => (
-      <Chip key={filter.name} {...filter} />
+      <Chip key={filter.name} {...filter} drops={drops} />
     ))}
   </div>
 )
 
-function Chip({ name, label, options, usual }: Filter) {
+function Chip({ name, label, options, usual, drops }: Filter & { drops: readonly string[] }) {
   const value = queryValue(name) ?? ''
   const id = `filter-${name}`
-  const take = (event: { currentTarget: HTMLSelectElement | HTMLInputElement }) =>
-    setQuery({ [name]: event.currentTarget.value.trim() })
+  /** What is typed and not taken yet: the screen may be drawn anew meanwhile, for newer rows. */
+  const [typed, setTyped] = useState<string | null>(null)
+  const set = (text: string | null) => {
+    setTyped(null)
+    setQuery({ ...Object.fromEntries(drops.map((dropped) => [dropped, null])), [name]: text })
+  }
+  const take = (event: { currentTarget: HTMLSelectElement | HTMLInputElement }) => set(event.currentTarget.value.trim())
   return (
     <span class={`chip ${value === '' ? '' : 'on'}`}>
       <label for={id}>{label}</label>
       {options === undefined ? (
-        <input id={id} value={value} placeholder="any" onChange={take} />
+        <input
+          id={id}
+          value={typed ?? value}
+          placeholder="any"
+          onInput={(event) => setTyped(event.currentTarget.value)}
+          onChange={take}
+          onBlur={() => setTyped(null)}
+        />
       ) : (
         <select id={id} value={value === '' ? (usual ?? '') : value} onChange={take}>
           {usual === undefined && <option value="">any</option>}
@@ -46,7 +65,7 @@ function Chip({ name, label, options, usual }: Filter) {
         </select>
       )}
       {value !== '' && (
-        <button type="button" aria-label={`Clear ${label.toLowerCase()}`} onClick={() => setQuery({ [name]: null })}>
+        <button type="button" aria-label={`Clear ${label.toLowerCase()}`} onClick={() => set(null)}>
           <Icon name="close" />
         </button>
       )}

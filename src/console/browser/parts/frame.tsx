@@ -135,10 +135,17 @@ const MenuItem = ({ screen }: { screen: Screen }) => (
   </li>
 )
 
+const countedTimes = signal(0)
+
+/** Counts what waits for a person anew: one of these has just been decided, or is another's. */
+export const countWaiting = (): void => {
+  countedTimes.value += 1
+}
+
 /** How many requests wait for a person. */
 function Waiting() {
   const found = useLoaded(
-    'waiting',
+    `waiting ${countedTimes.value}`,
     (signal) => api('GET /v1/escalations', { query: { status: 'queued', limit: 100 }, signal }),
     { everyMs: 15_000 },
   )

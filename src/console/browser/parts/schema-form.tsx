@@ -14,7 +14,9 @@ import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.ts
 import { explained } from './small.tsx'
 
 export type JsonObject = { [name: string]: unknown }
-export type Choices = Readonly<Record<string, readonly (readonly [value: string, label: string, hint?: string])[]>>
+export type Options = readonly (readonly [value: string, label: string, hint?: string])[]
+/** By the names of members. Null where the options are on their way: only these fields wait for them. */
+export type Choices = Readonly<Record<string, Options | null>>
 
 interface Shared {
   /** What can be chosen for members of these names, such as records for their ids. */
@@ -93,7 +95,7 @@ function SchemaField(props: FieldProps) {
   const label = required ? words(name) : `${words(name)} (optional)`
   const hint = hintOf(schema)
   const common = { label: schema.type === 'boolean' ? words(name) : label, hint, fault: faultAt(refusal, path) }
-  const select = (options: readonly (readonly [value: string, label: string])[]) => (
+  const select = (options: readonly (readonly [value: string, label: string])[] | null) => (
     <SelectField
       {...common}
       value={textOf(value)}
@@ -108,8 +110,8 @@ function SchemaField(props: FieldProps) {
     return <ManyOf {...common} options={chosen} chosen={words} set={(next) => set(next.join(' ') || undefined)} />
   }
   if (chosen !== undefined && schema.type === 'string') {
-    const named = chosen.map(([value, label]) => [value, label] as const)
-    return select([['', required ? 'Choose…' : 'None'], ...named])
+    const named = chosen?.map(([value, label]) => [value, label] as const)
+    return select(named === undefined ? null : [['', required ? 'Choose…' : 'None'], ...named])
   }
   if (schema.type === 'array') return <ArrayField {...props} schema={schema} common={common} />
   if (schema.type === 'object') return <ObjectField {...props} schema={schema} common={common} />
@@ -123,16 +125,7 @@ function SchemaField(props: FieldProps) {
     return <CheckField {...common} value={value === undefined ? schema.default === true : value === true} set={set} />
   }
   if (schema.type === 'number' || schema.type === 'integer') {
-    return (
-      <TextField
-        {...common}
-        type="number"
-        step={schema.type === 'integer' ? 1 : 'any'}
-        value={textOf(value)}
-        set={(text) => set(text === '' ? undefined : Number(text))}
-        required={required}
-      />
-    )
+    return <NumberField {...props} schema={schema} common={common} />
   }
   if (schema.type === 'string') return <StringField {...props} schema={schema} common={common} />
   return <JsonField {...props} common={common} />
@@ -145,6 +138,26 @@ function hintOf({ description, default: given, type }: JsonSchema): string | und
 
 interface WithCommon extends FieldProps {
   common: { label: string; hint: string | undefined; fault: string | null }
+}
+
+function NumberField({ schema, value, set, common, required }: WithCommon) {
+  const [text, setText] = useState(textOf(value))
+  // What is typed stands as it is while it means the value: `0.0`, on the way to `0.05`, would be made `0`.
+  const typed = text !== '' && Number(text) === value
+  const take = (next: string) => {
+    setText(next)
+    set(next === '' ? undefined : Number(next))
+  }
+  return (
+    <TextField
+      {...common}
+      type="number"
+      step={schema.type === 'integer' ? 1 : 'any'}
+      value={typed ? text : textOf(value)}
+      set={take}
+      required={required}
+    />
+  )
 }
 
 /** Names whose text is kept from those who look over a shoulder. */
@@ -173,7 +186,8 @@ function ArrayField(props: WithCommon) {
   const { name, schema, value, set, common, choices } = props
   const items = schema.items ?? {}
   const list = Array.isArray(value) ? value : []
-  const options = choices?.[name] ?? items.enum?.map((one) => [String(one), String(one)] as const)
+  const chosen = choices?.[name]
+  const options = chosen === undefined ? items.enum?.map((one) => [String(one), String(one)] as const) : chosen
   if (options !== undefined && items.type === 'string') {
     return (
       <ManyOf

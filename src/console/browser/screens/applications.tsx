@@ -67,7 +67,8 @@ const clients: RecordKind = {
   about: `They send people to ${installation.base_url}${installation.path}/oauth/authorize, where each decides.`,
   command:
     'gatehouse oauth-client create --name "Notebook" --redirect-uri https://notebook.example.com/callback --scope gateway:invoke',
-  choices: async () => ({ scope: (await api('GET /v1/oauth/scopes', {})).scopes.map(scopeChoice) }),
+  first: 'client_name',
+  choices: { scope: async () => (await api('GET /v1/oauth/scopes', {})).scopes.map(scopeChoice) },
   several: ['scope'],
   fixed: ['grant_types', 'response_types', 'token_endpoint_auth_method'],
   action: (record, again) => (may('oauth-clients:write') ? <Switch client={record} again={again} /> : null),

@@ -1,6 +1,6 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
 import { money, number, words } from '../formats.ts'
-import { type Choices, isObject } from '../parts/schema-form.tsx'
+import { isObject } from '../parts/schema-form.tsx'
 import { Id, Time, UsedBar } from '../parts/small.tsx'
 import type { Column } from '../parts/table.tsx'
 import { McpOffers } from './mcp-offers.tsx'
@@ -24,11 +24,8 @@ const perMinute: readonly Column<Listed>[] = [
 
 const teams = () => recordOptions('/v1/teams', 'teams')
 const users = () => recordOptions('/v1/users', 'users', 'id', 'email')
+const models = () => recordOptions('/v1/catalog/models', 'models', 'id', 'id')
 const providers = (value = 'id') => recordOptions('/v1/catalog/providers', 'providers', value)
-
-async function providerChoices(): Promise<Choices> {
-  return { provider_id: await providers(), fallbacks: await recordOptions('/v1/catalog/models', 'models', 'id', 'id') }
-}
 
 const called = (record: Listed): string => text(record, 'name')
 
@@ -67,7 +64,8 @@ export const catalogKinds: readonly RecordKind[] = [
     write: 'catalog:write',
     nameOf: ({ id }) => id,
     deleting: 'Requests for it are refused, or go to a provider that serves unlisted models.',
-    choices: providerChoices,
+    first: 'id',
+    choices: { provider_id: () => providers(), fallbacks: models },
     about: 'What can be asked for, who answers, at what price, and what is tried after.',
     command: 'gatehouse model create gpt-4o --provider openai --fallback spare/gpt',
     columns: [
@@ -108,7 +106,7 @@ export const catalogKinds: readonly RecordKind[] = [
     write: 'catalog:write',
     nameOf: called,
     deleting: 'A gateway that runs under this record stops serving.',
-    choices: async () => ({ providers: await providers('name') }),
+    choices: { providers: () => providers('name') },
     about: 'The records that gateways run under. A runtime token for one is made on the command line.',
     command: 'gatehouse gateway create --name edge',
     columns: [
@@ -146,7 +144,7 @@ export const catalogKinds: readonly RecordKind[] = [
     write: 'catalog:write',
     nameOf: called,
     deleting: 'Its members are no longer held to its rates.',
-    choices: async () => ({ teams: await teams(), users: await users() }),
+    choices: { teams, users },
     about: 'Teams, people and tokens that share a rate.',
     command: 'gatehouse consumer-group create --name batch --requests-per-minute 600 --team-id TEAM',
     columns: [
@@ -164,7 +162,7 @@ export const catalogKinds: readonly RecordKind[] = [
     write: 'catalog:write',
     nameOf: called,
     deleting: 'Tokens in force that name it stand in the way.',
-    choices: async () => ({ providers: await providers('name') }),
+    choices: { providers: () => providers('name') },
     about: 'What tokens that name one may use, and how fast.',
     command: "gatehouse access-policy create --name small --model 'gpt-4o-mini*' --requests-per-minute 30",
     columns: [

@@ -1,40 +1,51 @@
-/** The inbox of requests that wait for a person; j and k move, a and b decide, c takes one up. */
+/**
+ * The inbox of requests that wait for a person; j and k move, a and b decide, c takes one up.
+ *
+ * Only who reads it moves on to another request. One that leaves the list, because it was decided, claimed or too late,
+ * stays beside it as what has become of it: a key that comes upon that acts on no other.
+ */
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { href, queryValue, setQuery } from '../address.ts'
 import { api, type Escalation } from '../api/routes.ts'
 import { ago, fullTime, words } from '../formats.ts'
-import { Dialog, useAction } from '../parts/dialog.tsx'
-import { SelectField, TextArea } from '../parts/field.tsx'
+import { useAction } from '../parts/dialog.tsx'
 import { Filters } from '../parts/filters.tsx'
-import { Head } from '../parts/frame.tsx'
+import { countWaiting, Head } from '../parts/frame.tsx'
 import { Icon, type IconName } from '../parts/icon.tsx'
 import { type Keys, useKeys } from '../parts/keys.tsx'
 import { Fault, useLoaded } from '../parts/loaded.tsx'
-import { Said } from '../parts/said.tsx'
 import { Command, Facts, Id, Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
 import { say } from '../parts/toast.tsx'
 import { isCaller, may } from '../session.ts'
+import { Decide, type Decision } from './decide.tsx'
 
-type Decision = 'allow' | 'block'
+const everyMs = 10_000
 
 export function Escalations() {
   const status = queryValue('status') ?? 'queued'
   const query = { status: status === 'every' ? null : status, cursor: queryValue('cursor'), limit: 50 }
-  const found = useLoaded(JSON.stringify(query), (signal) => api('GET /v1/escalations', { query, signal }), {
-    everyMs: 10_000,
-  })
+  const key = JSON.stringify(query)
+  const load = async (signal: AbortSignal) => ({ key, ...(await api('GET /v1/escalations', { query, signal })) })
+  const found = useLoaded(key, load, { everyMs })
   /** The request that was shown as its decision was begun: it stays the one, whatever comes to the list meanwhile. */
   const [deciding, setDeciding] = useState<{ escalation: Escalation; decision: Decision } | null>(null)
   const list = found.value?.escalations ?? []
-  /** The newest comes first in the list, but does not take the place of the one that somebody reads. */
-  const shown = useRef<string | null>(null)
-  const listed = (wanted: string | null) => list.find(({ id }) => id === wanted)
-  const chosen = listed(queryValue('id')) ?? listed(shown.current) ?? list[0]
-  shown.current = chosen?.id ?? null
-  const move = (by: number) => {
-    const next = list[Math.max(0, list.findIndex(({ id }) => id === chosen?.id) + by)]
-    if (next !== undefined) setQuery({ id: next.id }, { replace: true, keepPage: true })
+  const { chosen, take: show } = useChosen(found.value?.key, list)
+  // The list stands by the ids, the newest first: so there is a next one of what is in it no longer, too.
+  const next = list.find(({ id }) => chosen === undefined || id < chosen.id)
+  const previous = list.findLast(({ id }) => chosen === undefined || id > chosen.id)
+  const move = (to: Escalation | undefined) => {
+    if (to !== undefined) setQuery({ id: to.id }, { replace: true, keepPage: true })
+  }
+  /** What an action answered is shown at once, before the list says the same. */
+  const changed = (escalation: Escalation) => {
+    show(escalation)
+    if (found.value !== undefined) {
+      found.set({ ...found.value, escalations: list.map((one) => (one.id === escalation.id ? escalation : one)) })
+    }
+    found.reload()
+    countWaiting()
   }
   const open = chosen !== undefined && isOpen(chosen) && may('escalations:resolve')
   const decide = (decision: Decision): void => {
@@ -45,18 +56,19 @@ export function Escalations() {
     async () => {
       if (chosen === undefined) return
       const route = taking ? 'POST /v1/escalations/{id}/claim' : 'POST /v1/escalations/{id}/unclaim'
-      await api(route, { params: { id: chosen.id } })
+      return await api(route, { params: { id: chosen.id } })
     },
-    () => {
-      say(taking ? 'It is yours now' : 'It is back in the queue')
-      found.reload()
+    (taken) => {
+      if (taken === undefined) return
+      say(taken.status === 'claimed' ? 'It is yours now' : 'It is back in the queue')
+      changed(taken)
     },
   )
   useKeys(
     useMemo(
       (): Keys => ({
-        j: { does: 'Next', run: () => move(1) },
-        k: { does: 'Previous', run: () => move(-1) },
+        j: { does: 'Next', run: () => move(next) },
+        k: { does: 'Previous', run: () => move(previous) },
         a: { does: 'Allow', run: () => decide('allow') },
         b: { does: 'Block', run: () => decide('block') },
         c: { does: 'Claim, or put back', run: () => open && take.run() },
@@ -72,6 +84,7 @@ export function Escalations() {
         </span>
       </Head>
       <Filters
+        drops={['id']}
         filters={[
           {
             name: 'status',
@@ -114,6 +127,13 @@ export function Escalations() {
                 </button>
               </div>
             )}
+            {!list.includes(chosen) && !open && list.length > 0 && (
+              <div class="row">
+                <button type="button" class="primary" onClick={() => move(next ?? list[0])}>
+                  Next request
+                </button>
+              </div>
+            )}
             {take.refusal !== null && <Fault refusal={take.refusal} />}
           </section>
         )}
@@ -122,14 +142,44 @@ export function Escalations() {
         <Decide
           {...deciding}
           close={() => setDeciding(null)}
-          done={() => {
+          done={(decided) => {
             setDeciding(null)
-            found.reload()
+            changed(decided)
           }}
         />
       )}
     </>
   )
+}
+
+/**
+ * The request that is read: the one that the address names, or the first of the list when it came. `take` shows a newer
+ * state of it.
+ */
+function useChosen(listKey: string | undefined, list: readonly Escalation[]) {
+  /** What was shown last, and of which list: the newest comes first in it, but does not take the place of another. */
+  const shown = useRef<{ listKey: string | undefined; escalation: Escalation } | null>(null)
+  const last = shown.current?.listKey === listKey ? shown.current?.escalation : undefined
+  const wanted = queryValue('id') ?? last?.id
+  const listed = list.find(({ id }) => id === wanted)
+  const missing = listKey !== undefined && listed === undefined ? wanted : undefined
+  const apart = useLoaded(
+    missing ?? '',
+    async (signal) =>
+      missing === undefined ? null : await api('GET /v1/escalations/{id}', { params: { id: missing }, signal }),
+    { everyMs },
+  )
+  const known = [listed, apart.value ?? undefined, last].find((one) => one !== undefined && one.id === wanted)
+  const onItsWay = missing !== undefined && apart.refusal === null
+  const chosen = known ?? (onItsWay ? undefined : list[0])
+  if (chosen !== undefined) shown.current = { listKey, escalation: chosen }
+  return {
+    chosen,
+    take(escalation: Escalation) {
+      if (shown.current?.escalation.id === escalation.id) shown.current = { listKey, escalation }
+      if (apart.value?.id === escalation.id) apart.set(escalation)
+    },
+  }
 }
 
 const isOpen = ({ status }: Escalation): boolean => status === 'queued' || status === 'claimed'
@@ -208,73 +258,6 @@ const Captured = ({ text }: { text: string | null }) => (
     </p>
   </>
 )
-
-interface DecideProps {
-  escalation: Escalation
-  decision: Decision
-  close(): void
-  done(): void
-}
-
-function Decide({ escalation, decision, close, done }: DecideProps) {
-  const [note, setNote] = useState('')
-  const [grant, setGrant] = useState('900')
-  const { run, busy, refusal } = useAction(
-    () =>
-      api('POST /v1/escalations/{id}/resolve', {
-        params: { id: escalation.id },
-        body: {
-          resolution: decision,
-          ...(note.trim() === '' ? {} : { note: note.trim() }),
-          ...(decision === 'allow' && grant !== '' ? { grant_once_seconds: Number(grant) } : {}),
-        },
-      }),
-    () => {
-      say(decision === 'allow' ? 'Allowed' : 'Blocked')
-      done()
-    },
-  )
-  return (
-    <Dialog title={decision === 'allow' ? 'Allow this request' : 'Block this request'} close={close}>
-      <form
-        class="form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          run()
-        }}
-      >
-        <p class="wrap">
-          <Said>{escalation.reason_code}</Said>, asked with the token{' '}
-          <Said>{escalation.token.name ?? escalation.token.id}</Said>
-        </p>
-        <TextArea label="Note" hint="Why, for the record" value={note} set={setNote} rows={2} />
-        {decision === 'allow' && (
-          <SelectField
-            label="May it be sent once more?"
-            hint="The same token may send exactly the same request, once. Nothing is sent by itself."
-            value={grant}
-            set={setGrant}
-            options={[
-              ['900', 'Yes, within 15 minutes'],
-              ['3600', 'Yes, within an hour'],
-              ['86400', 'Yes, within a day'],
-              ['', 'No, only note the decision'],
-            ]}
-          />
-        )}
-        {refusal !== null && <Fault refusal={refusal} />}
-        <div class="row end">
-          <button type="button" disabled={busy} onClick={close}>
-            Cancel
-          </button>
-          <button type="submit" class={decision === 'allow' ? 'primary' : 'danger primary'} disabled={busy}>
-            {decision === 'allow' ? 'Allow' : 'Block'}
-          </button>
-        </div>
-      </form>
-    </Dialog>
-  )
-}
 
 const NothingWaits = ({ title }: { title: string }) => (
   <Empty title={title}>

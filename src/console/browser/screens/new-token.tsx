@@ -11,7 +11,7 @@ import { CheckField, RadioField, SelectField, TextArea, TextField } from '../par
 import { Head } from '../parts/frame.tsx'
 import { Fault } from '../parts/loaded.tsx'
 import { askForSecret, secretKept, TokenSecret } from '../parts/secret.tsx'
-import { useTeams } from './team-names.ts'
+import { useTeamOptions } from './team-names.ts'
 import { type Lists, Restrictions } from './token-restrictions.tsx'
 
 const roles = [
@@ -140,7 +140,7 @@ export function NewToken() {
       >
         <RadioField<ChosenRole>
           label="Role"
-          hint={role === '' ? 'Choose a role first.' : undefined}
+          hint={role === '' ? 'Choose a role first.' : 'What it may do.'}
           value={role}
           set={setRole}
           options={roles}
@@ -191,7 +191,7 @@ interface FieldsProps {
 }
 
 function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps) {
-  const teams = useTeams()
+  const teams = useTeamOptions()
   const disposable = keyClass === 'disposable'
   return (
     <>
@@ -209,7 +209,7 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
         hint="Whose spend and events these are. Without one: the team default."
         value={fields.team}
         set={(team) => set({ team })}
-        options={[['', 'None'], ...(teams ?? []).map(({ id, name }) => [id, name] as const)]}
+        options={teams}
         fault={fault('team_id')}
       />
       <TextArea

@@ -193,6 +193,7 @@ function AddMember({ team, added }: { team: string; added(): void }) {
     },
   )
   const options = (people.value?.users ?? []).map(({ id, name, email }) => [id, `${name}, ${email}`] as const)
+  const onTheirWay = people.value === undefined && people.refusal === null
   return (
     <form
       class="card form"
@@ -201,7 +202,14 @@ function AddMember({ team, added }: { team: string; added(): void }) {
         run()
       }}
     >
-      <SelectField label="Add somebody" value={user} set={setUser} options={[['', 'Choose…'], ...options]} required />
+      <SelectField
+        label="Add somebody"
+        value={user}
+        set={setUser}
+        options={onTheirWay ? null : [['', 'Choose…'], ...options]}
+        required
+      />
+      {people.refusal !== null && <Fault refusal={people.refusal} retry={people.reload} />}
       {refusal !== null && <Fault refusal={refusal} />}
       <div class="row">
         <button type="submit" disabled={busy || user === ''}>

@@ -77,6 +77,8 @@ export function PolicyScreen({ id }: { id: string }) {
   const found = useLoaded(id, (signal) => api('GET /v1/policies/{id}', { params: { id }, signal }))
   const forms = useLoaded('forms', readForms)
   const [deleting, setDeleting] = useState(false)
+  /** How often somebody else's change was taken in the place of one's own: then the form begins anew. */
+  const [takenOver, setTakenOver] = useState(0)
   const policy = found.value
   return (
     <>
@@ -92,7 +94,17 @@ export function PolicyScreen({ id }: { id: string }) {
         {(record) => (
           <Show of={forms} rows={8}>
             {(known) => (
-              <Editor key={record.version} kind={record.kind} record={record} forms={known} saved={found.set} />
+              <Editor
+                key={`${record.id} ${takenOver}`}
+                kind={record.kind}
+                record={record}
+                forms={known}
+                saved={found.set}
+                takeTheirs={(theirs) => {
+                  found.set(theirs)
+                  setTakenOver((before) => before + 1)
+                }}
+              />
             )}
           </Show>
         )}
@@ -127,9 +139,10 @@ interface EditorProps {
   record: PolicyRecord | null
   forms: Forms
   saved?(record: PolicyRecord): void
+  takeTheirs?(record: PolicyRecord): void
 }
 
-function Editor({ kind, record, forms, saved }: EditorProps) {
+function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
   const schema = forms.kinds.get(kind)
   const stages = schema?.properties?.stages?.items?.enum?.map(String) ?? []
   const before = record === null ? {} : bodyOf(record)
@@ -139,19 +152,21 @@ function Editor({ kind, record, forms, saved }: EditorProps) {
   const set = (name: string) => (value: unknown) => setBody((now) => ({ ...now, [name]: value }))
   /** The version that a change is made over: a newer one, once it was looked at. */
   const version = useRef(record?.version ?? 0)
+  const sent = useRef(body)
   const { run, busy, refusal } = useAction(
-    () =>
-      record === null
-        ? api('POST /v1/policies', { body })
-        : api('PATCH /v1/policies/{id}', {
-            params: { id: record.id },
-            body: changed(before, body),
-            ifMatch: version.current,
-          }),
+    () => {
+      sent.current = body
+      if (record === null) return api('POST /v1/policies', { body })
+      const params = { id: record.id }
+      return api('PATCH /v1/policies/{id}', { params, body: changed(before, body), ifMatch: version.current })
+    },
     (made) => {
       say(record === null ? 'Made; gateways have it within moments' : 'Saved; gateways have it within moments')
-      if (record === null) go(href(`/policies/${made.id}`))
-      else saved?.(made)
+      if (record === null) return go(href(`/policies/${made.id}`))
+      version.current = made.version
+      // What was typed while it was saved is kept, for the next saving.
+      setBody((now) => (now === sent.current ? bodyOf(made) : now))
+      saved?.(made)
     },
   )
   if (schema === undefined) return <p class="note warn">This version knows no policy kind {kind}.</p>
@@ -209,7 +224,7 @@ function Editor({ kind, record, forms, saved }: EditorProps) {
               version.current = theirs.version
               run()
             }}
-            takeTheirs={(theirs) => saved?.(theirs)}
+            takeTheirs={(theirs) => takeTheirs?.(theirs)}
           />
         )}
         {refusal !== null && record === null && <Fault refusal={refusal} />}

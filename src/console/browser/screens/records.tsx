@@ -3,16 +3,16 @@
  * a record is, which columns it shows and what may be chosen in its form is said by a `RecordKind`.
  */
 import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Permission } from '../../../tokens/permissions.ts'
 import { address, href, queryValue, setQuery } from '../address.ts'
-import { bodySchema, type JsonSchema } from '../api/description.ts'
+import { bodySchema, description, type JsonSchema } from '../api/description.ts'
 import { request } from '../api/request.ts'
 import { Conflict } from '../parts/conflict.tsx'
 import { Confirm, Dialog, useAction } from '../parts/dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { Fault, Show, useLoaded } from '../parts/loaded.tsx'
-import { type Choices, isObject, type JsonObject, SchemaFields } from '../parts/schema-form.tsx'
+import { Fault, type Loaded, Skeleton, useLoaded } from '../parts/loaded.tsx'
+import { type Choices, isObject, type JsonObject, type Options, SchemaFields } from '../parts/schema-form.tsx'
 import { Command } from '../parts/small.tsx'
 import { type Column, Empty, TableCard } from '../parts/table.tsx'
 import { say } from '../parts/toast.tsx'
@@ -29,6 +29,8 @@ export interface RecordKind {
   path: string
   plural: string
   idName?: string
+  /** The first field of its form, a required text: it is there before the rest of the form is known. */
+  first?: string
   write: Permission
   columns: readonly Column<Listed>[]
   /** What is called what in dialogs. */
@@ -36,7 +38,8 @@ export interface RecordKind {
   /** What happens when one is deleted; absent: they are not deleted. */
   deleting?: string
   changing?: boolean
-  choices?(): Promise<Choices>
+  /** Reads what can be chosen for a member. */
+  choices?: Readonly<Record<string, () => Promise<Options>>>
   /** Texts of which several choices can be taken at once. */
   several?: readonly string[]
   /** Fields that its routes take, and that are always the same. */
@@ -73,6 +76,10 @@ export function Records({ kind }: { kind: RecordKind }) {
     found.reload()
   }
   const mayWrite = may(kind.write)
+  useEffect(() => {
+    // Ahead of the first form, which asks again where this failed, and says why.
+    if (mayWrite) description().catch(() => undefined)
+  }, [mayWrite])
   return (
     <section class="stack">
       <div class="head">
@@ -116,10 +123,6 @@ function columnsOf({ columns, action }: RecordKind, again: () => void): readonly
 function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | null; close(): void }) {
   const [deleting, setDeleting] = useState(false)
   const readOnly = !may(kind.write) || (record !== null && kind.changing === false)
-  const found = useLoaded(`form ${kind.name} ${record?.id ?? ''}`, async () => ({
-    schema: await schemaOf(kind, record),
-    choices: (await kind.choices?.()) ?? {},
-  }))
   if (deleting && record !== null) {
     return (
       <Confirm
@@ -149,18 +152,12 @@ function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | nu
           </div>
         </>
       ) : (
-        <Show of={found} rows={6}>
-          {({ schema, choices }) => (
-            <RecordForm
-              kind={kind}
-              record={record}
-              schema={schema}
-              choices={choices}
-              close={close}
-              askDelete={kind.deleting === undefined || record === null ? null : () => setDeleting(true)}
-            />
-          )}
-        </Show>
+        <LoadedForm
+          kind={kind}
+          record={record}
+          close={close}
+          askDelete={kind.deleting === undefined || record === null ? null : () => setDeleting(true)}
+        />
       )}
     </Dialog>
   )
@@ -180,16 +177,69 @@ const recordPath = (kind: RecordKind, record: Listed): string => `${kind.path}/$
 const headersOf = ({ version }: { version?: number | undefined }) =>
   version === undefined ? {} : { headers: { 'if-match': `"${version}"` } }
 
-interface FormProps {
+/** What of a form is known of itself: who is fast types into it before the rest has come, and keeps what was typed. */
+const firstField = ({ first = 'name' }: RecordKind): JsonSchema => ({
+  type: 'object',
+  properties: { [first]: { type: 'string' } },
+  required: [first],
+})
+
+interface LoadedFormProps {
   kind: RecordKind
   record: Listed | null
-  schema: JsonSchema
-  choices: Choices
   close(): void
   askDelete: (() => void) | null
 }
 
-function RecordForm({ kind, record, schema, choices, close, askDelete }: FormProps) {
+/** A form as far as it has come: the first field of a new record at once, then the rest, then what can be chosen. */
+function LoadedForm({ kind, record, ...form }: LoadedFormProps) {
+  const schema = useLoaded(`form ${kind.name}`, () => schemaOf(kind, record))
+  const choices = useChoices(kind)
+  const parts = [schema, choices]
+  const failed = parts.find(({ refusal }) => refusal !== null)
+  const drawn = schema.value ?? (record === null ? firstField(kind) : undefined)
+  const again = () => {
+    for (const part of parts) if (part.refusal !== null) part.reload()
+  }
+  const rest = (
+    <>
+      {schema.value === undefined && schema.refusal === null && <Skeleton rows={6} />}
+      {failed?.refusal != null && <Fault refusal={failed.refusal} retry={again} />}
+    </>
+  )
+  if (drawn === undefined) return rest
+  return (
+    <RecordForm
+      {...{ kind, record, rest, ...form }}
+      schema={drawn}
+      choices={choices.value}
+      whole={schema.value !== undefined && parts.every(({ loading }) => !loading)}
+    />
+  )
+}
+
+/** What can be chosen in a form. Where it could not be read, ids are typed: each such member has its plain field. */
+function useChoices({ name, choices = {} }: RecordKind): Loaded<unknown> & { value: Choices } {
+  const names = Object.keys(choices)
+  const found = useLoaded<Choices>(`choices ${name}`, async () =>
+    Object.fromEntries(
+      await Promise.all(Object.entries(choices).map(async ([member, read]) => [member, await read()] as const)),
+    ),
+  )
+  const onTheirWay = () => Object.fromEntries(names.map((member) => [member, null]))
+  return { ...found, value: found.value ?? (found.loading ? onTheirWay() : {}) }
+}
+
+interface FormProps extends LoadedFormProps {
+  schema: JsonSchema
+  choices: Choices
+  /** Whether nothing of it is on its way any more. */
+  whole: boolean
+  /** Said in the place of fields that are not there. */
+  rest: ComponentChildren
+}
+
+function RecordForm({ kind, record, schema, choices, whole, rest, close, askDelete }: FormProps) {
   const names = Object.keys(schema.properties ?? {})
   const fieldsOf = (of: JsonObject): JsonObject =>
     Object.fromEntries(names.filter((name) => of[name] != null).map((name) => [name, of[name]]))
@@ -198,7 +248,7 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
   /** The version that a change is made over: a newer one, once it was looked at. */
   const version = useRef(record?.version)
   const form = useRef<HTMLFormElement>(null)
-  // The dialog was there before its form, and holds the focus. Any later than with the form, it is taken from who
+  // Where the dialog was there before its form, it holds the focus. Any later than with the form, it is taken from who
   // types.
   useLayoutEffect(() => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
   const { run, busy, refusal, clear } = useAction(
@@ -229,6 +279,7 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
         several={kind.several}
         {...{ value, set: setValue, choices, refusal }}
       />
+      {rest}
       {refusal !== null && record === null && <Fault refusal={refusal} />}
       {refusal !== null && record !== null && (
         <Conflict<Listed>
@@ -260,7 +311,7 @@ function RecordForm({ kind, record, schema, choices, close, askDelete }: FormPro
           <button type="button" disabled={busy} onClick={close}>
             Cancel
           </button>
-          <button type="submit" class="primary" disabled={busy}>
+          <button type="submit" class="primary" disabled={busy || !whole}>
             {record === null ? 'Add' : 'Save'}
           </button>
         </span>

@@ -3,6 +3,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { api, type Team } from '../api/routes.ts'
 import { shortId } from '../formats.ts'
+import { useLoaded } from '../parts/loaded.tsx'
 import { may } from '../session.ts'
 
 const teams = signal<readonly Team[] | null>(null)
@@ -28,6 +29,15 @@ export async function readTeams({ again = false } = {}): Promise<void> {
     },
   )
   await asked
+}
+
+/** The teams as what can be chosen beside none; null while they are on their way. */
+export function useTeamOptions(): (readonly [id: string, name: string])[] | null {
+  const reading = useLoaded('team names', async () => {
+    if (may('members:read')) await readTeams()
+  })
+  if (teams.value === null && reading.loading) return null
+  return [['', 'None'], ...(teams.value ?? []).map(({ id, name }) => [id, name] as const)]
 }
 
 export const teamName = (known: readonly Team[] | null, id: string | null | undefined): string =>

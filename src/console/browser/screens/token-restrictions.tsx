@@ -1,5 +1,5 @@
 import { ManyOf, SelectField } from '../parts/field.tsx'
-import { useLoaded } from '../parts/loaded.tsx'
+import { Fault, useLoaded } from '../parts/loaded.tsx'
 import { recordOptions } from './record-options.ts'
 
 export interface Lists {
@@ -22,30 +22,34 @@ interface RestrictionProps {
 
 /** What else may narrow it: records of the catalog and policies that are made for tokens which name them. */
 export function Restrictions({ fields, set, lists, setLists }: RestrictionProps) {
-  const found = useLoaded('restrictions', async () => ({
-    providers: await recordOptions('/v1/catalog/providers', 'providers', 'name'),
-    budgets: await recordOptions('/v1/budgets', 'budgets'),
-    accessPolicies: await recordOptions('/v1/access-policies', 'access_policies'),
-    policies: await recordOptions('/v1/policies', 'policies'),
-  }))
-  const { providers = [], budgets = [], accessPolicies = [], policies = [] } = found.value ?? {}
+  const found = useLoaded('restrictions', () =>
+    Promise.all([
+      recordOptions('/v1/catalog/providers', 'providers', 'name'),
+      recordOptions('/v1/budgets', 'budgets'),
+      recordOptions('/v1/access-policies', 'access_policies'),
+      recordOptions('/v1/policies', 'policies'),
+    ]),
+  )
+  const none = found.refusal === null ? null : []
+  const [providers, budgets, accessPolicies, policies] = found.value ?? [none, none, none, none]
   return (
     <details>
       <summary>More restrictions</summary>
       <div class="stack">
+        {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
         <SelectField
           label="Provider"
           hint="Only this one may answer"
           value={fields.provider}
           set={(provider) => set({ provider })}
-          options={[['', 'Any'], ...providers]}
+          options={providers && [['', 'Any'], ...providers]}
         />
         <SelectField
           label="Shared budget"
           hint="What it spends, others that name the budget cannot"
           value={fields.budgetId}
           set={(budgetId) => set({ budgetId })}
-          options={[['', 'None'], ...budgets]}
+          options={budgets && [['', 'None'], ...budgets]}
         />
         <ManyOf
           label="Access policies"

@@ -1,5 +1,5 @@
 /**
- * Which process holds the lock of a directory (lib/lock.ts), by the kernel's own list: to try the lock would take it
+ * Which process holds the lock of a directory (lock.ts), by the kernel's own list: to try the lock would take it
  * from somebody who is about to start.
  */
 import { readdirSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'

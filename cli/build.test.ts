@@ -1,0 +1,25 @@
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+test('that it was built is said in no colour, which on a terminal would be that of errors', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-build-'))
+  const outfile = join(directory, 'gatehouse')
+  try {
+    const build = Bun.spawn([process.execPath, join(import.meta.dir, 'build.ts'), '--outfile', outfile], {
+      env: { ...process.env, FORCE_COLOR: '1' },
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const said = await Promise.all([new Response(build.stdout).text(), new Response(build.stderr).text()])
+    expect([await build.exited, ...said]).toEqual([
+      0,
+      '',
+      expect.stringMatching(/^\/.*\/gatehouse: \d+\.\d MB in \d+ ms\n$/),
+    ])
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}, 60_000)
