@@ -26,8 +26,15 @@ test('a path of no area of its own is for whoever serves all that nobody else do
 })
 
 test('hosts may be as short as they like', async () => {
-  for (const host of ['a', 'db', 'gw:8080', '[::1]', 'localhost']) {
-    const at = async (path: string) => (await answer(new Request(`http://${host}${path}`))).text()
-    expect([host, await at('/v1/things/7'), await at('/')]).toEqual([host, 'GET /v1/things/{id}', 'GET /*'])
+  for (const origin of [
+    'http://a',
+    'http://db',
+    'http://gw:80',
+    'http://[::1]',
+    'http://localhost',
+    'https://gw.example',
+  ]) {
+    const at = async (path: string) => (await answer(new Request(`${origin}${path}`))).text()
+    expect([origin, await at('/v1/things/7'), await at('/')]).toEqual([origin, 'GET /v1/things/{id}', 'GET /*'])
   }
 })

@@ -28,9 +28,10 @@ export function createRouter({ calls, failed, notServed }: RouterOptions): (requ
   // A console at the root has all addresses that nobody else has.
   const everywhere = calls.filter(({ path }) => /[*{]/.test(areaOf(path)))
   const matchers = new Map<string, Elysia>()
-  const matcher = (calls: readonly RoutedCall[]): Elysia => {
-    // By default it looks for the path behind eleven characters, and misses it where the host has three or fewer.
-    const server = new Elysia({ normalize: false, strictPath: true, handler: { standardHostname: false } })
+  const matcher = (calls: readonly RoutedCall[], isSecure: boolean): Elysia => {
+    // It looks for the path behind eleven characters, or else seven: the first misses it where the host of an `http`
+    // address has three letters or fewer, the second finds none in an `https` one.
+    const server = new Elysia({ normalize: false, strictPath: true, handler: { standardHostname: isSecure } })
     // Before the routes: Elysia's hooks reach only what is registered after them.
     server.onError(({ request, error, code }) =>
       code === 'NOT_FOUND' ? notServed(request, methodsOf(calls, request)) : failed(error, request),
@@ -41,10 +42,13 @@ export function createRouter({ calls, failed, notServed }: RouterOptions): (requ
     return server
   }
   return async (request) => {
-    const named = areaOf(new URL(request.url).pathname)
+    const { pathname, protocol } = new URL(request.url)
+    const named = areaOf(pathname)
     const area = areas.has(named) ? named : '*'
-    const known = matchers.get(area) ?? matcher([...new Set([...(areas.get(area) ?? []), ...everywhere])])
-    matchers.set(area, known)
+    const key = `${protocol}${area}`
+    const known =
+      matchers.get(key) ?? matcher([...new Set([...(areas.get(area) ?? []), ...everywhere])], protocol === 'https:')
+    matchers.set(key, known)
     return await known.handle(request)
   }
 }

@@ -147,7 +147,7 @@ test('a data directory serves one: a second process fails, and a copy that takes
   await first.ready()
   const second = await fleet.sidecar('original')
   expect(await second.exited).toBe(1)
-  expect(second.stderr()).toContain('Another process is running on the data directory')
+  expect(second.stderr()).toContain('is in use by another gatehouse, process ')
   const source = join(fleet.directory, 'original')
   cpSync(source, join(fleet.directory, 'copy'), { recursive: true })
   const copy = await fleet.sidecar('copy')
