@@ -316,3 +316,28 @@ test('a messages stream that ends without message_stop is an error in its langua
   })
   expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
 })
+
+test('an answer that is held back costs what it has frames, though many came at once', async () => {
+  const processorTime = async (frames: number) => {
+    const held: Uint8Array[] = []
+    const before = process.cpuUsage()
+    const { outcomes } = await relayed(chat, {
+      chunks: [': k\n\n'.repeat(frames) + finish + done],
+      inspect: () => ({
+        take(frame, facts) {
+          held.push(frame.bytes)
+          return { bytes: facts?.terminal ? Buffer.concat(held) : null, stop: null }
+        },
+        end: () => ({ bytes: null, stop: null }),
+      }),
+    })
+    expect(outcomes).toMatchObject([{ verdict: 'allow' }])
+    const { user, system } = process.cpuUsage(before)
+    return user + system
+  }
+  await processorTime(2_000)
+  // Sixteen where each frame costs the same, 256 where it costs what is behind it.
+  const ratios: number[] = []
+  for (let round = 0; round < 3; round++) ratios.push((await processorTime(32_000)) / (await processorTime(2_000)))
+  expect(Math.min(...ratios)).toBeLessThan(80)
+})

@@ -150,17 +150,18 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** Looks at frames until one can be passed on; what is stopped before that is an answer of its own. */
   async #lookAtFirst(): Promise<void> {
-    while (this.#first === null) {
-      const [frame, ...others] = this.#waiting
-      if (frame === undefined) return
-      this.#waiting = others
+    const frames = this.#waiting
+    for (const [index, frame] of frames.entries()) {
       const next = this.#step(frame)
       const step = next instanceof Promise ? await next : next
       if (!hasBytes(this.#unlessStopped(step).bytes) && !isEnd(step.facts)) continue
       this.#first = step
+      this.#waiting = frames.slice(index + 1)
       const { relayedText, usage } = this.#exchange
       if (isGiven(step.facts?.error) && relayedText === 0 && usage === null) this.refusal = refusalOf(frame.data)
+      return
     }
+    this.#waiting = []
   }
 
   /** Throws what stopped the answer before anything of it was passed on. */
