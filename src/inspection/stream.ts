@@ -57,7 +57,8 @@ export interface InspectedFrame {
 
 interface OpenChannel {
   readonly kind: TextKind
-  passage: Channel
+  /** Null until something of it comes, and again once it has ended: a stream may have thousands. */
+  passage: Channel | null
   /** The dialect said that nothing follows, and what was held has gone out. */
   ended: boolean
   /** The end of all that came; once it has ended, what stood there then. */
@@ -247,9 +248,10 @@ export class StreamInspector<Frame extends InspectableFrame> {
     if (channel.ended) this.#stop = this.#stopAcross(channel, place, piece.text)
     if (this.#stop !== null) return ''
     if (!channel.ended) channel.came = gathered(channel.came, piece.text)
+    channel.passage ??= new Channel(this.#rules, { kind: channel.kind, role: null, place }, this.findings)
     const { passage } = channel
     let out = passage.push(piece.text)
-    if (ends && !channel.ended && passage.stop === null) out += this.#endPassage(place, channel)
+    if (ends && !channel.ended && passage.stop === null) out += this.#endPassage(channel)
     this.#stop ??= passage.stop
     if (piece.kind !== 'name') return out
     if (channel.name === null && ends && this.#stop === null) return out
@@ -305,7 +307,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
 
   #begin(place: string, kind: TextKind): OpenChannel {
     const channel: OpenChannel = {
-      passage: this.#passage(place, kind),
+      passage: null,
       kind,
       ended: false,
       came: '',
@@ -348,17 +350,13 @@ export class StreamInspector<Frame extends InspectableFrame> {
     return null
   }
 
-  #passage(place: string, kind: TextKind): Channel {
-    return new Channel(this.#rules, { kind, role: null, place }, this.findings)
-  }
-
   /** Gives the rest of a channel; what came after it would be another text. */
-  #endPassage(place: string, channel: OpenChannel): string {
+  #endPassage(channel: OpenChannel): string {
     const { passage } = channel
     channel.ended = true
-    channel.passage = this.#passage(place, channel.kind)
-    const rest = passage.end()
-    this.#stop = passage.stop
+    channel.passage = null
+    const rest = passage?.end() ?? ''
+    this.#stop = passage?.stop ?? null
     return rest
   }
 
@@ -366,7 +364,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   #endChannel(name: string, before: Uint8Array[]): void {
     const channel = this.#channels.get(name)
     if (channel === undefined || channel.ended) return
-    const rest = this.#endPassage(name, channel)
+    const rest = this.#endPassage(channel)
     if (channel.kind === 'name') this.#nameWhole(name, channel, rest)
     else this.#giveRest(name, rest, before)
   }
@@ -380,7 +378,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
     if (this.#stop !== null) return
     for (const [name, channel] of this.#channels) {
       if (!channel.ended) this.#endChannel(name, before)
-      else if (channel.after !== '') this.#giveRest(name, this.#endPassage(name, channel), before)
+      else if (channel.after !== '') this.#giveRest(name, this.#endPassage(channel), before)
       channel.after = ''
       if (this.#stop !== null) return
     }
