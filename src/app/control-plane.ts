@@ -18,6 +18,7 @@ import { connectedLanes } from '../fleet/connected-lanes.ts'
 import { createFleet } from '../fleet/control.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { Clock } from '../lib/clock.ts'
+import { withAddress } from '../lib/host-less.ts'
 import type { NewId } from '../lib/ids.ts'
 import { listenOn, localUrl } from '../lib/listen.ts'
 import type { Log } from '../lib/log.ts'
@@ -202,8 +203,9 @@ function serve(
     idleTimeout: 255,
     development: false,
     fetch(request, server) {
-      callers.set(request, server.requestIP(request)?.address ?? 'unknown')
-      return api.fetch(request)
+      const addressed = withAddress(request)
+      callers.set(addressed, server.requestIP(request)?.address ?? 'unknown')
+      return api.fetch(addressed)
     },
   })
   addresses.base ||= localUrl(settings.control_plane_listen, server.port)

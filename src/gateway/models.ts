@@ -5,6 +5,7 @@
 import { Failure } from '../failure.ts'
 import type { CatalogModel, StateView } from '../fleet/lane.ts'
 import { timestamp } from '../lib/clock.ts'
+import { pathOf } from '../lib/host-less.ts'
 import { providerKinds } from '../providers/index.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed.ts'
 import { accessPoliciesOf, forbiddenBy } from '../usage/rate-demands.ts'
@@ -26,7 +27,7 @@ export async function answerModels(exchange: Exchange, gateway: Gateway): Promis
 
 /** The id after `/v1/models/`, with slashes written as they are or as %2F; null where the whole list is asked for. */
 function askedModel(url: string): string | null {
-  const path = new URL(url).pathname
+  const path = pathOf(url)
   if (path === modelsPath) return null
   try {
     return decodeURIComponent(path.slice(modelsPath.length + 1))

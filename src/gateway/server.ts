@@ -10,6 +10,7 @@ import { dialects } from '../dialects/index.ts'
 import { Failure } from '../failure.ts'
 import type { Journal, LaneCounters, Readiness, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
+import { pathOf } from '../lib/host-less.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { McpServers } from '../mcp/connection.ts'
@@ -69,7 +70,7 @@ export interface GatewayOptions {
 }
 
 /** A server that requests come from, which a drain stops. */
-export type Listener = Connection & Pick<Bun.Server<unknown>, 'stop'>
+export type Listener = Connection & Pick<Bun.Server<unknown>, 'stop' | 'pendingRequests'>
 
 export interface GatewayServer {
   /** `undefined` where the connection has become a WebSocket. */
@@ -83,7 +84,7 @@ export interface GatewayServer {
   cutTokens(tokenHashes: readonly string[]): void
   /**
    * Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. Then
-   * the servers that requests came from take no more, and have a moment to send what was answered.
+   * the servers that requests came from take no more, and have what is left of that time to send what was answered.
    */
   drain(): Promise<void>
   metrics(): string
@@ -106,10 +107,10 @@ const discovery: GovernedRoute = {
 
 /** For the last frames of a connection to leave, after what it answered was cut. */
 const closeGraceMilliseconds = 2500
-/**
- * For the last answers to leave; a caller that does not read its answer, or send its request, is not waited for longer.
- */
+/** For the last answers to leave; a caller that does not send its request is not waited for longer. */
 const sendGraceMilliseconds = 500
+/** How often it is asked whether the last callers have read their answers: nothing tells. */
+const sentMilliseconds = 20
 
 export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
@@ -205,12 +206,15 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
     async drain() {
       gateway.draining = true
+      const until = clock.monotonic() + 1000 * settings.drain_seconds
       const closing = sockets.drain(1000 * settings.drain_seconds + closeGraceMilliseconds)
       await running.drain(1000 * settings.drain_seconds)
       await closing
       mcp.close()
       const sent = [...listeners].map((listener) => listener.stop())
       await Promise.race([Promise.all(sent), Bun.sleep(sendGraceMilliseconds)])
+      const isRead = () => [...listeners].every(({ pendingRequests }) => pendingRequests === 0)
+      while (!isRead() && clock.monotonic() < until) await Bun.sleep(sentMilliseconds)
     },
     websocket: sockets.handlers,
     cutTokens(tokenHashes) {
@@ -246,11 +250,3 @@ function dialectOf(path: string): Dialect {
 
 const isModelsPath = (path: string): boolean =>
   path === modelsPath || (path.startsWith(`${modelsPath}/`) && path.length > modelsPath.length + 1)
-
-/** The path of an absolute URL, without making a URL object of it. */
-function pathOf(url: string): string {
-  const start = url.indexOf('/', url.indexOf('//') + 2)
-  if (start < 0) return '/'
-  const query = url.indexOf('?', start)
-  return query < 0 ? url.slice(start) : url.slice(start, query)
-}

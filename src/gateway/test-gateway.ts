@@ -97,7 +97,7 @@ export async function startTestGateway(
 export function testListener() {
   const limits: number[] = []
   const timeout = (_request: Request, seconds: number) => void limits.push(seconds)
-  return { limits, listener: { timeout, stop: async () => undefined, upgrade: () => false } }
+  return { limits, listener: { timeout, stop: async () => undefined, pendingRequests: 0, upgrade: () => false } }
 }
 
 /** Waits until something holds, for what happens on another connection. */

@@ -1,0 +1,18 @@
+/**
+ * Requests that name no host, or none that is one: HTTP/1.0 without `Host`, as some health checks of load balancers are,
+ * and an empty one. Their address is a path alone.
+ */
+
+/** The path of a request's address, without making a URL object of it. */
+export function pathOf(url: string): string {
+  const start = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('//') + 2)
+  if (start < 0) return '/'
+  const query = url.indexOf('?', start)
+  return query < 0 ? url.slice(start) : url.slice(start, query)
+}
+
+/** The request with an address that `URL` can read; itself where it has one. */
+export function withAddress(request: Request): Request {
+  const { url } = request
+  return URL.canParse(url) ? request : new Request(`http://localhost${url.replace(/^[a-z]+:\/\/[^/]*/, '')}`, request)
+}
