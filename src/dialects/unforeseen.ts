@@ -49,6 +49,10 @@ export const unforeseenLength = (body: JsonObject): number => (isGiven(body.erro
 const plain = 'unforeseen'
 /** What providers say in place of a comment while there is nothing to say. */
 const keepsOpen = /^[([{<"':]*(?:ping|pong|keep[-_ ]?alive|heart[-_ ]?beat)[)\]}>"':]*$/i
+
+/** Whether a frame's data only keeps the line open: such a word, or nothing, which is no event to clients either. */
+export const saysOnlyThatItLives = (data: string): boolean => data === '' || keepsOpen.test(data)
+
 const emptyFrame = new TextEncoder().encode('data:\n\n')
 
 export class Unforeseen {
