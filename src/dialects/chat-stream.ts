@@ -23,6 +23,7 @@ import { endingFrame, frameBytes, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
 import { type FoundText, textLength, textsIn } from './texts.ts'
 import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
+import { isEventName } from './vocabulary.ts'
 
 /** What a frame holds that is there for the usage alone. */
 const ofUsageFrame: ReadonlySet<string> = new Set([
@@ -223,6 +224,8 @@ class ChatReader implements StreamReader {
   #end(choice: number | null): string[] {
     return choice === null ? this.#channels.endAll() : this.#channels.end([choice])
   }
+
+  isOwnEvent = isEventName
 
   delta(channel: string, text: string): Uint8Array {
     const unforeseen = this.#unforeseen.delta(channel, text)

@@ -14,6 +14,7 @@ import { frameBytes, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
 import { type FoundText, textsIn } from './texts.ts'
 import { isForeign, isTwofold, messageEvents, Unforeseen, unforeseenFacts } from './unforeseen.ts'
+import { isEventName } from './vocabulary.ts'
 
 interface Channel {
   name: string
@@ -32,6 +33,8 @@ interface Block {
   index: number
   /** The block's part of its channels' names. */
   name: string
+  /** The empty input that a call begins with, while its deltas have brought none: theirs is in its place. */
+  emptyInput: FoundText | null
 }
 
 /** Blocks begin with an empty text that deltas continue. */
@@ -146,8 +149,15 @@ class MessagesReader implements StreamReader {
       this.#addBlock(opened, event.content_block, indexOf(event))
     } else {
       addAround(opened, event)
-      if (this.#type === 'content_block_stop') opened.ends.push(...this.#end(this.#block(indexOf(event))))
-      if (this.#type === 'message_stop') opened.ends.push(...this.#end(null))
+      if (this.#type === 'content_block_stop') {
+        const block = this.#block(indexOf(event))
+        addEmptyInput(opened, block)
+        opened.ends.push(...this.#end(block))
+      }
+      if (this.#type === 'message_stop') {
+        for (const block of this.#blocks.values()) addEmptyInput(opened, block)
+        opened.ends.push(...this.#end(null))
+      }
     }
     if (isObject(event.error)) opened.ends.push(...this.#end(null))
     return opened
@@ -159,7 +169,7 @@ class MessagesReader implements StreamReader {
 
   #begin(index: number): Block {
     const name = this.#blocks.has(index) ? `${index}#${this.#started}` : `${index}`
-    const block = { index, name }
+    const block: Block = { index, name, emptyInput: null }
     this.#started++
     this.#blocks.set(index, block)
     return block
@@ -178,6 +188,7 @@ class MessagesReader implements StreamReader {
     })
     addAround(opened, event, 'delta')
     for (const found of textsIn(delta)) {
+      if (found.place === 'partial_json' && found.text !== '') block.emptyInput = null
       const channel = `${block.name}/${found.place}`
       const continued = !found.alone && type !== 'citations_delta'
       if (continued) this.#addPart(opened, found, this.#learn(channel, block, type, found.place))
@@ -194,7 +205,8 @@ class MessagesReader implements StreamReader {
     for (const found of blockTexts(content)) {
       const deltaType = found.place === type ? deltas[type] : undefined
       const channel = `${block.name}/${found.place}`
-      if (deltaType === undefined) opened.add(found, channel, true)
+      if (isEmptyInput(found)) block.emptyInput = found
+      else if (deltaType === undefined) opened.add(found, channel, true)
       else if (found.text !== '') this.#addPart(opened, found, this.#learn(channel, block, deltaType, found.place))
     }
   }
@@ -217,6 +229,8 @@ class MessagesReader implements StreamReader {
   #end(block: Block | null): string[] {
     return block === null ? this.#channels.endAll() : this.#channels.end([block])
   }
+
+  isOwnEvent = isEventName
 
   delta(channel: string, text: string): Uint8Array {
     const unforeseen = this.#unforeseen.delta(channel, text)
@@ -270,6 +284,16 @@ const textAlone = (type: string, { delta }: JsonObject): string | null =>
 /** No event that the language has, and no error: what it may be nobody knows. */
 const isUnforeseen = (type: string, { error }: JsonObject): boolean =>
   !(messageEvents.has(type) || type === 'ping' || type === 'error' || isObject(error))
+
+const isEmptyInput = ({ place, kind, text }: FoundText): boolean =>
+  place === 'input' && kind === 'tool_arguments' && text === '{}'
+
+/** A call that ends without deltas of its input has the empty one that it began with, as a whole answer says it. */
+function addEmptyInput(opened: OpenFrame, block: Block): void {
+  const { emptyInput, name } = block
+  block.emptyInput = null
+  if (emptyInput !== null) opened.add(emptyInput, `${name}/${emptyInput.place}`, true)
+}
 
 /** Texts that stand beside the ones that are streamed, whole. */
 function addAround(opened: OpenFrame, holder: JsonObject, ...except: readonly string[]): void {

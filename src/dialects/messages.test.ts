@@ -156,6 +156,21 @@ test('a stream is read into channels, blocks of the same number apart', () => {
   expect(received.wholes).toContain('2/citation/cited_text=b')
 })
 
+test('the empty input that a call begins with is its arguments only where no delta of it follows', () => {
+  const begun = blockStart(1, { type: 'tool_use', id: 't', name: 'f', input: {} })
+  const part = (json: string) => blockDelta(1, { type: 'input_json_delta', partial_json: json })
+  const stop = { type: 'message_stop' }
+  const given = (...events: { type: string }[]) => {
+    const { channels, wholes } = receivedFrom(messages, sse(opening, begun, ...events))
+    return [...Object.values(channels), ...wholes.filter((whole) => whole.startsWith('1/input'))]
+  }
+  expect(given(part(''), part('{"a":'), part('1}'), blockStop(1), stop)).toEqual(['{"a":1}'])
+  for (const events of [[], [part('')]]) {
+    expect(given(...events, blockStop(1), stop).filter((text) => text !== '')).toEqual(['1/input={}'])
+    expect(given(...events, stop).filter((text) => text !== '')).toEqual(['1/input={}'])
+  }
+})
+
 test('thinking keeps its signature where its text was only late, and loses it where it was altered', () => {
   const signed = (alter: (text: string) => string) => {
     const reader = messages.reader(start)

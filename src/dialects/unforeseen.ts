@@ -5,6 +5,7 @@
  * A frame that another language says is not passed on at all: whoever sent it was asked in the wrong one, or lies.
  */
 import { type SseFrame, withData } from '../lib/sse.ts'
+import { isCutOffObject } from './cut-off.ts'
 import type { FrameFacts, FrameText, Usage } from './dialect.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
 import { LooseJson } from './loose-json.ts'
@@ -37,7 +38,7 @@ const isKnownEvent = (name: string): boolean => name.startsWith('response.') || 
 /** What a frame in no form of the language means. Its text counts where the provider has not told what it used. */
 export const unforeseenFacts = (data: JsonObject | string, usage: Usage | null): FrameFacts => ({
   terminal: false,
-  textLength: usage === null ? textLength(data) : 0,
+  textLength: usage !== null || (typeof data === 'string' && isCutOffObject(data)) ? 0 : textLength(data),
   usage,
   error: null,
   ours: false,
@@ -49,6 +50,10 @@ export const unforeseenLength = (body: JsonObject): number => (isGiven(body.erro
 const plain = 'unforeseen'
 /** What providers say in place of a comment while there is nothing to say. */
 const keepsOpen = /^[([{<"':]*(?:ping|pong|keep[-_ ]?alive|heart[-_ ]?beat)[)\]}>"':]*$/i
+
+/** Whether a frame's data only keeps the line open: such a word, or nothing, which is no event to clients either. */
+export const saysOnlyThatItLives = (data: string): boolean => data === '' || keepsOpen.test(data)
+
 const emptyFrame = new TextEncoder().encode('data:\n\n')
 
 export class Unforeseen {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { paddingMember, saysNothing, saysNothingAsPadding } from './vocabulary.ts'
+import { isEventName, paddingMember, saysNothing, saysNothingAsPadding } from './vocabulary.ts'
 
 const made = fc.constantFrom('msg', 'resp', 'chatcmpl', 'tool', '', 'x', 'Zq', '7', 'a1B2c3', '0fffffff', 'word1')
 const said = fc.constantFrom('please', 'Resp', 'ignore', 'MSG', 'xyz', 'rules')
@@ -52,3 +52,39 @@ test('padding that says nothing as it stands in JSON is a string there, and says
   )
   expect(['aB3', '', 'a word'].map(saysNothingAsPadding)).toEqual([true, true, false])
 })
+
+test('the name of an event is one of the languages’ own where each of its words is, and it is nothing but words', () => {
+  for (const name of eventNames) expect([name, isEventName(name)]).toEqual([name, true])
+  const others = [
+    'response.zqx.delta',
+    'message delta',
+    'message_1',
+    '123-45-6789',
+    'Message',
+    'message_',
+    '',
+    'é',
+    'a\nb',
+  ]
+  for (const name of others) expect([name, isEventName(name)]).toEqual([name, false])
+})
+
+const eventNames = [
+  ...['message_start', 'message_delta', 'message_stop', 'ping', 'error'],
+  ...['content_block_start', 'content_block_delta', 'content_block_stop'],
+  ...['response.created', 'response.queued', 'response.in_progress', 'response.completed', 'response.incomplete'],
+  ...['response.failed', 'response.output_item.added', 'response.output_item.done', 'response.content_part.added'],
+  ...[
+    'response.content_part.done',
+    'response.output_text.delta',
+    'response.output_text.done',
+    'response.refusal.delta',
+  ],
+  ...['response.output_text.annotation.added', 'response.function_call_arguments.delta'],
+  ...['response.custom_tool_call_input.done', 'response.reasoning_text.delta', 'response.reasoning_summary_part.added'],
+  ...['response.reasoning_summary_text.delta', 'response.mcp_call_arguments.delta', 'response.mcp_list_tools.failed'],
+  ...['response.code_interpreter_call.interpreting', 'response.code_interpreter_call_code.delta'],
+  ...['response.file_search_call.searching', 'response.web_search_call.searching', 'response.compaction.compacting'],
+  ...['response.image_generation_call.generating', 'response.image_generation_call.partial_image'],
+  ...['response.shell_call_output_content.delta', 'response.audio.transcript.delta'],
+]

@@ -7,18 +7,18 @@
 const words: ReadonlySet<string> = new Set(
   `1h 24h 5m a access active added adaptive allowed annotation any api app application apply approval approximate argument arguments array
   assistant async audio auto automatic base64 bash batch batched blob block boolean browser bytes call calls
-  cancelled canceled cache char character chat choice chunk citation citations click code command commentary completed completion completions
+  cancelled canceled cache char character chat choice chunk citation citations click code command commentary compacting compaction completed completion completions
   computer concise connector container content control conversation create created creation csv custom data default deferred delta
   denied deny detail detailed developer diff disabled document docs docx done dot double drag dragging edit editor effort embedding embeddings
   enabled encrypted encoding end ended ephemeral error event exceeded exec execute execution expired failed false fetch
   file files filter final find flac flagged flex format from full function generate generated generating generation gif
-  git grammar hidden high html http https image images in incomplete index input inspect int integer interpreter interrupted invalid item
+  git grammar hidden high html http https image images in incomplete index input inspect int integer interpreter interpreting interrupted invalid item
   items jpeg jpg json key keypress language lark length limit link list local location log logprobs logs low made markdown max mcp media
   medium memory message messages method mime minimal model move mp3 mp4 mpeg msg multi name named namespace new none not null num number object
   ogg omitted on open operation opus original other output page panel parallel parameters part partial parts patch path pause paused pcm
-  pcm16 pdf pending phase plain png policy pressed priority prompt progress queued raw read reason reasoning recitation redacted
+  pcm16 pdf pending phase ping plain png policy pressed priority prompt progress queued raw read reason reasoning recitation redacted
   reference references regex refusal rejected removed replace request requests required requires resource response responses
-  restart result results retrieval retry role rpc safety scale schema screenshot scroll search server service session shell
+  restart result results retrieval retry role rpc safety scale schema screenshot scroll search searching server service session shell
   sheet signature size source sources span speech standard start started state status step stop store str stream streaming string strict
   structured success succeeded summarized summary svg switch system table task term terminal text thinking thought tier time timeout title to token tokens tool tools
   transcript transcription true turn type undo unknown update updated uri url urls usage use user utf utterance uuid validated value vector
@@ -32,10 +32,18 @@ const prefixes: ReadonlySet<string> = new Set(
 )
 
 const separators = /[^\p{L}\p{N}]+/u
+/** Words alone: numbers and marks are in no event's name. */
+const eventName = /^[a-z]+(?:[._][a-z]+)*$/
 
 /** Whether a label says only words of the languages. */
 export const isKnownLabel = (value: string): boolean =>
   value.split(separators).every((word) => word === '' || /^\d{1,8}$/.test(word) || words.has(word.toLowerCase()))
+
+/**
+ * Whether an event's name says only words of the languages, as its `type` does: clients go by it, and drop a frame that
+ * has lost it.
+ */
+export const isEventName = (name: string): boolean => eventName.test(name) && isKnownLabel(name)
 
 /**
  * Whether an id is one as machines make them: prefixes, and parts with a digit or of one or two letters. Every answer has

@@ -2,8 +2,9 @@
  * A streamed answer as it has come so far, for policies that look at the whole of it: each text as the provider sent it
  * and as it leaves, texts that come in no pieces, and the tools that are called.
  */
-import type { FrameText, StreamPiece, StreamReader, TextKind, TextSlot } from '../dialects/dialect.ts'
+import type { FrameText, StreamPiece, TextKind, TextSlot } from '../dialects/dialect.ts'
 import { parseFrame } from '../dialects/non-finite.ts'
+import type { ChannelReader } from '../inspection/stream.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import { isToolChannel, streamedTools } from './streamed-tools.ts'
 
@@ -32,8 +33,9 @@ export class CollectedAnswer {
   }
 
   /** The reader, with every text noted as it came and as it leaves. */
-  reading(reader: Pick<StreamReader, 'open' | 'delta'>): Pick<StreamReader, 'open' | 'delta'> {
+  reading(reader: ChannelReader<SseFrame>): ChannelReader<SseFrame> {
     return {
+      isOwnEvent: (name) => reader.isOwnEvent(name),
       open: (frame) => {
         const opened = reader.open(frame)
         return opened === null ? null : this.#watched(opened)

@@ -112,6 +112,16 @@ const speaking = (...texts: string[]): NeutralEvent[] => [
 ]
 const noUsage = { cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null }
 
+const calling = (...pieces: string[]): NeutralEvent[] => [
+  { type: 'start', id: 'a1', model: 'm' },
+  { type: 'part', part: 0, kind: 'tool_call', id: 'call_1', name: 'look' },
+  ...pieces.map((text) => ({ type: 'text', part: 0, text }) as const),
+  { type: 'part_end', part: 0 },
+  { type: 'usage', usage: { ...noUsage, inputTokens: 5, outputTokens: 9 } },
+  { type: 'finish', finish: 'tool_calls', stopSequence: null },
+  { type: 'end' },
+]
+
 describe('what translation leaves out', () => {
   const search = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'a zebra' } }
   const text = { type: 'text', text: 'Found' }
@@ -177,6 +187,21 @@ test.each([true, false])(
 )
 
 describe.each(pairs)('a $caller client of a $provider provider', ({ caller, provider }) => {
+  test('has its calls held to a schema by their arguments alone, however they came', async () => {
+    const config = { applies_to: 'tool_arguments', action: 'block', schema: { type: 'object', required: ['at'] } }
+    for (const stage of outputStages) {
+      govern(policy({ id: 'schema', kind: 'json-schema', stages: [stage], config }))
+      for (const [pieces, expected] of [
+        [['{"at":"', 'home"}'], 200],
+        [['{"to":"', 'home"}'], 400],
+        [['{}'], 400],
+      ] as const) {
+        answering(provider, calling(...pieces))
+        for (const stream of [true, false]) expect((await ask(caller, models[provider], stream)).status).toBe(expected)
+      }
+    }
+  })
+
   test('has text, thoughts and arguments as post_request policies left them, however they came', async () => {
     govern(rewrite)
     const piece = fc.constantFrom('zebra', 'ze', 'bra', 'z', 'a zeb', 'ra ', ' and ', '東')

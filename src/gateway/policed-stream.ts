@@ -11,11 +11,11 @@
  * What policies found is on the exchange as soon as it is found, so that a caller that leaves early leaves it on record.
  * A stream keeps the chain it was admitted under.
  */
-import type { FrameFacts, PolicyStage, StreamReader } from '../dialects/dialect.ts'
+import type { FrameFacts, PolicyStage } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import { guardedMatcher } from '../inspection/guarded-matcher.ts'
 import type { InspectionRule, Stop } from '../inspection/rule.ts'
-import { StreamInspector } from '../inspection/stream.ts'
+import { type ChannelReader, StreamInspector } from '../inspection/stream.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import type { ActivePolicy, PolicyResult } from '../policies/chain.ts'
 import { type PolicyContext, ResponseView } from '../policies/context.ts'
@@ -67,12 +67,7 @@ export class PolicedStream implements StreamInspection {
   #heldBytes = 0
 
   /** `stages`: those that look here, one or both; what was taken out of the request is put back in the last. */
-  constructor(
-    exchange: Exchange,
-    gateway: Gateway,
-    reader: Pick<StreamReader, 'open' | 'delta'>,
-    stages: readonly OutputStage[],
-  ) {
+  constructor(exchange: Exchange, gateway: Gateway, reader: ChannelReader<SseFrame>, stages: readonly OutputStage[]) {
     this.#exchange = exchange
     this.#gateway = gateway
     const { rules, whole, mayStop } = sorted(exchange, gateway, stages)

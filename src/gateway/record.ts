@@ -5,6 +5,7 @@
  */
 import { type Attribution, type Event, nobody, type Verdict } from '../events/event.ts'
 import { timestamp } from '../lib/clock.ts'
+import { everyStage } from '../policies/kinds/kind.ts'
 import { capturePrompt } from './capture-prompt.ts'
 import { decisionEvents, digestOf, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
@@ -24,6 +25,8 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   const events: Event[] = []
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
   if (exchange.policyResults.length > 0) {
+    // Of an answer that streams some policies decide as it comes, and others, of earlier stages too, at its end.
+    exchange.policyResults.sort((one, other) => everyStage.indexOf(one.stage) - everyStage.indexOf(other.stage))
     const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
     events.push(...decisionEvents(exchange, gateway, frame))
   }

@@ -17,6 +17,7 @@ import { liftIdleLimit, restoreIdleLimit } from './idle-limit.ts'
 import { byProxy, dialTcp, Reachability } from './reachability.ts'
 import { endAttempt } from './record.ts'
 import { tokenRevoked } from './token-revoked.ts'
+import { unfinished } from './unusable.ts'
 
 const sweepMilliseconds = 10
 /**
@@ -176,6 +177,6 @@ function endLate(exchange: Exchange, clock: Clock, reason: ReasonCode): void {
 }
 
 function cutLate(exchange: Exchange, answering: boolean): void {
-  const message = answering ? 'The provider did not finish its answer in time' : 'The provider did not answer in time'
-  cut(exchange, 'provider.timeout', new Failure('provider_primary_path_error', { message }))
+  const none = () => new Failure('provider_primary_path_error', { message: 'The provider did not answer in time' })
+  cut(exchange, 'provider.timeout', answering ? unfinished() : none())
 }

@@ -37,7 +37,7 @@ import { noteText, noteUsage } from './note-frame.ts'
 import { logUnrecorded, settle } from './record.ts'
 import { traceFrame } from './traced-answer.ts'
 import { languageOf } from './translate-request.ts'
-import { unusable } from './unusable.ts'
+import { failureOfCall, unusable } from './unusable.ts'
 
 /**
  * Makes the streaming answer as soon as there is a frame to pass on; until then a failure is still an answer of its own.
@@ -361,12 +361,12 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     }
     const { bytes: held, stop } = cut === null ? await this.#held(reason) : dropped
     if (stop !== null) return this.#stop(held, stop)
-    const failure = cut?.failure ?? new Failure('upstream_provider_error')
-    const settled = settle(exchange, this.#gateway, { verdict: 'error', reason: cut?.reason ?? reason, status: 200 })
+    const broken = cut ?? failureOfCall(exchange, reason)
+    const settled = settle(exchange, this.#gateway, { verdict: 'error', reason: broken.reason, status: 200 })
     exchange.abort.abort()
     await this.#close(settled, () => {
       if (held !== null) this.#enqueue(held)
-      this.#enqueue(reader.errorFrames(failure, exchange.requestId))
+      this.#enqueue(reader.errorFrames(broken.failure, exchange.requestId))
     })
   }
 

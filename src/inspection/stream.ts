@@ -23,7 +23,7 @@
  * brings, where a policy may stop or change the answer.
  *
  * While a policy may change or stop what passes, nothing goes out that was not read: of a frame's lines these are its
- * data, and an event name in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left
+ * data, and an event name that is the language's own, or in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left
  * out: some clients read data in a line that the standard says is none. Data that others read otherwise is written anew
  * (`open-frame.ts`), log probabilities are left out. A comment waits for no text and no name, nor does what only keeps a
  * line open for a text: each text keeps its own order, and what ends a text comes after all of it.
@@ -46,6 +46,7 @@ import type { Finding, InspectionRule, Stop } from './rule.ts'
 export interface ChannelReader<Frame> {
   open(frame: Frame): FrameText | null
   delta(channel: string, text: string): Uint8Array
+  isOwnEvent(name: string): boolean
 }
 
 export interface InspectedFrame {
@@ -207,8 +208,10 @@ export class StreamInspector<Frame extends InspectableFrame> {
   #isHarmless(event: string): boolean {
     if (this.#events.has(event)) return true
     const text = { kind: 'content', role: null, place: 'event', text: event } as const
-    const passed = passWhole(this.#rules, text, [])
-    if (passed.stop !== null || passed.text !== event) return false
+    if (!this.#reader.isOwnEvent(event)) {
+      const passed = passWhole(this.#rules, text, [])
+      if (passed.stop !== null || passed.text !== event) return false
+    }
     if (this.#events.size < eventsKept) this.#events.add(event)
     return true
   }

@@ -56,7 +56,8 @@ export function watch(stream: string): string | 'undecided' {
     contradicts ||= opened?.contradicts === true
     return opened
   }
-  const inspector = new StreamInspector({ open, delta: (...given) => reader.delta(...given) }, [], true)
+  const delta = reader.delta.bind(reader)
+  const inspector = new StreamInspector({ open, delta, isOwnEvent: reader.isOwnEvent }, [], true)
   const out = framesOf(Buffer.from(stream)).map((frame) => {
     const facts = frame.data === null ? null : reader.frame({ event: frame.event, data: frame.data })
     return inspector.take(frame, facts?.terminal ?? false).bytes ?? new Uint8Array(0)

@@ -17,8 +17,8 @@ const letters: ProviderLanguage = {
   readError: (status, body) => ({ status, code: null, message: JSON.stringify(body) }),
   streamReader: () => ({
     frame(_event, data): NeutralEvent[] {
-      if (data === '?') throw new TypeError('Not a letter')
-      if (data === 'ping') return []
+      if (!/^\p{L}$|^[-!]$/u.test(data)) throw new TypeError('Not a letter')
+      if (data === '-') return []
       return data === '!' ? [{ type: 'end' }] : [{ type: 'text', part: 0, text: data }]
     },
     end: () => [{ type: 'part_end', part: 0 }],
@@ -159,9 +159,26 @@ test('a frame longer than any may be ends the stream as unreadable', async () =>
 
 test('a frame that says nothing keeps the line open once the answer has begun, and is heard', async () => {
   heard = 0
-  const { text } = await read(answering(['data: ping\n\n', 'data: a\n\n', 'data: ping\n\n', ':\n\n']))
+  const { text } = await read(answering(['data: -\n\n', 'data: a\n\n', 'data: -\n\n', ':\n\n']))
   expect(text).toBe('data: [a]\n\n:\n\n:\n\ndata: rest\n\n')
   expect(heard).toBe(4)
+})
+
+test('data that only keeps the line open is none of the language, before the answer and within it', async () => {
+  const silent = [
+    'data:\n\n',
+    'data\n\n',
+    'event: ping\ndata:\n\n',
+    'data: ping\n\n',
+    'data: keep-alive\n\n',
+    'data: [HEARTBEAT]\n\n',
+  ]
+  const { text, thrown } = await read(answering([...silent, 'data: a\n\n', ...silent, 'data: !\n\n']))
+  expect(text.replaceAll(':\n\n', '')).toBe('data: [a]\n\ndata: end\n\ndata: rest\n\n')
+  expect(thrown).toBeNull()
+  for (const other of ['data:  \n\n', 'data: pinged\n\n', 'data: a ping\n\n', 'data: {\n\n']) {
+    expect((await read(answering(['data: a\n\n', other]))).thrown).toBeInstanceOf(UnreadableAnswer)
+  }
 })
 
 test('a whole answer comes in one piece, in the caller’s language, with its status and when to try again', async () => {

@@ -13,6 +13,7 @@
  */
 import { statusOfError } from '../dialects/error-status.ts'
 import { isGiven, isObject, type JsonObject } from '../dialects/json-value.ts'
+import { saysOnlyThatItLives } from '../dialects/unforeseen.ts'
 import { announcedLength } from '../lib/announced-length.ts'
 import { parseExactly } from '../lib/exact-json.ts'
 import { type SseFrame, SseSplitter } from '../lib/sse.ts'
@@ -193,7 +194,7 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
   #frame({ event, data }: SseFrame): string {
     let silent = true
     const text = this.#written(() => {
-      const events = data === null ? [] : this.#from.frame(event, data)
+      const events = data === null || saysOnlyThatItLives(data) ? [] : this.#from.frame(event, data)
       silent = events.length === 0
       return events
     })

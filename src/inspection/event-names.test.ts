@@ -1,0 +1,24 @@
+import { expect, test } from 'bun:test'
+import { messages } from '../dialects/messages.ts'
+import { responses } from '../dialects/responses.ts'
+import { termDetector } from './term-detector.ts'
+import { data, pass, plain } from './test-inspecting.ts'
+import { ruleOf } from './test-passing.ts'
+
+test('a term that is a word of an event’s name leaves the names of the language’s events', () => {
+  const event = (type: string, more: object) => `event: ${type}\n${data({ type, ...more })}`
+  const block = { index: 0, content_block: { type: 'text', text: '' } }
+  const begun = event('content_block_start', block)
+  const spoken = (type: string) => event(type, { index: 0, delta: { type: 'text_delta', text: 'hey' } })
+  const ended = event('content_block_stop', { index: 0 }) + event('message_stop', {})
+  const part = (type: string) => event(type, { output_index: 0, content_index: 0, delta: 'hey' })
+  const terms = ['delta', 'content', 'message', 'start', 'stop', 'block', 'output', 'response']
+  for (const action of ['redact', 'block'] as const) {
+    const rule = ruleOf(termDetector(terms, 'TERM', plain), action)
+    const said = begun + spoken('content_block_delta') + ended
+    expect(pass(messages, said, rule)).toEqual({ text: said, stop: null })
+    expect(pass(responses, part('response.output_text.delta'), rule).text).toBe(part('response.output_text.delta'))
+  }
+  const other = ruleOf(termDetector(['zqx'], 'TERM', plain), 'redact')
+  expect(pass(responses, part('response.zqx.delta'), other).text).not.toContain('zqx')
+})
