@@ -14,6 +14,7 @@ import type { TextKind, TextSlot } from './dialect.ts'
 import { fileText, withFileText } from './encoded-text.ts'
 import { isObject, type JsonObject } from './json-value.ts'
 import { stepOfName } from './places.ts'
+import { unsignDetail } from './signed-thoughts.ts'
 import { isEncodedUrl, isFreelyNamed, isLabel, isLogprobs, saysNothing } from './vocabulary.ts'
 
 /** Whether a member is never a text, nor holds one. */
@@ -70,6 +71,7 @@ class StringText implements FoundText {
   readonly alone: boolean
   readonly #holder: JsonObject
   readonly #key: string
+  readonly #isDetail: boolean
 
   constructor(holder: JsonObject, key: string, text: string, around: Around) {
     this.place = placeOf(key, around)
@@ -78,6 +80,7 @@ class StringText implements FoundText {
     this.alone = isAlone(key, around)
     this.#holder = holder
     this.#key = key
+    this.#isDetail = around.key === 'reasoning_details' && this.kind !== 'name'
   }
 
   put(replacement: string): void {
@@ -91,6 +94,7 @@ class StringText implements FoundText {
     holder[key] = this.kind === 'tool_arguments' && isOther ? withDistinctNames(replacement) : replacement
     // A provider refuses signed thinking whose text is not what it signed.
     if (key === 'thinking' && isOther) delete holder.signature
+    if (this.#isDetail && isOther) unsignDetail(holder)
   }
 }
 
@@ -229,7 +233,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[], isList
 const partOfText = /^(?:text|thinking|refusal|output_text|summary_text|reasoning(?:[._]text)?)$/
 
 /** How a place names an element of an array. */
-function stepOf(value: unknown, position: number, { joinParts }: Around): string {
+export function stepOf(value: unknown, position: number, { joinParts }: Pick<Around, 'joinParts'>): string {
   if (!isObject(value)) return `#${position}`
   if (Number.isSafeInteger(value.index)) return `[${value.index}]`
   const { type } = value
