@@ -17,11 +17,14 @@ import { stepOfName } from './places.ts'
 import { unsignDetail } from './signed-thoughts.ts'
 import { isEncodedUrl, isFreelyNamed, isLabel, isLogprobs, saysNothing } from './vocabulary.ts'
 
+/** Of what holds bytes as `data`: files, and thinking that only its provider can read. */
+const typesOfData: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted'])
+
 /** Whether a member is never a text, nor holds one. */
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
   if (typeof value !== 'string') return isLogprobs(key, parentKey)
   if (key === 'data') {
-    const isBytes = holder.type === 'base64' || holder.type === 'redacted_thinking' || parentKey.endsWith('audio')
+    const isBytes = typesOfData.has(holder.type) || parentKey.endsWith('audio')
     return isBytes && saysNothing(key, value)
   }
   if (key === 'result') return holder.type === 'image_generation_call' && saysNothing(key, value)

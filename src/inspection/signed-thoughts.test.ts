@@ -103,6 +103,16 @@ test('a thought that follows a signed one is another: each has its own signature
   ])
 })
 
+test('thinking that only its provider can read is read by no policy, unless it says words', () => {
+  const detail = (data: string) => ({ type: 'reasoning.encrypted', data })
+  const texts = (data: string) =>
+    chat.answerText({ choices: [{ message: { reasoning_details: [detail(data)] } }] }).map((slot) => slot.text)
+  expect(texts('gatehouse.messages-hidden..aforbiddenB+/=')).toEqual([])
+  expect(texts('a forbidden thing')).toEqual(['a forbidden thing'])
+  const passed = detailsOf(inspected(chat, `${detailed(detail('Zforbidden/A=='))}${ending}`))
+  expect(passed).toEqual([detail('Zforbidden/A==')])
+})
+
 const itemOf = (text: string, encrypted_content: string) => ({
   ...{ id: 'rs_1', type: 'reasoning', summary: [{ type: 'summary_text', text }], encrypted_content },
 })
