@@ -21,6 +21,7 @@ import { parseFrame } from './non-finite.ts'
 import { OpenChannels } from './open-channels.ts'
 import { endingFrame, frameBytes, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
+import { type Detail, ReasoningDetails, type Signed, withoutBroken } from './reasoning-details.ts'
 import { type FoundText, textLength, textsIn } from './texts.ts'
 import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 import { isEventName } from './vocabulary.ts'
@@ -39,16 +40,15 @@ const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 /** What the places begin with of texts that stand in a choice beside its delta; no member's name is written so. */
 const beside = '~choice/'
 
-const callsOnly: ReadonlySet<string> = new Set(['tool_calls'])
-
-/** What a choice says: itself, or one of its calls. */
+/** What a choice says: itself, one of its calls, or a detail of its reasoning. */
 interface Speaker {
   choice: number
   call: Call | null
+  detail?: Detail
 }
 
 interface Channel extends Speaker {
-  /** Where the text stands in the delta, or in the call. */
+  /** Where the text stands in the delta, in the call, or in the detail. */
   place: string
   ended: boolean
   /** What came of a name; empty for other texts. */
@@ -57,11 +57,12 @@ interface Channel extends Speaker {
 
 class ChatReader implements StreamReader {
   readonly #start: StreamStart
-  /** By choice, by call, and the names by what they name. */
-  readonly #channels = new OpenChannels<Channel, number | Call | string>()
+  /** By choice, by call, by detail, and the names by what they name. */
+  readonly #channels = new OpenChannels<Channel, number | Call | Detail | string>()
   /** Whether each choice that came has finished. */
   readonly #choices = new Map<number, boolean>()
   readonly #calls = new Map<number, ChatCalls>()
+  readonly #details = new Map<number, ReasoningDetails>()
   #usage: Usage | null = null
   /** The frame last followed, parsed: it is opened next, if at all. */
   #chunk: JsonObject | null = null
@@ -127,27 +128,27 @@ class ChatReader implements StreamReader {
     if (known !== null) return known
     const chunk = this.#alike.isAlike ? parseFrame(data) : this.#chunk
     if (chunk === null) return this.#unforeseen.openPlain(frame, data)
-    const opened = this.#opened(frame, chunk)
-    this.#alike.learnOpening(opened)
+    const signed: Signed[] = []
+    const opened = new OpenFrame(frame, chunk, () => withoutBroken(signed))
+    this.#openChunk(opened, chunk, signed)
+    if (signed.length === 0) this.#alike.learnOpening(opened)
     return opened
   }
 
-  #opened(frame: SseFrame, chunk: JsonObject): OpenFrame {
-    const opened = new OpenFrame(frame, chunk)
+  #openChunk(opened: OpenFrame, chunk: JsonObject, signed: Signed[]): void {
     const choices = objectsOf(chunk.choices)
-    for (const [position, choice] of choices.entries()) this.#openChoice(opened, choice, position)
+    for (const [position, choice] of choices.entries()) this.#openChoice(opened, choice, position, signed)
     // A choice that is none has no place where its text could be read.
     if (Array.isArray(chunk.choices) && choices.length < chunk.choices.length) opened.contradicts = true
     if (isUnforeseen(chunk)) this.#unforeseen.open(opened, chunk, '')
     else for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
     if (isGiven(chunk.error)) opened.ends.push(...this.#end(null))
-    return opened
   }
 
-  #openChoice(opened: OpenFrame, choice: JsonObject, position: number): void {
+  #openChoice(opened: OpenFrame, choice: JsonObject, position: number, signed: Signed[]): void {
     const index = indexOf(choice, position)
     const { delta } = choice
-    if (isObject(delta)) this.#openDelta(opened, delta, index)
+    if (isObject(delta)) this.#openDelta(opened, delta, index, signed)
     for (const found of textsIn(choice, isObject(delta) ? { except: deltaOnly } : {})) {
       const channel = `${index}/${beside}${found.place}`
       // As legacy completions say their text, and some providers the delta's once more.
@@ -159,12 +160,24 @@ class ChatReader implements StreamReader {
     if (isFinished(choice)) opened.ends.push(...this.#end(index))
   }
 
-  #openDelta(opened: OpenFrame, delta: JsonObject, choice: number): void {
-    const { tool_calls: calls } = delta
-    const inCalls = Array.isArray(calls) && calls.every(isObject) ? calls : []
-    const except = inCalls.length > 0 ? callsOnly : nothing
+  #openDelta(opened: OpenFrame, delta: JsonObject, choice: number, signed: Signed[]): void {
+    const inCalls = elementsOf(delta.tool_calls)
+    const details = elementsOf(delta.reasoning_details)
+    const apart = [...(inCalls.length > 0 ? ['tool_calls'] : []), ...(details.length > 0 ? ['reasoning_details'] : [])]
+    const except = apart.length > 0 ? new Set(apart) : nothing
     this.#openTexts(opened, textsIn(delta, { joinParts: true, except }), { choice, call: null })
+    for (const [position, piece] of details.entries()) this.#openDetail(opened, piece, choice, position, signed)
     for (const [position, element] of inCalls.entries()) this.#openCall(opened, element, choice, position)
+  }
+
+  #openDetail(opened: OpenFrame, piece: JsonObject, choice: number, position: number, signed: Signed[]): void {
+    const details = this.#details.get(choice) ?? new ReasoningDetails()
+    this.#details.set(choice, details)
+    const { detail, ends } = details.take(piece, position)
+    this.#openTexts(opened, textsIn(piece, { joinParts: true, kind: 'reasoning' }), { choice, call: null, detail })
+    if (!ends) return
+    signed.push({ detail, piece })
+    opened.ends.push(...this.#channels.end([detail]))
   }
 
   #openCall(opened: OpenFrame, element: JsonObject, choice: number, position: number): void {
@@ -181,11 +194,12 @@ class ChatReader implements StreamReader {
   #openTexts(opened: OpenFrame, texts: readonly FoundText[], speaker: Speaker): void {
     for (const found of texts) {
       const channel = channelOf(speaker, found.place)
-      if (found.text === '' || found.alone) opened.add(found, channel, true)
+      const onPass = speaker.detail?.came(found)
+      if (found.text === '' || found.alone || speaker.detail?.alone) opened.add(found, channel, true, onPass)
       else if (found.kind === 'name') this.#openName(opened, found, this.#learn(channel, speaker, found))
       else {
         this.#goOn(channel, speaker, found)
-        opened.add(found, channel, false)
+        opened.add(found, channel, false, onPass)
       }
     }
     const named = texts.filter(begins).map(({ place }) => namesOf(speaker, place))
@@ -208,10 +222,11 @@ class ChatReader implements StreamReader {
   #learn(name: string, speaker: Speaker, { place, kind }: Pick<FoundText, 'place' | 'kind'>): Channel {
     const known = this.#channels.get(name)
     if (known !== undefined) return known
-    const { choice, call } = speaker
-    const learned = { choice, call, place, ended: false, name: '' }
-    const ofCall = call === null ? [choice] : [choice, call]
-    this.#channels.add(name, learned, kind === 'name' ? [...ofCall, namesOf(speaker, place)] : ofCall)
+    const { choice, call, detail } = speaker
+    const learned: Channel = { ...speaker, place, ended: false, name: '' }
+    const part = call ?? detail ?? null
+    const ofPart = part === null ? [choice] : [choice, part]
+    this.#channels.add(name, learned, kind === 'name' ? [...ofPart, namesOf(speaker, place)] : ofPart)
     return learned
   }
 
@@ -237,7 +252,10 @@ class ChatReader implements StreamReader {
       return this.#chunkOfOurs([{ index: known.choice, ...said, delta: {}, finish_reason: null }])
     }
     const place = known.call === null ? known.place : `${known.call.place}/${known.place}`
-    return this.#chunkOfOurs([{ index: known.choice, delta: objectWith(place, text), finish_reason: null }])
+    const said = objectWith(place, text)
+    known.detail?.passed(place, text)
+    const delta = known.detail === undefined ? said : { reasoning_details: [{ ...known.detail.labels(), ...said }] }
+    return this.#chunkOfOurs([{ index: known.choice, delta, finish_reason: null }])
   }
 
   #chunkOfOurs(choices: readonly JsonObject[], more: JsonObject = {}): Uint8Array {
@@ -279,8 +297,13 @@ const nothing: ReadonlySet<string> = new Set()
 /** No chunk, and no error: what it may be nobody knows. */
 const isUnforeseen = ({ choices, error }: JsonObject): boolean => !Array.isArray(choices) && !isGiven(error)
 
-const channelOf = ({ choice, call }: Speaker, place: string): string =>
-  call === null ? `${choice}/${textPlace(place)}` : `${choice}/${call.key}/${place}`
+function channelOf({ choice, call, detail }: Speaker, place: string): string {
+  if (detail !== undefined) return `${choice}/${detail.place}/${place}`
+  return call === null ? `${choice}/${textPlace(place)}` : `${choice}/${call.key}/${place}`
+}
+
+/** The elements of a list of objects; none where it holds anything else. */
+const elementsOf = (list: unknown): readonly JsonObject[] => (Array.isArray(list) && list.every(isObject) ? list : [])
 
 /** Content goes on from a string to parts of it and back: clients join them. */
 const textPlace = (place: string): string => (place === 'content~text/text' ? 'content' : place)
@@ -292,8 +315,8 @@ const begins = ({ kind, text, place }: FoundText): boolean =>
   kind !== 'name' && (text !== '' || ofArguments.test(place))
 
 /** The group of the names that stand with a text: of one tool, in `function`, as `function/name`. */
-const namesOf = ({ choice, call }: Speaker, place: string): string =>
-  `${choice}/${call?.key ?? ''}/${place.slice(0, Math.max(0, place.lastIndexOf('/')))}`
+const namesOf = ({ choice, call, detail }: Speaker, place: string): string =>
+  `${choice}/${call?.key ?? detail?.place ?? ''}/${place.slice(0, Math.max(0, place.lastIndexOf('/')))}`
 
 /** Some providers say of each chunk why it has not finished: for nothing, in words. */
 const isFinished = ({ finish_reason: reason }: JsonObject): boolean =>

@@ -12,6 +12,7 @@ import { parseFrame } from './non-finite.ts'
 import { OpenChannels } from './open-channels.ts'
 import { frameBytes, OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
+import { PassedText } from './signed-thoughts.ts'
 import { type FoundText, textsIn } from './texts.ts'
 import { isForeign, isTwofold, messageEvents, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 import { isEventName } from './vocabulary.ts'
@@ -23,9 +24,7 @@ interface Channel {
   deltaType: string
   place: string
   ended: boolean
-  /** What came and was not passed on yet, to tell text that is late from text that was altered. */
-  owed: string
-  altered: boolean
+  passed: PassedText
 }
 
 /** A content block. Some providers begin a message again with the same numbers: those are other blocks. */
@@ -181,7 +180,7 @@ class MessagesReader implements StreamReader {
     const thinking = this.#channels.get(`${block.name}/thinking`)
     const isSignature = type === 'signature_delta'
     const opened = new OpenFrame(frame, event, () => {
-      if (!isSignature || thinking === undefined || !(thinking.altered || thinking.owed !== '')) return false
+      if (!isSignature || thinking === undefined || thinking.passed.isWhole) return false
       // A provider refuses signed thinking whose text is not what it signed.
       delta.signature = ''
       return true
@@ -212,14 +211,14 @@ class MessagesReader implements StreamReader {
   }
 
   #addPart(opened: OpenFrame, found: FoundText, channel: Channel): void {
-    channel.owed += found.text
-    opened.add(found, channel.name, false, (text) => passOn(channel, text))
+    channel.passed.came(found.text)
+    opened.add(found, channel.name, false, (text) => channel.passed.passed(text))
   }
 
   #learn(channel: string, block: Block, deltaType: string, place: string): Channel {
     let known = this.#channels.get(channel)
     if (known === undefined) {
-      known = { name: channel, block, deltaType, place, ended: false, owed: '', altered: false }
+      known = { name: channel, block, deltaType, place, ended: false, passed: new PassedText() }
       this.#channels.add(channel, known, [block])
     }
     return known
@@ -237,7 +236,7 @@ class MessagesReader implements StreamReader {
     if (unforeseen !== null) return unforeseen
     const known = this.#channels.get(channel)
     if (known === undefined) throw new RangeError('No frame has shown this channel')
-    passOn(known, text)
+    known.passed.passed(text)
     const delta = { type: known.deltaType, ...objectWith(known.place, text) }
     return frameBytes({ type: 'content_block_delta', index: known.block.index, delta }, 'content_block_delta')
   }
@@ -298,12 +297,6 @@ function addEmptyInput(opened: OpenFrame, block: Block): void {
 /** Texts that stand beside the ones that are streamed, whole. */
 function addAround(opened: OpenFrame, holder: JsonObject, ...except: readonly string[]): void {
   for (const found of textsIn(holder, { except: new Set(except) })) opened.add(found, `event/${found.place}`, true)
-}
-
-/** Notes what was passed on of a text: what came, perhaps late, or something else. */
-function passOn(channel: Channel, text: string): void {
-  if (channel.owed.startsWith(text)) channel.owed = channel.owed.slice(text.length)
-  else channel.altered = true
 }
 
 const indexOf = ({ index }: JsonObject): number => (typeof index === 'number' ? index : 0)

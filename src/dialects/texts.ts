@@ -14,13 +14,17 @@ import type { TextKind, TextSlot } from './dialect.ts'
 import { fileText, withFileText } from './encoded-text.ts'
 import { isObject, type JsonObject } from './json-value.ts'
 import { stepOfName } from './places.ts'
+import { unsignDetail } from './signed-thoughts.ts'
 import { isEncodedUrl, isFreelyNamed, isLabel, isLogprobs, saysNothing } from './vocabulary.ts'
+
+/** Of what holds bytes as `data`: files, and thinking that only its provider can read. */
+const typesOfData: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted'])
 
 /** Whether a member is never a text, nor holds one. */
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
   if (typeof value !== 'string') return isLogprobs(key, parentKey)
   if (key === 'data') {
-    const isBytes = holder.type === 'base64' || holder.type === 'redacted_thinking' || parentKey.endsWith('audio')
+    const isBytes = typesOfData.has(holder.type) || parentKey.endsWith('audio')
     return isBytes && saysNothing(key, value)
   }
   if (key === 'result') return holder.type === 'image_generation_call' && saysNothing(key, value)
@@ -70,6 +74,7 @@ class StringText implements FoundText {
   readonly alone: boolean
   readonly #holder: JsonObject
   readonly #key: string
+  readonly #isDetail: boolean
 
   constructor(holder: JsonObject, key: string, text: string, around: Around) {
     this.place = placeOf(key, around)
@@ -78,6 +83,7 @@ class StringText implements FoundText {
     this.alone = isAlone(key, around)
     this.#holder = holder
     this.#key = key
+    this.#isDetail = around.key === 'reasoning_details' && this.kind !== 'name'
   }
 
   put(replacement: string): void {
@@ -91,6 +97,7 @@ class StringText implements FoundText {
     holder[key] = this.kind === 'tool_arguments' && isOther ? withDistinctNames(replacement) : replacement
     // A provider refuses signed thinking whose text is not what it signed.
     if (key === 'thinking' && isOther) delete holder.signature
+    if (this.#isDetail && isOther) unsignDetail(holder)
   }
 }
 
@@ -229,7 +236,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[], isList
 const partOfText = /^(?:text|thinking|refusal|output_text|summary_text|reasoning(?:[._]text)?)$/
 
 /** How a place names an element of an array. */
-function stepOf(value: unknown, position: number, { joinParts }: Around): string {
+export function stepOf(value: unknown, position: number, { joinParts }: Pick<Around, 'joinParts'>): string {
   if (!isObject(value)) return `#${position}`
   if (Number.isSafeInteger(value.index)) return `[${value.index}]`
   const { type } = value

@@ -17,8 +17,8 @@ type ReadOpaque = (text: string | null, own: 'chat', redacted: boolean) => Opaqu
 export function readThoughts(message: JsonObject, at: FieldPath, read: ReadOpaque): NeutralThought[] {
   const { reasoning_details: details } = message
   if (isGiven(details) && !Array.isArray(details)) throw malformed(`${at}.reasoning_details`, 'an array')
-  const thoughts = objectsOf(details).flatMap((detail, index) =>
-    thoughtOf(detail, `${at}.reasoning_details.${index}`, read),
+  const thoughts = joined(objectsOf(details)).flatMap(({ detail, position }) =>
+    thoughtOf(detail, `${at}.reasoning_details.${position}`, read),
   )
   if (thoughts.length > 0) return thoughts
   const content = isGiven(message.reasoning_content) ? 'reasoning_content' : 'reasoning'
@@ -27,12 +27,43 @@ export function readThoughts(message: JsonObject, at: FieldPath, read: ReadOpaqu
   return [{ kind: 'thought', text, ...read(null, 'chat', false), at: `${at}.${content}` }]
 }
 
+interface PlacedDetail {
+  detail: JsonObject
+  position: number
+}
+
+/**
+ * Clients that gather a stream may keep the pieces of one thought: those that follow each other with the same `index` and
+ * type are one, signed by the last that has a signature.
+ */
+function joined(details: readonly JsonObject[]): PlacedDetail[] {
+  const whole: PlacedDetail[] = []
+  for (const [position, detail] of details.entries()) {
+    const before = whole.at(-1)
+    if (before !== undefined && isContinued(before.detail, detail)) before.detail = withPiece(before.detail, detail)
+    else whole.push({ detail, position })
+  }
+  return whole
+}
+
+const isContinued = (before: JsonObject, detail: JsonObject): boolean =>
+  Number.isSafeInteger(detail.index) && detail.index === before.index && !isHidden(detail) && !isHidden(before)
+
+const isHidden = ({ type }: JsonObject): boolean => type === 'reasoning.encrypted'
+
+const textOfDetail = ({ text, summary }: JsonObject): string | null => textOf(text) ?? textOf(summary)
+
+function withPiece(detail: JsonObject, piece: JsonObject): JsonObject {
+  const text = (textOfDetail(detail) ?? '') + (textOfDetail(piece) ?? '')
+  return { ...detail, text, signature: textOf(piece.signature) || detail.signature }
+}
+
 function thoughtOf(detail: JsonObject, at: FieldPath, read: ReadOpaque): NeutralThought[] {
   const data = textOf(detail.data)
-  if (detail.type === 'reasoning.encrypted') {
+  if (isHidden(detail)) {
     return data === null ? [] : [{ kind: 'thought', text: '', ...read(data, 'chat', true), at }]
   }
-  const [text, signature] = [textOf(detail.text) ?? textOf(detail.summary), textOf(detail.signature)]
+  const [text, signature] = [textOfDetail(detail), textOf(detail.signature)]
   if (text === null && signature === null) return []
   return [{ kind: 'thought', text: text ?? '', ...read(signature, 'chat', false), at }]
 }

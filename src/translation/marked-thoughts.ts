@@ -10,8 +10,9 @@
  */
 import type { Family } from '../dialects/dialect.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from '../dialects/json-value.ts'
+import { markBegins } from '../dialects/signed-thoughts.ts'
 import { callSignatureIn } from './chat-thoughts.ts'
-import { markBegins, readMarkedSignature } from './signature.ts'
+import { readMarkedSignature } from './signature.ts'
 
 /** A member of the body and what stands there instead. */
 export interface MemberWithoutMarks {

@@ -226,6 +226,21 @@ describe('thoughts', () => {
     expect(placeless(turns[1]?.parts)).toEqual(placeless(told.parts))
   })
 
+  test('a chat client that kept the pieces of a thought brings it back whole, with the signature of its last', () => {
+    const piece = (index: number, text: string) => ({ type: 'reasoning.text', index, text })
+    const reasoning_details = [
+      piece(0, 'let '),
+      { ...piece(0, 'me '), signature: '' },
+      { ...piece(0, 'think'), signature: 'gatehouse.messages..c2ln' },
+      { ...piece(1, 'And so'), signature: 'gatehouse.messages..ZWxzZQ' },
+      { type: 'reasoning.encrypted', index: 1, data: 'gatehouse.messages-hidden..aGlk' },
+    ]
+    const message = { role: 'assistant', content: 'So.', reasoning_details }
+    const { turns } = chat.caller.readRequest({ model: 'm', messages: [{ role: 'user', content: 'why' }, message] })
+    const parts = [{ ...signed, text: 'let me think' }, { ...signed, text: 'And so', signature: 'ZWxzZQ' }, hidden]
+    expect(placeless(turns[1]?.parts)).toEqual(placeless([...parts, { kind: 'text', text: 'So.', at: '' }]))
+  })
+
   test('a responses client that sends its items back brings them back, signatures and all', () => {
     const { output } = responses.caller.writeAnswer(told, asked)
     const { turns } = responses.caller.readRequest({ model: 'm', input: Array.isArray(output) ? output : [] })

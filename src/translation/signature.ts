@@ -11,6 +11,7 @@
  *
  * A turn that goes to a provider of the caller's own language leaves out what is marked (`marked-thoughts.ts`).
  */
+import { markBegins } from '../dialects/signed-thoughts.ts'
 import { type LanguageName, languageNames } from './neutral.ts'
 
 export interface MarkedSignature {
@@ -22,8 +23,6 @@ export interface MarkedSignature {
   /** Empty where the thought was not signed. */
   signature: string
 }
-
-export const markBegins = 'gatehouse.'
 
 const mark = new RegExp(`^gatehouse\\.(${languageNames.join('|')})(-hidden)?\\.([\\w-]*)\\.(.*)$`, 's')
 
