@@ -158,6 +158,13 @@ test('data in which some would read JSON that is none to others stops the stream
     ['[{"id" : [{"x" : 4111}]}]'],
     ["{'content': 'a black'}"],
     ['{"so":null},'],
+    ['{"so":"a black"}', '{"so":"bird"}'],
+    ['data: {"so":null}'],
+    ['["a black"]'],
+    ['[["a black"], 1]'],
+    ["{choices:[{index:0,delta:{content:'a black'}}]}"],
+    ['{"choices"/**/:[]}'],
+    ['{"so":{"text":"a black"'],
   ]) {
     const stream = `${lines.map((line) => `data: ${line}\n`).join('')}\n`
     for (const dialect of [chat, messages, responses]) {
@@ -166,10 +173,56 @@ test('data in which some would read JSON that is none to others stops the stream
     }
     expect(watch(stream)).toBe('undecided')
   }
-  const harmless = ['hello', 'ping', '', '1', 'C:\\temp', 'say "hi"', '{"a":', '[1]', '["a"]', '"hi"', '[]']
+  const harmless = ['hello', 'ping', '', '1', 'C:\\temp', 'say "hi"', '{"a":', '[1]', '["ping"]', '"hi"', '[]']
   for (const text of [...harmless, 'He said "C:\\temp"', 'He said "C:\\\\temp"', 'so: "hi", "ho"', '10:30']) {
     expect(pass(chat, data(text))).toEqual({ text: data(text), stop: null })
     expect(watch(data(text))).toBe(data(text))
+  }
+})
+
+test('data that is JSON to nobody, or that only a vendor names so, passes as the text that it is', () => {
+  for (const lines of [
+    ['log: {"level":"info"}'],
+    ['log: {"type":"info","text":"hi"}'],
+    ['ping {"ts": 12}'],
+    ['say "hi": ok'],
+    ['a ? "b" : "c"'],
+    ['Title "A": subtitle'],
+    ['const a = {"k": "v"}'],
+    ["{'a': 'b'}"],
+    ['{"a": True}'],
+    ['<tool>{"name":"f"}</tool>'],
+    ['"a": 1,'],
+    ['"a\\nb'],
+    ['{say: "hi"}', '{say: "you"}'],
+    ['[1]', 'so, text: "type"'],
+    ['{"', 'name', '":', ' "', 'Ann', '"}'],
+    ['{"type":"response.created"', 'ping', 'hello'],
+  ]) {
+    const stream = lines.map(data).join('')
+    for (const dialect of [chat, messages, responses]) {
+      expect(pass(dialect, stream)).toEqual({ text: stream, stop: null })
+    }
+    expect(watch(stream)).toBe(stream)
+  }
+})
+
+test('an object of the language that lacked its end, and text for it in later data, stop the stream', () => {
+  const begun = data('{"type":"response.output_text.delta","delta":"')
+  expect(pass(responses, begun + data('a black"}')).stop?.entry).toBe('contradiction')
+  expect(pass(chat, data('{"so":"a black') + data('\\/bird"}')).stop?.entry).toBe('contradiction')
+})
+
+test('data that is a JSON string is read as what it says, and leaves as one', () => {
+  const said = (text: string) => data(JSON.stringify(text))
+  for (const dialect of [chat, messages, responses]) {
+    const honest = said('a "swan"\n') + said('C:\\temp') + data('"caf\\u00e9"')
+    expect(pass(dialect, honest)).toEqual({ text: honest, stop: null })
+    const blocked = pass(dialect, said('a black') + said('bird') + said('so'))
+    expect(blocked).toMatchObject({ text: said('a ') + said(''), stop: { verdict: 'block' } })
+    expect(pass(dialect, said('a black') + said('bird\n') + said('so'), forbids('redact')).text).toBe(
+      said('a [TERM]\n') + said('') + said('so'),
+    )
   }
 })
 
