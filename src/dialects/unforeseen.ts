@@ -76,12 +76,15 @@ export class Unforeseen {
     const contradicts = raw === 'text' && !isCut && this.#looseJson.mayBe(data)
     const string = stringOf(data)
     const text = string ?? data
+    const inLines = string === null && text.includes('\n')
     let sent = text
     const replace = (replacement: string) => {
       sent = replacement
     }
     return {
-      pieces: [{ channel: plain, kind: 'content', text, whole: false, raw, replace }],
+      pieces: [
+        { channel: plain, kind: 'content', text, whole: false, raw, event: frame.event || 'message', inLines, replace },
+      ],
       ends: ends === null ? [] : [...ends, plain],
       contradicts,
       bytes: () => {
