@@ -21,6 +21,8 @@ const aside = /^[^"'{[\n]*[{[][^"'{}[\]\n]*[}\]][^"'{[\n]*$/
 const ownMember = /(?:["']|[{,]\s*)(?:choices|delta|content|text|output|item|type)(?:["']|\s*:|\s*\/[*/])/
 /** A string with an escape where JSON has one: first, or behind a bracket, comma or the like; prose has words there. */
 const escapedString = /(?:^|[^\p{L}\p{N} \t])[ \t]*"[^"]*\\/u
+/** One of the languages whose objects are written so. */
+const escapedQuoted = /'[^']*\\[xuN\d]/
 const escapedUnit = /\\u[\da-f]{4}/i
 /** An escape of a letter or digit, which nobody's writer makes. */
 const escapedWord = /(?<!\\)(?:\\\\)*\\u00(?:3\d|[46][1-9a-f]|[57][\da])/i
@@ -47,6 +49,7 @@ export class LooseJson {
       this.#lacksEnd = true
       return false
     }
+    if (begins && escapedQuoted.test(data)) return true
     const said = (this.#begun ?? '') + data
     this.#begun = said.slice(-keptUnits)
     if ((this.#lacksEnd && data.includes('}')) || escapedString.test(said) || ownMember.test(said)) return true

@@ -29,6 +29,7 @@ test('data in which some would read JSON that is none to others stops the stream
     [chunkOf('a black').slice(0, -1)],
     ['[{"id" : [{"x" : 4111}]}]'],
     ["{'content': 'a black'}"],
+    ["{'c\\x6fntent': 'a black'}"],
     ['{"so":null},'],
     ['{"so":"a black"}', '{"so":"bird"}'],
     ['data: {"so":null}'],
