@@ -20,6 +20,7 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from
 import { parseFrame } from './non-finite.ts'
 import { OpenChannels } from './open-channels.ts'
 import { endingFrame, frameBytes, OpenFrame } from './open-frame.ts'
+import { choiceHolders, holdsNoText } from './own-texts.ts'
 import { objectWith } from './places.ts'
 import { type Detail, ReasoningDetails, type Signed, withoutBroken } from './reasoning-details.ts'
 import { type FoundText, textLength, textsIn } from './texts.ts'
@@ -148,6 +149,7 @@ class ChatReader implements StreamReader {
   #openChoice(opened: OpenFrame, choice: JsonObject, position: number, signed: Signed[]): void {
     const index = indexOf(choice, position)
     const { delta } = choice
+    if (choiceHolders(choice, 'delta').some(holdsNoText)) opened.contradicts = true
     if (isObject(delta)) this.#openDelta(opened, delta, index, signed)
     for (const found of textsIn(choice, isObject(delta) ? { except: deltaOnly } : {})) {
       const channel = `${index}/${beside}${found.place}`

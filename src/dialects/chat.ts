@@ -18,6 +18,7 @@ import {
   wholeNumber,
 } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { choiceHolders, spelledTexts } from './own-texts.ts'
 import { tokenMember } from './request-only.ts'
 import { addDescribed, addMember, addRest } from './request-texts.ts'
 import { FoundSlot, textLength, textsIn } from './texts.ts'
@@ -142,7 +143,8 @@ function addChoice(slots: TextSlot[], choice: JsonObject): void {
     if (choice.logprobs !== undefined) choice.logprobs = null
   }
   const owner = { member: 'choices', role: 'assistant', onReplace }
-  for (const found of textsIn(choice)) slots.push(new FoundSlot(found, owner))
+  const spelled = choiceHolders(choice, 'message').flatMap(spelledTexts)
+  for (const found of [...textsIn(choice), ...spelled]) slots.push(new FoundSlot(found, owner))
 }
 
 /** An answer without content, which waits for a person (service.md Escalation). */

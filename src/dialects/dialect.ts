@@ -126,6 +126,10 @@ export interface StreamPiece {
    * open. It is not cut.
    */
   readonly raw?: 'text' | 'word'
+  /** The event that such data came as: some clients join only what came as one. */
+  readonly event?: string
+  /** It came in several lines, which some clients join without what stands between them. */
+  readonly inLines?: boolean
   replace(text: string): void
 }
 

@@ -11,6 +11,7 @@ import { blockTexts, ownMessage, readUsage } from './messages-texts.ts'
 import { parseFrame } from './non-finite.ts'
 import { OpenChannels } from './open-channels.ts'
 import { frameBytes, OpenFrame } from './open-frame.ts'
+import { blockHolder, holdsNoText } from './own-texts.ts'
 import { objectWith } from './places.ts'
 import { PassedText } from './signed-thoughts.ts'
 import { type FoundText, textsIn } from './texts.ts'
@@ -185,6 +186,7 @@ class MessagesReader implements StreamReader {
       delta.signature = ''
       return true
     })
+    if (holdsNoText(blockHolder(delta))) opened.contradicts = true
     addAround(opened, event, 'delta')
     for (const found of textsIn(delta)) {
       if (found.place === 'partial_json' && found.text !== '') block.emptyInput = null
@@ -199,6 +201,7 @@ class MessagesReader implements StreamReader {
 
   /** What a block begins with; results of tools come whole, in one frame. */
   #addBlock(opened: OpenFrame, content: JsonObject, index: number): void {
+    if (holdsNoText(blockHolder(content))) opened.contradicts = true
     const block = this.#begin(index)
     const type = textOf(content.type) ?? ''
     for (const found of blockTexts(content)) {

@@ -6,13 +6,14 @@ import { Failure } from '../failure.ts'
 import { textsBeside } from './beside.ts'
 import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { hostedTools, modelOf, outputLimitOf, reachesBeyond } from './facts.ts'
-import { isGiven, isObject, type JsonObject } from './json-value.ts'
+import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { messagesReader } from './messages-stream.ts'
 import { addContent, addMessages, blockSlots, generatedLength, ownMessage, readUsage } from './messages-texts.ts'
+import { blockHolder, spelledTexts } from './own-texts.ts'
 import { tokenMember } from './request-only.ts'
 import { addDescribed, addRest } from './request-texts.ts'
-import { textLength } from './texts.ts'
+import { slotsOf, textLength } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
 export const messages: Dialect = {
@@ -62,7 +63,13 @@ export const messages: Dialect = {
       : { usage: null, textLength: 0 },
 
   answerText: (body) =>
-    isObject(body) ? [...blockSlots(body.content, 'content', 'assistant'), ...textsBeside(body, 'content')] : [],
+    isObject(body)
+      ? [
+          ...blockSlots(body.content, 'content', 'assistant'),
+          ...spelledSlots(body.content),
+          ...textsBeside(body, 'content'),
+        ]
+      : [],
 
   reader: (start) => messagesReader(start),
   errorBody,
@@ -76,6 +83,11 @@ export const messages: Dialect = {
 
 const describing = ['tools', 'tool_choice', 'mcp_servers', 'thinking'] as const
 const readMembers = ['system', 'messages', ...describing]
+
+const spelledSlots = (content: unknown): TextSlot[] =>
+  objectsOf(content).flatMap((block) =>
+    slotsOf(spelledTexts(blockHolder(block)), { member: 'content', role: 'assistant' }),
+  )
 
 /** Tools with a dated type that the provider does not run itself. */
 const runByCaller = /^(?:custom|bash_|text_editor_|computer_|memory_)/

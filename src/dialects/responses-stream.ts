@@ -12,6 +12,7 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from
 import { parseFrame } from './non-finite.ts'
 import { OpenChannels } from './open-channels.ts'
 import { frameBytes, kindOfStem, OpenFrame } from './open-frame.ts'
+import { eventHolders, holdsNoText } from './own-texts.ts'
 import { objectWith, stepOfName } from './places.ts'
 import { ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { echoedTexts, itemTexts, partOf, readApart } from './responses-texts.ts'
@@ -95,6 +96,9 @@ class ResponsesReader implements StreamReader {
     else this.#openOther(opened, event, stem)
     if (this.#errorOf(event) !== null) opened.ends.push(...this.#channels.endAll())
     if (isTwofold(frame.event, event)) opened.contradicts = true
+    // What has no such name has no text of the language's, and an error its own code.
+    const isOwn = this.#type.startsWith('response.')
+    if (isOwn && eventHolders(event, !soundStems.has(stem)).some(holdsNoText)) opened.contradicts = true
     return opened
   }
 

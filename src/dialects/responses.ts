@@ -8,6 +8,7 @@ import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { dropLogprobs } from './logprobs.ts'
+import { itemHolders, spelledTexts } from './own-texts.ts'
 import { tokenMember } from './request-only.ts'
 import { addDescribed, addMember, addRest } from './request-texts.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
@@ -126,6 +127,10 @@ function addInput(slots: TextSlot[], body: JsonObject): void {
 }
 
 const itemSlots = (item: JsonObject): TextSlot[] =>
-  slotsOf(itemTexts(item), { member: 'output', role: 'assistant', onReplace: () => void dropLogprobs(item) })
+  slotsOf([...itemTexts(item), ...itemHolders(item).flatMap(spelledTexts)], {
+    member: 'output',
+    role: 'assistant',
+    onReplace: () => void dropLogprobs(item),
+  })
 
 const exceptOutput: ReadonlySet<string> = new Set([...readApart].filter((member) => member !== 'output'))

@@ -8,7 +8,7 @@ import { type SseFrame, withData } from '../lib/sse.ts'
 import { isCutOffObject } from './cut-off.ts'
 import type { FrameFacts, FrameText, Usage } from './dialect.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
-import { LooseJson } from './loose-json.ts'
+import { LooseJson, stringOf } from './loose-json.ts'
 import { frameBytes, type OpenFrame } from './open-frame.ts'
 import { objectWith } from './places.ts'
 import { type FoundText, textLength, textsIn } from './texts.ts'
@@ -71,23 +71,31 @@ export class Unforeseen {
   }
 
   /**
-   * A frame whose data is no JSON object: the whole of it is text, for whoever reads it all the same, and contradicts
-   * where that may be an object to some. `ends`: what else ends with it, where it is the last.
+   * A frame whose data is no JSON object: the whole of it is text, or what it says as a JSON string, for whoever reads it
+   * all the same, and contradicts where that may be an object to some. `ends`: what else ends with it, where it is the last.
    */
   openPlain(frame: SseFrame, data: string, ends: readonly string[] | null = null): FrameText {
     // A frame that the stream broke off in does not leave, but for one that ends the answer all the same.
     const isCut = frame.cut === true && ends === null
-    const contradicts = !isCut && this.#looseJson.mayBe(data)
     const raw = keepsOpen.test(data) ? 'word' : 'text'
-    let sent = data
-    const replace = (text: string) => {
-      sent = text
+    const contradicts = raw === 'text' && !isCut && this.#looseJson.mayBe(data)
+    const string = stringOf(data)
+    const text = string ?? data
+    const inLines = string === null && text.includes('\n')
+    let sent = text
+    const replace = (replacement: string) => {
+      sent = replacement
     }
     return {
-      pieces: [{ channel: plain, kind: 'content', text: data, whole: false, raw, replace }],
+      pieces: [
+        { channel: plain, kind: 'content', text, whole: false, raw, event: frame.event || 'message', inLines, replace },
+      ],
       ends: ends === null ? [] : [...ends, plain],
       contradicts,
-      bytes: () => (sent === data ? frame.bytes : withData(frame, sent)),
+      bytes: () => {
+        if (sent === text) return frame.bytes
+        return withData(frame, string === null ? sent : JSON.stringify(sent))
+      },
     }
   }
 

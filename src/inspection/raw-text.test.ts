@@ -131,3 +131,46 @@ test('what is looked for is never whole where plain text takes turns with words 
     { numRuns: 1000 },
   )
 })
+
+const asEvent = (name: string, text: string) => `event: ${name}\n${data(text)}`
+
+test('what came as one event is read as one text, whatever came as others between', () => {
+  const names = fc.constantFrom('token', 'heartbeat', 'other')
+  const others = fc.array(fc.tuple(names, fc.constantFrom('beat', 'x', 'é')), { maxLength: 4 })
+  const word = fc.constantFrom('', 'ann@ex.org', '+1-984-182-0190')
+  const cuts = fc.array(fc.nat({ max: 14 }), { minLength: 1, maxLength: 4 })
+  fc.assert(
+    fc.property(others, word, cuts, fc.array(others, { minLength: 5, maxLength: 5 }), (first, value, at, between) => {
+      const written = (frames: (readonly [string, string])[]) => frames.map((frame) => asEvent(...frame)).join('')
+      const pieces = cutAt(value, at).filter((piece) => piece !== '')
+      const split = pieces.map((piece, index) => asEvent('mine', piece) + written(between[index] ?? [])).join('')
+      const stream = written(first) + split + done
+      for (const action of actions) {
+        const { text, stop } = pass(chat, stream, ruleOf(personal, action))
+        if (value === '') expect({ text, stop }).toEqual({ text: stream, stop: null })
+        const mine = [...text.matchAll(/event: mine\ndata: ?(.*)/g)].map(([, said]) => said)
+        if (value !== '') expect(mine.join('')).not.toContain(value)
+      }
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('lines of data are also read without what stands between them, as some clients print them', () => {
+  for (let cut = 1; cut < 'blackbird'.length; cut++) {
+    const [one, two] = ['blackbird'.slice(0, cut), 'blackbird'.slice(cut)]
+    for (const stream of [
+      `data: a ${one}\ndata: ${two} so\n\n`,
+      `${data('a swan')}data: a\ndata: ${one}\n\n${data(two)}`,
+      `data: blackbird\ndata: ${one}\ndata: ${two}\n\n`,
+    ]) {
+      for (const action of actions) {
+        const { text } = pass(chat, stream + done, forbids(action))
+        expect(text.replaceAll(/\n*data: ?/g, '')).not.toContain('blackbird')
+      }
+      expect(pass(chat, stream + done).stop?.verdict).toBe('block')
+    }
+  }
+  const honest = `data: a black\ndata: swan\n\n${data('"a black\\n"')}${data('"bird"')}${done}`
+  expect(pass(chat, honest)).toEqual({ text: honest, stop: null })
+})

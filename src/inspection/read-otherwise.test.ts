@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { chat } from '../dialects/chat.ts'
 import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
-import { framesOf, start } from '../dialects/test-streams.ts'
+import { start } from '../dialects/test-streams.ts'
 import { data, delta, finish, forbids, pass, watch } from './test-inspecting.ts'
 
 test('comments, ids, unknown fields and event names carry nothing that was not read', () => {
@@ -132,87 +132,6 @@ test('what ends a stream ends it for every client that stops there, and lets not
   expect(more.stop?.verdict).toBe('block')
   expect(more.text).not.toContain('blackbird')
   expect(pass(chat, data('[DONE] a blackbird'), forbids('redact')).text).toBe(data('[DONE] a [TERM]'))
-})
-
-const chunkOf = (content: string) => `{"choices":[{"index":0,"delta":{"content":"${content}"}}]}`
-const blackChunk = chunkOf('\\u0062lackbird')
-
-test('data in which some would read JSON that is none to others stops the stream where a policy may', () => {
-  for (const lines of [
-    [blackChunk, '{}'],
-    ['hello', blackChunk],
-    [`${blackChunk},`],
-    [`[${blackChunk}]`],
-    [`\uFEFF${blackChunk}`],
-    ['"\\u0062lackbird"'],
-    ['so:', '["black\\/bird"]'],
-    ['so: "\\u0062lackbird"'],
-    [chunkOf('a black'), chunkOf('bird')],
-    ['hello', chunkOf('a black')],
-    [`${chunkOf('a black')},`],
-    [`,${chunkOf('a black')}`],
-    [`[${chunkOf('a black')},${chunkOf('bird')}]`],
-    [chunkOf('a black') + chunkOf('bird')],
-    [`\uFEFF${chunkOf('a black')}`],
-    [chunkOf('a black').slice(0, -1)],
-    ['[{"id" : [{"x" : 4111}]}]'],
-    ["{'content': 'a black'}"],
-    ['{"so":null},'],
-  ]) {
-    const stream = `${lines.map((line) => `data: ${line}\n`).join('')}\n`
-    for (const dialect of [chat, messages, responses]) {
-      expect(pass(dialect, stream)).toMatchObject({ text: '', stop: { entry: 'contradiction' } })
-      expect(pass(dialect, stream, { ...forbids('block'), enforced: false })).toEqual({ text: stream, stop: null })
-    }
-    expect(watch(stream)).toBe('undecided')
-  }
-  const harmless = ['hello', 'ping', '', '1', 'C:\\temp', 'say "hi"', '{"a":', '[1]', '["a"]', '"hi"', '[]']
-  for (const text of [...harmless, 'He said "C:\\temp"', 'He said "C:\\\\temp"', 'so: "hi", "ho"', '10:30']) {
-    expect(pass(chat, data(text))).toEqual({ text: data(text), stop: null })
-    expect(watch(data(text))).toBe(data(text))
-  }
-})
-
-test('an object that lacks its end alone passes where it says only words of the language', () => {
-  const created = '{"type":"response.created","response":{"id":"resp_1","output":[],"tool_choice":"auto"}'
-  const stream = data(created) + data({ type: 'response.in_progress' }) + data(created.replace('created', 'completed'))
-  expect(pass(responses, stream)).toEqual({ text: stream, stop: null })
-  const deep = `{"a":${'['.repeat(100_000)}`
-  for (const more of [
-    ',"said":"a black',
-    ',"so":"a black","so":""',
-    ',"logprobs":[{"token":"a black"}]',
-    '}}{"id":"resp_2"',
-    `,"deep":${deep}`,
-  ]) {
-    expect(pass(responses, data(created + more)).stop?.entry).toBe('contradiction')
-  }
-})
-
-test('a frame that the stream broke off in contradicts nothing, as it does not leave, unless it ends the answer', () => {
-  for (const [cut, contradicts] of [
-    [chunkOf('a \\nblack').slice(0, -9), false],
-    [`[DONE] ${chunkOf('a black')}`, true],
-  ] as const) {
-    const reader = chat.reader(start)
-    for (const frame of framesOf(Buffer.from(`data: ${cut}`))) {
-      reader.frame({ event: null, data: frame.data ?? '' })
-      expect(reader.open(frame)?.contradicts).toBe(contradicts)
-    }
-  }
-})
-
-test('JSON in the data of several events stops the stream, since some try it again with what follows', () => {
-  const whole = chunkOf('a black')
-  for (let first = 1; first < whole.length; first++) {
-    const stream = data(whole.slice(0, first)) + data(whole.slice(first))
-    expect(pass(chat, stream).stop?.entry).toBe('contradiction')
-    expect(watch(stream)).toBe('undecided')
-  }
-  const afterEach = [...whole].map((unit) => data(unit)).join('')
-  expect(pass(chat, afterEach).stop?.entry).toBe('contradiction')
-  const colons = whole.replaceAll(':', ' :  ').split(/(?<=: {2})/)
-  expect(pass(chat, colons.map(data).join('')).stop?.entry).toBe('contradiction')
 })
 
 test('data in several lines leaves in one where it was read, since some read each line for itself', () => {

@@ -133,7 +133,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
     const passing: Passing = { before: [], sent: { frame, opened } }
     // A comment says nothing that could come too early, and keeps the line open meanwhile.
     if (frame.data === null && this.#waits()) return this.#out(this.#framesOf(passing), last)
-    if (this.#raw !== null && opened !== null && !isRawText(opened)) this.#endRaw(this.#raw, passing.before)
+    if (this.#raw !== null && opened !== null && !goesOnWith(this.#raw, opened)) this.#endRaw(this.#raw, passing.before)
     let leaves = this.#stop === null && (opened === null || this.#passPieces(opened, passing))
     if (last && this.#stop === null) {
       this.#flush(passing.before)
@@ -408,7 +408,8 @@ export class StreamInspector<Frame extends InspectableFrame> {
   }
 }
 
-const isRawText = ({ pieces }: FrameText): boolean => pieces[0]?.raw === 'text'
+const goesOnWith = (raw: RawText, { pieces: [piece] }: FrameText): boolean =>
+  piece !== undefined && raw.goesOnWith(piece)
 
 const noPieces: ReadonlyMap<string, StreamPiece> = new Map()
 
