@@ -20,6 +20,8 @@ export class CollectedAnswer {
   /** Texts that came whole, by what they say: most are a channel's once more, some come in no other way. */
   readonly #wholes = new Map<string, { member: string; kind: TextKind; sent: string }>()
   readonly #tools = new Set<string>()
+  /** Where arguments have come. */
+  readonly #asked = new Set<string>()
   /** A frame said in two ways whose text it brings: nobody knows what the whole is. */
   contradicts = false
 
@@ -63,19 +65,29 @@ export class CollectedAnswer {
         const role = kind === 'content' ? null : 'assistant'
         return slotOf({ member, kind, role, text: which === 'came' ? came : sent })
       })
-    return [...streamed, ...others]
+    return [...streamed, ...others, ...this.#callsWithoutArguments()]
+  }
+
+  /** The arguments of calls that brought none, as whole answers say them: an empty text. */
+  #callsWithoutArguments(): TextSlot[] {
+    return [...this.#texts]
+      .flatMap(([channel, { kind }]) => (kind === 'name' && isToolChannel(channel) ? argumentsBeside(channel) : []))
+      .filter((member) => !this.#asked.has(member))
+      .map((member) => slotOf({ member, kind: 'tool_arguments', role: 'assistant', text: '' }))
   }
 
   clear(): void {
     this.#texts.clear()
     this.#wholes.clear()
     this.#tools.clear()
+    this.#asked.clear()
   }
 
   #watched(opened: FrameText): FrameText {
     const sent = new Map<number, string>()
     const pieces = opened.pieces.map((piece, index) => {
       const { channel, kind, text } = piece
+      if (kind === 'tool_arguments' && text !== '') this.#asked.add(channel)
       if (!isPart(piece)) {
         this.#wholes.set(text, { member: channel, kind, sent: text })
         if (isToolChannel(channel)) this.#tools.add(text)
@@ -108,6 +120,12 @@ export class CollectedAnswer {
     this.#texts.set(channel, made)
     return made
   }
+}
+
+/** Where the arguments of a call stand whose name stands here. */
+const argumentsBeside = (channel: string): string[] => {
+  const [, call, holder] = /^(.*)\b(function|custom|function_call)\/name$/.exec(channel) ?? []
+  return call === undefined ? [] : [`${call}${holder}/${holder === 'custom' ? 'input' : 'arguments'}`]
 }
 
 /** A word that keeps the line open is a text by itself. */

@@ -215,6 +215,33 @@ test('a policy that needs the whole sees texts of a stream that come in no piece
   }
 })
 
+test('a streamed call without arguments is held to a schema as a whole one is, one that brings them late by those alone', async () => {
+  const schema = policy({
+    id: 'a',
+    kind: 'json-schema',
+    stages: ['post_request'],
+    config: { schema: { type: 'object', required: ['city'] }, applies_to: 'tool_arguments' },
+  })
+  const call = (index: number, more: object) => ({ index, id: `c${index}`, function: { name: 'f', ...more } })
+  const chunk = (...calls: object[]) => frame({ choices: [{ index: 0, delta: { tool_calls: calls } }] })
+  const late = { index: 0, function: { arguments: '{"city":"B"}' } }
+  const end = frame({ choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] }) + frame('[DONE]')
+  for (const [sent, status] of [
+    [chunk(call(0, { arguments: '' })), 400],
+    [chunk(call(0, {})), 400],
+    [chunk(call(0, { arguments: '' })) + chunk(late), 200],
+    [chunk(call(0, { arguments: '' }), call(1, { arguments: '{"city":"B"}' })), 400],
+    [chunk(call(0, { arguments: '{"city":"B"}' }), call(1, { arguments: '{"city":"B"}' })), 200],
+  ] as const) {
+    const gateway = await start([schema], () => new Response(sent + end, eventStream))
+    const answer = await gateway.chat({ ...question, stream: true })
+    expect([sent, answer.status]).toEqual([sent, status])
+    await answer.text()
+    await gateway.stop()
+    running = null
+  }
+})
+
 test('what a provider says beside an answer is not held to a schema', async () => {
   const schema = policy({
     id: 'a',

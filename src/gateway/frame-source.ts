@@ -5,6 +5,7 @@
 import { parseObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { completed, type SseFrame, SseSplitter } from '../lib/sse.ts'
+import { turn } from '../lib/turn.ts'
 import { UnreadableAnswer } from '../translation/translated.ts'
 import type { ByteReader } from './bounded.ts'
 import type { Exchange, Gateway, ReasonCode } from './exchange.ts'
@@ -13,6 +14,9 @@ import type { Exchange, Gateway, ReasonCode } from './exchange.ts'
 const maxFrameBytes = 16 * 1024 * 1024
 export const lingerMilliseconds = 1000
 
+/** So many small frames of one read are looked at before others have their turn: some milliseconds' worth of policies. */
+const framesATurn = 256
+
 export class FrameSource {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
@@ -20,6 +24,8 @@ export class FrameSource {
   readonly #headers: Headers
   readonly #splitter = new SseSplitter(maxFrameBytes)
   #received = 0
+  /** What was read and not given yet. */
+  #read: readonly SseFrame[] = []
   #rest: SseFrame | null = null
 
   constructor(exchange: Exchange, gateway: Gateway, { body, headers }: Response) {
@@ -39,7 +45,11 @@ export class FrameSource {
   }
 
   /** The frames that the next bytes complete, possibly none; or why there are no more. Throws what a policy decided. */
-  async frames(): Promise<SseFrame[] | 'ended' | ReasonCode> {
+  async frames(): Promise<readonly SseFrame[] | 'ended' | ReasonCode> {
+    if (this.#read.length > 0) {
+      await turn()
+      return this.#exchange.cut === null ? this.#some(this.#read) : 'provider.interrupted'
+    }
     this.#exchange.waitingSince = this.#gateway.clock.monotonic()
     try {
       const { done, value } = await this.#reader.read()
@@ -54,11 +64,16 @@ export class FrameSource {
     }
   }
 
-  #cut(chunk: Uint8Array): SseFrame[] | ReasonCode {
+  #some(frames: readonly SseFrame[]): readonly SseFrame[] {
+    this.#read = frames.slice(framesATurn)
+    return frames.length > framesATurn ? frames.slice(0, framesATurn) : frames
+  }
+
+  #cut(chunk: Uint8Array): readonly SseFrame[] | ReasonCode {
     this.#received += chunk.length
     if (this.#received > this.#gateway.settings.answer_limit_bytes) return 'provider.answer_too_large'
     try {
-      return this.#splitter.push(chunk)
+      return this.#some(this.#splitter.push(chunk))
     } catch {
       // Longer than any frame may be: not an event stream.
       return 'provider.invalid_answer'

@@ -341,3 +341,34 @@ test('an answer that is held back costs what it has frames, though many came at 
   for (let round = 0; round < 3; round++) ratios.push((await processorTime(32_000)) / (await processorTime(2_000)))
   expect(Math.min(...ratios)).toBeLessThan(80)
 })
+
+test('of many small frames that came at once others have their turn between, and a cut in their middle ends them', async () => {
+  for (const isCut of [false, true]) {
+    let [turns, over, taken] = [0, false, 0]
+    const tick = () => {
+      turns++
+      if (!over) setImmediate(tick)
+    }
+    const exchanges: Exchange[] = []
+    const { text, outcomes } = await relayed(chat, {
+      chunks: [': k\n\n'.repeat(10_000) + finish + done],
+      prepare: (exchange) => exchanges.push(exchange),
+      inspect: () => ({
+        take(frame, facts) {
+          if (taken++ === 0) tick()
+          if (taken === 1000 && isCut) cut(given(exchanges[0] ?? null), 'gateway.drained', new Failure('draining'))
+          over = facts?.terminal === true
+          return { bytes: frame.bytes, stop: null }
+        },
+        end: () => ({ bytes: null, stop: null }),
+      }),
+    })
+    over = true
+    expect(text.match(/\[DONE\]/g)).toHaveLength(1)
+    if (!isCut) expect(turns).toBeGreaterThan(20)
+    expect(taken < 10_000).toBe(isCut)
+    expect(text.includes('"code":"draining"')).toBe(isCut)
+    const expected = isCut ? { verdict: 'error', reason_code: 'gateway.drained' } : { verdict: 'allow' }
+    expect(outcomes).toMatchObject([expected])
+  }
+})
