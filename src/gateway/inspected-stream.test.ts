@@ -1,3 +1,4 @@
+/** The relay with an inspection: what waits, what ends a stream, and what either costs others. */
 import { expect, test } from 'bun:test'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect, StreamReader } from '../dialects/dialect.ts'

@@ -319,8 +319,8 @@ describe('recorded streams', () => {
           const said = async (...policies: StoredPolicy[]) => {
             govern(...policies)
             const answer = await ask(caller, models[provider], true)
-            const { reason_code, event_cost_attribution } = running.lane.journal.outcomes().at(-1) ?? {}
             const { parts, finish, usage } = read(caller, true, await answer.text())
+            const { reason_code, event_cost_attribution } = running.lane.journal.outcomes().at(-1) ?? {}
             // Of what failed or was refused more or less is known than translation tells.
             return { parts, finish, usage, reason_code, cost: finish === 'stop' && event_cost_attribution }
           }
