@@ -13,7 +13,7 @@ import { OpenChannels } from './open-channels.ts'
 import { frameBytes, OpenFrame } from './open-frame.ts'
 import { blockHolder, holdsNoText } from './own-texts.ts'
 import { objectWith } from './places.ts'
-import { PassedText } from './signed-thoughts.ts'
+import { alteredSignature, PassedText } from './signed-thoughts.ts'
 import { type FoundText, textsIn } from './texts.ts'
 import { isForeign, isTwofold, messageEvents, Unforeseen, unforeseenFacts } from './unforeseen.ts'
 import { isEventName } from './vocabulary.ts'
@@ -183,7 +183,7 @@ class MessagesReader implements StreamReader {
     const opened = new OpenFrame(frame, event, () => {
       if (!isSignature || thinking === undefined || thinking.passed.isWhole) return false
       // A provider refuses signed thinking whose text is not what it signed.
-      delta.signature = ''
+      delta.signature = alteredSignature(textOf(delta.signature) ?? '')
       return true
     })
     if (holdsNoText(blockHolder(delta))) opened.contradicts = true

@@ -93,7 +93,7 @@ test('messages.requestText gives every text, tool input as JSON, and replaces it
   for (const slot of slots) slot.replace(slot.text.replaceAll(/[a-z]{3,}/g, 'X'))
   expect(JSON.stringify(body)).not.toMatch(/"(one|two|three|four|five|six|seven)"/)
   expect(body.messages[1]?.content).toEqual([
-    { type: 'thinking', thinking: 'X' },
+    { type: 'thinking', thinking: 'X', signature: 'gatehouse.messages..' },
     { type: 'tool_use', id: 't', name: 'f', input: { q: 'X', n: 1 } },
   ] as never)
 })
@@ -196,6 +196,7 @@ test('thinking keeps its signature where its text was only late, and loses it wh
   }
   expect(signed((text) => text)).toContain('"signature":"signed"')
   expect(signed(() => '[X]')).not.toContain('"signature":"signed"')
+  expect(signed(() => '[X]')).toContain('{"type":"signature_delta","signature":"gatehouse.messages.."}')
 })
 
 test('errors have the types of their statuses', () => {

@@ -1,7 +1,8 @@
 /**
  * What vouches for the text of a thought: its signature, which its provider checks against the text. Where the text was
  * altered the signature goes, because thinking that is not what was signed is refused in the next turn. Of one that the
- * gateway has marked (`../translation/signature.ts`) the mark stays: it says whose thought that is.
+ * gateway has marked (`../translation/signature.ts`) the mark stays: it says whose thought that is. Providers of messages
+ * refuse thinking without a signature too, so there a mark takes its place, and the thought is left out on its way back.
  */
 import { type JsonObject, textOf } from './json-value.ts'
 
@@ -12,6 +13,15 @@ const mark = /^gatehouse\.[a-z]+\.[\w-]*\./
 
 /** What is left of a signature whose text was altered. */
 const unsigned = (signature: string): string => mark.exec(signature)?.[0] ?? ''
+
+/** In place of the signature of a messages provider, where its thinking was altered: its mark, with nothing behind it. */
+const altered = `${markBegins}messages..`
+
+/** Whether the thought is one of a messages provider that is no longer what was signed. */
+export const isAltered = (signature: string): boolean => signature === altered
+
+/** What a thinking block has in place of its signature once its text was altered: none where it had none. */
+export const alteredSignature = (signature: string): string => (signature === '' ? '' : unsigned(signature) || altered)
 
 /** Whether the gateway has marked the signature of an entry of `reasoning_details`. */
 export const isMarked = ({ signature }: JsonObject): boolean => mark.test(textOf(signature) ?? '')

@@ -4,6 +4,7 @@
  * passed on, or with what failed; whether there is another try is not decided here.
  */
 
+import { markBegins } from '../dialects/signed-thoughts.ts'
 import { textFamilies, type UpstreamCall } from '../providers/provider.ts'
 import { type MemberWithoutMarks, mayHoldMarks, withoutMarkedThoughts } from '../translation/marked-thoughts.ts'
 import type { LanguageName, NeutralEvent } from '../translation/neutral.ts'
@@ -251,8 +252,13 @@ function ownBody(exchange: Exchange): Uint8Array {
   return editBody(body, given(exchange.members), edits)
 }
 
-/** What other providers thought earlier in the conversation, which this one would refuse; null where there is none. */
-function unmarkedMember({ dialect, parsed }: Exchange, body: Uint8Array): MemberWithoutMarks | null {
-  if (!textFamilies.has(dialect.family) || !mayHoldMarks(body)) return null
+/**
+ * What other providers thought earlier in the conversation, and what policies altered of this one's thoughts, which it
+ * would refuse; null where there is none.
+ */
+function unmarkedMember({ dialect, parsed, edits }: Exchange, body: Uint8Array): MemberWithoutMarks | null {
+  if (!textFamilies.has(dialect.family)) return null
+  const holdsMarks = mayHoldMarks(body) || edits.get('messages')?.includes(markBegins) === true
+  if (!holdsMarks) return null
   return withoutMarkedThoughts(dialect.family, given(parsed))
 }

@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
+import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
 import { dataOf, framesOf, start } from '../dialects/test-streams.ts'
 import type { SseFrame } from '../lib/sse.ts'
@@ -144,6 +145,38 @@ test('a reasoning item of responses that was altered keeps of a marked signature
     expect(frames.find(({ type }) => type === 'response.output_item.done')?.item).toEqual(expected)
     expect(frames.at(-1)?.response).toMatchObject({ output: [expected] })
   }
+})
+
+test('thinking of messages, however cut, keeps its signature exactly where unaltered, and else has a mark', () => {
+  const words = fc.array(fc.constantFrom('I ', 'think', ' so', 'forbid', 'den', ' ', 'a', '.'), { minLength: 1 })
+  const cuts = fc.array(fc.nat({ max: 60 }), { maxLength: 6 })
+  const signatures = fc.constantFrom(
+    { signature: 'c2ln', rest: unsigned },
+    { signature: 'gatehouse.gemini..c2ln', rest: 'gatehouse.gemini..' },
+    { signature: '', rest: '' },
+  )
+  fc.assert(
+    fc.property(words, cuts, signatures, (said, places, { signature, rest }) => {
+      const text = said.join('')
+      const expected = redacted(text) === text ? signature : rest
+      const deltas = cutAt(text, places).map((thinking) => ({ type: 'thinking_delta', thinking }))
+      const stream = [
+        { type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } },
+        ...[...deltas, { type: 'signature_delta', signature }].map((delta) => ({
+          ...{ type: 'content_block_delta', index: 0, delta },
+        })),
+        { type: 'content_block_stop', index: 0 },
+        { type: 'message_stop' },
+      ].map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+      const sent = inspected(messages, stream.join('')).flatMap(({ delta }) => (isObject(delta) ? [delta] : []))
+      expect(sent.map(({ thinking }) => textOf(thinking) ?? '').join('')).toBe(redacted(text))
+      expect(sent.at(-1)).toEqual({ type: 'signature_delta', signature: expected })
+      const body = { content: [{ type: 'thinking', thinking: text, signature }] }
+      for (const slot of messages.answerText(body)) slot.replace(redacted(slot.text))
+      expect(body.content[0]?.signature || '').toBe(expected)
+    }),
+    { numRuns: 300 },
+  )
 })
 
 test('a term cut by a signature does not pass where clients join the details around it', () => {

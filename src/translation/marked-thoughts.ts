@@ -5,6 +5,9 @@
  * out for every other provider; a body without the mark is not touched. The caller keeps them: they come back to their
  * own provider with the next turn that goes to it.
  *
+ * Left out as well, and for good, are thoughts of a messages provider that a policy altered: nobody signed what they say
+ * now (`../dialects/signed-thoughts.ts`).
+ *
  * A message that held nothing else is left out whole, since providers refuse an empty one. What has no mark of its own
  * stays as it is, also beside what has one.
  */

@@ -10,6 +10,7 @@ import type { Usage } from '../dialects/dialect.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { errorTypeOf } from '../dialects/messages-error.ts'
 import { ownMessage, readUsage } from '../dialects/messages-texts.ts'
+import { isAltered } from '../dialects/signed-thoughts.ts'
 import { parseExactObject } from '../lib/exact-json.ts'
 import { messagesCitation } from './citation-locations.ts'
 import { finishWith } from './finish.ts'
@@ -88,8 +89,11 @@ function partsOfAnswer(block: JsonObject, at: string): NeutralPart[] {
       const citations = objectsOf(block.citations).map(citationOf)
       return [{ kind: 'text', text: textOf(block.text) ?? '', ...(citations.length > 0 && { citations }), at }]
     }
-    case 'thinking':
-      return [{ ...none, kind: 'thought', text: textOf(block.thinking) ?? '', signature: textOf(block.signature) }]
+    case 'thinking': {
+      const signature = textOf(block.signature)
+      const isSigned = signature !== null && !isAltered(signature)
+      return [{ ...none, kind: 'thought', text: textOf(block.thinking) ?? '', signature: isSigned ? signature : null }]
+    }
     case 'redacted_thinking':
       return [{ ...none, kind: 'thought', redacted: textOf(block.data) ?? '' }]
     case 'tool_use': {

@@ -5,6 +5,7 @@
 import type { Usage } from '../dialects/dialect.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../dialects/json-value.ts'
 import { readUsage } from '../dialects/messages-texts.ts'
+import { isAltered } from '../dialects/signed-thoughts.ts'
 import type { NeutralStreamReader } from './language.ts'
 import { explanationOf, finishOf, readMessagesError } from './messages-answers.ts'
 import { citationOf } from './messages-read-parts.ts'
@@ -159,7 +160,7 @@ function beginOfPart(part: number, { type, id, name }: JsonObject): PartBegin | 
 }
 
 function signed({ part }: Block, signature: string | null, redacted: boolean): NeutralEvent[] {
-  if (signature === null || signature === '') return []
+  if (signature === null || signature === '' || isAltered(signature)) return []
   return [{ type: 'signature', part, signature, redacted, language: 'messages' }]
 }
 
