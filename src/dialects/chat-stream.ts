@@ -25,7 +25,6 @@ import { objectWith } from './places.ts'
 import { type Detail, ReasoningDetails, type Signed, withoutBroken } from './reasoning-details.ts'
 import { type FoundText, textLength, textsIn } from './texts.ts'
 import { isForeign, Unforeseen, unforeseenFacts } from './unforeseen.ts'
-import { isEventName } from './vocabulary.ts'
 
 /** What a frame holds that is there for the usage alone. */
 const ofUsageFrame: ReadonlySet<string> = new Set([
@@ -241,8 +240,6 @@ class ChatReader implements StreamReader {
   #end(choice: number | null): string[] {
     return choice === null ? this.#channels.endAll() : this.#channels.end([choice])
   }
-
-  isOwnEvent = isEventName
 
   delta(channel: string, text: string): Uint8Array {
     const unforeseen = this.#unforeseen.delta(channel, text)

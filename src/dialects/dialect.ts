@@ -165,8 +165,6 @@ export interface StreamReader {
   open(frame: SseFrame): FrameText | null
   /** A frame of ours that adds text to a channel that `open` has shown, for text that was held back until it ended. */
   delta(channel: string, text: string): Uint8Array
-  /** Whether an event's name is made of the language's own words, and so no text. */
-  isOwnEvent(name: string): boolean
   /** A provider's error frame as this dialect's clients read one, where it came in another form; null where it is right. */
   ownError?(frame: SseFrame, requestId: string): SseFrame | null
   /**

@@ -6,7 +6,6 @@ import { envelope, type Verdictan } from '../failure.ts'
 import type { FrameFacts, StreamReader } from './dialect.ts'
 import { doneFrame, isDone } from './done.ts'
 import { errorCode, type JsonObject, parseObject } from './json-value.ts'
-import { isEventName } from './vocabulary.ts'
 
 const encoder = new TextEncoder()
 const nothing: FrameFacts = { terminal: false, textLength: 0, usage: null, error: null, ours: false }
@@ -34,7 +33,6 @@ export function eventReader({ read, endsWithDone, escalation }: EventLanguage): 
       return { ...nothing, ...read(object) }
     },
     open: () => null,
-    isOwnEvent: isEventName,
     delta: () => {
       throw new RangeError('The family has no text to add to')
     },

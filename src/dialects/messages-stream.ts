@@ -16,7 +16,6 @@ import { objectWith } from './places.ts'
 import { alteredSignature, PassedText } from './signed-thoughts.ts'
 import { type FoundText, textsIn } from './texts.ts'
 import { isForeign, isTwofold, messageEvents, Unforeseen, unforeseenFacts } from './unforeseen.ts'
-import { isEventName } from './vocabulary.ts'
 
 interface Channel {
   name: string
@@ -231,8 +230,6 @@ class MessagesReader implements StreamReader {
   #end(block: Block | null): string[] {
     return block === null ? this.#channels.endAll() : this.#channels.end([block])
   }
-
-  isOwnEvent = isEventName
 
   delta(channel: string, text: string): Uint8Array {
     const unforeseen = this.#unforeseen.delta(channel, text)

@@ -4,7 +4,7 @@ import { plainId } from './facts.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { addMember } from './request-texts.ts'
 import { alteredSignature } from './signed-thoughts.ts'
-import { asKind, FoundSlot, type FoundText, slotsOf, textsIn, textsOfMember } from './texts.ts'
+import { FoundSlot, type FoundText, slotsOf, textsIn, textsOfMember, whereAltered } from './texts.ts'
 
 /** What a content block holds, by its type. */
 export function kindOfBlock(type: unknown): TextKind {
@@ -16,19 +16,13 @@ export function kindOfBlock(type: unknown): TextKind {
 /** `files`: texts in base64 are read too. */
 export function blockTexts(block: JsonObject, files = false): FoundText[] {
   const texts = textsIn(block, { kind: kindOfBlock(block.type), files })
-  if (block.type !== 'thinking' || !textOf(block.signature)) return texts
-  return texts.map((found) => (found.place === 'thinking' ? vouchedFor(found, block) : found))
+  const signature = textOf(block.signature)
+  if (block.type !== 'thinking' || !signature) return texts
+  const unsign = () => {
+    block.signature = alteredSignature(signature)
+  }
+  return texts.map((found) => (found.place === 'thinking' ? whereAltered(found, unsign) : found))
 }
-
-/** The text of signed thinking, which has a mark in place of its signature where it is altered. */
-const vouchedFor = (found: FoundText, block: JsonObject): FoundText => ({
-  ...asKind(found, found.kind),
-  put(text) {
-    const signature = textOf(block.signature) ?? ''
-    found.put(text)
-    if (text !== found.text) block.signature = alteredSignature(signature)
-  },
-})
 
 /** Whose a content's texts are. */
 interface Owner {

@@ -18,7 +18,6 @@ import { ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { echoedTexts, itemTexts, partOf, readApart } from './responses-texts.ts'
 import { asKind, textsIn } from './texts.ts'
 import { isForeign, isTwofold, Unforeseen, unforeseenFacts } from './unforeseen.ts'
-import { isEventName } from './vocabulary.ts'
 
 const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 /** Events whose delta is encoded sound. */
@@ -191,8 +190,6 @@ class ResponsesReader implements StreamReader {
     event.sequence_number += this.#inserted
     return true
   }
-
-  isOwnEvent = isEventName
 
   delta(channel: string, text: string): Uint8Array {
     const unforeseen = this.#unforeseen.delta(channel, text)

@@ -7,7 +7,7 @@ import type { TextKind } from './dialect.ts'
 import { isGiven, isObject, type JsonObject, textOf } from './json-value.ts'
 import { isUnread } from './request-texts.ts'
 import { unsignItem } from './signed-thoughts.ts'
-import { asKind, type FoundText, textsIn, textsOfMember } from './texts.ts'
+import { asKind, type FoundText, textsIn, textsOfMember, whereAltered } from './texts.ts'
 import { isKnownLabel } from './vocabulary.ts'
 
 /** Members of a response that say the request's own words again. */
@@ -58,19 +58,12 @@ const kinds: Readonly<Record<string, TextKind>> = {
 /** `files`: texts in base64 are read too. */
 export const itemTexts = (item: JsonObject, files = false): FoundText[] => {
   const texts = textsIn(item, { kind: kinds[textOf(item.type) ?? ''] ?? 'content', files })
-  if (item.type === 'reasoning') return texts.map((found) => vouchedFor(found, item))
+  if (item.type === 'reasoning') {
+    return texts.map((found) => (found.kind === 'reasoning' ? whereAltered(found, () => unsignItem(item)) : found))
+  }
   if (item.type !== 'mcp_call') return texts
   return texts.map((found) => (found.place === 'output' ? asKind(found, 'tool_result') : found))
 }
-
-/** A text of a thought, which loses the item's signature where it is altered. */
-const vouchedFor = (found: FoundText, item: JsonObject): FoundText => ({
-  ...asKind(found, found.kind),
-  put(text) {
-    found.put(text)
-    if (text !== found.text && found.kind === 'reasoning') unsignItem(item)
-  },
-})
 
 /** Whose words an item of the input is. */
 export function roleOf(item: JsonObject): string | null {

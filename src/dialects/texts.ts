@@ -305,6 +305,15 @@ export const asKind = (found: FoundText, kind: TextKind): FoundText => ({
   put: (text) => found.put(text),
 })
 
+/** The same text; what else changes with it where it is altered is done behind that. */
+export const whereAltered = (found: FoundText, altered: () => void): FoundText => ({
+  ...asKind(found, found.kind),
+  put(text) {
+    found.put(text)
+    if (text !== found.text) altered()
+  },
+})
+
 /** Where slots stand, and whose words they are. `onReplace` takes out what repeats a replaced text. */
 interface Owner {
   readonly member: string

@@ -37,7 +37,6 @@ export class CollectedAnswer {
   /** The reader, with every text noted as it came and as it leaves. */
   reading(reader: ChannelReader<SseFrame>): ChannelReader<SseFrame> {
     return {
-      isOwnEvent: (name) => reader.isOwnEvent(name),
       open: (frame) => {
         const opened = reader.open(frame)
         return opened === null ? null : this.#watched(opened)

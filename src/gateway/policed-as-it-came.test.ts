@@ -389,6 +389,7 @@ describe('a stream of which all is held until a policy has seen it', () => {
       )
     govern(unsaid())
     const leave = new AbortController()
+    // It rejects where the caller has left before its answer began; what is recorded of it is looked at below.
     const asked = ask('chat', 'anthropic', true, { signal: leave.signal }).catch(() => null)
     await eventually(() => open !== null && running.lane.journal.opened.size > 0)
     await Bun.sleep(100)

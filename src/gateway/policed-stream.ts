@@ -12,6 +12,7 @@
  * A stream keeps the chain it was admitted under.
  */
 import type { FrameFacts, PolicyStage } from '../dialects/dialect.ts'
+import { isEventName } from '../dialects/vocabulary.ts'
 import { Failure } from '../failure.ts'
 import { guardedMatcher } from '../inspection/guarded-matcher.ts'
 import type { InspectionRule, Stop } from '../inspection/rule.ts'
@@ -77,7 +78,8 @@ export class PolicedStream implements StreamInspection {
     const placeholders = stages.includes('pre_response') ? exchange.placeholders : null
     const restoring = placeholders !== null && placeholders.size > 0 ? [placeholders.restoring()] : []
     const channels = this.#hasWhole() ? this.#answer.reading(reader) : reader
-    this.#inspector = new StreamInspector(channels, [...rules.map(({ rule }) => rule), ...restoring], mayStop)
+    const watching = { isWatched: mayStop, isOwnEvent: isEventName }
+    this.#inspector = new StreamInspector(channels, [...rules.map(({ rule }) => rule), ...restoring], watching)
   }
 
   take(frame: SseFrame, facts: FrameFacts | null): Inspected | Promise<Inspected> {

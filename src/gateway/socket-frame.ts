@@ -66,7 +66,6 @@ const framed = (reader: StreamReader): StreamReader => ({
   frame: (frame) => reader.frame(frame),
   open: (frame) => reader.open(frame),
   delta: (channel, text) => reader.delta(channel, text),
-  isOwnEvent: (name) => reader.isOwnEvent(name),
   isWhole: (choices) => reader.isWhole?.(choices) === true,
   endFrames: () => reader.endFrames(),
   escalationFrames: (verdictan, requestId) => reader.escalationFrames(verdictan, requestId),

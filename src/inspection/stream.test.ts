@@ -38,7 +38,6 @@ const reader: ChannelReader<Frame> = {
     return { pieces, ends: read.ends, bytes: () => (changed ? Buffer.from(JSON.stringify(read)) : bytes) }
   },
   delta: (channel, text) => Buffer.from(`<${channel}:${text}>`),
-  isOwnEvent: () => false,
 }
 
 const words = (action: InspectionRule['action'], ...terms: string[]) =>

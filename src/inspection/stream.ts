@@ -46,7 +46,13 @@ import type { Finding, InspectionRule, Stop } from './rule.ts'
 export interface ChannelReader<Frame> {
   open(frame: Frame): FrameText | null
   delta(channel: string, text: string): Uint8Array
-  isOwnEvent(name: string): boolean
+}
+
+interface Watching {
+  /** Others than the rules may stop the answer, and hold it until its end. */
+  readonly isWatched?: boolean
+  /** Whether an event's name is made of the language's own words, and so no text. */
+  readonly isOwnEvent?: (name: string) => boolean
 }
 
 export interface InspectedFrame {
@@ -96,6 +102,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   /** What the rules found; whoever has taken note of it may take it out. */
   readonly findings: Finding[] = []
   readonly #reader: ChannelReader<Frame>
+  readonly #isOwnEvent: (name: string) => boolean
   readonly #rules: readonly InspectionRule[]
   readonly #channels = new Map<string, OpenChannel>()
   /**
@@ -118,9 +125,13 @@ export class StreamInspector<Frame extends InspectableFrame> {
   /** Event names in which nothing was found. */
   readonly #events = new Set<string>()
 
-  /** `isWatched`: others than the rules may stop the answer, and hold it until its end. */
-  constructor(reader: ChannelReader<Frame>, rules: readonly InspectionRule[], isWatched = false) {
+  constructor(
+    reader: ChannelReader<Frame>,
+    rules: readonly InspectionRule[],
+    { isWatched = false, isOwnEvent = () => false }: Watching = {},
+  ) {
     this.#reader = reader
+    this.#isOwnEvent = isOwnEvent
     this.#rules = rules
     this.#gathers = isWatched || rules.some(({ enforced }) => enforced)
     this.#head = rules.some(({ action, enforced }) => enforced && action === 'escalate') ? [] : null
@@ -208,7 +219,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
   #isHarmless(event: string): boolean {
     if (this.#events.has(event)) return true
     const text = { kind: 'content', role: null, place: 'event', text: event } as const
-    if (!this.#reader.isOwnEvent(event)) {
+    if (!this.#isOwnEvent(event)) {
       const passed = passWhole(this.#rules, text, [])
       if (passed.stop !== null || passed.text !== event) return false
     }

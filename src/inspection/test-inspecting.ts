@@ -2,6 +2,7 @@
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { framesOf, start } from '../dialects/test-streams.ts'
+import { isEventName } from '../dialects/vocabulary.ts'
 import type { SseFrame } from '../lib/sse.ts'
 import type { InspectionRule, Stop, TextAction } from './rule.ts'
 import { StreamInspector } from './stream.ts'
@@ -19,7 +20,7 @@ interface Passed {
 
 export function pass(dialect: Dialect, stream: string, rule: InspectionRule = forbids('block')): Passed {
   const reader = dialect.reader(start)
-  const inspector = new StreamInspector(reader, [rule])
+  const inspector = new StreamInspector(reader, [rule], { isOwnEvent: isEventName })
   const out: Uint8Array[] = []
   for (const frame of framesOf(Buffer.from(stream))) {
     const facts = frame.data === null ? null : reader.frame({ event: frame.event, data: frame.data })
@@ -35,7 +36,7 @@ export function pass(dialect: Dialect, stream: string, rule: InspectionRule = fo
 /** What leaves with each frame of a stream that goes on. */
 export function passes(dialect: Dialect, stream: string, rule: InspectionRule = forbids('block')): string[] {
   const reader = dialect.reader(start)
-  const inspector = new StreamInspector(reader, [rule])
+  const inspector = new StreamInspector(reader, [rule], { isOwnEvent: isEventName })
   return framesOf(Buffer.from(stream)).map((frame) => {
     const facts = frame.data === null ? null : reader.frame({ event: frame.event, data: frame.data })
     return Buffer.from(inspector.take(frame, facts?.terminal ?? false).bytes ?? []).toString()
@@ -56,8 +57,8 @@ export function watch(stream: string): string | 'undecided' {
     contradicts ||= opened?.contradicts === true
     return opened
   }
-  const delta = reader.delta.bind(reader)
-  const inspector = new StreamInspector({ open, delta, isOwnEvent: reader.isOwnEvent }, [], true)
+  const watching = { isWatched: true, isOwnEvent: isEventName }
+  const inspector = new StreamInspector({ open, delta: (...given) => reader.delta(...given) }, [], watching)
   const out = framesOf(Buffer.from(stream)).map((frame) => {
     const facts = frame.data === null ? null : reader.frame({ event: frame.event, data: frame.data })
     return inspector.take(frame, facts?.terminal ?? false).bytes ?? new Uint8Array(0)

@@ -17,7 +17,7 @@ const turns: readonly (readonly [Turn, RegExp])[] = [
 ]
 
 /** The same reader, with the words of each part as a channel. */
-export function inParts(reader: StreamReader): Pick<StreamReader, 'open' | 'delta' | 'isOwnEvent'> {
+export function inParts(reader: StreamReader): Pick<StreamReader, 'open' | 'delta'> {
   let turn: Turn | null = null
   /** The reader's own channels, by the name that each of their parts has, or had. */
   const known = new Map<string, string>()
@@ -32,7 +32,6 @@ export function inParts(reader: StreamReader): Pick<StreamReader, 'open' | 'delt
   }
 
   return {
-    isOwnEvent: (name) => reader.isOwnEvent(name),
     open(frame) {
       const opened = reader.open(frame)
       if (opened === null) return null
