@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { href } from '../address.ts'
 import { Refusal } from '../api/request.ts'
-import { sessionOver } from '../session.ts'
+import { caller, sessionOver } from '../session.ts'
 
 export interface Loaded<Value> {
   /** What came last; stays while it is asked for again, so that nothing jumps. */
@@ -149,9 +149,14 @@ function ofRepetition({ code }: Refusal): Explained | null {
   return ['It is made already', 'Rotate it to get another secret, or revoke it.', message]
 }
 
+/** An owner or an admin has nobody to ask for more: the answer's own message says what stands in the way. */
+function adviceToForbidden(): string {
+  const mayGiveRights = caller.value?.roles.some((role) => role === 'owner' || role === 'admin') ?? false
+  return mayGiveRights ? '' : 'An owner or an admin can give you more rights.'
+}
+
 function explained(status: number): Explained {
-  if (status === 403)
-    return ['You may not see or do this', 'Somebody with the role of owner or admin can give you more.']
+  if (status === 403) return ['You may not see or do this', adviceToForbidden()]
   if (status === 404)
     return ['There is nothing here', 'It may have been deleted, or belong to a team that is not yours.']
   if (status === 409) return ['Something else stands in the way', '']
