@@ -1,6 +1,6 @@
 /**
- * Turns a program's code into what was approved: a session of the person, or a token in their name. A session can do
- * all that the person can; so a code that was approved for a named token never gives one.
+ * Turns a program's code into what the person approved: a session of theirs, or a token in their name. Neither kind of
+ * code gives the other. A session can do all that the person can; a token has no expiry and outlives the sign-in.
  */
 import { Failure } from '../failure.ts'
 import { createToken, type MadeToken } from '../tokens/create.ts'
@@ -58,7 +58,7 @@ export async function exchangeForToken(
 ): Promise<MadeToken> {
   const { clock, ledger, recorder } = dependencies
   const approval = await approvalOf(dependencies, presented, requestId)
-  if (approval.tokenName !== null && approval.tokenName !== presented.token_name) throw invalidCode()
+  if (approval.tokenName !== presented.token_name) throw invalidCode()
   if (!mayGiveToken(approval.role)) {
     throw new Failure('permission_denied', { message: `The person who approved this lacks ${tokenPermission}` })
   }

@@ -21,7 +21,7 @@ const exchangeSessionCode = (dependencies: MemberDependencies): AnyRoute =>
     method: 'POST',
     path: '/v1/auth/session/exchange-code',
     tag: 'Sessions',
-    summary: "Turns a program's code into a session of the person who approved, to be sent as Bearer",
+    summary: "Turns a program's code for a sign-in into a session of the person who approved, to be sent as Bearer",
     access: 'public',
     body: z.strictObject(codeBody),
     reply: z.object({
@@ -49,7 +49,7 @@ const exchangeTokenCode = (dependencies: MemberDependencies): AnyRoute =>
     method: 'POST',
     path: '/v1/tokens/exchange-code',
     tag: 'Tokens',
-    summary: "Turns a program's code into a general token bound to the person who approved",
+    summary: "Turns a program's code for a named token into that token, bound to the person who approved",
     access: 'public',
     body: z.strictObject({ ...codeBody, token_name: tokenName }),
     reply: tokenRecordSchema.extend({ token_value: z.string().describe('The secret, shown once') }),

@@ -276,7 +276,20 @@ test('of many exchanges for a token at once no token stays in force unless one e
 test('whoever may not make tokens cannot approve one', async () => {
   expect((await preview(bob, { token_name: 'laptop' })).status).toBe(403)
   expect((await answer(bob, true, { token_name: 'laptop' })).status).toBe(403)
-  const code = await approved(bob)
+})
+
+test('a code approved as a sign-in gives no token', async () => {
+  const code = await approved(ann)
+  const refused = await exchangeForToken(code, { token_name: 'from a sign-in' })
+  expect(refused.json.error).toMatchObject({ code: 'invalid_code', param: 'code' })
+  expect(await plane.store.ledger.read("select 1 from tokens where name = 'from a sign-in'")).toEqual([])
+  expect((await exchange(code)).status).toBe(201)
+})
+
+test('a person who may make tokens no longer gets none for a code that was approved before', async () => {
+  const id = await plane.addPerson('lowered@example.com', 'admin')
+  const code = await approved(await plane.signInAs('lowered@example.com'), { token_name: 'laptop' })
+  await plane.store.ledger.write([{ sql: "update users set role = 'member' where id = ?", args: [id] }])
   expect((await exchangeForToken(code)).json.error.code).toBe('permission_denied')
 })
 

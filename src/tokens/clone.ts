@@ -2,6 +2,7 @@
 import { Failure } from '../failure.ts'
 import type { MadeToken } from './create.ts'
 import { checkGrant, checkProfile, checkReferences, namedStand, ownershipOf } from './creation.ts'
+import { accountsWith, creatorStands, findCreator, withinCreator } from './creator.ts'
 import { isExhausted } from './depletion.ts'
 import { tokenStatus } from './governed.ts'
 import { type Actor, mint, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
@@ -23,19 +24,21 @@ export async function cloneToken(
   if (tokenStatus(source, now) !== 'active' || (await isExhausted(deps.depletion, source))) {
     throw new Failure('token_not_active')
   }
-  const scope = scopeAsked(source, body, now)
+  const creator = await findCreator(deps, actor.principal)
+  const scope = scopeAsked(withinCreator(source, creator), body, now)
   const metadata = { ...source.metadata, ...body.metadata }
   const wider = widenedField(source, scope) ?? (metadataWidened(source.metadata, metadata) ? 'metadata' : null)
   if (wider !== null) throw new Failure('token_scope_widened', { param: wider })
   if (!tokenMetadata.safeParse(metadata).success) throw new Failure('invalid_parameter', { param: 'metadata' })
   checkProfile(source, scope)
-  await checkReferences(scope, deps, source)
-  await checkGrant(actor.principal, scope, deps.ledger)
+  const inherited = creator === null ? [source] : [source, creator.token]
+  await checkReferences(scope, deps, inherited)
+  await checkGrant(actor.principal, scope, deps.ledger, creator)
 
   const only = await requireStateRow(deps.state, source.id)
   const ownership = await ownershipOf(scope, deps.ledger)
   const name = body.name ?? source.name
-  const accounts = { beside: only.accountIds }
+  const accounts = { beside: accountsWith(only.accountIds, creator) }
   const { token, secret, state, ledger } = mint(
     { name, metadata, profile: source, scope, ownership, createdBy: actor.principal.name, sourceTokenId: id, accounts },
     deps,
@@ -43,13 +46,13 @@ export async function cloneToken(
   const reason = body.reason === undefined ? {} : { reason: body.reason }
   const details = { token_id: token.id, name, source_token_id: id, ...reason, ...scopeDetails(token) }
   const { eventTeamId } = ownership
-  const stand = namedStand(scope, source.policyIds)
+  const [named, stands] = [namedStand(scope, inherited), creatorStands(creator)]
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.cloned', actor, tokenId: token.id, eventTeamId, details }, deps),
     // Narrowed, rotated or revoked meanwhile: then this clone would be measured against what no longer holds.
     guard: {
-      sql: `select version = ? and ${stand.sql} from tokens where id = ?`,
-      args: [source.version, ...stand.args, id],
+      sql: `select version = ? and ${named.sql} and ${stands.sql} from tokens where id = ?`,
+      args: [source.version, ...named.args, ...stands.args, id],
     },
     state,
     ledger,

@@ -192,7 +192,7 @@ test('nobody gives a role, a team or a limit beyond their own', async () => {
   expect(await as(ofTeam, { bindings: { team_id: made.teamId } })).toBe(201)
 
   const limited = await secretOf({ roles: ['admin'], max_requests: 5, bindings: { model_filter: ['a*'] } })
-  expect(await as(limited, {})).toEqual(denied('bindings.model_filter'))
+  expect(await as(limited, { bindings: { model_filter: ['b'] } })).toEqual(denied('bindings.model_filter'))
   expect(await as(limited, { bindings: { model_filter: ['ab'] }, max_requests: 6 })).toEqual(denied('max_requests'))
   expect(await as(limited, { bindings: { model_filter: ['ab'] }, max_requests: 5 })).toBe(201)
 
@@ -236,13 +236,21 @@ test('a repeated Idempotency-Key never gives the secret again', async () => {
   expect(JSON.stringify(second.json)).not.toContain(first.json.token_value)
 })
 
-test('the policies of the creating token bind what it makes', async () => {
+test('a token inherits the policies of its creator and cannot leave them out', async () => {
   const policy = made.deps.newId()
-  for (const field of ['policy_ids', 'access_policy_ids']) {
-    const creator = (await create({ roles: ['admin'] })).json
-    const sql = `update tokens set ${field} = json_array(?) where id = ?`
-    await made.store.ledger.write([{ sql, args: [policy, creator.id] }])
-    const { status, json } = await create({}, { secret: creator.token_value })
+  for (const [field, table] of [
+    [
+      'policy_ids',
+      "policies (id, kind, stages, config, targets, position, mode, when_broken, enabled, version) values (?, 'audit', '[]', '{}', '{}', 1, 'enforce', 'deny', 1, 1)",
+    ],
+    ['access_policy_ids', 'access_policies (id, version) values (?, 1)'],
+  ] as const) {
+    await made.store.state.write([{ sql: `insert into ${table}`, args: [policy] }])
+    const { token_value } = (await create({ roles: ['admin'], [field]: [policy] })).json
+    const { id } = (await create({}, { secret: token_value })).json
+    const [row] = await made.store.state.read(`select ${field} as ids from tokens where id = ?`, [id])
+    expect(row).toEqual({ ids: JSON.stringify([policy]) })
+    const { status, json } = await create({ [field]: [] }, { secret: token_value })
     expect([status, json.error.code, json.error.param]).toEqual([403, 'permission_denied', field])
   }
 })

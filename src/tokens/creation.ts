@@ -1,39 +1,37 @@
 /**
  * The rules of making a token (contract section 3, Creation rules), apart from where the rows go: what a body means,
- * what a profile needs, which ids must exist, and that nobody gives what they do not hold. A creator's own expiry does
- * not bound what it makes; its role, team, limits, policies and bindings do.
+ * what a profile needs, which ids must exist, and that nobody gives what they do not hold.
  */
 import { Failure } from '../failure.ts'
-import { toNano } from '../lib/money.ts'
 import type { Database, Statement } from '../store/open.ts'
+import { type Creator, withinCreator } from './creator.ts'
+import { scopeAsked } from './narrow-scope.ts'
 import { type ScopeField, widenedField } from './narrowing.ts'
 import { type Role, rolesWithin } from './permissions.ts'
 import type { Principal } from './principal.ts'
 import type { TokenProfile, TokenScope } from './scope.ts'
-import { findToken } from './stored-token.ts'
-import { type CreateTokenBody, expiryOf, limitOf } from './token-body.ts'
+import type { StoredToken } from './stored-token.ts'
+import type { CreateTokenBody } from './token-body.ts'
 
-/** Reads a body: both placements of limits, either form of expiry, the roles a purpose has when none are named. */
-export function scopeOf(body: CreateTokenBody, now: number): TokenScope {
-  const bindings = body.bindings ?? {}
-  const budget = limitOf(body, 'max_budget') ?? null
-  return {
-    gatewayId: bindings.gateway_id ?? null,
-    teamId: bindings.team_id ?? null,
-    userId: bindings.user_id ?? null,
-    provider: bindings.provider ?? null,
-    modelFilter: bindings.model_filter ?? null,
-    budgetId: bindings.budget_id ?? null,
-    roles: [...new Set(body.roles ?? [defaultRole(body)])],
-    policyIds: [...new Set(body.policy_ids)],
-    accessPolicyIds: [...new Set(body.access_policy_ids)],
-    metadataTrust: body.metadata_trust,
-    maxBudget: budget === null ? null : toNano(budget),
-    maxRequests: limitOf(body, 'max_requests') ?? null,
-    rateLimitRpm: limitOf(body, 'rate_limit_rpm') ?? null,
-    rateLimitTpm: limitOf(body, 'rate_limit_tpm') ?? null,
-    expiresAt: expiryOf(body, now) ?? null,
-  }
+/** Reads the body of a create: what it leaves out comes from its purpose and from its creator. */
+export const scopeOf = (body: CreateTokenBody, now: number, creator: Creator | null): TokenScope =>
+  scopeAsked(withinCreator({ ...unlimited, roles: [defaultRole(body)] }, creator), body, now)
+
+const unlimited: Omit<TokenScope, 'roles'> = {
+  gatewayId: null,
+  teamId: null,
+  userId: null,
+  provider: null,
+  modelFilter: null,
+  budgetId: null,
+  policyIds: [],
+  accessPolicyIds: [],
+  metadataTrust: 'none',
+  maxBudget: null,
+  maxRequests: null,
+  rateLimitRpm: null,
+  rateLimitTpm: null,
+  expiresAt: null,
 }
 
 const defaultRole = ({ purpose }: Pick<TokenProfile, 'purpose'>): Role =>
@@ -68,8 +66,8 @@ export function checkProfile(profile: TokenProfile, scope: TokenScope): void {
 export async function checkReferences(
   scope: TokenScope,
   { state, ledger }: { state: Database; ledger: Database },
-  /** What the token that this one comes from names: it stays, even where it has been deleted since. */
-  known: Pick<TokenScope, 'policyIds' | 'provider'> = { policyIds: [], provider: null },
+  /** The tokens that this one inherits from: what they name stays, even where it has been deleted since. */
+  inherited: readonly Pick<TokenScope, 'policyIds' | 'provider'>[],
 ) {
   const exists = async (database: Database, rows: string, id: string) =>
     (await database.read(`select 1 from ${rows} where id = ?`, [id])).length > 0
@@ -90,7 +88,8 @@ export async function checkReferences(
   }
   const named = `(select name as id from providers where deleted = 0
     union all select name from mcp_servers where deleted = 0)`
-  if (scope.provider !== null && scope.provider !== known.provider && !(await exists(state, named, scope.provider))) {
+  const known = inherited.some(({ provider }) => provider === scope.provider)
+  if (scope.provider !== null && !known && !(await exists(state, named, scope.provider))) {
     throw invalid('bindings.provider', 'There is no provider or MCP server of this name')
   }
   const limit = (table: 'budgets' | 'access_policies') => `(select id from ${table} where deleted = 0)`
@@ -103,25 +102,25 @@ export async function checkReferences(
     }
   }
   for (const id of scope.policyIds) {
-    if (known.policyIds.includes(id) || (await exists(state, '(select id from policies where deleted = 0)', id)))
-      continue
+    if (inherited.some(({ policyIds }) => policyIds.includes(id))) continue
+    if (await exists(state, '(select id from policies where deleted = 0)', id)) continue
     throw invalid('policy_ids', 'There is no such policy')
   }
 }
 
 /**
  * A condition on the state, to be held when a token is written: what its scope names is still there. A limit that is gone
- * would bound nothing, a policy that is gone would forbid nothing. `knownPolicies` as `checkReferences` has them.
+ * would bound nothing, a policy that is gone would forbid nothing. `inherited` as `checkReferences` has it.
  */
 export const namedStand = (
   { budgetId, accessPolicyIds, policyIds }: TokenScope,
-  knownPolicies: readonly string[] = [],
+  inherited: readonly Pick<TokenScope, 'policyIds'>[],
 ): Statement => ({
   sql: `(? is null or exists (select 1 from budgets where id = ? and deleted = 0))
     and ${allStand('access_policies')} and ${allStand('policies')}`,
   args: [
     ...[budgetId, budgetId, JSON.stringify(accessPolicyIds)],
-    JSON.stringify(policyIds.filter((id) => !knownPolicies.includes(id))),
+    JSON.stringify(policyIds.filter((id) => !inherited.some((token) => token.policyIds.includes(id)))),
   ],
 })
 
@@ -139,32 +138,58 @@ const boundsOfCreator: readonly ScopeField[] = [
   'max_requests',
   'rate_limit_rpm',
   'rate_limit_tpm',
+  'expires_at',
 ]
 
-/** Throws 403, naming the field, where the scope holds a role, a team or a limit beyond its creator's own. */
-export async function checkGrant(principal: Principal, scope: TokenScope, ledger: Database): Promise<void> {
-  const beyond = (param: string) =>
-    new Failure('permission_denied', { param, message: `${param} goes beyond what the caller may give` })
-  // A gateway's identity opens every provider key of that gateway, whatever team it is for.
-  const bound = principal.kind === 'token' && (principal.teamId !== null || principal.userId !== null)
-  if (bound && scope.roles.includes('runtime')) throw beyond('purpose')
+const boundsButExpiry = boundsOfCreator.filter((field) => field !== 'expires_at')
+
+const beyond = (param: string, message: string): Failure => new Failure('permission_denied', { param, message })
+
+/** Throws 403, naming the field, where a token of this scope would hold a role, a team or a limit beyond its creator's. */
+export async function checkGrant(
+  principal: Principal,
+  scope: TokenScope,
+  ledger: Database,
+  creator: Creator | null,
+): Promise<void> {
+  if (scope.roles.includes('runtime') && creator !== null && !mayMakeGatewayTokens(creator.token)) {
+    throw beyond('purpose', 'A token that has bindings or limits makes no gateway tokens, which have none')
+  }
+  await checkRolesAndTeam(principal, scope, ledger)
+  const field = creator === null ? null : widenedField(creator.token, scope, boundsOfCreator)
+  if (field !== null) throw beyond(field, `${field} goes beyond that of the token that makes this one`)
+}
+
+/** A gateway token opens every provider key of its gateway, for whatever team, provider or amount. */
+const mayMakeGatewayTokens = (creator: StoredToken): boolean =>
+  creator.teamId === null &&
+  creator.userId === null &&
+  widenedField(creator, { ...unlimited, roles: [] }, boundsButExpiry) === null
+
+/** Throws 403, naming the field, where the caller may not deal with tokens of these roles or of this team. */
+export async function checkRolesAndTeam(principal: Principal, scope: TokenScope, ledger: Database): Promise<void> {
   const roles = scope.roles.filter((role) => role !== 'runtime')
-  if (!rolesWithin(principal.roles, roles)) throw beyond('roles')
-  if (!(await mayActForTeam(principal, scope, ledger))) throw beyond('bindings.team_id')
-  const own = principal.tokenId === null ? null : await findToken(ledger, principal.tokenId)
-  const field = own === null ? null : widenedField(own, scope, boundsOfCreator)
-  if (field !== null) throw beyond(field)
+  if (!rolesWithin(principal.roles, roles)) {
+    const message = `A caller of role ${principal.roles.join(', ')} cannot give the role ${roles.join(', ')}`
+    throw beyond('roles', message)
+  }
+  await checkTeam(principal, scope, ledger)
 }
 
 /**
- * A token of a team gives that team; a user's token or session gives the teams the user is in, and a user's token also
- * what is bound to that user alone. What is bound to neither reaches every team.
+ * A person who may make tokens is owner or admin and may choose any team; so may a token that is bound to neither team
+ * nor user. A token of a team gives that team alone; a user's token gives that user, or a team that the user is in.
  */
-async function mayActForTeam(principal: Principal, { teamId, userId }: TokenScope, ledger: Database): Promise<boolean> {
-  if (principal.teamId !== null) return teamId === principal.teamId
-  if (principal.userId === null) return true
-  if (teamId !== null) return belongs(ledger, principal.userId, teamId)
-  return principal.kind === 'session' || userId === principal.userId
+async function checkTeam(principal: Principal, { teamId, userId }: TokenScope, ledger: Database): Promise<void> {
+  if (principal.kind === 'session') return
+  if (principal.teamId !== null) {
+    if (teamId === principal.teamId) return
+    throw beyond('bindings.team_id', 'The calling token is bound to a team: name that team in bindings.team_id')
+  }
+  if (principal.userId === null) return
+  if (teamId === null ? userId === principal.userId : await belongs(ledger, principal.userId, teamId)) return
+  const message = 'The calling token is bound to a user: bind the new one to that user, or to a team the user is in'
+  throw beyond('bindings.team_id', message)
 }
 
 async function belongs(ledger: Database, userId: string, teamId: string): Promise<boolean> {

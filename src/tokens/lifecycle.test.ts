@@ -300,23 +300,54 @@ test('whatever is wider is refused with the name of the first wider field, by cl
 })
 
 test('an update narrows, says what changed, and holds the token back at gateways only where a right is lost', async () => {
-  const { id, token_value } = await create()
+  const { id, token_value } = await create({ roles: ['operator'] })
   const renamed = await call('PATCH', `/v1/tokens/${id}`, { body: { name: 'two', metadata: { k: 'hidden-value' } } })
   expect(renamed.json).toMatchObject({ name: 'two', metadata: { k: 'hidden-value' } })
   expect(made.announced.at(-1)?.deny).toEqual([])
-  const narrowed = await call('PATCH', `/v1/tokens/${id}`, { body: { max_requests: 3, roles: ['auditor'] } })
-  expect(narrowed.json).toMatchObject({ max_requests: 3, roles: ['auditor'], name: 'two' })
+  const narrowed = await call('PATCH', `/v1/tokens/${id}`, { body: { max_requests: 3, roles: ['member'] } })
+  expect(narrowed.json).toMatchObject({ max_requests: 3, roles: ['member'], name: 'two' })
   expect(made.announced.at(-1)?.deny).toEqual([hashSecret(token_value)])
   const [first, second] = await eventsOf('token.updated')
   expect(first.details.changed).toEqual({ name: { from: 'one', to: 'two' }, metadata: true })
   expect(second.details.changed).toEqual({
-    roles: { from: ['member'], to: ['auditor'] },
+    roles: { from: ['operator'], to: ['member'] },
     max_requests: { from: null, to: 3 },
   })
   const [row] = await made.store.state.read<{ max_requests: number }>('select max_requests from tokens where id = ?', [
     id,
   ])
   expect(row?.max_requests).toBe(3)
+})
+
+test('an update never gives a role that the token lacks, whoever asks and in whatever order', async () => {
+  const refused = async (held: string[], wanted: string[], secret?: string) => {
+    const token = await create({ roles: held })
+    const { status, json } = await call('PATCH', `/v1/tokens/${token.id}`, {
+      body: { roles: wanted },
+      secret: secret === undefined ? token.token_value : made.installation.adminToken,
+    })
+    return [status, json.error?.code, json.error?.param]
+  }
+  const widened = [422, 'token_scope_widened', 'roles']
+  const byAdministrator = made.installation.adminToken ?? ''
+  for (const [held, wanted] of [
+    [['member'], ['owner']],
+    [['member'], ['member', 'admin']],
+    [['member'], ['auditor']],
+    [['auditor'], ['member']],
+    [
+      ['operator', 'auditor'],
+      ['auditor', 'admin'],
+    ],
+    [['admin'], ['owner']],
+    [['admin'], ['admin', 'owner']],
+    [['member'], ['runtime']],
+  ] as const) {
+    expect(await refused([...held], [...wanted], byAdministrator)).toEqual(widened)
+  }
+  expect(await refused(['member'], [], byAdministrator)).toEqual([422, 'invalid_parameter', 'roles'])
+  expect(await refused(['admin'], ['owner'])).toEqual(widened)
+  expect(await refused(['owner'], ['admin', 'admin', 'member'], byAdministrator)).toEqual([200, undefined, undefined])
 })
 
 test('an update by one who read another version is refused', async () => {

@@ -13,6 +13,7 @@ import { newStateVersion, updateRow } from '../store/rows.ts'
 import { tokens as stateTokens } from '../store/state.ts'
 import type { MadeToken } from './create.ts'
 import { checkGrant } from './creation.ts'
+import { accountsWith, type Creator, creatorStands, findCreator } from './creator.ts'
 import { isExhausted } from './depletion.ts'
 import { tokenStatus } from './governed.ts'
 import { type Actor, mint, type TokenDependencies, tokenEvent } from './minting.ts'
@@ -40,9 +41,10 @@ export async function rotateToken(
   requireVersion(headers, old.version)
   refuseUnlessRotatable(old, deps.clock.now())
   if (await isExhausted(deps.depletion, old)) throw new Failure('token_not_active')
-  await checkGrant(actor.principal, old, deps.ledger)
+  const creator = await findCreator(deps, actor.principal)
+  await checkGrant(actor.principal, old, deps.ledger, creator)
   try {
-    return await rotate(deps, actor, old, graceSeconds)
+    return await rotate(deps, actor, { old, creator, graceSeconds })
   } catch (error) {
     if (error instanceof Failure && error.code === 'conflict') {
       refuseUnlessRotatable((await findToken(deps.ledger, id)) ?? old, deps.clock.now())
@@ -62,8 +64,7 @@ function refuseUnlessRotatable(token: StoredToken, now: number): void {
 async function rotate(
   deps: TokenDependencies,
   actor: Actor,
-  old: StoredToken,
-  graceSeconds: number,
+  { old, creator, graceSeconds }: { old: StoredToken; creator: Creator | null; graceSeconds: number },
 ): Promise<RotatedToken> {
   const only = await requireStateRow(deps.state, old.id)
   const rotatedAt = deps.clock.now() + graceSeconds * 1000
@@ -76,18 +77,19 @@ async function rotate(
       ownership: { ownerKind: old.ownerKind, ownerId: old.ownerId, eventTeamId: only.eventTeamId },
       createdBy: actor.principal.name,
       rotatedFrom: old.id,
-      accounts: { instead: only.accountIds },
+      accounts: { instead: accountsWith(only.accountIds, creator) },
     },
     deps,
   )
   const details = { token_id: old.id, name: old.name, rotated_to_id: minted.token.id, rotated_at: timestamp(rotatedAt) }
   const { eventTeamId } = only
+  const stands = creatorStands(creator)
   const sealed = old.purpose === 'gateway_runtime' ? await resealed(deps, only.hash, minted.secret) : []
   const change: Parameters<Recorder['change']>[0] = {
     event: tokenEvent({ type: 'token.rotated', actor, tokenId: old.id, eventTeamId, details }, deps),
     guard: {
-      sql: 'select version = ? and rotated_at is null and revoked_at is null from tokens where id = ?',
-      args: [old.version, old.id],
+      sql: `select version = ? and rotated_at is null and revoked_at is null and ${stands.sql} from tokens where id = ?`,
+      args: [old.version, ...stands.args, old.id],
     },
     state: [...minted.state, updateRow(stateTokens, old.id, { rotatedAt }, { version: newStateVersion })],
     ledger: [

@@ -1,6 +1,7 @@
 /**
  * What callers send about tokens (contract section 3), and how it is read: limits stand at the top level or in
- * `bindings`, an expiry is a length or an instant. Null and absent mean the same: no limit.
+ * `bindings`, an expiry is a length or an instant. Null means no limit. Absent means what the token inherits: from the
+ * token that makes it, or from its source.
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
@@ -50,8 +51,8 @@ export const createTokenBody = z.strictObject({
   key_class: z.enum(keyClasses).default('durable'),
   bindings: tokenBindings.nullish(),
   roles: z.array(z.enum(roles)).min(1).max(roles.length).nullish(),
-  policy_ids: z.array(z.uuid()).max(100).default([]),
-  access_policy_ids: z.array(z.uuid()).max(100).default([]),
+  policy_ids: z.array(z.uuid()).max(100).optional(),
+  access_policy_ids: z.array(z.uuid()).max(100).optional(),
   metadata_trust: z.enum(['none', 'caller']).default('none'),
   metadata: tokenMetadata.default({}),
   ...limits,
@@ -87,8 +88,9 @@ export const cloneTokenBody = z.strictObject({
 })
 export type CloneTokenBody = z.infer<typeof cloneTokenBody>
 
-/** The fields by which a body narrows a scope. */
-export type NarrowingBody = Pick<CloneTokenBody, keyof typeof narrowing>
+/** The fields of a scope in a body. */
+export type NarrowingBody = Pick<CloneTokenBody, Exclude<keyof typeof narrowing, 'bindings'>> &
+  Pick<CreateTokenBody, 'bindings'>
 
 type LimitName = keyof typeof limits
 type Limits = { [Name in LimitName]?: number | null | undefined }

@@ -1,4 +1,4 @@
-/** Updating: name, metadata and roles freely, everything else only narrower, by one who read the present version. */
+/** Updating: name and metadata freely, everything else only narrower, by one who read the present version. */
 
 import { requireVersion } from '../api/entity-tag.ts'
 import { versionArgument } from '../events/recorder.ts'
@@ -7,7 +7,7 @@ import type { Propagation } from '../fleet/wire.ts'
 import { tokens as ledgerTokens } from '../store/ledger.ts'
 import { newStateVersion, updateRow } from '../store/rows.ts'
 import { tokens as stateTokens } from '../store/state.ts'
-import { checkGrant, checkProfile, checkReferences, namedStand, ownershipOf } from './creation.ts'
+import { checkProfile, checkReferences, checkRolesAndTeam, namedStand, ownershipOf } from './creation.ts'
 import { tokenStatus } from './governed.ts'
 import { type LimitUsage, usageOf } from './limit-usage.ts'
 import { type Actor, scopeDetails, type TokenDependencies, tokenEvent } from './minting.ts'
@@ -58,13 +58,12 @@ async function checkedScope(
   const widened = (param: string) => new Failure('token_scope_widened', { param })
   if (body.purpose !== undefined && body.purpose !== token.purpose) throw widened('purpose')
   if (body.principal_type !== undefined && body.principal_type !== token.principalType) throw widened('principal_type')
-  const narrowed = scopeAsked(token, body, deps.clock.now())
-  const wider = widenedField(token, narrowed)
+  const scope = scopeAsked(token, body, deps.clock.now())
+  const wider = widenedField(token, scope)
   if (wider !== null) throw widened(wider)
-  const scope = { ...narrowed, roles: body.roles === undefined ? token.roles : [...new Set(body.roles)] }
   checkProfile(token, scope)
-  await checkReferences(scope, deps, token)
-  await checkGrant(actor.principal, scope, deps.ledger)
+  await checkReferences(scope, deps, [token])
+  await checkRolesAndTeam(actor.principal, { ...scope, roles: token.roles }, deps.ledger)
   return scope
 }
 
@@ -81,7 +80,7 @@ async function write(
   const changed = { ...token, ...scope, ...owner, name, metadata }
   const details = { token_id: token.id, name, changed: changedFields(token, changed) }
   const limitsChanged = !Bun.deepEquals(accountLimits(scope), accountLimits(token))
-  const stand = namedStand(scope, token.policyIds)
+  const stand = namedStand(scope, [token])
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.updated', actor, tokenId: token.id, eventTeamId, details }, deps),
     guard: {

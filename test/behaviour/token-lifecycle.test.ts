@@ -154,6 +154,23 @@ test('whatever is wider in a clone or an update is refused, with the first wider
   expect((await post(source.id, 'clone', { bindings: { model_filter: [] } })).status).toBe(422)
 })
 
+test('all that a token with a request limit makes shares that limit, and ends when it ends', async () => {
+  const creator = await createToken(gatehouse, { roles: ['admin'], max_requests: 2, expires_in_seconds: 600 })
+  const make = async () => {
+    const body = { name: 'made', purpose: 'general', roles: ['admin'] }
+    const made = await api(gatehouse, '/v1/tokens', { token: creator.token_value, body })
+    return expectAnswer(made, 201, createdToken.extend({ expires_at: z.string().nullable() }))
+  }
+  const made = [await make(), await make(), await make()]
+  expect(made.map(({ max_requests, expires_at }) => [max_requests, expires_at])).toEqual(
+    made.map(() => [2, creator.expires_at]),
+  )
+  const answers: number[] = []
+  for (const { token_value } of made) answers.push((await gatewaySays(token_value)).status)
+  expect(answers).toEqual([200, 200, 429])
+  expect((await gatewaySays(creator.token_value)).status).toBe(429)
+})
+
 test('an emergency revocation wants an explanation, and leaves a proof without the secret', async () => {
   const token = await createToken(gatehouse)
   expect(expectAnswer(await post(token.id, 'emergency-revoke'), 422, errorAnswer).error.param).toBe('explanation')
@@ -190,7 +207,7 @@ test('an update holds only for the version that was read', async () => {
 
 test('alerts name what ends soon, and views count what there is', async () => {
   const token = await createToken(gatehouse, { expires_in_seconds: 3600, key_class: 'virtual' })
-  const alert = z.object({ condition: z.string(), token_id: z.string(), at: z.string() })
+  const alert = z.object({ condition: z.string(), token_id: z.string(), at: z.string().nullable() })
   const answer = await api(gatehouse, '/v1/tokens/alerts')
   const { alerts } = expectAnswer(answer, 200, z.object({ alerts: z.array(alert) }))
   const { expires_at } = await read(token.id)
