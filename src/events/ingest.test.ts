@@ -58,7 +58,7 @@ const shown = () =>
     since: 0,
     limit: 100,
     cursor: undefined,
-    visibility: { teams: 'every', withoutTeam: true },
+    visibility: { teams: 'every', ownToken: null },
   })
 const stored = () =>
   databases.ledger.read<ShippedEvent>('select seq as n, digest, body from events where chain = ? order by position', [

@@ -98,8 +98,8 @@ const newestOfEach = (teams: readonly string[], where: readonly Statement[], mos
 })
 
 /** The teams of somebody who sees more than one, and nothing else. */
-const severalTeams = ({ teams, withoutTeam }: Visibility): readonly string[] | null =>
-  teams === 'every' || withoutTeam || teams.length < 2 ? null : teams
+const severalTeams = ({ teams }: Visibility): readonly string[] | null =>
+  teams === 'every' || teams.length < 2 ? null : teams
 
 /** The unary plus keeps the planner from sorting a whole window by the index on timestamp, which pays for few only. */
 function windowConditions(since: number, until: number | null, few: boolean): Statement[] {
@@ -122,14 +122,14 @@ async function firstCursor(ledger: Database, since: number): Promise<Cursor> {
   return { since, floor: await firstPositionSince(ledger, since), before: beyondAll }
 }
 
-/** A condition on `team_id`. */
-export function seenBy({ teams, withoutTeam }: Visibility): Statement {
-  if (teams === 'every') return { sql: withoutTeam ? 'true' : '+team_id is not null', args: [] }
+/** A condition on `team_id` and `token_id`. */
+export function seenBy({ teams, ownToken }: Visibility): Statement {
+  if (ownToken !== null) return { sql: 'token_id = ?', args: [ownToken] }
+  if (teams === 'every') return { sql: 'true', args: [] }
   const [team] = teams
-  if (teams.length === 1 && team !== undefined && !withoutTeam) return { sql: 'team_id = ?', args: [team] }
+  if (teams.length === 1 && team !== undefined) return { sql: 'team_id = ?', args: [team] }
   // With the unary plus rows are taken in order and looked at; the index would give them team by team, to be sorted.
-  const among = '+team_id in (select value from json_each(?))'
-  return { sql: withoutTeam ? `(${among} or team_id is null)` : among, args: [JSON.stringify(teams)] }
+  return { sql: '+team_id in (select value from json_each(?))', args: [JSON.stringify(teams)] }
 }
 
 /** A position before which every event was received before `since`, and so happened before it. */

@@ -200,13 +200,18 @@ describe('GET /v1/events', () => {
     expect(error).toMatchObject({ message: expect.stringContaining('events:read') })
   })
 
-  test('shows a token of a team that team only, and nobody’s events to no token', async () => {
-    const of = (team_id: string | null) => event(1, { event_attribution: { ...nobody, team_id } })
+  test('shows a token of a team that team only, a token without a team and role its own, and an unbound owner all', async () => {
+    const of = (team_id: string | null) =>
+      event(1, { event_attribution: { ...nobody, team_id, token_id: `of-${team_id}` } })
     await record([of('team-a'), of('team-b'), of(null)])
     const teams = async () => (await pages('since=5m')).map(({ event_attribution }) => event_attribution.team_id)
-    expect(await teams()).toEqual(['team-b', 'team-a'])
+    expect(await teams()).toEqual([null, 'team-b', 'team-a'])
     principal = { ...owner, teamId: 'team-a' }
     expect(await teams()).toEqual(['team-a'])
+    for (const team of ['team-b', null]) {
+      principal = { ...owner, roles: ['member'], tokenId: `of-${team}` }
+      expect(await teams()).toEqual([team])
+    }
     principal = { ...owner, kind: 'session' }
     expect(await teams()).toEqual([null, 'team-b', 'team-a'])
   })
@@ -245,10 +250,10 @@ test('no page and no export sorts: rows come from an index in their order', asyn
   }
   await record([event(1)])
   const sights: Visibility[] = [
-    { teams: 'every', withoutTeam: true },
-    { teams: 'every', withoutTeam: false },
-    { teams: ['team-a'], withoutTeam: false },
-    { teams: ['team-a', 'team-b'], withoutTeam: false },
+    { teams: 'every', ownToken: null },
+    { teams: [], ownToken: 'token' },
+    { teams: ['team-a'], ownToken: null },
+    { teams: ['team-a', 'team-b'], ownToken: null },
   ]
   for (const visibility of sights) {
     for (const filter of [{}, { verdict: 'deny' }, { event_type: 'decision' }, { gateway_id: 'g' }]) {
@@ -292,7 +297,7 @@ describe('GET /v1/events/export', () => {
         return rows
       },
     }
-    const visibility: Visibility = { teams: 'every', withoutTeam: true }
+    const visibility: Visibility = { teams: 'every', ownToken: null }
     const signal = new AbortController().signal
     const window = { since: 0, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
     const response = await exportAnswer(ledger, window, 'json')

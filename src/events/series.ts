@@ -162,20 +162,20 @@ type Window = Omit<SeriesQuery, 'step'> & { step: Step }
 async function scopesOf(
   ledger: Database,
   { team_id, since, until }: Window,
-  { kind, column }: Selected,
-  { teams, withoutTeam }: Visibility,
+  { kind, column, key }: Selected,
+  { teams, ownToken }: Visibility,
 ): Promise<string[]> {
-  if (team_id !== undefined) return teams === 'every' || teams.includes(team_id) ? [team_id] : []
-  const none = withoutTeam ? [noTeam] : []
-  if (teams !== 'every') return [...teams, ...none]
-  if (column !== 'scope' && hasEveryTeam(kind)) return [everyTeam, ...none]
+  const own = ownToken !== null && kind === 'token' && key === ownToken
+  if (team_id !== undefined) return teams === 'every' || teams.includes(team_id) || own ? [team_id] : []
+  if (teams !== 'every' && !own) return [...teams]
+  if (column !== 'scope' && hasEveryTeam(kind)) return [everyTeam, noTeam]
   const day = stepMilliseconds.day
   const rows = await ledger.read<{ scope: unknown }>(
     `select distinct ${asBytes('scope')} as scope from event_rollups where step = 'day' and at >= ? and at < ? and kind = 'all'
       and scope not in ('${everyTeam}', '${noTeam}')`,
     [since - (since % day), until],
   )
-  return [...rows.map(({ scope }) => shownText(scope)), ...none]
+  return [...rows.map(({ scope }) => shownText(scope)), noTeam]
 }
 
 function whereOf({ step, since, until, verdict }: Window, { kind, key }: Selected, scopes: string[]): Statement {
@@ -198,7 +198,7 @@ function wholeOf(
   if (kind === 'reason') return null
   if (column === 'key') return whereOf(window, { ...selected, kind: 'all', key: undefined }, scopes)
   const every = column === 'scope' && visibility.teams === 'every' && window.team_id === undefined && hasEveryTeam(kind)
-  return every ? whereOf(window, selected, [everyTeam, ...(visibility.withoutTeam ? [noTeam] : [])]) : null
+  return every ? whereOf(window, selected, [everyTeam, noTeam]) : null
 }
 
 interface Source extends Selected {

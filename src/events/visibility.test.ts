@@ -9,8 +9,9 @@ interface Case {
   sees: Visibility
 }
 
-const every = (withoutTeam: boolean): Visibility => ({ teams: 'every', withoutTeam })
-const only = (...teams: string[]): Visibility => ({ teams, withoutTeam: false })
+const everything: Visibility = { teams: 'every', ownToken: null }
+const only = (...teams: string[]): Visibility => ({ teams, ownToken: null })
+const own = (ownToken: string | null): Visibility => ({ teams: [], ownToken })
 
 const cases: Case[] = [
   { who: 'a token of a team', principal: { kind: 'token', teamId: 't', roles: ['auditor'] }, sees: only('t') },
@@ -30,14 +31,22 @@ const cases: Case[] = [
     principal: { kind: 'token', userId: 'u', roles: ['owner'] },
     sees: only('of-user-1', 'of-user-2'),
   },
-  { who: 'an unbound token of an owner', principal: { kind: 'token', roles: ['owner'] }, sees: every(false) },
-  { who: 'an unbound token of an admin', principal: { kind: 'token', roles: ['admin'] }, sees: every(false) },
-  { who: 'an unbound token of an auditor', principal: { kind: 'token', roles: ['auditor'] }, sees: every(false) },
-  { who: 'an unbound token of an operator', principal: { kind: 'token', roles: ['operator'] }, sees: only() },
-  { who: 'an unbound token of a member', principal: { kind: 'token', roles: ['member'] }, sees: only() },
-  { who: "an owner's session", principal: { kind: 'session', userId: 'u', roles: ['owner'] }, sees: every(true) },
-  { who: "an admin's session", principal: { kind: 'session', userId: 'u', roles: ['admin'] }, sees: every(true) },
-  { who: "an auditor's session", principal: { kind: 'session', userId: 'u', roles: ['auditor'] }, sees: every(false) },
+  { who: 'an unbound token of an owner', principal: { kind: 'token', roles: ['owner'] }, sees: everything },
+  { who: 'an unbound token of an admin', principal: { kind: 'token', roles: ['admin'] }, sees: everything },
+  { who: 'an unbound token of an auditor', principal: { kind: 'token', roles: ['auditor'] }, sees: everything },
+  {
+    who: 'an unbound token of an operator',
+    principal: { kind: 'token', tokenId: 'o', roles: ['operator'] },
+    sees: own('o'),
+  },
+  {
+    who: 'an unbound token of a member',
+    principal: { kind: 'token', tokenId: 'm', roles: ['member'] },
+    sees: own('m'),
+  },
+  { who: "an owner's session", principal: { kind: 'session', userId: 'u', roles: ['owner'] }, sees: everything },
+  { who: "an admin's session", principal: { kind: 'session', userId: 'u', roles: ['admin'] }, sees: everything },
+  { who: "an auditor's session", principal: { kind: 'session', userId: 'u', roles: ['auditor'] }, sees: everything },
   {
     who: "a member's session",
     principal: { kind: 'session', userId: 'u', roles: ['member'] },
@@ -52,14 +61,22 @@ test.each(cases)('$who sees what the contract says', ({ principal, sees }) => {
   expect(visibilityOf({ ...anonymous, ...principal }, teams)).toEqual(sees)
 })
 
+test("a token whose user is in no team sees the token's own events", () => {
+  const principal: Principal = { ...anonymous, kind: 'token', tokenId: 'x', userId: 'u', roles: ['member'] }
+  expect(visibilityOf(principal, [])).toEqual(own('x'))
+})
+
 test.each<[present: Visibility, made: Visibility, covered: boolean]>([
   [only('a', 'b'), only('b'), true],
   [only('a'), only('a', 'b'), false],
   [only(), only(), true],
-  [only('a'), every(false), false],
-  [every(false), only('a'), true],
-  [every(false), every(true), false],
-  [every(true), every(false), true],
+  [only('a'), everything, false],
+  [everything, only('a'), true],
+  [everything, own('t'), true],
+  [own('t'), own('t'), true],
+  [own('t'), own('u'), false],
+  [own('t'), only('a'), false],
+  [only('a'), own('t'), false],
 ])('who sees %j may have what was gathered for %j: %p', (present, made, covered) => {
   expect(covers(present, made)).toBe(covered)
 })

@@ -2,32 +2,31 @@
 import type { Principal } from '../tokens/principal.ts'
 
 export interface Visibility {
-  /** The teams whose events are seen. */
+  /** The teams whose events are seen; `every` stands for all events, those without a team included. */
   teams: 'every' | readonly string[]
-  /** Whether events that belong to no team are seen. */
-  withoutTeam: boolean
+  /** The token whose own events are seen, whatever team they belong to: set where the token sees no team. */
+  ownToken: string | null
 }
 
 const seesEveryTeam = new Set(['owner', 'admin', 'auditor'])
-const seesWithoutTeam = new Set(['owner', 'admin'])
 
 /**
- * A token sees its own team; without one the teams of its user; without either, by role, every team or none. A person's
- * session sees by role every team, otherwise the person's own; an owner's or admin's also what belongs to no team.
+ * A token sees the events of its team; without one those of its user's teams; without either all, if its role says so.
+ * A person's session sees all, if the role says so, otherwise the events of the person's teams. A token that sees no team
+ * sees its own events.
  */
 export function visibilityOf(principal: Principal, teamsOfUser: readonly string[]): Visibility {
-  const every = principal.roles.some((role) => seesEveryTeam.has(role))
-  if (principal.kind === 'session') {
-    const withoutTeam = principal.roles.some((role) => seesWithoutTeam.has(role))
-    return { teams: every ? 'every' : teamsOfUser, withoutTeam }
-  }
-  if (principal.kind !== 'token') return { teams: [], withoutTeam: false }
-  if (principal.teamId !== null) return { teams: [principal.teamId], withoutTeam: false }
-  if (principal.userId !== null) return { teams: teamsOfUser, withoutTeam: false }
-  return { teams: every ? 'every' : [], withoutTeam: false }
+  const { kind, tokenId, teamId, userId, roles } = principal
+  if (kind !== 'session' && kind !== 'token') return { teams: [], ownToken: null }
+  const bound = kind === 'token' && (teamId !== null || userId !== null)
+  if (!bound && roles.some((role) => seesEveryTeam.has(role))) return { teams: 'every', ownToken: null }
+  const teams = teamId === null ? teamsOfUser : [teamId]
+  return { teams, ownToken: teams.length === 0 ? tokenId : null }
 }
 
 /** Whether somebody who sees so much now may see all that was gathered for somebody who saw `made`. */
-export const covers = (present: Visibility, made: Visibility): boolean =>
-  (present.withoutTeam || !made.withoutTeam) &&
-  (present.teams === 'every' || (made.teams !== 'every' && new Set(made.teams).isSubsetOf(new Set(present.teams))))
+export const covers = (present: Visibility, made: Visibility): boolean => {
+  if (present.teams === 'every') return true
+  if (made.teams === 'every' || (made.ownToken !== null && made.ownToken !== present.ownToken)) return false
+  return new Set(made.teams).isSubsetOf(new Set(present.teams))
+}
