@@ -19,6 +19,8 @@ export interface ControlPlaneEvent {
   teamId?: string | null
   /** The token that was acted on; the acting token is `details.actor`. Default: the principal's own. */
   tokenId?: string | null
+  /** The class of that token. Default: of the principal's own. */
+  keyClass?: string | null
   configVersion: number
   clock: Clock
   newId: NewId
@@ -41,6 +43,7 @@ export function controlPlaneEvent(options: ControlPlaneEvent): Event {
       team_id: options.teamId === undefined ? principal.teamId : options.teamId,
       user_id: principal.userId,
       gateway_id: principal.gatewayId,
+      key_class: options.tokenId === undefined ? principal.keyClass : (options.keyClass ?? null),
       oauth_client_id: principal.delegation?.clientId ?? null,
     },
     details: { ...options.details, actor: principal.name },

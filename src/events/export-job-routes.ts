@@ -134,6 +134,7 @@ async function createJob(
     createdBy: principal.name,
     teamId: principal.teamId,
     createdAt: now,
+    requestId,
   })
   const room = {
     sql: `insert into guards (holds) select 0 where (

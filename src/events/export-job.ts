@@ -101,7 +101,7 @@ export const changeJob = (id: string, set: Statement, whileTrue: Statement): Sta
   { sql: `update export_jobs set ${set.sql} where id = ?`, args: [...set.args, id] },
 ]
 
-/** The event of what the control plane did with a job by itself. */
+/** The event of a step of a job; its request is the call that asked for the job. */
 export async function jobEvent(
   { state, clock, newId }: ExportDependencies,
   job: ExportJob,
@@ -118,6 +118,5 @@ export async function jobEvent(
     clock,
     newId,
   })
-  // No call asked for it.
-  return { ...event, request_id: null }
+  return { ...event, request_id: job.requestId }
 }

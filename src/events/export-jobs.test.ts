@@ -126,7 +126,10 @@ test('an export is made in the background and downloaded, and each step is an ev
   expect(statSync(files).mode & 0o777).toBe(0o700)
   expect(await recorded()).toEqual(['export.created', 'export.completed'])
   const [told] = await databases.ledger.read("select body from events where event_type = 'export.completed'")
-  expect(JSON.parse(String(told?.body)).details).toMatchObject({ first_event_at: new Date(now - 60_000).toISOString() })
+  expect(JSON.parse(String(told?.body))).toMatchObject({
+    request_id: made.headers.get('x-request-id'),
+    details: { first_event_at: new Date(now - 60_000).toISOString() },
+  })
   expect(await json('?status=completed')).toMatchObject({ jobs: [{ id: job.id }], next_cursor: null })
   expect(await json('?status=failed')).toMatchObject({ jobs: [] })
 })

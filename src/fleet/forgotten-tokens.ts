@@ -144,7 +144,7 @@ async function takeOverOne(options: Options, { id, lacks, revokedAt }: Behind, r
       type: lacks === 1 ? 'token.created' : changed,
       reason: 'ledger.restored',
       actor: { principal: restorer, requestId: 'restore' },
-      tokenId: id,
+      token,
       eventTeamId: only.eventTeamId,
       details: { token_id: id, ...(lacks === 1 && { name: token.name }), ...scopeDetails(token) },
     },

@@ -29,6 +29,7 @@ interface Revived {
   id: string
   hash: string
   event_team_id: string | null
+  key_class: string
 }
 
 interface RevivedAccess {
@@ -58,7 +59,7 @@ async function revokeTokensByLedger(options: Options): Promise<number> {
     if (last === undefined) return revoked
     after = last.id
     const revived = await state.read<Revived>(
-      `select id, hash, event_team_id from tokens where id in (select value from json_each(?)) and deleted = 0
+      `select id, hash, event_team_id, key_class from tokens where id in (select value from json_each(?)) and deleted = 0
         and revoked_at is null and (rotated_at is null or rotated_at > ?)`,
       [JSON.stringify(page.map(({ id }) => id)), clock.now()],
     )
@@ -106,7 +107,7 @@ export async function revokeByDenials(
   denials: readonly { version: number; hash: string }[],
 ): Promise<number> {
   const revived = await options.state.read<Revived>(
-    `select distinct t.id, t.hash, t.event_team_id from tokens t join json_each(?) denial on t.hash = value ->> 'hash'
+    `select distinct t.id, t.hash, t.event_team_id, t.key_class from tokens t join json_each(?) denial on t.hash = value ->> 'hash'
       where t.deleted = 0 and t.revoked_at is null and t.version < value ->> 'version'`,
     [JSON.stringify(denials)],
   )
@@ -151,7 +152,7 @@ async function revokeAccessAgain(options: Options, token: RevivedAccess, knownBy
 const restoredEvent = (
   { clock, newId }: Options,
   type: 'token.revoked' | 'oauth.token_revoked',
-  { id, event_team_id: teamId }: Pick<Revived, 'id' | 'event_team_id'>,
+  { id, event_team_id: teamId, key_class: keyClass }: Pick<Revived, 'id' | 'event_team_id'> & Partial<Revived>,
   details: Record<string, unknown>,
 ): Event =>
   controlPlaneEvent({
@@ -160,6 +161,7 @@ const restoredEvent = (
     principal: restorer,
     requestId: 'restore',
     tokenId: id,
+    keyClass: keyClass ?? null,
     teamId,
     details: { token_id: id, ...details },
     configVersion: 0,

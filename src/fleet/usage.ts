@@ -138,8 +138,12 @@ export function createUsage(
     },
     settled(events) {
       if (uses(events)) marks.made()
-      const accounts = new Set(settlementsOf(events).map(({ account }) => account))
-      if (accounts.size > 0) news.used([...accounts]).catch(failed)
+      const requestOf = new Map(
+        events.flatMap(({ settlements = [], request_id }) =>
+          settlements.map(({ account }) => [account, request_id] as const),
+        ),
+      )
+      if (requestOf.size > 0) news.used([...requestOf.keys()], requestOf).catch(failed)
       // Such accounts are closed: what lanes still have of them is called back.
       const violated = settlementsOf(events.filter(({ details }) => details?.bound_violated === true))
       authority.changed([...new Set(violated.map(({ account }) => plainName(account)))])

@@ -31,6 +31,7 @@ test('a change that its caller has no permission for leaves an event; a read lea
       verdict: 'deny',
       reason_code: 'permission_denied',
       request_id: 'refused-1',
+      event_attribution: { token_id: member.id, team_id: plane.teamId, key_class: 'durable' },
       details: { actor: `token:${member.id}`, route: 'POST /v1/users', permission: 'members:write' },
     },
   ])
@@ -58,6 +59,20 @@ test('a token of a team changes nothing that holds for the whole organization', 
   }
 })
 
+test('a token that expires or has limits makes no owner or admin, and changes none', async () => {
+  const person = await plane.addPerson('administrator@example.com', 'admin')
+  for (const limited of [{ expires_in_seconds: 600 }, { max_requests: 5 }, { bindings: { model_filter: ['a'] } }]) {
+    const { token_value: token } = await tokenOf({ roles: ['admin'], ...limited })
+    const email = `${crypto.randomUUID()}@example.com`
+    const make = (role: string) => plane.call('POST', '/v1/users', { token, body: { email, name: 'A', role } })
+    const change = (body: object) => plane.call('PATCH', `/v1/users/${person}`, { token, body })
+    for (const refused of [await make('admin'), await change({ password: 'another long password' })]) {
+      expect([refused.status, refused.json.error.param]).toEqual([403, 'role'])
+    }
+    expect((await make('member')).status).toBe(201)
+  }
+})
+
 test("a person's token does not outlive the person's role", async () => {
   const user = await plane.addPerson('lowered@example.com', 'admin')
   const { token_value } = await tokenOf({ roles: ['admin'], bindings: { user_id: user } })
@@ -67,4 +82,15 @@ test("a person's token does not outlive the person's role", async () => {
   await plane.store.ledger.write([{ sql: "update users set role = 'auditor' where id = ?", args: [user] }])
   expect(await make()).toBe(403)
   expect((await plane.call('GET', '/v1/gateways', { token: token_value })).status).toBe(200)
+})
+
+test("a member's token sees no more because its user reads more than a member", async () => {
+  const user = await plane.addPerson('auditor@example.com', 'auditor')
+  const own = await tokenOf({ roles: ['member'], bindings: { user_id: user } })
+  await plane.store.ledger.write([
+    { sql: 'insert into memberships (team_id, user_id, created_at) values (?, ?, 0)', args: [plane.teamId, user] },
+  ])
+  await tokenOf({ bindings: { team_id: plane.teamId } })
+  const seen = await plane.call('GET', '/v1/tokens', { token: own.token_value })
+  expect(seen.json.tokens.map(({ id }: { id: string }) => id)).toEqual([own.id])
 })

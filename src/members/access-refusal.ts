@@ -17,7 +17,7 @@ export async function recordAccessRefusal(
     refused: 'permission_denied',
     principal,
     requestId,
-    teamId: principal.teamId,
+    teamId: principal.eventTeamId,
     details: attempted,
   })
   await dependencies.recorder.append([event])

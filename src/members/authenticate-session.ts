@@ -10,7 +10,7 @@ import type { Clock } from '../lib/clock.ts'
 import { sameText } from '../lib/same-text.ts'
 import type { Database } from '../store/open.ts'
 import { permissionsOf } from '../tokens/permissions.ts'
-import type { Principal } from '../tokens/principal.ts'
+import { anonymous, type Principal } from '../tokens/principal.ts'
 import { bearerSecret } from '../tokens/secret.ts'
 import { isFromOurPage, readSessionCookie } from './browser.ts'
 import { csrfToken, findSession, type LiveSession, type SessionSettings } from './session.ts'
@@ -76,13 +76,10 @@ export function requireAccount({ user_id: userId }: LiveSession, shown: string):
 
 /** A person as the caller of a route. */
 export const sessionPrincipal = ({ user_id, role }: Pick<LiveSession, 'user_id' | 'role'>): Principal => ({
+  ...anonymous,
   kind: 'session',
   name: `user:${user_id}`,
-  tokenId: null,
   userId: user_id,
-  teamId: null,
-  gatewayId: null,
-  instanceId: null,
   roles: [role],
   permissions: permissionsOf([role]),
 })

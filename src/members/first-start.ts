@@ -226,7 +226,7 @@ async function makeOnce(
     {
       type: 'token.created',
       actor: { principal: installer, requestId },
-      tokenId: token.id,
+      token,
       eventTeamId: draft.ownership.eventTeamId,
       details: { token_id: token.id, name: token.name, ...scopeDetails(token) },
     },

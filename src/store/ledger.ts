@@ -442,6 +442,7 @@ export const exportJobs = sqliteTable('export_jobs', {
   error: text('error'),
   finishedAt: integer('finished_at'),
   expiresAt: integer('expires_at'),
+  requestId: text('request_id'),
 })
 
 export const oauthClients = sqliteTable('oauth_clients', {

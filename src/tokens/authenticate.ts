@@ -11,7 +11,7 @@ import type { Database } from '../store/open.ts'
 import { fromRow } from '../store/rows.ts'
 import { oauthTokens, tokens } from '../store/state.ts'
 import { requireAudience } from './delegation.ts'
-import { tokenStatus } from './governed.ts'
+import { type KeyClass, tokenStatus } from './governed.ts'
 import type { LastUse } from './last-use.ts'
 import { type Permission, permissionsOf, type Role, rolesWithin } from './permissions.ts'
 import { anonymous, type Principal } from './principal.ts'
@@ -62,12 +62,23 @@ async function tokenPrincipal(options: AuthenticatorOptions, hash: string): Prom
     tokenId: token.id,
     userId: token.userId,
     teamId: token.teamId,
+    eventTeamId: token.eventTeamId,
+    keyClass: token.keyClass as KeyClass,
+    limited: isLimited(token),
     gatewayId: token.gatewayId,
     instanceId: null,
     roles,
     permissions,
   }
 }
+
+const isLimited = (token: typeof tokens.$inferSelect): boolean =>
+  [
+    ...[token.teamId, token.userId, token.gatewayId, token.provider, token.modelFilter, token.budgetId],
+    ...[token.maxBudget, token.maxRequests, token.rateLimitRpm, token.rateLimitTpm, token.expiresAt, token.rotatedAt],
+  ].some((limit) => limit !== null) ||
+  token.policyIds !== '[]' ||
+  token.accessPolicyIds !== '[]'
 
 /** An application that acts for a person, within its scope and within what that person may do now. */
 async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): Promise<Principal> {
@@ -90,6 +101,8 @@ async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): 
     name: `oauth-grant:${token.grantId}`,
     tokenId: token.id,
     userId: token.userId,
+    eventTeamId: (JSON.parse(token.teamIds) as string[])[0] ?? null,
+    limited: true,
     roles: [user.role],
     permissions: new Set([...permissionsOf([user.role])].filter((permission) => scope.includes(permission))),
     delegation: { clientId: token.clientId, scope },
@@ -98,7 +111,7 @@ async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): 
 
 /**
  * What a person's token may do here is what that person may do now: a role that is not within theirs any more counts as
- * theirs. A gateway's own token stands for the gateway, whoever it is bound to.
+ * theirs, or as none where theirs would give the token more. A gateway's own token stands for the gateway, whoever it is bound to.
  */
 async function limitedToUser(
   { ledger }: AuthenticatorOptions,
@@ -110,9 +123,14 @@ async function limitedToUser(
   const [user] = await ledger.read<{ role: Role }>('select role from users where id = ?', [userId])
   if (user === undefined) return { roles: [], permissions: new Set() }
   return {
-    roles: [...new Set(given.map((role) => (rolesWithin([user.role], [role]) ? role : user.role)))],
+    roles: [...new Set(given.flatMap((role) => narrowerRole(role, user.role)))],
     permissions: permissions.intersection(permissionsOf([user.role])),
   }
+}
+
+const narrowerRole = (given: Role, own: Role): readonly Role[] => {
+  if (rolesWithin([own], [given])) return [given]
+  return rolesWithin([given], [own]) ? [own] : []
 }
 
 /** The purpose bounds the roles, whatever they are (contract section 3, Permissions). */

@@ -48,7 +48,7 @@ export async function cloneToken(
   const { eventTeamId } = ownership
   const [named, stands] = [namedStand(scope, inherited), creatorStands(creator)]
   const { head } = await deps.recorder.change({
-    event: tokenEvent({ type: 'token.cloned', actor, tokenId: token.id, eventTeamId, details }, deps),
+    event: tokenEvent({ type: 'token.cloned', actor, token, eventTeamId, details }, deps),
     // Narrowed, rotated or revoked meanwhile: then this clone would be measured against what no longer holds.
     guard: {
       sql: `select version = ? and ${named.sql} and ${stands.sql} from tokens where id = ?`,

@@ -30,7 +30,7 @@ export async function createToken(deps: TokenDependencies, actor: Actor, body: C
   )
   const details = { token_id: token.id, name: token.name, ...scopeDetails(token) }
   const { eventTeamId } = ownership
-  const event = tokenEvent({ type: 'token.created', actor, tokenId: token.id, eventTeamId, details }, deps)
+  const event = tokenEvent({ type: 'token.created', actor, token, eventTeamId, details }, deps)
   const [named, stands] = [namedStand(scope, inherited), creatorStands(creator)]
   const guard = { sql: `select ${named.sql} and ${stands.sql}`, args: [...named.args, ...stands.args] }
   const { head } = await deps.recorder.change({ event, guard, state, ledger })

@@ -78,6 +78,29 @@ test('revocations at once all succeed and record one', async () => {
   expect(await eventsOf('token.revoked')).toHaveLength(1)
 })
 
+test('each event of a token names its key class and its team', async () => {
+  const limits = { expires_in_seconds: 600, max_requests: 5 }
+  const token = await create({ key_class: 'disposable', ...limits })
+  await call('PATCH', `/v1/tokens/${token.id}`, { body: { name: 'two' } })
+  const { json: clone } = await call('POST', `/v1/tokens/${token.id}/clone`, { body: {} })
+  await call('POST', `/v1/tokens/${token.id}/rotate`, { body: {} })
+  await call('DELETE', `/v1/tokens/${clone.id}`)
+  const admin = await create({ roles: ['admin'] })
+  const owner = await create({ roles: ['owner'], key_class: 'virtual' })
+  await call('POST', `/v1/tokens/${owner.id}/rotate`, { body: {}, secret: admin.token_value })
+  for (const [type, id, key_class] of [
+    ['token.created', token.id, 'disposable'],
+    ['token.updated', token.id, 'disposable'],
+    ['token.cloned', clone.id, 'disposable'],
+    ['token.rotated', token.id, 'disposable'],
+    ['token.revoked', clone.id, 'disposable'],
+    ['token.rotated', owner.id, 'virtual'],
+  ]) {
+    const of = (await eventsOf(type ?? '')).filter(({ event_attribution: { token_id } }) => token_id === id)
+    expect(of).toMatchObject([{ event_attribution: { key_class, team_id: made.teamId } }])
+  }
+})
+
 test('an emergency revocation records why and names its proof', async () => {
   const { id, token_value } = await create()
   const path = `/v1/tokens/${id}/emergency-revoke`

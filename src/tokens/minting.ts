@@ -105,7 +105,8 @@ export interface TokenEvent {
   /** Default `ok`. */
   reason?: string
   actor: Actor
-  tokenId: string | null
+  /** The token that was acted on; null where none came of it. */
+  token: Pick<StoredToken, 'id' | 'keyClass'> | null
   eventTeamId: string | null
   details: Record<string, unknown>
 }
@@ -117,7 +118,8 @@ export const tokenEvent = (event: TokenEvent, { clock, newId }: Pick<TokenDepend
     ...(event.reason !== undefined && { reason: event.reason }),
     principal: event.actor.principal,
     requestId: event.actor.requestId,
-    tokenId: event.tokenId,
+    tokenId: event.token?.id ?? null,
+    keyClass: event.token?.keyClass ?? null,
     teamId: event.eventTeamId,
     details: event.details,
     configVersion: 0,

@@ -1,4 +1,5 @@
 import type { Delegation } from './delegation.ts'
+import type { KeyClass } from './governed.ts'
 import type { Permission, Role } from './permissions.ts'
 
 /** Who makes a control-plane call, and what they may do. */
@@ -9,6 +10,11 @@ export interface Principal {
   tokenId: string | null
   userId: string | null
   teamId: string | null
+  /** The team that the events of its token belong to: the token's, or that of the token's owner. */
+  eventTeamId: string | null
+  keyClass: KeyClass | null
+  /** Whether its token expires, or has a binding, a policy or a limit of any kind. */
+  limited: boolean
   /** The gateway a runtime token or runtime session belongs to. */
   gatewayId: string | null
   /** The instance a runtime session is bound to. */
@@ -25,6 +31,9 @@ export const anonymous: Principal = {
   tokenId: null,
   userId: null,
   teamId: null,
+  eventTeamId: null,
+  keyClass: null,
+  limited: false,
   gatewayId: null,
   instanceId: null,
   roles: [],

@@ -3,6 +3,7 @@ import { versionNow } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import { type Actor, type TokenDependencies, tokenEvent } from './minting.ts'
+import { findToken } from './stored-token.ts'
 
 /** Does the work; where it is refused for want of permission, records what was attempted before passing that on. */
 export async function recordingRefusal<Result>(
@@ -15,10 +16,10 @@ export async function recordingRefusal<Result>(
     return await work()
   } catch (error) {
     if (error instanceof Failure && error.code === 'permission_denied') {
-      const event = tokenEvent(
-        { ...attempted, actor, eventTeamId: actor.principal.teamId, details: { param: error.param } },
-        deps,
-      )
+      const { type, tokenId } = attempted
+      const token = tokenId === null ? null : await findToken(deps.ledger, tokenId)
+      const { eventTeamId } = actor.principal
+      const event = tokenEvent({ type, actor, token, eventTeamId, details: { param: error.param } }, deps)
       await deps.recorder.append([
         { ...event, verdict: 'deny', reason_code: error.code, config_version: await versionNow(deps.state) },
       ])

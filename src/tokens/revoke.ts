@@ -110,7 +110,7 @@ async function recordRevocation(
     {
       type: emergency ? 'token.emergency_revoked' : 'token.revoked',
       actor,
-      tokenId: token.id,
+      token,
       eventTeamId: row.eventTeamId,
       details: { token_id: token.id, name: token.name, ...said, ...also },
     },

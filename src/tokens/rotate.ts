@@ -86,7 +86,7 @@ async function rotate(
   const stands = creatorStands(creator)
   const sealed = old.purpose === 'gateway_runtime' ? await resealed(deps, only.hash, minted.secret) : []
   const change: Parameters<Recorder['change']>[0] = {
-    event: tokenEvent({ type: 'token.rotated', actor, tokenId: old.id, eventTeamId, details }, deps),
+    event: tokenEvent({ type: 'token.rotated', actor, token: old, eventTeamId, details }, deps),
     guard: {
       sql: `select version = ? and rotated_at is null and revoked_at is null and ${stands.sql} from tokens where id = ?`,
       args: [old.version, ...stands.args, old.id],

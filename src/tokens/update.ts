@@ -82,7 +82,7 @@ async function write(
   const limitsChanged = !Bun.deepEquals(accountLimits(scope), accountLimits(token))
   const stand = namedStand(scope, [token])
   const { head } = await deps.recorder.change({
-    event: tokenEvent({ type: 'token.updated', actor, tokenId: token.id, eventTeamId, details }, deps),
+    event: tokenEvent({ type: 'token.updated', actor, token, eventTeamId, details }, deps),
     guard: {
       sql: `select version = ? and ${stand.sql} from tokens where id = ?`,
       args: [token.version, ...stand.args, token.id],

@@ -67,12 +67,15 @@ export class UsageNews {
   /**
    * Something was used of these accounts, or their limits have changed. A budget is used up when what is left cannot pay
    * the cheapest request that its token may make (protocols section 2, rule 18), whether or not it ever paid for one.
+   * `requestOf` names, by account, the request that used it last.
    */
-  async used(accounts: readonly string[]): Promise<void> {
+  async used(accounts: readonly string[], requestOf: ReadonlyMap<string, string | null> = new Map()): Promise<void> {
     if (accounts.length === 0) return
     const limited = await this.#unexhausted(accounts)
     const floor = await this.#floors(limited)
-    for (const used of limited) if (used.allowed - used.settled < floor(used)) await this.#exhausted(used)
+    for (const used of limited) {
+      if (used.allowed - used.settled < floor(used)) await this.#exhausted(used, requestOf.get(used.account) ?? null)
+    }
     await this.#violated(JSON.stringify(accounts))
   }
 
@@ -182,7 +185,7 @@ export class UsageNews {
     }
   }
 
-  async #exhausted({ account, kind, settled, allowed, owner }: UsedAccount): Promise<void> {
+  async #exhausted({ account, kind, settled, allowed, owner }: UsedAccount, requestId: string | null): Promise<void> {
     const said = (amount: number) => (kind === 'money' ? fromNano(amount) : amount)
     const details = { token_id: owner.id, limit: kind === 'money' ? 'max_budget' : 'max_requests' }
     await this.#record(
@@ -198,6 +201,7 @@ export class UsageNews {
         },
       ],
       await this.#ofToken(account),
+      requestId,
     )
   }
 
@@ -236,6 +240,7 @@ export class UsageNews {
     details: Record<string, unknown>,
     ledger: readonly Statement[],
     about: About,
+    requestId: string | null = null,
   ): Promise<void> {
     const { state, clock, newId, recorder } = this.#options
     const principal = { ...anonymous, name: 'usage' }
@@ -245,8 +250,11 @@ export class UsageNews {
       configVersion: await versionNow(state),
     })
     try {
-      // No call asked for it.
-      const attributed = { ...event, request_id: null, event_attribution: { ...event.event_attribution, ...about } }
+      const attributed = {
+        ...event,
+        request_id: requestId,
+        event_attribution: { ...event.event_attribution, ...about },
+      }
       await recorder().change({ event: attributed, state: [], ledger })
     } catch (error) {
       if (!(error instanceof Failure) || error.code !== 'conflict') throw error

@@ -74,7 +74,13 @@ test('of 500 requests at once on three gateways, whole and streamed, exactly 100
   await until('all is settled and given back', () => Bun.deepEquals(sums(account), { settled: 100, outstanding: 0 }))
   const told = () => eventsInLedger(gatehouse).filter(({ event_type: type }) => type === 'token.exhausted')
   await until('it is recorded that the token is used up', () => told().length > 0)
-  expect(told()).toMatchObject([{ reason_code: 'tokens.request_limit_exhausted', details: { token_id: token.id } }])
+  expect(told()).toMatchObject([
+    {
+      reason_code: 'tokens.request_limit_exhausted',
+      request_id: expect.any(String),
+      details: { token_id: token.id },
+    },
+  ])
   const { code, stdout } = await operate(gatehouse, 'usage', 'accounts', '--prefix', `token/${token.id}`)
   expect({ code, line: stdout.includes(account) }).toEqual({ code: 0, line: true })
 })
