@@ -119,9 +119,9 @@ function callOf(options: MountOptions, route: AnyRoute): Handle {
   let schemas: ReturnType<typeof strictSchemas> | null = null
   return async (request, rawParams, requestId) => {
     const principal = route.access === 'public' ? anonymous : await options.authenticate(request)
-    if (!mayCall(route.access, principal)) {
+    if (!mayCall(route, principal)) {
       await tellOfRefusal(options, route, principal, requestId)
-      throw refusalOf(route.access, principal)
+      throw refusalOf(route, principal)
     }
     const bytes = await bodyBytes(route, request)
     const url = new URL(request.url)
@@ -160,13 +160,14 @@ function callOf(options: MountOptions, route: AnyRoute): Handle {
   }
 }
 
-function mayCall(access: Access, principal: Principal): boolean {
+function mayCall(route: AnyRoute, principal: Principal): boolean {
+  const { access } = route
   if (access === 'public') return true
   if (principal.kind === 'anonymous') return false
   // What only a person can be asked for is in no scope (service.md Authentication, 11).
   if (access === 'signed-in') return principal.delegation === undefined
   if (access === 'runtime:session') return principal.kind === 'runtime'
-  return principal.permissions.has(access) && !beyondTeam(access, principal)
+  return principal.permissions.has(access) && !beyondTeam(route, principal)
 }
 
 /** Permissions to change what holds for the whole organization: a token of one team has no say in that. */
@@ -176,14 +177,15 @@ const organizationWide: ReadonlySet<Access> = new Set<Access>([
   'oauth-clients:write',
 ])
 
-const beyondTeam = (access: Access, { kind, teamId }: Principal): boolean =>
-  kind === 'token' && teamId !== null && organizationWide.has(access)
+const beyondTeam = ({ access, wholeOrganization }: AnyRoute, { kind, teamId }: Principal): boolean =>
+  kind === 'token' && teamId !== null && (wholeOrganization === true || organizationWide.has(access))
 
-function refusalOf(access: Access, principal: Principal): Failure {
+function refusalOf(route: AnyRoute, principal: Principal): Failure {
+  const { access } = route
   if (principal.kind === 'anonymous') return new Failure('missing_api_key')
   if (principal.delegation !== undefined && isPermission(access)) return notDelegated(principal.delegation, access)
   if (access === 'signed-in') return new Failure('permission_denied', { message: 'Only a person can do this' })
-  const message = beyondTeam(access, principal)
+  const message = beyondTeam(route, principal)
     ? 'A token bound to a team may not change what holds for the whole organization'
     : `This needs the permission ${access}`
   return new Failure('permission_denied', {

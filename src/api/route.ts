@@ -49,6 +49,8 @@ export interface Route<Params = unknown, Query = unknown, Body = unknown, Reply 
   status?: 200 | 201 | 202
   /** Left out of `/v1/openapi.json`: between our own processes only. */
   internal?: true
+  /** It changes what holds for the whole organization, although its permission does not say so. */
+  wholeOrganization?: true
   /** It leaves events of its own where what its caller asks for goes beyond what the caller may do. */
   recordsRefusals?: true
   handle(

@@ -9,6 +9,7 @@ import { fromNano, isWholeNano, largestAmount, toNano } from '../lib/money.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { accessPolicies, budgets, consumerGroups } from '../store/state.ts'
 import { nameText } from '../tokens/free-text.ts'
+import { type Sight, seenBudgets, seenGroups } from './seen.ts'
 import { bookedBudget } from './window.ts'
 
 export const limitName = nameText(100)
@@ -36,6 +37,8 @@ export interface LimitKind {
   account: ((row: Row, now: number) => string) | null
   /** Throws 422 naming the field where something the body names does not exist. */
   check(body: Record<string, unknown>, ledger: Database): Promise<void>
+  /** The rows as a caller sees them who does not see everything. */
+  seen(rows: readonly Row[], sight: Sight, ledger: Database): Promise<readonly Row[]>
   /** Rows for what still holds on to a record; null where nothing can. */
   inUse: ((id: string, now: number) => Statement) | null
 }
@@ -142,6 +145,7 @@ const budgetKind: LimitKind = {
     if (scope?.kind === 'team') await requireAll(ledger, 'teams', [scope.id ?? ''], 'scope.id')
     if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
   },
+  seen: seenBudgets,
   inUse: tokensInForce('budget_id = ?'),
 }
 
@@ -178,6 +182,7 @@ const groupKind: LimitKind = {
       if (members !== undefined) await requireAll(ledger, table, members[table], `members.${table}`)
     }
   },
+  seen: seenGroups,
   inUse: null,
 }
 
@@ -212,6 +217,8 @@ const policyKind: LimitKind = {
     providers: parsed(row.providers),
   }),
   check: async () => undefined,
+  // Whose requests it counts is said by tokens, not by the policy.
+  seen: async (rows) => rows,
   inUse: tokensInForce('exists (select 1 from json_each(access_policy_ids) where value = ?)'),
 }
 

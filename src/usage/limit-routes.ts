@@ -22,6 +22,7 @@ import { insertRow, newStateVersion, updateRow } from '../store/rows.ts'
 import type { DepletionView } from '../tokens/depletion.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { type LimitKind, limitKinds, limitName } from './limit-kind.ts'
+import { sightOf } from './seen.ts'
 import { spentOf } from './settlement.ts'
 
 export interface LimitDependencies {
@@ -90,19 +91,24 @@ const list = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     access: 'catalog:read',
     query: pageQuery,
     reply: z.object({ [kind.plural]: z.array(recordSchema(kind)), next_cursor: z.string().nullable() }),
-    async handle({ query: { limit, cursor } }) {
+    async handle({ principal, query: { limit, cursor } }) {
       const { state, ledger } = deps
+      const sight = await sightOf(ledger, principal)
+      const stored = `select * from ${tableName(kind)} where deleted = 0`
+      const only = sight === null ? null : await kind.seen(await state.read(stored), sight, ledger)
       const query = { list: kind.kind }
       const after = cursor === undefined ? '' : readCursor(cursor, query)
       const found = await ledger.read<NameRow>(
-        'select id, name, created_at from limit_names where kind = ? and id > ? order by id limit ?',
-        [kind.kind, after, limit + 1],
+        `select id, name, created_at from limit_names where kind = ?1 and id > ?2
+          and (?3 is null or id in (select value from json_each(?3))) order by id limit ?4`,
+        [kind.kind, after, only === null ? null : JSON.stringify(only.map(({ id }) => id)), limit + 1],
       )
       const page = found.slice(0, limit)
-      const rows = await state.read(
-        `select * from ${tableName(kind)} where deleted = 0 and id in (select value from json_each(?))`,
-        [JSON.stringify(page.map(({ id }) => id))],
-      )
+      const rows =
+        only ??
+        (await state.read(`${stored} and id in (select value from json_each(?))`, [
+          JSON.stringify(page.map(({ id }) => id)),
+        ]))
       const byId = new Map(rows.map((row) => [row.id, row]))
       const settled = await settledOf(deps, kind, rows)
       const records = page.flatMap((named) => {
@@ -148,7 +154,13 @@ const get = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     access: 'catalog:read',
     params: idParams,
     reply: recordSchema(kind),
-    handle: ({ params: { id } }) => answer(deps, kind, id),
+    async handle({ principal, params: { id } }) {
+      const { named, row } = await requireLimit(deps, kind, id)
+      const sight = await sightOf(deps.ledger, principal)
+      const [seen] = sight === null ? [row] : await kind.seen([row], sight, deps.ledger)
+      if (seen === undefined) throw notFound(kind)
+      return await answerOf(deps, kind, named, seen)
+    },
   })
 
 const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
@@ -238,14 +250,18 @@ async function requireLimit({ state, ledger }: LimitDependencies, kind: LimitKin
     kind.kind,
   ])
   const [row] = await state.read(`select * from ${tableName(kind)} where id = ? and deleted = 0`, [id])
-  if (named === undefined || row === undefined) {
-    throw new Failure('not_found', { message: `There is no such ${kind.word}` })
-  }
+  if (named === undefined || row === undefined) throw notFound(kind)
   return { named, row }
 }
 
+const notFound = ({ word }: LimitKind): Failure => new Failure('not_found', { message: `There is no such ${word}` })
+
 async function answer(deps: LimitDependencies, kind: LimitKind, id: string) {
   const { named, row } = await requireLimit(deps, kind, id)
+  return await answerOf(deps, kind, named, row)
+}
+
+async function answerOf(deps: LimitDependencies, kind: LimitKind, named: NameRow, row: Row) {
   const settled = await settledOf(deps, kind, [row])
   return { reply: recordOf(kind, named, row, settled), headers: { etag: entityTag(Number(row.version)) } }
 }

@@ -1,6 +1,7 @@
 /**
  * `/v1/usage`: what is used of limits, who holds shares of them, and giving up a lane that is lost. Reading needs
- * `catalog:read`, which those have who run gateways, since it shows all accounts; freeing needs `tokens:write`.
+ * `catalog:read`, which those have who run gateways; freeing needs `tokens:write`. A token that is bound to a team or a
+ * user sees the accounts of its own tokens and budgets; a token of a team frees nothing, since that is for everybody.
  */
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
@@ -14,6 +15,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
 import { mostHeld, plainName } from './lease.ts'
 import { awaitedLanes, resume } from './restored-ledger.ts'
+import { seenAccounts } from './seen.ts'
 
 export interface UsageDependencies {
   state: Database
@@ -69,7 +71,7 @@ interface AccountRow {
   closed_at: number | null
 }
 
-const listAccounts = ({ ledger }: UsageDependencies): AnyRoute =>
+const listAccounts = ({ state, ledger }: UsageDependencies): AnyRoute =>
   route({
     method: 'GET',
     path: '/v1/usage/accounts',
@@ -82,7 +84,8 @@ const listAccounts = ({ ledger }: UsageDependencies): AnyRoute =>
       closed: z.literal('true').optional().describe('Only accounts that are closed'),
     }),
     reply: z.object({ accounts: z.array(accountSchema), next_cursor: z.string().nullable() }),
-    async handle({ query: { limit, cursor, prefix, closed } }) {
+    async handle({ principal, query: { limit, cursor, prefix, closed } }) {
+      const seen = await seenAccounts({ state, ledger }, principal)
       const filters = { list: 'usage-accounts', prefix, closed }
       const only =
         closed === undefined ? '' : 'and c.account in (select account from usage_accounts where closed_at > 0)'
@@ -90,8 +93,12 @@ const listAccounts = ({ ledger }: UsageDependencies): AnyRoute =>
         `select c.account, min(sum(c.settled) + coalesce(u.excess, 0), ${mostHeld}) as settled, sum(c.granted - c.returned - c.settled) as held,
            sum(c.granted - c.returned - c.settled > 0) as lanes, u.exhausted_at, u.closed_at
          from usage_cells c left join usage_accounts u on u.account = c.account
-         where c.account > ? and substr(c.account, 1, length(?2)) = ?2 ${only} group by c.account order by c.account limit ?`,
-        [cursor === undefined ? '' : readCursor(cursor, filters, z.string()), prefix, limit + 1],
+         where c.account > ? and substr(c.account, 1, length(?)) = ? ${only} and ${seen.sql}
+         group by c.account order by c.account limit ?`,
+        [
+          ...[cursor === undefined ? '' : readCursor(cursor, filters, z.string()), prefix, prefix],
+          ...[...seen.args, limit + 1],
+        ],
       )
       const page = rows.slice(0, limit)
       const last = page.at(-1)
@@ -117,12 +124,12 @@ interface LaneRow {
   held: string
 }
 
-const laneRows = `select l.lane, l.last_beat_at, l.lost_at, l.released_at, l.awaited, (
+const laneRows = (seen: string) => `select l.lane, l.last_beat_at, l.lost_at, l.released_at, l.awaited, (
     select json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
-    from usage_cells c where c.lane = l.lane and c.granted - c.returned - c.settled > 0) as held
+    from usage_cells c where c.lane = l.lane and c.granted - c.returned - c.settled > 0 and ${seen}) as held
   from lanes l`
 
-const listLanes = ({ ledger }: UsageDependencies): AnyRoute =>
+const listLanes = ({ state, ledger }: UsageDependencies): AnyRoute =>
   route({
     method: 'GET',
     path: '/v1/usage/lanes',
@@ -131,10 +138,12 @@ const listLanes = ({ ledger }: UsageDependencies): AnyRoute =>
     access: 'catalog:read',
     query: z.object(pageQuery),
     reply: z.object({ lanes: z.array(laneSchema), next_cursor: z.string().nullable() }),
-    async handle({ query: { limit, cursor } }) {
+    async handle({ principal, query: { limit, cursor } }) {
+      const seen = await seenAccounts({ state, ledger }, principal)
       const filters = { list: 'usage-lanes' }
       const after = cursor === undefined ? '' : readCursor(cursor, filters, z.string())
-      const rows = await ledger.read<LaneRow>(`${laneRows} where l.lane > ? order by l.lane limit ?`, [
+      const rows = await ledger.read<LaneRow>(`${laneRows(seen.sql)} where l.lane > ? order by l.lane limit ?`, [
+        ...seen.args,
         after,
         limit + 1,
       ])
@@ -156,6 +165,7 @@ const releaseLane = (dependencies: UsageDependencies): AnyRoute =>
     tag: 'Usage',
     summary: 'Frees what a lost lane holds of limits; the lane never comes back',
     access: 'tokens:write',
+    wholeOrganization: true,
     body: z.strictObject({ lane: z.string().min(1).max(300) }),
     reply: laneSchema,
     async handle({ principal, body: { lane }, requestId }) {
@@ -201,6 +211,7 @@ const reopenAccount = ({ ledger, state, recorder, clock, newId, freed }: UsageDe
     tag: 'Usage',
     summary: 'Grants from an account again that was closed because a lane claimed too much of it',
     access: 'tokens:write',
+    wholeOrganization: true,
     body: z.strictObject({ account: z.string().min(1).max(128) }),
     reply: z.object({ account: z.string(), closed_at: z.null() }),
     async handle({ principal, body: { account }, requestId }) {
@@ -227,6 +238,7 @@ const resumeGrants = ({ ledger, state, recorder, clock, newId }: UsageDependenci
     tag: 'Usage',
     summary: 'Grants again from a restored ledger, without the lanes that have not said what they hold',
     access: 'tokens:write',
+    wholeOrganization: true,
     body: z.strictObject({}),
     reply: z.object({ lanes: z.array(z.string()).describe('Those that were waited for') }),
     async handle({ principal, requestId }) {
@@ -244,7 +256,7 @@ const resumeGrants = ({ ledger, state, recorder, clock, newId }: UsageDependenci
 const stillRunning = 'The lane beat within the last minute: stop its gateway, or wait until it is silent'
 
 async function requireLane(ledger: Database, lane: string): Promise<LaneRow> {
-  const [row] = await ledger.read<LaneRow>(`${laneRows} where l.lane = ?`, [lane])
+  const [row] = await ledger.read<LaneRow>(`${laneRows('true')} where l.lane = ?`, [lane])
   if (row === undefined) throw new Failure('not_found', { message: 'There is no such lane' })
   return row
 }
