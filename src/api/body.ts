@@ -1,6 +1,7 @@
 /** Reads and checks what comes in: size, encoding, JSON, depth, then the route's zod schema. Nothing of it is echoed. */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
+import { isRepetitive, repeatedMember } from '../lib/json-members.ts'
 import { holdsSecret } from '../tokens/secret.ts'
 
 /** Contract section 2, Limits. */
@@ -32,7 +33,10 @@ export function requireContentType(request: Request, expected: string): void {
   }
 }
 
-/** The JSON object in these bytes; no bytes at all stand for an empty one. Throws `invalid_json`, `json_too_deep`. */
+/**
+ * The JSON object in these bytes; no bytes at all stand for an empty one. Throws `invalid_json`, naming the member where
+ * an object has two of one name: another parser takes the first of them (RFC 8259 section 4). Throws `json_too_deep`.
+ */
 export function parseJsonObject(bytes: Uint8Array): object {
   if (bytes.byteLength === 0) return {}
   let value: unknown
@@ -40,12 +44,21 @@ export function parseJsonObject(bytes: Uint8Array): object {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     if (jsonDepth(text) > depthLimit) throw new Failure('json_too_deep')
     value = JSON.parse(text)
+    if (isRepetitive(text, value)) throw givenTwice(repeatedMember(text) ?? [])
   } catch (error) {
     // The parser's own message quotes the text, so it is not kept.
     throw error instanceof Failure ? error : new Failure('invalid_json')
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Failure('invalid_json')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Failure('invalid_json', { message: 'The body is not a JSON object: send one' })
+  }
   return value
+}
+
+function givenTwice(path: readonly string[]): Failure {
+  const param = dotted(path)
+  const what = param === '' ? 'A member' : `The member ${param}`
+  return new Failure('invalid_json', { message: `${what} of the body is given more than once: send it once`, param })
 }
 
 /** How deep brackets and braces nest outside strings, looked at before parsing because parsing recurses. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { editMembers, isRepetitive, jsonMembers } from './json-members.ts'
+import { editMembers, isRepetitive, jsonMembers, repeatedMember } from './json-members.ts'
 
 test('jsonMembers finds each outermost value where JSON.parse finds it', () => {
   // Names that differ in letter case alone count as one.
@@ -118,4 +118,30 @@ test('isRepetitive tells a member given twice at any depth, whatever colons its 
   ] as const) {
     expect([text, isRepetitive(text, JSON.parse(text))]).toEqual([text, repetitive])
   }
+})
+
+test('repeatedMember names the path of a member that is given twice, however deep and however written', () => {
+  const cases: [text: string, path: string[] | null][] = [
+    ['{"roles":1,"roles":2}', ['roles']],
+    ['{"roles":1,"\\u0072oles":2}', ['roles']],
+    ['{"a":[{"b":1},{"b":{"c":1,"d":[],"c":2}}]}', ['a', '1', 'b', 'c']],
+    ['{"__proto__":1,"__proto__":2}', ['__proto__']],
+    ['{"a":"\\"b\\":","b":{"a":"{"},"c":["a","a"]}', null],
+    ['{"a":1,"A":2}', null],
+    ['[{"a":1},{"a":1}]', null],
+  ]
+  for (const [text, path] of cases) {
+    expect([text, repeatedMember(text)]).toEqual([text, path])
+    expect(isRepetitive(text, JSON.parse(text))).toBe(path !== null)
+  }
+})
+
+test('repeatedMember finds a repetition exactly where one was put', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.nat({ max: 3 }), (value, indent) => {
+      const text = JSON.stringify(value, null, indent)
+      expect(repeatedMember(text)).toBeNull()
+      expect(repeatedMember(`{"x":${text},"y":[0,{"z":1,"q":${text},"z":2}]}`)).toEqual(['y', '1', 'z'])
+    }),
+  )
 })

@@ -87,6 +87,40 @@ export function isRepetitive(text: string, parsed: unknown): boolean {
   return colonsIn(text) !== count && jsonMembers(text, Number.POSITIVE_INFINITY).count !== count
 }
 
+/**
+ * The path of the first member whose object has another member of that name before it; null where there is none. Names
+ * are compared as JSON reads them, so `\u0061` is `a`; letter case counts. `text` is valid JSON.
+ */
+export function repeatedMember(text: string): readonly string[] | null {
+  /** The open objects and lists, outermost first; `at` is the present member or element. */
+  const open: { names: Set<string> | null; at: string }[] = []
+  let awaitsName = false
+  for (let index = 0; index < text.length; index++) {
+    const character = text.charCodeAt(index)
+    const inner = open.at(-1)
+    if (character === quote) {
+      const end = endOfString(text, index)
+      if (awaitsName && inner !== undefined && inner.names !== null) {
+        inner.at = nameOf(text, index, end)
+        if (inner.names.has(inner.at)) return open.map(({ at }) => at)
+        inner.names.add(inner.at)
+        awaitsName = false
+      }
+      index = end - 1
+    } else if (character === openBrace || character === openBracket) {
+      awaitsName = character === openBrace
+      open.push(awaitsName ? { names: new Set(), at: '' } : { names: null, at: '0' })
+    } else if (character === closeBrace || character === closeBracket) {
+      open.pop()
+      awaitsName = false
+    } else if (character === comma && inner !== undefined) {
+      awaitsName = inner.names !== null
+      if (inner.names === null) inner.at = String(Number(inner.at) + 1)
+    }
+  }
+  return null
+}
+
 function colonsIn(text: string): number {
   let count = 0
   for (let at = text.indexOf(':'); at >= 0; at = text.indexOf(':', at + 1)) count += 1

@@ -7,7 +7,6 @@ import { failureOf, jsonResponse } from '../api/answer.ts'
 import { parseJsonObject, readBytes, requireContentType } from '../api/body.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { asFailure } from '../failure.ts'
-import { isRepetitive } from '../lib/json-members.ts'
 import { type Refusal, refuse } from './check.ts'
 import { grantTypes } from './client.ts'
 import type { OAuthDependencies } from './dependencies.ts'
@@ -122,7 +121,7 @@ async function readParameters(request: Request): Promise<Parameters | Refusal> {
     requireContentType(request, json ? 'application/json' : formType)
     const bytes = await readBytes(request, bodyLimitBytes)
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    return json ? parametersOfJson(parseJsonObject(bytes), text) : parametersOf(new URLSearchParams(text))
+    return json ? parametersOfJson(parseJsonObject(bytes)) : parametersOf(new URLSearchParams(text))
   } catch (thrown) {
     // What a body is refused for says nothing of its content.
     const description = thrown instanceof TypeError ? 'The body is not UTF-8' : asFailure(thrown).message
@@ -130,12 +129,8 @@ async function readParameters(request: Request): Promise<Parameters | Refusal> {
   }
 }
 
-/**
- * What nobody knows is ignored whatever it is; what is known is text, as a form would have it, and named once: of two
- * another parser may read the other (RFC 8259 section 4).
- */
-function parametersOfJson(body: object, text: string): Parameters | Refusal {
-  if (isRepetitive(text, body)) return refuse('invalid_request', 'The body names one of its members twice')
+/** What nobody knows is ignored whatever it is; what is known is text, as a form would have it. */
+function parametersOfJson(body: object): Parameters | Refusal {
   const members = z.looseObject({}).parse(body)
   const odd = known.find((name) => !isText(members[name]))
   return odd === undefined ? parametersOfObject(members) : refuse('invalid_request', `${odd} must be text`)
