@@ -201,9 +201,13 @@ test('the export gives every event of the window, oldest first, in the form of t
   }
 })
 
-test('a member that is bound to no team sees no event, and may not export', async () => {
-  const seen = await api(gatehouse, '/v1/events?since=5m', { token })
-  expect([seen.status, seen.body]).toEqual([200, { events: [], next_cursor: null }])
+test('a member token that is bound to no team sees its own events, and may not export', async () => {
+  const { id, token_value } = await createToken(gatehouse)
+  await (await chat(gatehouse, { token: token_value, requestId: 'of-its-own' })).text()
+  await until('its event can be read', async () => (await eventsOfRequest(gatehouse, 'of-its-own')).length > 0)
+  const { events } = expectAnswer(await api(gatehouse, '/v1/events?since=5m', { token: token_value }), 200, eventPage)
+  expect(events.map(({ event_type }) => event_type)).toContain('gateway.request.outcome')
+  expect(new Set(events.map(({ event_attribution }) => event_attribution.token_id))).toEqual(new Set([id]))
   const refused = await api(gatehouse, '/v1/events/export?since=5m&format=csv', { token })
   const { error } = expectAnswer(refused, 403, errorAnswer)
   expect(error.code).toBe('permission_denied')

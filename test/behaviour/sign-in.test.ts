@@ -150,7 +150,7 @@ test("a team's administrator token cannot grant beyond itself", async () => {
     { max_requests: 100 },
     { ...own, bindings: { team_id: other } },
     { ...own, max_requests: 101 },
-    { ...own, max_requests: undefined },
+    { ...own, max_requests: null },
     { ...own, roles: ['owner'] },
   ]
   for (const fields of beyond) {
