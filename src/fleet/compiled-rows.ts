@@ -13,12 +13,12 @@ interface StateRow {
 export class CompiledRows<Row, Compiled> {
   readonly #table: string
   readonly #columns: string
-  readonly #compile: (row: Row) => Compiled
+  readonly #compile: (row: Row, database: Database) => Compiled
   readonly #compiled = new Map<string, Compiled>()
   #newest = -1
 
   /** `columns` are what `compile` reads of a row, beside its `id`, `version` and `deleted`. */
-  constructor(table: string, columns: readonly string[], compile: (row: Row) => Compiled) {
+  constructor(table: string, columns: readonly string[], compile: (row: Row, database: Database) => Compiled) {
     this.#table = table
     this.#columns = [...new Set(['id', 'version', 'deleted', ...columns])].join(', ')
     this.#compile = compile
@@ -42,7 +42,7 @@ export class CompiledRows<Row, Compiled> {
       .query<StateRow & Row, [number]>(`select ${this.#columns} from ${this.#table} where version > ?`)
       .all(this.#newest)
     for (const row of rows) {
-      if (row.deleted === 0) this.#compiled.set(row.id, this.#compile(row))
+      if (row.deleted === 0) this.#compiled.set(row.id, this.#compile(row, database))
       else this.#compiled.delete(row.id)
     }
     for (const { version } of rows) if (version > this.#newest) this.#newest = version

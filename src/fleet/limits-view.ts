@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { z } from 'zod'
 import { type AccessPolicy, type Budget, type ConsumerGroup, type LimitSet, noLimits } from '../usage/limits.ts'
+import { accountsOfTokens } from './token-accounts.ts'
 
 interface BudgetRow {
   id: string
@@ -84,7 +85,7 @@ function readGroups(database: Database): Map<string, ConsumerGroup[]> {
       return [
         ...teams.map((id) => [`team:${id}`, group] as const),
         ...users.map((id) => [`user:${id}`, group] as const),
-        ...tokens.map((id) => [`token:${id}`, group] as const),
+        ...accountsOfTokens(database, tokens).map((id) => [`token:${id}`, group] as const),
       ]
     }),
   )

@@ -4,11 +4,15 @@ import { compileMember, noPolicies, type PolicySet, policySetOf } from '../polic
 import { openPolicy, policyColumns } from '../policies/stored-policy.ts'
 import { CompiledRows } from './compiled-rows.ts'
 import type { Grant } from './lane.ts'
+import { accountsOfTokens } from './token-accounts.ts'
 
 export class PolicyView {
-  readonly #members = new CompiledRows('policies', policyColumns, (row) => {
+  readonly #members = new CompiledRows('policies', policyColumns, (row, database) => {
     const stored = openPolicy(row)
-    return stored.enabled ? compileMember(stored) : null
+    const { tokens } = stored.targets
+    const targets =
+      tokens === undefined ? stored.targets : { ...stored.targets, tokens: accountsOfTokens(database, tokens) }
+    return stored.enabled ? compileMember({ ...stored, targets }) : null
   })
   #set: PolicySet = noPolicies
 

@@ -1,9 +1,8 @@
 import { Database as Sqlite } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { LimitsView } from '../fleet/limits-view.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
+import { stateMigrations } from '../store/migrate.ts'
 import { temporaryLimitApi } from './test-limit-api.ts'
 import { bookedBudget } from './window.ts'
 
@@ -195,8 +194,7 @@ function interruptedBy(happens: () => Promise<void>) {
 
 test('a gateway reads limits by whom they bound, and no longer those that were deleted', () => {
   const database = new Sqlite(':memory:')
-  const migration = join(import.meta.dir, '..', 'store', 'migrations', 'state-0004.sql')
-  database.run(readFileSync(migration, 'utf8'))
+  for (const { sql } of stateMigrations) database.run(sql)
   const insert = 'insert into budgets (id, max_budget, window, scope_kind, scope_id, version, deleted) values'
   database.run(`${insert} ('a', 5, 'day', 'team', 't', 1, 0), ('b', 6, 'total', 'token', null, 1, 0)`)
   database.run(`${insert} ('c', 7, 'day', 'organization', null, 1, 1)`)

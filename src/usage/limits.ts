@@ -34,7 +34,7 @@ export interface LimitSet {
   readonly budgets: ReadonlyMap<string, Budget>
   /** By whose spend they bound: `organization`, `team:<id>`, `user:<id>`. */
   readonly budgetsOf: ReadonlyMap<string, readonly Budget[]>
-  /** By who is in them: `team:<id>`, `user:<id>`, `token:<id>`. */
+  /** By who is in them: `team:<id>`, `user:<id>`, `token:<id of the account the token was made with>`. */
   readonly groupsOf: ReadonlyMap<string, readonly ConsumerGroup[]>
   readonly accessPolicies: ReadonlyMap<string, AccessPolicy>
 }

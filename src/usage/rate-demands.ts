@@ -55,14 +55,14 @@ function addDemands(demands: RateDemand[], name: string, limit: RateLimit, token
 
 const noGroups: ReadonlySet<RateLimit> = new Set()
 
-/** The groups that a token is in by itself, by its user, by its team, each once. */
+/** The groups that a token is in by itself or its source, by its user, by its team, each once. */
 function groupsOf(
-  { id, teamId, userId, ownerKind, ownerId }: Member,
+  { id, accounts, teamId, userId, ownerKind, ownerId }: Member,
   { groupsOf: groups }: LimitSet,
 ): ReadonlySet<RateLimit> {
   if (groups.size === 0) return noGroups
   const found = new Set<RateLimit>()
-  const names = [`token:${id}`, `${ownerKind}:${ownerId}`]
+  const names = [`token:${id}`, ...accounts.map((account) => `token:${account.id}`), `${ownerKind}:${ownerId}`]
   if (userId !== null) names.push(`user:${userId}`)
   if (teamId !== null) names.push(`team:${teamId}`)
   for (const name of names) for (const group of groups.get(name) ?? []) found.add(group)
