@@ -15,7 +15,7 @@ import { findToken, type StoredToken } from './stored-token.ts'
 export interface Creator {
   /** Its `expiresAt` is the instant at which the creator really ends: its expiry, or the end of its grace period. */
   token: StoredToken
-  /** The accounts of its limits, its sources' included. */
+  /** The accounts of its limits, its sources' included. An access policy may count by account, so it makes all count. */
   accountIds: readonly string[]
 }
 
@@ -27,8 +27,10 @@ export async function findCreator(
   const token = tokenId === null ? null : await findToken(ledger, tokenId)
   if (token === null) return null
   const limited = await state.read<{ id: string }>(
-    `select a.id from tokens t, json_each(t.account_ids) each join accounts a on a.id = each.value and a.deleted = 0
-     where t.id = ? order by each.key`,
+    `select each.value as id from tokens t, json_each(t.account_ids) each
+     where t.id = ? and (t.access_policy_ids <> '[]'
+       or exists (select 1 from accounts a where a.id = each.value and a.deleted = 0))
+     order by each.key`,
     [token.id],
   )
   const accountIds = limited.map(({ id }) => id)
