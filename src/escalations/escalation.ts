@@ -1,7 +1,6 @@
 /** A request that waits, or waited, for a person (contract section 10): its row, its record, who may see it. */
 import { z } from 'zod'
-import { seenBy, teamsOfUser } from '../events/query.ts'
-import { visibilityOf } from '../events/visibility.ts'
+import { seenBy, visibilityFor } from '../events/query.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import { escalations } from '../store/ledger.ts'
@@ -113,9 +112,9 @@ const opened = (row: Record<string, unknown> & Names): NamedEscalation => ({
   names: { token_name: row.token_name, policy_name: row.policy_name },
 })
 
-/** A condition on `team_id`: escalations are seen as events are. */
+/** A condition on `team_id` or `token_id`: escalations are seen as events are. */
 async function visibleTo(ledger: Database, principal: Principal): Promise<Statement> {
-  return seenBy(visibilityOf(principal, await teamsOfUser(ledger, principal.userId)))
+  return seenBy(await visibilityFor(ledger, principal))
 }
 
 /** The escalation of this id, or the one that an attempt of this id belongs to. Throws `not_found`. */

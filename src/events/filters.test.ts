@@ -20,7 +20,7 @@ beforeEach(() => emptyTestDatabases(databases))
 const record = (events: readonly Event[]) =>
   createRecorder({ ...databases, announce: () => undefined, clock, log: silentLog }).append(events)
 
-const visibility = { teams: ['team-a'], ownToken: null } as const
+const visibility = { teams: ['team-a'], ownTokens: [] } as const
 const ids = ['01900000-0000-7000-8000-000000000001', '01900000-0000-7000-8000-000000000002'] as const
 
 /** All pages of a query, with something new arriving between any two. */
@@ -33,7 +33,7 @@ async function pages(
   do {
     const options = {
       ...{ filters: { since: '1d', ...filters }, since: now - 86_400_000, limit, cursor },
-      visibility: { teams, ownToken: null },
+      visibility: { teams, ownTokens: [] },
     }
     const page = await readEventPage(databases.ledger, options)
     seen.push(...page.events.map(({ event_id }) => event_id))

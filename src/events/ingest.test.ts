@@ -58,7 +58,7 @@ const shown = () =>
     since: 0,
     limit: 100,
     cursor: undefined,
-    visibility: { teams: 'every', ownToken: null },
+    visibility: { teams: 'every', ownTokens: [] },
   })
 const stored = () =>
   databases.ledger.read<ShippedEvent>('select seq as n, digest, body from events where chain = ? order by position', [

@@ -9,10 +9,11 @@
 import { z } from 'zod'
 import { openCursor, sealCursor } from '../api/cursor.ts'
 import type { Database, Statement } from '../store/open.ts'
+import type { Principal } from '../tokens/principal.ts'
 import type { Event } from './event.ts'
 import { conditionsOf, type EventFilters, filterValues, isByTeam } from './filters.ts'
 import { beyondAll, type Position, positionOf, readShown, shownColumns } from './shown-event.ts'
-import type { Visibility } from './visibility.ts'
+import { type Visibility, visibilityOf } from './visibility.ts'
 
 export interface EventPage {
   events: Event[]
@@ -77,7 +78,7 @@ async function pageQuery(
     ...windowConditions(since, until, few),
     ...conditionsOf(filters, seenBy(visibility), { indexed: !few }),
   ]
-  const each = few || !isByTeam(filters) ? null : severalTeams(visibility)
+  const each = few || !isByTeam(filters) ? null : severalSeen(visibility)
   return each === null ? newest(where, limit + 1) : newestOfEach(each, where, limit + 1)
 }
 
@@ -88,18 +89,25 @@ const newest = (where: readonly Statement[], most: number): Statement => ({
   args: [...where.flatMap(({ args }) => args), most],
 })
 
-/** The newest of each team, by the index on teams, and of those the newest: rows of other teams are not walked over. */
-const newestOfEach = (teams: readonly string[], where: readonly Statement[], most: number): Statement => ({
+interface SeveralSeen {
+  column: 'team_id' | 'token_id'
+  values: readonly string[]
+}
+
+/** The newest of each value, by the index on its column, and of those the newest: rows of others are not walked over. */
+const newestOfEach = ({ column, values }: SeveralSeen, where: readonly Statement[], most: number): Statement => ({
   sql: `select ${shownColumns} from events where position in (
-      select seen.position from json_each(?) as team join events as seen on seen.position in (
-        select position from events where team_id = team.value and ${allOf(where)} order by position desc limit ?))
+      select seen.position from json_each(?) as each join events as seen on seen.position in (
+        select position from events where ${column} = each.value and ${allOf(where)} order by position desc limit ?))
     order by events.position desc limit ?`,
-  args: [JSON.stringify(teams), ...where.flatMap(({ args }) => args), most, most],
+  args: [JSON.stringify(values), ...where.flatMap(({ args }) => args), most, most],
 })
 
-/** The teams of somebody who sees more than one, and nothing else. */
-const severalTeams = ({ teams }: Visibility): readonly string[] | null =>
-  teams === 'every' || teams.length < 2 ? null : teams
+/** The teams, or the tokens, of somebody who sees more than one. */
+function severalSeen({ teams, ownTokens }: Visibility): SeveralSeen | null {
+  if (ownTokens.length > 1) return { column: 'token_id', values: ownTokens }
+  return teams === 'every' || teams.length < 2 ? null : { column: 'team_id', values: teams }
+}
 
 /** The unary plus keeps the planner from sorting a whole window by the index on timestamp, which pays for few only. */
 function windowConditions(since: number, until: number | null, few: boolean): Statement[] {
@@ -123,8 +131,12 @@ async function firstCursor(ledger: Database, since: number): Promise<Cursor> {
 }
 
 /** A condition on `team_id` and `token_id`. */
-export function seenBy({ teams, ownToken }: Visibility): Statement {
-  if (ownToken !== null) return { sql: 'token_id = ?', args: [ownToken] }
+export function seenBy({ teams, ownTokens }: Visibility): Statement {
+  const [ownToken] = ownTokens
+  if (ownTokens.length === 1 && ownToken !== undefined) return { sql: 'token_id = ?', args: [ownToken] }
+  if (ownTokens.length > 1) {
+    return { sql: '+token_id in (select value from json_each(?))', args: [JSON.stringify(ownTokens)] }
+  }
   if (teams === 'every') return { sql: 'true', args: [] }
   const [team] = teams
   if (teams.length === 1 && team !== undefined) return { sql: 'team_id = ?', args: [team] }
@@ -154,8 +166,12 @@ export async function firstPositionSince(ledger: Database, since: number): Promi
   return positionOf(low < 1n ? 1n : low)
 }
 
-export async function teamsOfUser(ledger: Database, userId: string | null): Promise<string[]> {
-  if (userId === null) return []
-  const rows = await ledger.read<{ team_id: string }>('select team_id from memberships where user_id = ?', [userId])
-  return rows.map(({ team_id }) => team_id)
+/** What this caller sees now. */
+export async function visibilityFor(ledger: Database, principal: Principal): Promise<Visibility> {
+  const { userId } = principal
+  if (userId === null) return visibilityOf(principal, { teams: [], tokens: [] })
+  const ids = async (sql: string) => (await ledger.read<{ id: string }>(sql, [userId])).map(({ id }) => id)
+  const teams = await ids('select team_id as id from memberships where user_id = ?')
+  const tokens = teams.length > 0 ? [] : await ids('select id from tokens where user_id = ?')
+  return visibilityOf(principal, { teams, tokens })
 }

@@ -39,7 +39,7 @@ export function rollupRebuildRoute({ ledger, clock, log, settings }: Dependencie
     reply: rebuiltSchema,
     alsoAnswers: ['application/x-ndjson'],
     handle({ principal, signal }) {
-      if (visibilityOf(principal, []).teams !== 'every') throw new Failure('permission_denied')
+      if (visibilityOf(principal, { teams: [], tokens: [] }).teams !== 'every') throw new Failure('permission_denied')
       const retention = settings.event_retention_days * 86_400_000
       const options = { ledger, now: clock.now(), retention, since: null, signal }
       return stream(signal, linesOf(options, clock, log))

@@ -17,7 +17,7 @@ beforeEach(() => emptyTestDatabases(databases))
 
 const now = Date.parse('2026-03-10T12:00:00Z')
 const { minute, hour, day } = stepMilliseconds
-const all: Visibility = { teams: 'every', ownToken: null }
+const all: Visibility = { teams: 'every', ownTokens: [] }
 
 interface Told {
   ago?: number
@@ -134,7 +134,7 @@ test.each([
 
 test('shows each caller what its teams did, and no more', async () => {
   await keep([outcome(), outcome({ team: 'team-b' }), outcome({ team: null })])
-  const sees = (teams: Visibility['teams']) => totals({ by: 'team' }, { teams, ownToken: null })
+  const sees = (teams: Visibility['teams']) => totals({ by: 'team' }, { teams, ownTokens: [] })
   expect(await sees('every')).toEqual({ 'team-a': 1, 'team-b': 1, null: 1 })
   expect(await sees(['team-b'])).toEqual({ 'team-b': 1 })
   expect(await sees([])).toEqual({})
@@ -142,15 +142,15 @@ test('shows each caller what its teams did, and no more', async () => {
     const count = async (visibility: Visibility, query = {}) =>
       (await series({ by, ...query }, visibility)).totals.reduce((sum, { requests }) => sum + requests, 0)
     expect(await count(all)).toBe(3)
-    expect(await count({ teams: ['team-a'], ownToken: null })).toBe(1)
-    expect(await count({ teams: ['team-a'], ownToken: null }, { team_id: 'team-b' })).toBe(0)
-    expect(await count({ teams: [], ownToken: null })).toBe(0)
+    expect(await count({ teams: ['team-a'], ownTokens: [] })).toBe(1)
+    expect(await count({ teams: ['team-a'], ownTokens: [] }, { team_id: 'team-b' })).toBe(0)
+    expect(await count({ teams: [], ownTokens: [] })).toBe(0)
   }
 })
 
 test('shows a token that sees no team what it did itself, where its own id is asked for', async () => {
   await keep([outcome({ token: 'own' }), outcome({ team: null, token: 'own' }), outcome({ token: 'other' })])
-  const own: Visibility = { teams: [], ownToken: 'own' }
+  const own: Visibility = { teams: [], ownTokens: ['own'] }
   const count = async (query: object) =>
     (await series(query, own)).totals.reduce((sum, { requests }) => sum + requests, 0)
   expect(await count({ token_id: 'own' })).toBe(2)
@@ -188,7 +188,7 @@ test('a model called other is not taken for the rest, of which the times are kno
   const small = Array.from({ length: 60 }, (_, index) => outcome({ model: `model-${index}`, latency: 2000 }))
   await keep([...small, ...small.map(() => outcome({ model: 'other', latency: 50 }))])
   for (let batch = 0; batch < 2; batch += 1) {
-    for (const visibility of [all, { teams: ['team-a'], ownToken: null }]) {
+    for (const visibility of [all, { teams: ['team-a'], ownTokens: [] }]) {
       const { series: keys, totals: sums } = await series({ by: 'model', step: 'hour' }, visibility)
       expect(sums[0]).toMatchObject({ key: 'other', rest: false, requests: 60, latency_ms: { p99: near(50) } })
       expect(sums.at(-1)).toMatchObject({ key: 'other', rest: true, latency_ms: { p50: near(2000), p99: near(2000) } })

@@ -250,10 +250,11 @@ test('no page and no export sorts: rows come from an index in their order', asyn
   }
   await record([event(1)])
   const sights: Visibility[] = [
-    { teams: 'every', ownToken: null },
-    { teams: [], ownToken: 'token' },
-    { teams: ['team-a'], ownToken: null },
-    { teams: ['team-a', 'team-b'], ownToken: null },
+    { teams: 'every', ownTokens: [] },
+    { teams: [], ownTokens: ['token'] },
+    { teams: [], ownTokens: ['token', 'other'] },
+    { teams: ['team-a'], ownTokens: [] },
+    { teams: ['team-a', 'team-b'], ownTokens: [] },
   ]
   for (const visibility of sights) {
     for (const filter of [{}, { verdict: 'deny' }, { event_type: 'decision' }, { gateway_id: 'g' }]) {
@@ -297,7 +298,7 @@ describe('GET /v1/events/export', () => {
         return rows
       },
     }
-    const visibility: Visibility = { teams: 'every', ownToken: null }
+    const visibility: Visibility = { teams: 'every', ownTokens: [] }
     const signal = new AbortController().signal
     const window = { since: 0, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
     const response = await exportAnswer(ledger, window, 'json')

@@ -9,17 +9,15 @@ import type { ExportDependencies } from './export-job.ts'
 import { exportJobRoutes } from './export-job-routes.ts'
 import type { ExportRunner } from './export-runner.ts'
 import { eventFilters } from './filters.ts'
-import { readEventPage, teamsOfUser } from './query.ts'
+import { readEventPage, visibilityFor } from './query.ts'
 import { seriesRoute } from './series-route.ts'
 import { requireUntilAfter, sinceInstant, sinceSchema } from './since.ts'
-import { type Visibility, visibilityOf } from './visibility.ts'
 
 export function eventRoutes(
   deps: ExportDependencies & { exports: Pick<ExportRunner, 'start' | 'fileOf'> },
 ): AnyRoute[] {
   const { ledger, clock } = deps
-  const visible = async (principal: Principal): Promise<Visibility> =>
-    visibilityOf(principal, await teamsOfUser(ledger, principal.userId))
+  const visible = (principal: Principal) => visibilityFor(ledger, principal)
   return [
     route({
       method: 'GET',

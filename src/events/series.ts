@@ -163,9 +163,9 @@ async function scopesOf(
   ledger: Database,
   { team_id, since, until }: Window,
   { kind, column, key }: Selected,
-  { teams, ownToken }: Visibility,
+  { teams, ownTokens }: Visibility,
 ): Promise<string[]> {
-  const own = ownToken !== null && kind === 'token' && key === ownToken
+  const own = kind === 'token' && key !== undefined && ownTokens.includes(key)
   if (team_id !== undefined) return teams === 'every' || teams.includes(team_id) || own ? [team_id] : []
   if (teams !== 'every' && !own) return [...teams]
   if (column !== 'scope' && hasEveryTeam(kind)) return [everyTeam, noTeam]

@@ -18,7 +18,7 @@ const empty = async () => {
   for (const table of ['events', 'chains', 'chain_floors']) await proof.run(`delete from ${table}`)
 }
 
-const every: Visibility = { teams: 'every', ownToken: null }
+const every: Visibility = { teams: 'every', ownTokens: [] }
 const chains = ['control-plane', proofLane(1), proofLane(2)] as const
 function proofLane(gateway: number): string {
   return `0190000${gateway}-0000-7000-8000-000000000001/01900000-0000-7000-8000-000000000002/0`
@@ -66,7 +66,7 @@ test('whatever retention removes between any two reads, an export has all that w
     fc.asyncProperty(
       fc.array(fc.record({ chain: fc.nat(2), count: fc.integer({ min: 1, max: 9 }) }), { minLength: 2, maxLength: 8 }),
       fc.array(fc.option(slice, { freq: 2 }), { minLength: 5, maxLength: 30 }),
-      fc.constantFrom<Visibility>(every, { teams: ['team'], ownToken: null }),
+      fc.constantFrom<Visibility>(every, { teams: ['team'], ownTokens: [] }),
       async (written, slices, visibility) => {
         await empty()
         for (const { chain, count } of written) await ship(chain, count)

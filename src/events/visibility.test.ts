@@ -9,9 +9,9 @@ interface Case {
   sees: Visibility
 }
 
-const everything: Visibility = { teams: 'every', ownToken: null }
-const only = (...teams: string[]): Visibility => ({ teams, ownToken: null })
-const own = (ownToken: string | null): Visibility => ({ teams: [], ownToken })
+const everything: Visibility = { teams: 'every', ownTokens: [] }
+const only = (...teams: string[]): Visibility => ({ teams, ownTokens: [] })
+const own = (...ownTokens: string[]): Visibility => ({ teams: [], ownTokens })
 
 const cases: Case[] = [
   { who: 'a token of a team', principal: { kind: 'token', teamId: 't', roles: ['auditor'] }, sees: only('t') },
@@ -58,12 +58,14 @@ const cases: Case[] = [
 
 test.each(cases)('$who sees what the contract says', ({ principal, sees }) => {
   const teams = principal.userId === undefined ? [] : ['of-user-1', 'of-user-2']
-  expect(visibilityOf({ ...anonymous, ...principal }, teams)).toEqual(sees)
+  expect(visibilityOf({ ...anonymous, ...principal }, { teams, tokens: [] })).toEqual(sees)
 })
 
-test("a token whose user is in no team sees the token's own events", () => {
-  const principal: Principal = { ...anonymous, kind: 'token', tokenId: 'x', userId: 'u', roles: ['member'] }
-  expect(visibilityOf(principal, [])).toEqual(own('x'))
+test("a token whose user is in no team sees the token's own events, the user's session those of all the user's tokens", () => {
+  const person: Principal = { ...anonymous, kind: 'session', userId: 'u', roles: ['member'] }
+  const ofUser = { teams: [], tokens: ['x', 'y'] }
+  expect(visibilityOf({ ...person, kind: 'token', tokenId: 'x' }, ofUser)).toEqual(own('x'))
+  expect(visibilityOf(person, ofUser)).toEqual(own('x', 'y'))
 })
 
 test.each<[present: Visibility, made: Visibility, covered: boolean]>([
@@ -75,6 +77,7 @@ test.each<[present: Visibility, made: Visibility, covered: boolean]>([
   [everything, own('t'), true],
   [own('t'), own('t'), true],
   [own('t'), own('u'), false],
+  [own('t', 'u'), own('u'), true],
   [own('t'), only('a'), false],
   [only('a'), own('t'), false],
 ])('who sees %j may have what was gathered for %j: %p', (present, made, covered) => {

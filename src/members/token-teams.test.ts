@@ -1,5 +1,7 @@
-/** For which teams a caller may make tokens. */
+/** For which teams a caller may make tokens, and whose events somebody without a team sees. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { visibilityFor } from '../events/query.ts'
+import { sessionPrincipal } from './authenticate-session.ts'
 import { type TemporaryControlPlane, temporaryControlPlane } from './temporary-control-plane.ts'
 
 let plane: TemporaryControlPlane
@@ -44,4 +46,15 @@ test('a token bound to a team or a user makes none for another team, and the ref
       message: expect.stringContaining(reason),
     })
   }
+})
+
+test('a person without a team sees the events of the tokens that are bound to the person', async () => {
+  const user = await plane.addPerson('alone@example.com', 'member')
+  const of = () => visibilityFor(plane.store.ledger, sessionPrincipal({ user_id: user, role: 'member' }))
+  expect(await of()).toEqual({ teams: [], ownTokens: [] })
+  const own = await plane.call('POST', '/v1/tokens', { token: plane.adminToken, body: token({ user_id: user }) })
+  expect(await of()).toEqual({ teams: [], ownTokens: [own.json.id] })
+  const membership = { token: plane.adminToken, body: { user_id: user } }
+  expect((await plane.call('POST', `/v1/teams/${other}/members`, membership)).status).toBe(201)
+  expect(await of()).toEqual({ teams: [other], ownTokens: [] })
 })

@@ -4,9 +4,8 @@ import { type AnyRoute, route } from '../api/route.ts'
 import { dialects } from '../dialects/index.ts'
 import { mcp } from '../dialects/mcp.ts'
 import { verdicts } from '../events/event.ts'
-import { teamsOfUser } from '../events/query.ts'
+import { visibilityFor } from '../events/query.ts'
 import { sinceInstant, sinceSchema } from '../events/since.ts'
-import { visibilityOf } from '../events/visibility.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
@@ -216,7 +215,7 @@ const replay = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRo
     reply: replayReply,
     async handle({ principal, params, body, signal }) {
       const { stored: policy } = await requirePolicy({ state, ledger }, params.id)
-      const visibility = visibilityOf(principal, await teamsOfUser(ledger, principal.userId))
+      const visibility = await visibilityFor(ledger, principal)
       const since = sinceInstant(body.since, clock.now())
       const tools = { ...policyTools, signal }
       return { reply: await replayPolicy({ policy, ledger, clock, since, visibility, tools }) }

@@ -36,7 +36,7 @@ test('NULs, bytes that are no text, great integers and damaged bodies are named,
     'event.column_altered 01900001 4–4 body',
     'event.altered 01900001 4–4',
   ])
-  const visibility = { teams: 'every', ownToken: null } as const
+  const visibility = { teams: 'every', ownTokens: [] } as const
   const filters = { since: '1d' }
   const { events } = await readEventPage(proof.store.ledger, {
     ...{ filters, since: 0, limit: 100, cursor: undefined, visibility },

@@ -20,7 +20,7 @@ import { migrateLedger } from '../../src/store/migrate.ts'
 import { type Database, openDatabase } from '../../src/store/open.ts'
 import { median, timesOf } from './timing.ts'
 
-const all = { teams: 'every', ownToken: null } as const
+const all = { teams: 'every', ownTokens: [] } as const
 const medianOf = async (work: () => Promise<unknown>): Promise<number> => median(await timesOf(20, work))
 const spanMilliseconds = 14 * 86_400_000
 const now = Date.now()
