@@ -6,7 +6,7 @@
  * so a supervisor that is killed leaves nobody behind. A second signal ends the process at once.
  */
 import type { Settings } from '../src/config.ts'
-import { Failure } from '../src/failure.ts'
+import type { Failure } from '../src/failure.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import type { Log } from '../src/lib/log.ts'
 import { announcedMessage, type ChildMessage, failedMessage } from './child-message.ts'
@@ -63,9 +63,10 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
     await Promise.race([stopped, over])
   } catch (thrown) {
     const failure = startFailure(thrown, settings, listen)
+    // Of a defect the log has the stack.
+    if (failure.code === 'process_failed')
+      log.error({ error: Bun.inspect(failure.cause) }, 'This process could not start')
     if (!supervised) throw failure
-    // The supervisor is told what happened; where that was a defect, the log is where its stack is found.
-    if (!(failure instanceof Failure)) log.error({ error: Bun.inspect(failure) }, 'This process could not start')
     await tellSupervisor(failedMessage(failure))
     process.exit(1)
   }

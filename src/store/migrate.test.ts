@@ -149,3 +149,23 @@ test('a database of a newer version is refused', async () => {
   await expect(migrateState(database)).rejects.toMatchObject({ code: 'conflict' })
   database.close()
 })
+
+test('providers that earlier starts made are known by their origin, also a renamed simulator', async () => {
+  const database = await fresh()
+  await migrate(database, stateMigrations.slice(0, 9))
+  const columns = '(id, name, kind, position, deleted, version)'
+  const rows = [
+    "('a', 'practice', 'simulator', 1, 0, 1)",
+    "('b', 'openai', 'openai', 2, 1, 1)",
+    "('c', 'openai', 'openai', 3, 0, 1)",
+    "('d', 'spare', 'openai', 4, 0, 1)",
+    "('e', 'second', 'simulator', 5, 0, 1)",
+  ]
+  await database.write([{ sql: `insert into providers ${columns} values ${rows.join(', ')}`, args: [] }])
+  await migrateState(database)
+  expect(await database.read('select id, origin from providers where origin is not null order by id')).toEqual([
+    { id: 'a', origin: 'simulator' },
+    { id: 'c', origin: 'OPENAI_API_KEY' },
+  ])
+  database.close()
+})
