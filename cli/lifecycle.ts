@@ -64,8 +64,7 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   } catch (thrown) {
     const failure = startFailure(thrown, settings, listen)
     // Of a defect the log has the stack.
-    if (failure.code === 'process_failed')
-      log.error({ error: Bun.inspect(failure.cause) }, 'This process could not start')
+    if (failure.code === 'process_failed') log.error({ error: stackOf(failure.cause) }, 'This process could not start')
     if (!supervised) throw failure
     await tellSupervisor(failedMessage(failure))
     process.exit(1)
@@ -73,6 +72,8 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   await Promise.race([serving.drain(), Bun.sleep(settings.drain_seconds * 1000 + recordingMilliseconds)])
   process.exit(0)
 }
+
+const stackOf = (thrown: unknown): string => (thrown instanceof Error && thrown.stack) || String(thrown)
 
 /** Best effort: what serves goes on where it cannot be noted, and the next start announces the same once more. */
 async function noteAnnounced(serving: Serving, log: Log): Promise<void> {

@@ -52,10 +52,11 @@ export function startFailure(thrown: unknown, settings: Settings, listen: Listen
   return failure instanceof Failure ? failure : unforeseen(thrown, listen)
 }
 
-/** A failure that says no more than its code has the text of its cause added. */
+/** A failure that says no more than its code, or of what depends on others, has the text of its cause added. */
 function withCause(failure: Failure, listen: ListenSetting): Failure {
   const { code, message, cause } = failure
-  if (cause === undefined || message !== failures[code].message) return failure
+  const saysWhy = message !== failures[code].message && code !== 'dependency_unavailable'
+  if (cause === undefined || saysWhy) return failure
   if (code === 'internal') return unforeseen(cause, listen)
   return new Failure(code, { message: `${message}. The cause: ${textOf(cause)}`, cause })
 }
