@@ -15,9 +15,11 @@
  */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ArgDef } from 'citty'
 import { z } from 'zod'
 import { environmentName, settingsSchema } from '../src/config.ts'
 import { Failure } from '../src/failure.ts'
+import type { connectionFlagNames } from './command.ts'
 import { configDirectory, keptSession, sessionFile } from './session-file.ts'
 import { readStructuredFile } from './settings.ts'
 import type { Terminal } from './terminal.ts'
@@ -49,7 +51,7 @@ export const connectionFlags = {
   config: { type: 'string', description: 'The profile file: YAML, TOML or JSON', valueHint: 'FILE' },
   profile: { type: 'string', description: 'The profile in that file', valueHint: 'NAME' },
   region: { type: 'string', description: 'The region of that profile', valueHint: 'NAME' },
-} as const
+} as const satisfies Record<(typeof connectionFlagNames)[number], ArgDef>
 
 export interface ConnectionFlags {
   'api-url': string | undefined
