@@ -161,6 +161,11 @@ export const failures = {
   'mcp.too_many_children': row(503, 'service_unavailable', 'This gateway runs as many local commands as it may'),
   token_state_stale: row(503, 'service_unavailable', 'This gateway has had no news of its token state for too long'),
   event_outbox_full: row(503, 'service_unavailable', 'This gateway cannot record more events at the moment'),
+  file_descriptors_exhausted: row(
+    503,
+    'service_unavailable',
+    'This host has no file descriptor left for the request: retry later, and raise the limit (ulimit -n)',
+  ),
   draining: row(503, 'service_unavailable', 'This gateway is shutting down: send the request again'),
   runtime_token_refused: row(
     503,
