@@ -8,6 +8,7 @@
 import type { Settings } from '../src/config.ts'
 import type { Failure } from '../src/failure.ts'
 import { systemClock } from '../src/lib/clock.ts'
+import { canOpenFiles, hostFaultAdvice } from '../src/lib/host-fault.ts'
 import type { Log } from '../src/lib/log.ts'
 import { announcedMessage, type ChildMessage, failedMessage } from './child-message.ts'
 import { startFailure } from './start-failure.ts'
@@ -46,6 +47,7 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   const { settings, listen, log, start, announce, recordingMilliseconds = recordingTime } = lifecycle
   const supervised = process.send !== undefined
   const stopped = stopRequest(supervised)
+  setInterval(() => sayWhetherFilesOpen(log), descriptorsLookedAtMilliseconds).unref()
   let serving: Serving
   try {
     serving = await start(supervised ? tellSupervisor : async () => undefined)
@@ -71,6 +73,13 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   }
   await Promise.race([serving.drain(), Bun.sleep(settings.drain_seconds * 1000 + recordingMilliseconds)])
   process.exit(0)
+}
+
+const descriptorsLookedAtMilliseconds = 10_000
+
+/** Without a descriptor not even a connection is taken in, and nobody is told why by an answer. */
+function sayWhetherFilesOpen(log: Log): void {
+  if (!canOpenFiles()) log.error({}, hostFaultAdvice.file_descriptors_exhausted)
 }
 
 const stackOf = (thrown: unknown): string => (thrown instanceof Error && thrown.stack) || String(thrown)

@@ -1,4 +1,5 @@
 /** What the host of this process has run out of, told by the error of a call that failed of it. */
+import { closeSync, openSync } from 'node:fs'
 
 export type HostFault = 'disk_full' | 'file_descriptors_exhausted'
 
@@ -22,4 +23,24 @@ export function hostFaultOf(thrown: unknown): HostFault | null {
   if (!(thrown instanceof Error)) return null
   const code = 'code' in thrown ? String(thrown.code) : ''
   return faults[code] ?? hostFaultOf(thrown.cause)
+}
+
+/** Whether this process can open a file at all. */
+export function canOpenFiles(): boolean {
+  try {
+    closeSync(openSync('/dev/null', 'r'))
+    return true
+  } catch (error) {
+    return hostFaultOf(error) !== 'file_descriptors_exhausted'
+  }
+}
+
+/** What a connection fails with where a name could not be looked up for want of a descriptor, and for other reasons. */
+const ambiguous: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'FailedToOpenSocket'])
+
+/** Whether a call to another host failed because this one has no descriptor left: it says nothing about the other. */
+export function lacksDescriptor(thrown: unknown): boolean {
+  if (hostFaultOf(thrown) === 'file_descriptors_exhausted') return true
+  const isAmbiguous = thrown instanceof Error && 'code' in thrown && ambiguous.has(String(thrown.code))
+  return isAmbiguous && !canOpenFiles()
 }
