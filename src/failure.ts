@@ -190,6 +190,7 @@ export const failures = {
   already_running: row(409, 'invalid_request_error', 'Another process uses this data directory'),
   address_in_use: row(409, 'invalid_request_error', 'Another process listens at this address'),
   data_damaged: row(500, 'server_error', 'A file of the data directory is damaged'),
+  data_incompatible: row(409, 'invalid_request_error', 'The data is of another version'),
   data_unwritable: row(500, 'server_error', 'The data directory cannot be written'),
   output_unwritable: row(500, 'server_error', 'Standard output cannot be written'),
   api_unreachable: row(503, 'service_unavailable', 'The control plane could not be reached'),
