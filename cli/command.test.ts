@@ -54,6 +54,33 @@ test.each([
   expect(accepted).toEqual([])
 })
 
+test.each([
+  [['--config', 'none.yaml', 'token', 'list']],
+  [['token', '--config=none.yaml', 'list']],
+  [['--profile', 'work', '--config', 'none.yaml', 'token', 'list']],
+])('flags that say where to connect may stand before the command: %p', async (rawArguments) => {
+  const terminal = recordingTerminal()
+  expect(await main(rawArguments, terminal)).toBe(2)
+  expect(terminal.noted()).toContain('none.yaml cannot be read')
+})
+
+test.each([
+  [['--config', '--json', 'token', 'list'], '--config needs a value'],
+  [['--config', 'a.yaml', 'token', 'list', '--config', 'b.yaml'], '--config is given twice'],
+  [['--profile', 'work', 'version'], 'Unknown option --profile'],
+  [['--json', 'token', 'list'], 'Unknown option "--json"'],
+])('before the command as after it, a flag must fit: %p', async (rawArguments, message) => {
+  const terminal = recordingTerminal()
+  expect(await main(rawArguments, terminal)).toBe(2)
+  expect(terminal.noted()).toContain(message)
+})
+
+test('openapi takes --json, as every command that reads', async () => {
+  const terminal = recordingTerminal({ environment: { SERVICE_API_URL: 'http://127.0.0.1:1' } })
+  expect(await main(['openapi', '--json'], terminal)).toBe(1)
+  expect(terminal.noted()).toContain('could not be reached')
+})
+
 test('help goes to stdout, names the executable as it was called, and leaves hidden flags out', async () => {
   const terminal = recordingTerminal({ name: 'gate' })
   await dispatch(root, ['greet', '--help'], terminal)

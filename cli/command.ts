@@ -84,7 +84,13 @@ export async function dispatch(root: Group, rawArguments: readonly string[], ter
   let node: Leaf | Group = root
   let path = terminal.name
   let rest = rawArguments
+  const early: string[] = []
   while ('commands' in node) {
+    if (!node.otherwise) {
+      const taken = takeConnectionFlags(rest)
+      early.push(...taken.flags)
+      rest = taken.rest
+    }
     const [name, ...others] = rest
     if (node.otherwise && (name === undefined || (name.startsWith('-') && !isHelp(name)))) {
       node = await node.otherwise()
@@ -110,9 +116,22 @@ export async function dispatch(root: Group, rawArguments: readonly string[], ter
     terminal.note(await renderHelp(node, path))
     throw new Failure('usage', { message: `${path} needs a command` })
   } else {
-    await node.run(rest)
+    await node.run([...early, ...rest])
   }
 }
+
+/** The flags that say where to connect may stand before a command's name; each takes a value. */
+function takeConnectionFlags(rawArguments: readonly string[]): { flags: readonly string[]; rest: readonly string[] } {
+  const [first = '', second] = rawArguments
+  const name = flagPart(first)
+  if (!connectionFlagNames.some((known) => name === `--${known}`)) return { flags: [], rest: rawArguments }
+  if (first === name) checkValue(name, second)
+  const used = first === name ? 2 : 1
+  const { flags, rest } = takeConnectionFlags(rawArguments.slice(used))
+  return { flags: [...rawArguments.slice(0, used), ...flags], rest }
+}
+
+export const connectionFlagNames = ['api-url', 'config', 'profile', 'region'] as const
 
 const isHelp = (argument: string): boolean => argument === '--help' || argument === '-h'
 

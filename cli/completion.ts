@@ -30,10 +30,34 @@ const scriptFor = (shell: Shell, terminal: Terminal): Leaf =>
     about: `For ${shell}: ${loading[shell](terminal.name)}`,
     args: {},
     async run() {
-      const { script } = await import('@bomb.sh/tab')
-      script(shell, terminal.name, `${terminal.name} completion`)
+      const text = await scriptText(shell, terminal.name)
+      await terminal.write(shell === 'bash' ? withoutConstants(text) : text)
     },
   })
+
+/** The library gives the script to `console.log` alone. */
+async function scriptText(shell: Shell, name: string): Promise<string> {
+  const { script } = await import('@bomb.sh/tab')
+  const { log } = console
+  const lines: string[] = []
+  console.log = (text: string) => void lines.push(text)
+  try {
+    script(shell, name, `${name} completion`)
+  } finally {
+    console.log = log
+  }
+  return `${lines.join('\n')}\n`
+}
+
+/**
+ * Writes the values of a bash script's constants in place of their names: bash refuses a second `readonly` of one name,
+ * by this script loaded twice or by another program's from the same library.
+ */
+function withoutConstants(script: string): string {
+  const constants = [...script.matchAll(/^readonly (\w+)=(\d+)$/gm)]
+  const bare = script.replaceAll(/^readonly \w+=\d+\n/gm, '')
+  return constants.reduce((text, [, name, value]) => text.replaceAll(`$${name}`, value ?? ''), bare)
+}
 
 const complete = (root: () => Group): Leaf => ({
   about: 'What the scripts ask: complete -- WORDS',

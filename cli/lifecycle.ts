@@ -6,8 +6,9 @@
  * so a supervisor that is killed leaves nobody behind. A second signal ends the process at once.
  */
 import type { Settings } from '../src/config.ts'
-import { Failure } from '../src/failure.ts'
+import type { Failure } from '../src/failure.ts'
 import { systemClock } from '../src/lib/clock.ts'
+import { canOpenFiles, hostFaultAdvice } from '../src/lib/host-fault.ts'
 import type { Log } from '../src/lib/log.ts'
 import { announcedMessage, type ChildMessage, failedMessage } from './child-message.ts'
 import { startFailure } from './start-failure.ts'
@@ -46,6 +47,7 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   const { settings, listen, log, start, announce, recordingMilliseconds = recordingTime } = lifecycle
   const supervised = process.send !== undefined
   const stopped = stopRequest(supervised)
+  setInterval(() => sayWhetherFilesOpen(log), descriptorsLookedAtMilliseconds).unref()
   let serving: Serving
   try {
     serving = await start(supervised ? tellSupervisor : async () => undefined)
@@ -63,15 +65,24 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
     await Promise.race([stopped, over])
   } catch (thrown) {
     const failure = startFailure(thrown, settings, listen)
+    // Of a defect the log has the stack.
+    if (failure.code === 'process_failed') log.error({ error: stackOf(failure.cause) }, 'This process could not start')
     if (!supervised) throw failure
-    // The supervisor is told what happened; where that was a defect, the log is where its stack is found.
-    if (!(failure instanceof Failure)) log.error({ error: Bun.inspect(failure) }, 'This process could not start')
     await tellSupervisor(failedMessage(failure))
     process.exit(1)
   }
   await Promise.race([serving.drain(), Bun.sleep(settings.drain_seconds * 1000 + recordingMilliseconds)])
   process.exit(0)
 }
+
+const descriptorsLookedAtMilliseconds = 10_000
+
+/** Without a descriptor not even a connection is taken in, and nobody is told why by an answer. */
+function sayWhetherFilesOpen(log: Log): void {
+  if (!canOpenFiles()) log.error({}, hostFaultAdvice.file_descriptors_exhausted)
+}
+
+const stackOf = (thrown: unknown): string => (thrown instanceof Error && thrown.stack) || String(thrown)
 
 /** Best effort: what serves goes on where it cannot be noted, and the next start announces the same once more. */
 async function noteAnnounced(serving: Serving, log: Log): Promise<void> {

@@ -1,13 +1,15 @@
 import { createApi } from './api.ts'
 import { command, type Leaf } from './command.ts'
-import { connectionFlags, findConnection } from './profile.ts'
+import { findConnection } from './profile.ts'
+import { recordFlags } from './record.ts'
 import { writeBody } from './stream.ts'
 import type { Terminal } from './terminal.ts'
 
 export const openapi = (terminal: Terminal): Leaf =>
   command({
     about: "Print the API's machine-readable description",
-    args: connectionFlags,
+    // It is JSON with and without --json, which every command that reads takes.
+    args: recordFlags,
     async run(flags) {
       const { apiUrl } = findConnection(flags, terminal)
       const api = createApi({ apiUrl, apiToken: null }, fetch)

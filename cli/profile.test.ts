@@ -30,21 +30,59 @@ profiles:
       us: { api_url: https://us.work.example, api_token: gth_us }
   home:
     api_url: https://home.example/
+  local:
+    api_token: gth_local
 `
 const path = profileFile('profiles.yaml', yaml)
+mkdirSync(join(directory, 'with-default-profile', 'gatehouse'), { recursive: true })
+profileFile('with-default-profile/gatehouse/profiles.yaml', yaml)
 
 test('without anything said, the control plane of up on this host is asked, without a token', () => {
   expect(find({})).toEqual({ apiUrl: 'http://127.0.0.1:7070', apiToken: null })
 })
 
-test('the flag wins over the environment, the environment over the profile', () => {
-  const environment = { SERVICE_API_URL: 'https://env.example', SERVICE_API_TOKEN: 'gth_env' }
-  expect(find({ config: path, 'api-url': 'https://flag.example/' }, environment)).toEqual({
-    apiUrl: 'https://flag.example',
-    apiToken: 'gth_env',
+const env = { SERVICE_API_URL: 'https://env.example/', SERVICE_API_TOKEN: 'gth_env' }
+const tokenOnly = { SERVICE_API_TOKEN: 'gth_env' }
+const urlOnly = { SERVICE_API_URL: 'https://env.example' }
+const home = join(directory, 'with-default-profile')
+const combinations: readonly (readonly [
+  flags: Partial<ConnectionFlags>,
+  environment: Record<string, string>,
+  apiUrl: string,
+  apiToken: string | null,
+])[] = [
+  [{}, env, 'https://env.example', 'gth_env'],
+  [{ 'api-url': 'https://flag.example/' }, env, 'https://flag.example', 'gth_env'],
+  [{ 'api-url': 'https://flag.example' }, urlOnly, 'https://flag.example', null],
+  // A profile that a flag names wins over the environment, with its token.
+  [{ config: path }, env, 'https://eu.work.example', 'gth_work'],
+  [{ config: path, region: 'us' }, env, 'https://us.work.example', 'gth_us'],
+  [{ config: path, region: 'us' }, tokenOnly, 'https://us.work.example', 'gth_us'],
+  [{ config: path, region: 'us' }, urlOnly, 'https://us.work.example', 'gth_us'],
+  // SERVICE_API_TOKEN goes with SERVICE_API_URL, not to the address of a profile.
+  [{ config: path, profile: 'home' }, env, 'https://home.example', null],
+  [{ config: path, profile: 'home' }, tokenOnly, 'https://home.example', 'gth_env'],
+  // --api-url wins over all; a profile's token goes only where the profile says.
+  [{ config: path, region: 'us', 'api-url': 'https://flag.example' }, {}, 'https://flag.example', null],
+  [{ config: path, region: 'us', 'api-url': 'https://flag.example' }, env, 'https://flag.example', 'gth_env'],
+  [{ config: path, region: 'us', 'api-url': 'https://WORK.example:443' }, {}, 'https://work.example', 'gth_work'],
+  [{ config: path, region: 'eu', 'api-url': 'https://us.work.example' }, {}, 'https://us.work.example', 'gth_work'],
+  [{ config: path, profile: 'local' }, {}, 'http://127.0.0.1:7070', 'gth_local'],
+  [{ config: path, profile: 'local' }, urlOnly, 'https://env.example', null],
+  // The standard profile file, named by no flag, comes after the environment.
+  [{}, { ...env, XDG_CONFIG_HOME: home }, 'https://env.example', 'gth_env'],
+  [{}, { ...urlOnly, XDG_CONFIG_HOME: home }, 'https://env.example', null],
+  [{}, { ...tokenOnly, XDG_CONFIG_HOME: home }, 'https://eu.work.example', 'gth_env'],
+  [{ region: 'us' }, { ...env, XDG_CONFIG_HOME: home }, 'https://us.work.example', 'gth_us'],
+  [{ profile: 'home' }, { ...env, XDG_CONFIG_HOME: home }, 'https://home.example', null],
+]
+
+for (const [flags, environment, apiUrl, apiToken] of combinations) {
+  const said = `${JSON.stringify(flags)} with ${JSON.stringify(environment)}`.replaceAll(directory, '')
+  test(`${said} connects to ${apiUrl} with ${apiToken ?? 'no token'}`, () => {
+    expect(find(flags, environment)).toEqual({ apiUrl, apiToken })
   })
-  expect(find({ config: path }, environment).apiUrl).toBe('https://env.example')
-})
+}
 
 test('a profile gives its region, or the region that was named', () => {
   expect(find({ config: path })).toEqual({ apiUrl: 'https://eu.work.example', apiToken: 'gth_work' })
@@ -60,7 +98,7 @@ test("a profile file in the user's config directory is found", () => {
 })
 
 test('what was named and is not there is refused, with what is', () => {
-  expect(() => find({ config: path, profile: 'play' })).toThrow('has no profile "play": it has work, home')
+  expect(() => find({ config: path, profile: 'play' })).toThrow('has no profile "play": it has work, home, local')
   expect(() => find({ config: path, region: 'ap' })).toThrow('no region "ap": it has eu, us')
   expect(() => find({ region: 'eu' })).toThrow('no region "eu"')
   expect(() => find({ profile: 'work' })).toThrow('no profile file')

@@ -41,6 +41,7 @@ const advice: Readonly<Record<string, string>> = {
   data_damaged: 'doctor --data DIR names what is wrong there, and what to do',
   data_unwritable: 'Choose another directory with --data, or give this user the right to write there',
   output_unwritable: 'Make room there or write elsewhere, and run the command again',
+  process_failed: 'The log lines above have the details; doctor --data DIR checks the data directory',
   already_running: 'Stop it first, or choose another directory with --data',
 } satisfies Partial<Record<FailureCode, string>>
 

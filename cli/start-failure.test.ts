@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { settingsSchema } from '../src/config.ts'
+import { Failure } from '../src/failure.ts'
 import { reserveAddress } from '../src/lib/listen.ts'
 import { lockDirectory } from '../src/lib/lock.ts'
 import { startFailure } from './start-failure.ts'
@@ -35,4 +36,18 @@ test('an address that is taken is told apart, with its flag', () => {
   holder.stop(true)
   const message = `Cannot listen at 127.0.0.1:${holder.port} (--gateway-listen): another process listens there`
   expect(thrown).toMatchObject({ code: 'address_in_use', message })
+})
+
+test('an error that nobody foresaw is told by its own text, also where a failure wraps it', () => {
+  const settings = settingsSchema.parse({})
+  const cause = new Error('UNIQUE constraint failed: models.id')
+  for (const thrown of [cause, new Failure('internal', { cause })]) {
+    expect(startFailure(thrown, settings, 'control_plane_listen')).toMatchObject({
+      code: 'process_failed',
+      message: 'The control plane could not start: UNIQUE constraint failed: models.id',
+    })
+  }
+  const failure = startFailure(new Failure('dependency_unavailable', { cause }), settings, 'control_plane_listen')
+  expect(failure.code).toBe('dependency_unavailable')
+  expect(failure.message).toEndWith('The cause: UNIQUE constraint failed: models.id')
 })

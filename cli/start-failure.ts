@@ -1,7 +1,7 @@
-/** What the system says when a server cannot start, in words that name the setting to change. */
+/** Why a server cannot start, in words that name the cause, and the setting to change where there is one. */
 import { join, resolve } from 'node:path'
 import { flagName, type Settings } from '../src/config.ts'
-import { Failure } from '../src/failure.ts'
+import { Failure, failures } from '../src/failure.ts'
 import { lockHolder } from '../src/lib/lock-holder.ts'
 
 type ListenSetting = 'control_plane_listen' | 'gateway_listen'
@@ -33,9 +33,14 @@ const isAboutSocket = (thrown: unknown): boolean =>
   thrown instanceof Error &&
   (('syscall' in thrown && thrown.syscall === 'listen') || /server|listen/i.test(thrown.message))
 
-/** Names the address and the flag, or the data directory; anything else is given back as it is. */
-export function startFailure(thrown: unknown, settings: Settings, listen: ListenSetting): unknown {
-  if (thrown instanceof Failure) return thrown
+const serverNames: Readonly<Record<ListenSetting, string>> = {
+  control_plane_listen: 'control plane',
+  gateway_listen: 'gateway',
+}
+
+/** Names the address and the flag, or the data directory; of anything else the error's own text. */
+export function startFailure(thrown: unknown, settings: Settings, listen: ListenSetting): Failure {
+  if (thrown instanceof Failure) return withCause(thrown, listen)
   const code = codeOf(thrown)
   if (addressReasons[code] && (code !== 'EACCES' || isAboutSocket(thrown))) {
     return new Failure('address_in_use', {
@@ -43,8 +48,23 @@ export function startFailure(thrown: unknown, settings: Settings, listen: Listen
       cause: thrown,
     })
   }
-  return dataFailure(thrown, settings.data)
+  const failure = dataFailure(thrown, settings.data)
+  return failure instanceof Failure ? failure : unforeseen(thrown, listen)
 }
+
+/** A failure that says no more than its code, or of what depends on others, has the text of its cause added. */
+function withCause(failure: Failure, listen: ListenSetting): Failure {
+  const { code, message, cause } = failure
+  const saysWhy = message !== failures[code].message && code !== 'dependency_unavailable'
+  if (cause === undefined || saysWhy) return failure
+  if (code === 'internal') return unforeseen(cause, listen)
+  return new Failure(code, { message: `${message}. The cause: ${textOf(cause)}`, cause })
+}
+
+const unforeseen = (cause: unknown, listen: ListenSetting): Failure =>
+  new Failure('process_failed', { message: `The ${serverNames[listen]} could not start: ${textOf(cause)}`, cause })
+
+const textOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))
 
 export function dataFailure(thrown: unknown, directory: string): unknown {
   const reason = Object.entries(directoryReasons).find(([known]) => codeOf(thrown).startsWith(known))?.[1]

@@ -21,6 +21,7 @@ export const nextDelay = (lastDelay: number | null, readyFor: number): number =>
 const hopeless: ReadonlySet<string> = new Set<FailureCode>([
   'address_in_use',
   'data_damaged',
+  'data_incompatible',
   'data_unwritable',
   'already_running',
   'invalid_parameter',

@@ -5,7 +5,21 @@ import { recordingTerminal } from './test-terminal.ts'
 import { usage } from './usage.ts'
 
 const answers: Readonly<Record<string, object>> = {
-  '/v1/usage/release': { lane: 'g/i/0', released_at: '2026-01-01T00:00:00.000Z' },
+  '/v1/usage/release': {
+    lane: 'g/i/0',
+    released_at: '2026-01-01T00:00:00.000Z',
+    held: [
+      { account: 'budget/b@2026-01-01', amount: 1_250_000_000 },
+      { account: 'token/t/requests', amount: 3 },
+    ],
+  },
+  '/v1/usage/accounts': {
+    next_cursor: null,
+    accounts: [
+      { account: 'token/t/money', settled: 22_000, held: 1_500_000_000, lanes: 1 },
+      { account: 'token/t/requests', settled: 10, held: 0, lanes: 0 },
+    ],
+  },
   '/v1/usage/reopen': { account: 'token/t/money', closed_at: null },
   '/v1/usage/resume': { lanes: ['g/i/1'] },
 }
@@ -18,13 +32,27 @@ async function run(...rawArguments: string[]): Promise<string> {
   return terminal.written()
 }
 
+test('accounts are listed with their unit, money in dollars', async () => {
+  expect(await run('accounts', '--limit', '2')).toBe(
+    [
+      'ACCOUNT           UNIT      SETTLED   HELD  LANES',
+      'token/t/money     USD       0.000022  1.5   1',
+      'token/t/requests  requests  10        0     0',
+      '',
+    ].join('\n'),
+  )
+  expect(JSON.parse(await run('accounts', '--limit', '2', '--json'))).toEqual(answers['/v1/usage/accounts'])
+})
+
 test('a lane is released, an account reopened and granting resumed, and what became of them is shown', async () => {
   await expect(run('release', 'g/i/0')).rejects.toThrow('--yes')
-  expect(await run('release', 'g/i/0', '--yes')).toContain('2026-01-01T00:00:00.000Z')
+  const released = await run('release', 'g/i/0', '--yes')
+  expect(released).toContain('2026-01-01T00:00:00.000Z')
+  expect(released).toContain('budget/b@2026-01-01 1.25 USD, token/t/requests 3 requests')
   expect(await run('reopen', 'token/t/money')).toContain('token/t/money')
   await expect(run('resume')).rejects.toThrow('--yes')
   expect(await run('resume', '--yes')).toContain('g/i/1')
-  expect(control.requests).toEqual([
+  expect(control.requests.filter(({ method }) => method === 'POST')).toEqual([
     { method: 'POST', target: '/v1/usage/release', body: { lane: 'g/i/0' } },
     { method: 'POST', target: '/v1/usage/reopen', body: { account: 'token/t/money' } },
     { method: 'POST', target: '/v1/usage/resume', body: {} },

@@ -1,7 +1,10 @@
 /** `usage accounts|lanes|release|reopen|resume`. */
+import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
+import { fromNano } from '../src/lib/money.ts'
+import { readAccountName } from '../src/usage/account-name.ts'
 import { command, type Group, type Leaf } from './command.ts'
-import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from './record.ts'
+import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage, showRecord } from './record.ts'
 import type { Terminal } from './terminal.ts'
 
 export const usage = (terminal: Terminal): Group => ({
@@ -26,10 +29,38 @@ const accounts = (terminal: Terminal): Leaf =>
     async run(flags) {
       const { prefix, json } = flags
       const request = { path: '/v1/usage/accounts', query: { prefix, ...pageQuery(flags) } }
-      const page = await connect(flags, terminal).json(request, pageSchema)
-      await showPage(page, { of: 'accounts', fields: ['account', 'settled', 'held', 'lanes'], json, terminal })
+      const page = await connect(flags, terminal).json(request, accountsSchema)
+      const accounts = json ? page.accounts : page.accounts.map(readable)
+      const fields = ['account', 'unit', 'settled', 'held', 'lanes']
+      await showPage({ ...page, accounts }, { of: 'accounts', fields, json, terminal })
     },
   })
+
+const accountsSchema = z.looseObject({
+  ...pageSchema.shape,
+  accounts: z.array(z.looseObject({ account: z.string(), settled: z.number(), held: z.number() })),
+})
+
+/** An account with its unit, and its amounts in that: the API says them in nano-dollars where they are money. */
+function readable<Account extends { account: string; settled: number; held: number }>(account: Account) {
+  const unit = unitOf(account.account)
+  return { ...account, unit, settled: amountIn(unit, account.settled), held: amountIn(unit, account.held) }
+}
+
+type Unit = 'USD' | 'requests'
+
+function unitOf(account: string): Unit {
+  const kind = readAccountName(account)?.kind
+  return kind === 'money' || kind === 'budget' ? 'USD' : 'requests'
+}
+
+/** All nine places of dollars that it needs, never an exponent. */
+const amountIn = (unit: Unit, amount: number): string =>
+  unit === 'USD'
+    ? fromNano(amount)
+        .toFixed(9)
+        .replace(/\.?0+$/, '')
+    : String(amount)
 
 const lanes = (terminal: Terminal): Leaf =>
   command({
@@ -59,9 +90,19 @@ const release = (terminal: Terminal): Leaf =>
       if (!flags.yes) {
         throw new Failure('usage', { message: 'Releasing cannot be undone: repeat the command with --yes' })
       }
-      await sendRecord({ method: 'POST', path: '/v1/usage/release', body: { lane: flags.lane } }, flags, terminal)
+      const request = { method: 'POST', path: '/v1/usage/release', body: { lane: flags.lane } } as const
+      const released = await connect(flags, terminal).json(request, releasedSchema)
+      const held = released.held.map(({ account, amount }) => `${account} ${withUnit(account, amount)}`)
+      await showRecord(flags.json ? released : { ...released, held: held.join(', ') }, flags.json, terminal)
     },
   })
+
+const releasedSchema = z.looseObject({ held: z.array(z.object({ account: z.string(), amount: z.number() })) })
+
+const withUnit = (account: string, amount: number): string => {
+  const unit = unitOf(account)
+  return `${amountIn(unit, amount)} ${unit}`
+}
 
 const reopen = (terminal: Terminal): Leaf =>
   command({

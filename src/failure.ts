@@ -161,6 +161,11 @@ export const failures = {
   'mcp.too_many_children': row(503, 'service_unavailable', 'This gateway runs as many local commands as it may'),
   token_state_stale: row(503, 'service_unavailable', 'This gateway has had no news of its token state for too long'),
   event_outbox_full: row(503, 'service_unavailable', 'This gateway cannot record more events at the moment'),
+  file_descriptors_exhausted: row(
+    503,
+    'service_unavailable',
+    'This host has no file descriptor left for the request: retry later, and raise the limit (ulimit -n)',
+  ),
   draining: row(503, 'service_unavailable', 'This gateway is shutting down: send the request again'),
   runtime_token_refused: row(
     503,
@@ -185,6 +190,7 @@ export const failures = {
   already_running: row(409, 'invalid_request_error', 'Another process uses this data directory'),
   address_in_use: row(409, 'invalid_request_error', 'Another process listens at this address'),
   data_damaged: row(500, 'server_error', 'A file of the data directory is damaged'),
+  data_incompatible: row(409, 'invalid_request_error', 'The data is of another version'),
   data_unwritable: row(500, 'server_error', 'The data directory cannot be written'),
   output_unwritable: row(500, 'server_error', 'Standard output cannot be written'),
   api_unreachable: row(503, 'service_unavailable', 'The control plane could not be reached'),

@@ -86,6 +86,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     'policies/policy-body.ts',
     'mcp/servers/server-body.ts',
     'mcp/servers/server-reach.ts',
+    // Of what an account of limits is, for its unit.
+    'usage/account-name.ts',
     // How far a window reaches that is followed.
     'events/since.ts',
   ],

@@ -1,5 +1,6 @@
 /** How the control plane answers: headers that every answer has, replies as JSON, failures in the envelope. */
 import { asFailure, envelope, Failure, mustNotRetry } from '../failure.ts'
+import { hostFaultAdvice, hostFaultOf } from '../lib/host-fault.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { isRequestId } from '../lib/request-id.ts'
@@ -58,9 +59,15 @@ export function failureResponse(
   return jsonResponse(failure.status, JSON.stringify(envelope(failure, requestId)), headers)
 }
 
-/** What was thrown as a Failure: a store that fails is `dependency_unavailable`. */
-export const failureOf = (thrown: unknown): Failure =>
-  databaseFailed(thrown) ? new Failure('dependency_unavailable', { cause: thrown }) : asFailure(thrown)
+/** What was thrown as a Failure: a store that fails is `dependency_unavailable`, and says so where its disk is full. */
+export function failureOf(thrown: unknown): Failure {
+  const failure = databaseFailed(thrown) ? new Failure('dependency_unavailable', { cause: thrown }) : asFailure(thrown)
+  if (failure.code !== 'dependency_unavailable' && failure.code !== 'internal') return failure
+  const fault = hostFaultOf(failure)
+  if (fault === null) return failure
+  const code = fault === 'disk_full' ? 'dependency_unavailable' : fault
+  return new Failure(code, { message: hostFaultAdvice[fault], cause: failure.cause })
+}
 
 /** What failed first. Errors around it, such as those of a query builder, may quote the values that were sent. */
 const rootCause = (error: Error): Error => (error.cause instanceof Error ? rootCause(error.cause) : error)

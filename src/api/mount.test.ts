@@ -71,6 +71,7 @@ const routes = [
     tag: 'Things',
     summary: 'Says who asks',
     access: 'public',
+    anyOrigin: true,
     reply: z.object({ kind: z.string() }),
     handle: ({ principal }) => ({ reply: { kind: principal.kind } }),
   }),
@@ -444,4 +445,17 @@ test('a change without its permission is told of, a read is not, and what cannot
   ledgerFails = true
   expect((await asReader('two')).status).toBe(403)
   ledgerFails = false
+})
+
+test('pages of any origin read the answers of a route that is for them, refusals too, and of no other', async () => {
+  const ask = async (path: string, method: string) => {
+    const answer = await server.fetch(new Request(`http://localhost${path}`, { method }))
+    return [answer.status, answer.headers.get('access-control-allow-origin')]
+  }
+  expect(await ask('/v1/open', 'GET')).toEqual([200, '*'])
+  expect(await ask('/v1/open', 'OPTIONS')).toEqual([204, '*'])
+  expect(await ask('/v1/open?unknown=1', 'POST')).toEqual([405, null])
+  expect(await ask('/v1/secrets', 'OPTIONS')).toEqual([405, null])
+  expect(await ask('/v1/secrets', 'POST')).toEqual([401, null])
+  expect(await ask('/v1/nothing', 'OPTIONS')).toEqual([404, null])
 })

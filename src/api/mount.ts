@@ -7,6 +7,7 @@
  * Whatever is thrown on the way becomes an answer in one place (`answer.ts`).
  */
 import { asFailure, Failure } from '../failure.ts'
+import { forAnyOrigin, preflightAnswer } from '../lib/any-origin.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -71,7 +72,13 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
       },
     })
 
-  for (const route of options.routes) serve(route.method, route.path, callOf(options, route))
+  const forPages = new Set<string>()
+  for (const route of options.routes) {
+    serve(route.method, route.path, callOf(options, route))
+    if (!route.anyOrigin) continue
+    forPages.add(route.path)
+    serve('OPTIONS', route.path, () => preflightAnswer(route.method))
+  }
   for (const path of healthPaths) serve('GET', path, () => healthResponse(path, options))
   // Made when it is first asked for: of all that a start would do for it, nothing is needed to be ready.
   let document: string | null = null
@@ -94,6 +101,7 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
       const response = finished(await answer(request), requestId)
       const seconds = (options.clock.monotonic() - startedAt) / 1000
       const path = matched.get(request) ?? null
+      if (path !== null && forPages.has(path)) forAnyOrigin(response)
       options.answered?.({ method: request.method, path, status: response.status, seconds })
       return response
     },

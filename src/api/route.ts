@@ -47,6 +47,8 @@ export interface Route<Params = unknown, Query = unknown, Body = unknown, Reply 
   /** Content types beside JSON in which it answers, such as `text/csv`; a `Response` carries them. */
   alsoAnswers?: readonly string[]
   status?: 200 | 201 | 202
+  /** Pages of any origin may call it and read its answers, without credentials of the browser. Only on a public route. */
+  anyOrigin?: true
   /** Left out of `/v1/openapi.json`: between our own processes only. */
   internal?: true
   /** It changes what holds for the whole organization, although its permission does not say so. */

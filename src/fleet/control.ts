@@ -119,7 +119,11 @@ export function createFleet(options: FleetOptions): FleetControl {
     ],
     usage,
     authenticate: (request) => sessions.principal(request),
-    trouble: () => troubleOf({ stateAgeMs: stateHead.ageMs, unwrittenMs: registry.behindMs }),
+    trouble: () =>
+      troubleOf({
+        ...{ stateAgeMs: stateHead.ageMs, unwrittenMs: registry.behindMs },
+        ...{ unwrittenBecause: registry.behindBecause, remote: shared },
+      }),
     prepare: () => watch.look(),
     takeOverTokens: () => forgotten.look(),
     async start() {

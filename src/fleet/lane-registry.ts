@@ -108,6 +108,8 @@ export class LaneRegistry {
   readonly #shared: boolean
   /** When the first beat came that is not written yet. */
   #behindSince: number | null = null
+  /** What the last write failed of. */
+  behindBecause: unknown = null
   #closed = false
   /** In what order lanes were asked for or adopted here. */
   readonly #arrived = new WeakMap<Lane, number>()
@@ -402,7 +404,9 @@ export class LaneRegistry {
       this.#flushAgain = false
       try {
         await this.#write()
+        this.behindBecause = null
       } catch (error) {
+        this.behindBecause = error
         // The lanes' next beats bring the rows up to date.
         this.#log.warn({ error: String(error) }, 'The beats of lanes could not be written')
       }

@@ -353,7 +353,7 @@ class RunningLane implements StartedLane {
 
   /** What every new request would be refused for. */
   #cannotServe(): Failure | null {
-    return this.#obstacle() ?? (this.journal.full ? new Failure('event_outbox_full') : null)
+    return this.#obstacle() ?? (this.journal.full ? this.journal.fullFailure() : null)
   }
 
   #makeStanding(): Standing {

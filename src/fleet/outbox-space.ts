@@ -12,9 +12,10 @@
  */
 import { closeSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { Failure } from '../failure.ts'
+import type { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { asOutboxFull, outboxFull } from './outbox-full.ts'
 import { mostTogether, recordBytes } from './outbox-record.ts'
 import {
   allocateEarly,
@@ -113,6 +114,11 @@ export class OutboxSpace {
   has(bytes: number, written: number): boolean {
     if (this.#free(written) >= bytes + keptBytes) return true
     return this.#options.clock.monotonic() >= this.#retryAt && this.#hasRoom()
+  }
+
+  /** What to say where `has` says no. */
+  fullFailure(): Failure {
+    return outboxFull(this.bytes + this.#nextBytes() > this.#options.limitBytes ? 'limit' : 'disk')
   }
 
   /** Takes the next allocated segment. Its first record is written by `begin`, before it counts. */
@@ -258,7 +264,7 @@ export class OutboxSpace {
 
   #allocate(beyondLimit: boolean): void {
     const hopeless = this.#options.clock.monotonic() < this.#retryAt || !this.#hasRoom()
-    if (hopeless && !beyondLimit) throw new Failure('event_outbox_full')
+    if (hopeless && !beyondLimit) throw this.fullFailure()
     try {
       this.#spares.push(allocateNow(this.#newPath(), this.#nextBytes(), this.#options.write))
     } catch (error) {
@@ -290,14 +296,6 @@ export class OutboxSpace {
   #newPath(): string {
     return join(this.#options.directory, `${++this.#made}.new`)
   }
-}
-
-/** A full disk is `event_outbox_full`; whatever else a write may fail of is `dependency_unavailable`. */
-export function asOutboxFull(error: unknown): Failure {
-  if (error instanceof Failure) return error
-  const code = error instanceof Error && 'code' in error ? error.code : null
-  const full = code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG'
-  return new Failure(full ? 'event_outbox_full' : 'dependency_unavailable', { cause: error })
 }
 
 const sum = (files: readonly { size: number }[]): number => files.reduce((total, { size }) => total + size, 0)

@@ -20,6 +20,7 @@ import { eventJson } from './event-size.ts'
 import { FailedCloses } from './failed-closes.ts'
 import type { Journal } from './lane.ts'
 import { type Batch, type CommittedNews, newBatch, type OpenExchange, together } from './outbox-batch.ts'
+import { asOutboxFull } from './outbox-full.ts'
 import { OutboxReader } from './outbox-reader.ts'
 import {
   type DenyRecord,
@@ -39,7 +40,7 @@ import {
 import { type RecoveredOutbox, recoverOutbox } from './outbox-recovery.ts'
 import { UnknownCallers } from './outbox-refusals.ts'
 import { type Segment, writeWhole, writeZeros } from './outbox-segment.ts'
-import { asOutboxFull, OutboxSpace, type SpaceOptions } from './outbox-space.ts'
+import { OutboxSpace, type SpaceOptions } from './outbox-space.ts'
 
 const batchBytes = 128 * 1024
 const syncEveryMs = 100
@@ -160,6 +161,11 @@ export class Outbox implements Journal, UsageJournal {
     return this.owing || !this.#space.has((1 + usualClosingEvents) * recordBytes, this.#written)
   }
 
+  /** What to say while it is full. */
+  fullFailure(): Failure {
+    return this.#space.fullFailure()
+  }
+
   /** Resolves when all that was appended so far is committed. */
   committed(): Promise<void> {
     return this.#batch?.committed ?? Promise.resolve()
@@ -176,7 +182,7 @@ export class Outbox implements Journal, UsageJournal {
   open(exchangeId: string, interrupted: Event, closingEvents = usualClosingEvents): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
-      if (this.owing) throw new Failure('event_outbox_full')
+      if (this.owing) throw this.fullFailure()
       if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
       const json = eventJson(interrupted, eventBytes)
       this.#space.ensure((1 + closingEvents) * recordBytes, this.#written)

@@ -2,6 +2,7 @@
 import { chat } from '../dialects/chat.ts'
 import { asFailure } from '../failure.ts'
 import type { Readiness } from '../fleet/lane.ts'
+import { forAnyOrigin, preflightAnswer } from '../lib/any-origin.ts'
 import { type ProtectedResource, protectedResourcePath } from '../oauth/protected-resource.ts'
 import { version } from '../version.ts'
 import { failureAnswer } from './refuse.ts'
@@ -18,8 +19,7 @@ export interface AboutItself {
 const mcpResourcePath = `${protectedResourcePath}/mcp`
 
 /** A page that is an OAuth client reads where to get its token; all of it is public. */
-const forAnyPage = (document: ProtectedResource | undefined): Response =>
-  Response.json(document, { headers: { 'access-control-allow-origin': '*' } })
+const pageReadable: ReadonlySet<string> = new Set([protectedResourcePath, mcpResourcePath])
 
 const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response> | Response>> = {
   '/healthz': () => Response.json({ status: 'ok', version }),
@@ -29,15 +29,28 @@ const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response
   },
   '/metrics': async ({ metrics }) =>
     new Response(await metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
-  [protectedResourcePath]: ({ resources }) => forAnyPage(resources()[protectedResourcePath]),
-  [mcpResourcePath]: ({ resources }) => forAnyPage(resources()[mcpResourcePath]),
+  [protectedResourcePath]: ({ resources }) => Response.json(resources()[protectedResourcePath]),
+  [mcpResourcePath]: ({ resources }) => Response.json(resources()[mcpResourcePath]),
   '/v1/openapi.json': async ({ openapi }) => Response.json(await openapi()),
 }
 
 export const isAboutItself = (path: string): boolean => Object.hasOwn(answers, path)
 
+/** Answers a browser that asks whether its page may read one of these; null where no page may. */
+export const preflightAboutItself = (path: string, requestId: string): Response | null => {
+  if (!pageReadable.has(path)) return null
+  const answer = preflightAnswer('GET')
+  answer.headers.set('x-request-id', requestId)
+  return answer
+}
+
 /** Answers one of the paths that `isAboutItself` knows. */
 export async function answerAboutItself(itself: AboutItself, path: string, requestId: string): Promise<Response> {
+  const answer = await answerOf(itself, path, requestId)
+  return pageReadable.has(path) ? forAnyOrigin(answer) : answer
+}
+
+async function answerOf(itself: AboutItself, path: string, requestId: string): Promise<Response> {
   try {
     const answer = await answers[path]?.(itself)
     if (answer === undefined) throw new RangeError(`There is nothing to say at ${path}`)

@@ -5,6 +5,8 @@
  */
 
 import { markBegins } from '../dialects/signed-thoughts.ts'
+import { Failure } from '../failure.ts'
+import { lacksDescriptor } from '../lib/host-fault.ts'
 import { textFamilies, type UpstreamCall } from '../providers/provider.ts'
 import { type MemberWithoutMarks, mayHoldMarks, withoutMarkedThoughts } from '../translation/marked-thoughts.ts'
 import type { LanguageName, NeutralEvent } from '../translation/neutral.ts'
@@ -48,6 +50,11 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
       throw exchange.cut.failure
     }
     if (thrown instanceof UnreadableAnswer) throw unusable(exchange, gateway, thrown.reason, thrown)
+    if (!exchange.abort.signal.aborted && lacksDescriptor(thrown)) {
+      // Another path would need one too.
+      endAttempt(exchange, gateway, 'gateway.file_descriptors_exhausted')
+      throw new Failure('file_descriptors_exhausted', { cause: thrown })
+    }
     // The reason stands already where a deadline ended the call.
     endAttempt(exchange, gateway, 'provider.unreachable')
     attempt.usage = exchange.usage

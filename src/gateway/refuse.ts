@@ -1,7 +1,7 @@
 /** The one place that turns a Failure into an answer in the caller's dialect, recorded before its first byte. */
 import type { Dialect } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
-import { asFailure, Failure, mustNotRetry } from '../failure.ts'
+import { asFailure, Failure, type FailureCode, mustNotRetry } from '../failure.ts'
 import { challengeOf } from '../tokens/challenge.ts'
 import { verdictOf } from './answered.ts'
 import type { Exchange, Gateway } from './exchange.ts'
@@ -15,7 +15,7 @@ const defaultRetrySeconds = 1
  */
 export async function refuse(exchange: Exchange, gateway: Gateway, thrown: unknown): Promise<Response> {
   const failure = exchange.cut?.failure ?? asFailure(thrown)
-  if (failure.code === 'internal' || failure.code === 'dependency_unavailable') logCause(exchange, gateway, failure)
+  if (logged.has(failure.code)) logCause(exchange, gateway, failure)
   const { dialect, requestId } = exchange
   const verdict = verdictOf(failure)
   const { gatewayUrl } = gateway.lane.standing
@@ -25,10 +25,19 @@ export async function refuse(exchange: Exchange, gateway: Gateway, thrown: unkno
   } catch (unrecorded) {
     const full = asFailure(unrecorded)
     const told = full.code === 'internal' ? new Failure('event_outbox_full', { cause: unrecorded }) : full
+    if (told.code !== failure.code) logCause(exchange, gateway, told)
     return failureAnswer(dialect, told, requestId, 'error')
   }
   return answer
 }
+
+/** What is the gateway's own fault: whoever runs it finds the cause in the log. */
+const logged: ReadonlySet<string> = new Set<FailureCode>([
+  'internal',
+  'dependency_unavailable',
+  'event_outbox_full',
+  'file_descriptors_exhausted',
+])
 
 /** What a call that went wrong is to the caller; whatever else ends an exchange between two tries is not the call's. */
 const providerFailures: ReadonlySet<string> = new Set(['provider_primary_path_error', 'upstream_provider_error'])
@@ -61,7 +70,8 @@ function escalationAnswer({ id, dialect, facts, requestId }: Exchange, failure: 
 }
 
 function logCause(exchange: Exchange, { log }: Gateway, failure: Failure): void {
-  const cause = failure.cause instanceof Error ? (failure.cause.stack ?? failure.cause.message) : String(failure.cause)
+  const { cause: thrown } = failure
+  const cause = thrown instanceof Error ? (thrown.stack ?? thrown.message) : thrown && String(thrown)
   log.error({ request_id: exchange.requestId, exchange_id: exchange.id, code: failure.code, cause }, failure.message)
 }
 

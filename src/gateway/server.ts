@@ -23,7 +23,7 @@ import { simulator } from '../providers/simulator.ts'
 import { noTracer, type Tracer } from '../telemetry/tracer.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import type { Rates } from '../usage/rate-lane.ts'
-import { type AboutItself, answerAboutItself, isAboutItself } from './about-itself.ts'
+import { type AboutItself, answerAboutItself, isAboutItself, preflightAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
 import { Circuits } from './circuit.ts'
 import type { Connection, Gateway } from './exchange.ts'
@@ -233,7 +233,8 @@ function answerUngoverned(itself: AboutItself, request: Request, path: string, r
   }
   // RFC 9110 section 9.1: what answers GET answers HEAD; the server leaves the body out.
   if (request.method === 'GET' || request.method === 'HEAD') return answerAboutItself(itself, path, requestId)
-  return methodNotAllowed(chat, 'GET', requestId)
+  const preflight = request.method === 'OPTIONS' ? preflightAboutItself(path, requestId) : null
+  return preflight ?? methodNotAllowed(chat, 'GET', requestId)
 }
 
 function methodNotAllowed(dialect: Dialect, allowed: string, requestId: string): Response {

@@ -8,6 +8,8 @@ const reasons: Readonly<Record<string, string>> = {
   ECONNRESET: 'the connection was reset',
   ConnectionClosed: 'the connection was closed',
   FailedToOpenSocket: 'no connection could be made',
+  EMFILE: 'this host has no file descriptor left (ulimit -n)',
+  ENFILE: 'this host has no file descriptor left (ulimit -n)',
 }
 
 /** `error` as `fetch` throws it; `late` says what a time-out means to the caller. */

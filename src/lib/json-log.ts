@@ -1,8 +1,14 @@
-/** The log of a server process: pino's JSON lines, written at once and in order (contract section 14). */
+/**
+ * The log of a server process: pino's JSON lines, written at once and in order (contract section 14); on a terminal lines
+ * of plain text.
+ */
 import { writeSync } from 'node:fs'
+import { isatty } from 'node:tty'
 import pino from 'pino'
 import type { Log } from './log.ts'
+import { limitLog } from './log-limit.ts'
 import { logLines } from './log-lines.ts'
+import { terminalLine } from './terminal-line.ts'
 
 export interface LogOptions {
   level: 'error' | 'warn' | 'info' | 'debug'
@@ -23,6 +29,11 @@ export function createLog({ level, fields = {}, destination }: LogOptions): Log 
     typeof destination === 'string'
       ? (bytes: Uint8Array) => writeSync(descriptors[destination], bytes)
       : destination.put
+  const lines = logLines({
+    put,
+    onResumed: (dropped) => log.warn({ dropped }, 'Lines of the log could not be written'),
+  })
+  const isTerminal = typeof destination === 'string' && isatty(descriptors[destination])
   const log = pino(
     {
       level,
@@ -30,7 +41,7 @@ export function createLog({ level, fields = {}, destination }: LogOptions): Log 
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    logLines({ put, onResumed: (dropped) => log.warn({ dropped }, 'Lines of the log could not be written') }),
+    isTerminal ? { write: (line: string) => lines.write(terminalLine(line)) } : lines,
   )
-  return log
+  return limitLog(log)
 }

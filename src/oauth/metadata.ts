@@ -20,6 +20,7 @@ const serverMetadata = ({ baseUrl, consoleUrl, settings }: OAuthDependencies): A
     tag,
     summary: 'The authorization server (RFC 8414)',
     access: 'public',
+    anyOrigin: true,
     reply: z.looseObject({ issuer: z.string() }),
     handle: () => ({
       reply: {
@@ -49,6 +50,7 @@ const resourceMetadata = ({ baseUrl, settings }: OAuthDependencies): AnyRoute =>
     tag,
     summary: 'This API as a protected resource (RFC 9728)',
     access: 'public',
+    anyOrigin: true,
     reply: z.looseObject({ resource: z.string() }),
     handle: () => {
       const scopes = activeScopes(settings.oauth_scopes).filter((scope) => !ofGateway.has(scope))

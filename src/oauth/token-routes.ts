@@ -38,6 +38,7 @@ const tokenRoute = (dependencies: OAuthDependencies): AnyRoute =>
     path: '/v1/oauth/token',
     tag,
     access: 'public',
+    anyOrigin: true,
     summary: 'Gives tokens for an authorization code or a refresh token (RFC 6749); JSON is taken too',
     form: described({
       grant_type: z.enum(grantTypes),
@@ -66,6 +67,7 @@ const revocationRoute = (dependencies: OAuthDependencies): AnyRoute =>
     path: '/v1/oauth/revoke',
     tag,
     access: 'public',
+    anyOrigin: true,
     summary: 'Revokes an access or refresh token (RFC 7009); JSON is taken too',
     form: described({
       client_id: z.string(),

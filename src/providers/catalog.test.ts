@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type Log, silentLog } from '../lib/log.ts'
 import { unseal } from '../lib/seal.ts'
 import { type PreparedInstallation, prepareInstallation } from '../members/test-installation.ts'
 import { openSecret } from '../store/master-key.ts'
@@ -11,8 +12,9 @@ beforeEach(async () => {
 })
 afterEach(() => prepared.store.remove())
 
-const start = (environment: Record<string, string>) =>
-  registerProvidersFromEnvironment({ ...prepared.options, environment })
+const start = (environment: Record<string, string>, log: Log = silentLog) =>
+  registerProvidersFromEnvironment({ ...prepared.options, environment, log })
+const stateWrite = (sql: string, ...args: string[]) => prepared.store.state.write([{ sql, args }])
 const providers = () =>
   prepared.store.state.read<{
     id: string
@@ -73,6 +75,49 @@ test('a changed key or base URL updates the record; a key that is gone leaves it
   expect(await credentials('openai')).toEqual({ api_key: 'second', headers: {} })
   await start({})
   expect((await providers())[1]).toEqual(after)
+})
+
+test('a start leaves a renamed simulator and a re-pointed model as a person left them', async () => {
+  await start({ OPENAI_API_KEY: 'o' })
+  const [, openai] = await providers()
+  await stateWrite("update providers set name = 'practice' where name = 'simulator'")
+  await stateWrite("update models set provider_id = ? where id = 'simulator/echo'", openai?.id ?? '')
+  await stateWrite("update models set deleted = 1 where id = 'simulator/lorem'")
+  const rows = async () => [await providers(), await prepared.store.state.read('select * from models order by id')]
+  const before = await rows()
+  await start({ OPENAI_API_KEY: 'o' })
+  expect(await rows()).toEqual(before)
+})
+
+test('a start keeps the new name of a provider of the environment and gives it the new key', async () => {
+  await start({ ANTHROPIC_API_KEY: 'first' })
+  await stateWrite("update providers set name = 'claude' where name = 'anthropic'")
+  await start({ ANTHROPIC_API_KEY: 'second' })
+  expect((await providers()).map(({ name }) => name)).toEqual(['simulator', 'claude'])
+  expect(await credentials('claude')).toEqual({ api_key: 'second', headers: {} })
+})
+
+test('a deleted provider does not come back with the next start, and the log says so of a key', async () => {
+  const environment = { OPENAI_API_KEY: 'o' }
+  await start(environment)
+  await stateWrite('update providers set deleted = 1, sealed_credentials = null')
+  await stateWrite('update models set deleted = 1')
+  const before = await providers()
+  const said: string[] = []
+  await start(environment, { ...silentLog, info: (_, message) => void said.push(message) })
+  expect(await providers()).toEqual(before)
+  expect(said).toEqual([expect.stringContaining('made from OPENAI_API_KEY has been deleted')])
+})
+
+test("a start leaves a person's provider of the same name alone, and the log says so", async () => {
+  await start({})
+  const columns = '(id, name, kind, position, version) '
+  await stateWrite(`insert into providers ${columns} values ('own', 'openai', 'openai', 9, 1)`)
+  const before = await providers()
+  const said: string[] = []
+  await start({ OPENAI_API_KEY: 'o' }, { ...silentLog, warn: (_, message) => void said.push(message) })
+  expect(await providers()).toEqual(before)
+  expect(said).toEqual([expect.stringContaining('another provider named openai')])
 })
 
 test('no key is in an event or in the databases as text', async () => {

@@ -1,7 +1,9 @@
 /**
- * The providers that a start finds by itself (contract section 1): the simulator, always, and one for each key in the
- * environment. Each start compares and writes only what differs, so starting again, or several at once, changes nothing
- * and never makes two of one name. A key that is gone from the environment leaves its record as it is.
+ * The providers that a start makes by itself (contract section 1): the simulator, and one for each key in the
+ * environment. A start finds what an earlier one made by its origin, whatever its name is now, and writes only what
+ * differs: the base URL and the key of the environment. So starting again, or several at once, changes nothing. What a
+ * person decided stays: a new name, models that were deleted or serve another provider, and a deleted provider, which
+ * does not come back. A key that is gone from the environment leaves its record as it is.
  *
  * What the rows of the state database hold, for those who read them:
  *
@@ -10,6 +12,7 @@
  *   providers.sealed_credentials   seal(data key, JSON {"api_key": string | null, "headers": {name: value}}, provider id);
  *                                  null where there are none. The data key is the ledger's secret `provider-key:<id>`,
  *                                  32 bytes in base64; gateways get it by bootstrap.
+ *   providers.origin               what a start made it from: `simulator`, or the variable with its key; null for others
  *   providers.position             the order in which they were made: the first that takes unlisted models wins
  *   models.upstream_model          the provider's name for it; null where it is the id
  *   models.families, fallbacks     JSON arrays of text, or null
@@ -20,9 +23,10 @@ import type { Change, Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { Database } from '../store/open.ts'
+import type { Log } from '../lib/log.ts'
+import type { Database, Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion } from '../store/rows.ts'
-import { models, providers } from '../store/state.ts'
+import { providers } from '../store/state.ts'
 import { anonymous } from '../tokens/principal.ts'
 import { keepDataKey, noCredentials, openCredentials, openDataKey, sealCredentials } from './credentials.ts'
 
@@ -35,9 +39,12 @@ export interface RegistrationOptions {
   clock: Clock
   newId: NewId
   randomBytes(size: number): Uint8Array
+  log: Log
 }
 
 interface FoundProvider {
+  /** What it is found again by: `simulator`, or the variable that has its key. */
+  origin: string
   name: string
   kind: string
   baseUrl: string | null
@@ -53,6 +60,7 @@ const fromEnvironment = [
 ] as const
 
 const simulator: FoundProvider = {
+  origin: 'simulator',
   name: 'simulator',
   kind: 'simulator',
   baseUrl: null,
@@ -75,7 +83,7 @@ export function findProviders(environment: RegistrationOptions['environment']): 
     const apiKey = environment[key]?.trim()
     if (apiKey === undefined || apiKey === '') return []
     const url = baseUrl === null ? null : baseUrlOf(environment[baseUrl], baseUrl)
-    return [{ name, kind: name, baseUrl: url, apiKey, allowUnlistedModels: true, models: [] }]
+    return [{ origin: key, name, kind: name, baseUrl: url, apiKey, allowUnlistedModels: true, models: [] }]
   })
 }
 
@@ -90,9 +98,16 @@ function baseUrlOf(text: string | undefined, variable: string): string | null {
 }
 
 async function register(options: RegistrationOptions, found: FoundProvider): Promise<void> {
-  const present = await findProvider(options.state, found.name)
+  const present = await findProvider(options.state, found.origin)
   if (present === null) {
     await create(options, found)
+  } else if (present.deleted === 1) {
+    if (found.apiKey !== null) {
+      options.log.info(
+        { variable: found.origin },
+        `The provider that was made from ${found.origin} has been deleted and stays so: make one with provider create`,
+      )
+    }
   } else if (await differs(options, present, found)) {
     await update(options, present, found)
   }
@@ -100,19 +115,30 @@ async function register(options: RegistrationOptions, found: FoundProvider): Pro
 
 type ProviderRow = typeof providers.$inferSelect
 
-async function findProvider(state: Database, name: string): Promise<ProviderRow | null> {
-  const [row] = await state.read('select * from providers where name = ? and deleted = 0', [name])
+/** What an earlier start made, deleted or not. */
+async function findProvider(state: Database, origin: string): Promise<ProviderRow | null> {
+  const [row] = await state.read('select * from providers where origin = ?', [origin])
   return row === undefined ? null : fromRow(providers, row)
 }
 
+const sameName = 'select 1 from providers where name = ? and deleted = 0'
+
 async function create(options: RegistrationOptions, found: FoundProvider): Promise<void> {
   const { recorder, clock, newId } = options
+  if ((await options.state.read(sameName, [found.name])).length > 0) {
+    options.log.warn(
+      { provider: found.name, origin: found.origin },
+      `No provider is made from ${found.origin}: there is another provider named ${found.name}. Rename that one, or give it the key with provider update`,
+    )
+    return
+  }
   const id = newId()
   const dataKey = options.randomBytes(32)
   const provider = insertRow(
     providers,
     {
       id,
+      origin: found.origin,
       name: found.name,
       kind: found.kind,
       baseUrl: found.baseUrl,
@@ -121,25 +147,26 @@ async function create(options: RegistrationOptions, found: FoundProvider): Promi
     },
     { position: '(select coalesce(max(position), 0) + 1 from providers)', version: newStateVersion },
   )
-  const listed = found.models.map((model) =>
-    insertRow(
-      models,
-      { id: model, providerId: id, price: simulatorPrice, createdAt: clock.now() },
-      { version: newStateVersion },
-    ),
-  )
+  const event = eventOf(options, 'catalog.created', { ...found, id })
   try {
     await recorder.change({
-      event: eventOf(options, 'catalog.created', id, found),
-      guard: { sql: 'select not exists (select 1 from providers where name = ? and deleted = 0)', args: [found.name] },
-      state: [provider, ...listed],
+      event,
+      guard: { sql: `select not exists (${sameName})`, args: [found.name] },
+      state: [provider, ...found.models.map((model) => listModel(model, id, clock.now()))],
       ledger: [keepDataKey(options, id, dataKey, clock.now())],
     })
   } catch (error) {
     // Another process that started at the same time was first.
-    if ((await findProvider(options.state, found.name)) === null) throw error
+    if ((await findProvider(options.state, found.origin)) === null) throw error
   }
 }
+
+/** Lists a model, unless the catalog has or had one of this id: that one is a person's. */
+const listModel = (model: string, providerId: string, createdAt: number): Statement => ({
+  sql: `insert into models (id, provider_id, price, created_at, version)
+    select ?, ?, ?, ?, ${newStateVersion} where not exists (select 1 from models where id = ?)`,
+  args: [model, providerId, simulatorPrice, createdAt, model],
+})
 
 async function update(options: RegistrationOptions, present: ProviderRow, found: FoundProvider): Promise<void> {
   const known = await openDataKey(options, present.id)
@@ -148,7 +175,7 @@ async function update(options: RegistrationOptions, present: ProviderRow, found:
   // Headers that an operator has added stay.
   const { headers } = known === null || sealed === null ? noCredentials : openCredentials(known, present.id, sealed)
   const change: Change = {
-    event: eventOf(options, 'catalog.updated', present.id, found),
+    event: eventOf(options, 'catalog.updated', { ...found, id: present.id, name: present.name }),
     guard: { sql: 'select version = ? from providers where id = ?', args: [present.version, present.id] },
     state: [
       {
@@ -162,7 +189,7 @@ async function update(options: RegistrationOptions, present: ProviderRow, found:
     await options.recorder.change(change)
   } catch (error) {
     // Another process that started at the same time, with the same environment, was first.
-    const now = await findProvider(options.state, found.name)
+    const now = await findProvider(options.state, found.origin)
     if (now === null || (await differs(options, now, found))) throw error
   }
 }
@@ -177,20 +204,19 @@ async function differs(options: RegistrationOptions, present: ProviderRow, found
   return openCredentials(dataKey, present.id, present.sealedCredentials).apiKey !== found.apiKey
 }
 
-/** The base URL's host is said, the key never. */
+/** The event has the base URL, never the key. */
 function eventOf(
   { clock, newId }: RegistrationOptions,
   type: 'catalog.created' | 'catalog.updated',
-  id: string,
-  found: FoundProvider,
+  provider: FoundProvider & { id: string },
 ) {
-  const { name, kind, baseUrl, allowUnlistedModels: allow_unlisted_models } = found
+  const { id, name, kind, baseUrl, allowUnlistedModels: allow_unlisted_models, models } = provider
   return controlPlaneEvent({
     type,
     principal: { ...anonymous, name: 'system:start' },
     requestId: 'start',
     teamId: null,
-    details: { provider_id: id, name, kind, base_url: baseUrl, allow_unlisted_models, models: found.models },
+    details: { provider_id: id, name, kind, base_url: baseUrl, allow_unlisted_models, models },
     configVersion: 0,
     clock,
     newId,

@@ -9,7 +9,7 @@ export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'gemini', 'b
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
 /** Visible text: what could end a header line or begin another one is none. */
 const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?$/
-const apiKeyForm = /^[\x21-\x7e]{1,4096}$/
+const apiKeyForm = /^[\x21-\x7e]+$/
 /** Those that belong to the connection or the body (RFC 9110 section 7.6.1). */
 const ownHeaders: ReadonlySet<string> = new Set([
   'accept-encoding',
@@ -56,6 +56,7 @@ export const timeoutsSchema = z
 
 const apiKey = z
   .string()
+  .max(4096)
   .regex(apiKeyForm, 'Write 1 to 4096 visible ASCII characters without spaces')
   .describe(
     'Kept encrypted and never shown; for bedrock ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or its API key',

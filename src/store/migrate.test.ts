@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import * as ledgerTables from './ledger.ts'
-import { ledgerMigrations, migrate, migrateState, stateMigrations } from './migrate.ts'
+import { ledgerMigrations, migrate, migrateState, requireReadable, stateMigrations } from './migrate.ts'
 import { type Database, openDatabase } from './open.ts'
 import * as stateTables from './state.ts'
 import { temporaryDirectory } from './test-store.ts'
@@ -146,6 +146,61 @@ test('a migration that fails leaves nothing of itself', async () => {
 test('a database of a newer version is refused', async () => {
   const database = await fresh()
   await migrate(database, [...stateMigrations, { name: 'state-9999', sql: 'create table later (a integer);' }])
-  await expect(migrateState(database)).rejects.toMatchObject({ code: 'conflict' })
+  await expect(migrateState(database)).rejects.toMatchObject({ code: 'data_incompatible' })
+  database.close()
+})
+
+const first = { name: 'first', sql: 'create table first (a integer);' }
+const second = { name: 'second', sql: 'create table second (a integer);' }
+
+test('data of a migration that was changed afterwards is refused with its name, and nothing is done to it', async () => {
+  const database = await fresh()
+  await migrate(database, [first, second])
+  const changed = { ...second, sql: 'create table second (a integer, b integer);' }
+  const third = { name: 'third', sql: 'create table third (a integer);' }
+  const attempts = [() => migrate(database, [first, changed, third]), () => requireReadable(database, [first, changed])]
+  for (const attempt of attempts) {
+    await expect(attempt()).rejects.toMatchObject({
+      code: 'data_incompatible',
+      message: expect.stringContaining('migration second is another'),
+    })
+  }
+  expect(Object.keys(await made(database))).toEqual(['first', 'second'])
+  await migrate(database, [first, second, third])
+  expect(Object.keys(await made(database))).toEqual(['first', 'second', 'third'])
+  database.close()
+})
+
+test('data from before there were checksums is taken over once, and then held to them', async () => {
+  const database = await fresh()
+  await database.write([
+    { sql: 'create table schema_migrations (name text primary key, applied_at integer not null)', args: [] },
+    { sql: "insert into schema_migrations values ('first', 1)", args: [] },
+    { sql: first.sql, args: [] },
+  ])
+  await requireReadable(database, [first, second])
+  await migrate(database, [first, second])
+  expect(Object.keys(await made(database))).toEqual(['first', 'second'])
+  await expect(migrate(database, [{ ...first, sql: '-- another' }, second])).rejects.toThrow('migration first')
+  database.close()
+})
+
+test('providers that earlier starts made are known by their origin, also a renamed simulator', async () => {
+  const database = await fresh()
+  await migrate(database, stateMigrations.slice(0, 9))
+  const columns = '(id, name, kind, position, deleted, version)'
+  const rows = [
+    "('a', 'practice', 'simulator', 1, 0, 1)",
+    "('b', 'openai', 'openai', 2, 1, 1)",
+    "('c', 'openai', 'openai', 3, 0, 1)",
+    "('d', 'spare', 'openai', 4, 0, 1)",
+    "('e', 'second', 'simulator', 5, 0, 1)",
+  ]
+  await database.write([{ sql: `insert into providers ${columns} values ${rows.join(', ')}`, args: [] }])
+  await migrateState(database)
+  expect(await database.read('select id, origin from providers where origin is not null order by id')).toEqual([
+    { id: 'a', origin: 'simulator' },
+    { id: 'c', origin: 'OPENAI_API_KEY' },
+  ])
   database.close()
 })

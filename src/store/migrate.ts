@@ -2,7 +2,7 @@
  * Brings a database to the form this version knows. Migrations are the files of `migrations/`, embedded, in the order
  * of these lists and only forward: a file that has been released is never edited, a new one is added. Each runs in one
  * batch with its row in `schema_migrations`, so that it runs once, however many processes start at once, and not at all
- * where it fails half-way. In a new database all of them are one batch: nothing there can make it long, and a first start
+ * where it fails half-way. The row holds the checksum of the file: data that another text of it made is refused. In a new database all of them are one batch: nothing there can make it long, and a first start
  * waits for the disk once.
  */
 import { Failure } from '../failure.ts'
@@ -36,6 +36,7 @@ import state0006 from './migrations/state-0006.sql' with { type: 'text' }
 import state0007 from './migrations/state-0007.sql' with { type: 'text' }
 import state0008 from './migrations/state-0008.sql' with { type: 'text' }
 import state0009 from './migrations/state-0009.sql' with { type: 'text' }
+import state0010 from './migrations/state-0010.sql' with { type: 'text' }
 import type { Database, Reader } from './open.ts'
 import { splitStatements } from './statements.ts'
 
@@ -54,6 +55,7 @@ export const stateMigrations: readonly Migration[] = [
   { name: 'state-0007', sql: state0007 },
   { name: 'state-0008', sql: state0008 },
   { name: 'state-0009', sql: state0009 },
+  { name: 'state-0010', sql: state0010 },
 ]
 export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0001', sql: ledger0001 },
@@ -86,13 +88,13 @@ export const migrateState = (database: Database): Promise<void> => migrate(datab
 export const migrateLedger = (database: Database): Promise<void> => migrate(database, ledgerMigrations)
 
 /**
- * Runs those of `migrations` that the database has not seen. Throws `conflict` where it has seen one that is not among
- * them: it was written by a newer version, which this one must not write to.
+ * Runs those of `migrations` that the database has not seen. Throws `data_incompatible` where it has seen one that is not
+ * among them, for it was written by a newer version, or one of another text: this version must not write to either.
  */
 export async function migrate(database: Database, migrations: readonly Migration[]): Promise<void> {
   await database.write([
     {
-      sql: 'create table if not exists schema_migrations (name text primary key, applied_at integer not null)',
+      sql: 'create table if not exists schema_migrations (name text primary key, applied_at integer not null, sha256 text)',
       args: [],
     },
   ])
@@ -102,6 +104,7 @@ export async function migrate(database: Database, migrations: readonly Migration
     await apply(database, migrations)
     return await migrate(database, migrations)
   }
+  await addChecksums(database, seen, migrations)
   for (const migration of migrations) {
     if (!seen.has(migration.name)) await apply(database, [migration])
   }
@@ -109,29 +112,55 @@ export async function migrate(database: Database, migrations: readonly Migration
 
 /**
  * Whether this version may write to a database, by what it has seen, without doing anything to it; one that has no tables
- * yet may be. Throws `conflict` as `migrate` does.
+ * yet may be. Throws `data_incompatible` as `migrate` does.
  */
 export async function requireReadable(database: Reader, migrations: readonly Migration[]): Promise<void> {
   const table = await database.read("select 1 from sqlite_master where name = 'schema_migrations'")
   if (table.length > 0) requireKnown(await appliedTo(database), migrations)
 }
 
-function requireKnown(seen: ReadonlySet<string>, migrations: readonly Migration[]): void {
-  const unknown = [...seen].find((name) => !migrations.some((migration) => migration.name === name))
-  if (unknown === undefined) return
-  throw new Failure('conflict', {
-    message: `The database was made by a newer version (migration ${unknown}): start that version or a later one`,
-  })
+/** Checksums of the migrations that a database has seen, by name; null where it was made before there were checksums. */
+type Seen = ReadonlyMap<string, string | null>
+
+function requireKnown(seen: Seen, migrations: readonly Migration[]): void {
+  for (const [name, sha256] of seen) {
+    const known = migrations.find((migration) => migration.name === name)
+    if (known === undefined) {
+      const message = `The database was made by a newer version (migration ${name}): start that version or a later one`
+      throw new Failure('data_incompatible', { message })
+    }
+    if (sha256 !== null && sha256 !== checksum(known)) {
+      const message = `The database was made by a version whose migration ${name} is another than this version's: start the version that made it, or put back a backup that this one made`
+      throw new Failure('data_incompatible', { message })
+    }
+  }
+}
+
+const checksum = ({ sql }: Migration): string => new Bun.CryptoHasher('sha256').update(sql).digest('hex')
+
+/** Of a database that has none: its migrations are taken to be those of this version. */
+async function addChecksums(database: Database, seen: Seen, migrations: readonly Migration[]): Promise<void> {
+  const without = migrations.filter(({ name }) => seen.get(name) === null)
+  if (without.length === 0) return
+  const columns = await database.read<{ name: string }>('pragma table_info (schema_migrations)')
+  const hasColumn = columns.some(({ name }) => name === 'sha256')
+  await database.write([
+    ...(hasColumn ? [] : [{ sql: 'alter table schema_migrations add column sha256 text', args: [] }]),
+    ...without.map((migration) => ({
+      sql: 'update schema_migrations set sha256 = ? where name = ? and sha256 is null',
+      args: [checksum(migration), migration.name],
+    })),
+  ])
 }
 
 async function apply(database: Database, migrations: readonly Migration[]): Promise<void> {
   const applied =
-    "insert into schema_migrations (name, applied_at) values (?, cast(unixepoch('subsec') * 1000 as integer))"
+    "insert into schema_migrations (name, applied_at, sha256) values (?, cast(unixepoch('subsec') * 1000 as integer), ?)"
   try {
     await database.write(
-      migrations.flatMap(({ name, sql }) => [
-        { sql: applied, args: [name] },
-        ...splitStatements(sql).map((statement) => ({ sql: statement, args: [] })),
+      migrations.flatMap((migration) => [
+        { sql: applied, args: [migration.name, checksum(migration)] },
+        ...splitStatements(migration.sql).map((statement) => ({ sql: statement, args: [] })),
       ]),
     )
   } catch (error) {
@@ -141,7 +170,8 @@ async function apply(database: Database, migrations: readonly Migration[]): Prom
   }
 }
 
-async function appliedTo(database: Reader): Promise<Set<string>> {
-  const rows = await database.read<{ name: string }>('select name from schema_migrations')
-  return new Set(rows.map(({ name }) => name))
+async function appliedTo(database: Reader): Promise<Seen> {
+  // Without naming the column: an older database lacks it.
+  const rows = await database.read<{ name: string; sha256?: string | null }>('select * from schema_migrations')
+  return new Map(rows.map(({ name, sha256 }) => [name, sha256 ?? null]))
 }

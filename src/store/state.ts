@@ -85,6 +85,7 @@ export const providers = sqliteTable('providers', {
   position: integer('position').notNull(),
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
+  origin: text('origin'),
 })
 
 export const models = sqliteTable('models', {

@@ -14,6 +14,15 @@ export const noSecret = [(text: string) => !holdsSecret(text), secretMessage] as
 const hidden = /\u2800|(?!\u200C|\u200D|\uFE0E|\uFE0F)\p{Default_Ignorable_Code_Point}/u
 const shown = /[\p{L}\p{N}\p{P}\p{S}]/u
 
+/** Unicode's Bidi_Control: they turn the order of the text around them. */
+const bidiControls = [0x61c, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069]
+/**
+ * The API's description shows this pattern. Go and Python know neither that property nor each other's escapes of code
+ * points, so the characters themselves stand in it.
+ */
+const ordinary = new RegExp(`^[^\\x00-\\x1f\\x7f-\\x9f${String.fromCodePoint(...bidiControls)}]*$`, 'u')
+const controlMessage = 'A name has no control characters'
+
 /** Trimmed and on one line. */
 export const nameText = (longest: number) =>
   z
@@ -21,7 +30,8 @@ export const nameText = (longest: number) =>
     .trim()
     .min(1)
     .max(longest)
-    .regex(/^[^\p{Cc}\p{Cs}\p{Bidi_Control}]*$/u, 'A name has no control characters')
+    .regex(ordinary, controlMessage)
+    .refine((text) => text.isWellFormed(), controlMessage)
     .refine((text) => !hidden.test(text) && shown.test(text), 'A name can be seen: it has no invisible characters')
     .refine(...noSecret)
 

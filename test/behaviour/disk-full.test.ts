@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorAnswer } from '../answers.ts'
-import { chat, createToken, parseOrKeep } from '../client.ts'
+import { api, chat, createToken, parseOrKeep } from '../client.ts'
 import { until } from '../eventually.ts'
 import { executable } from '../executable.ts'
 import { chatStream } from '../fakes/chat.ts'
@@ -74,6 +74,15 @@ test.skipIf(!mounted)(
       code: 'event_outbox_full',
     })
     expect(refused?.retry).toBeNull()
+    expect(errorAnswer.parse(refused?.body).error.message).toContain('The disk is full: free space on it')
+    for (let made = 0; made < 50; made++) {
+      const answer = await api(started, '/v1/tokens', { body: { name: 'refused', purpose: 'general' } })
+      expect([answer.status, answer.body]).toMatchObject([503, { error: { code: 'dependency_unavailable' } }])
+      expect(errorAnswer.parse(answer.body).error.message).toContain('The disk is full: free space on it')
+    }
+    const said = started.stderr().split('\n')
+    expect(said.filter((line) => line.includes('"A request failed"')).length).toBeLessThan(20)
+    expect(said.some((line) => /"process":"gateway".*The disk is full: free space/.test(line))).toBe(true)
     const readiness = async () => {
       const answer = await fetch(`${started.gatewayUrl}/readyz`)
       return [answer.status, await answer.json()]

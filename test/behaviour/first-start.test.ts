@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { tokenPage } from '../answers.ts'
 import { api, chat, expectAnswer, parseOrKeep } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
@@ -9,6 +10,8 @@ import { cleanEnvironment, collect, type Gatehouse, run, startGatehouse, tempora
 import { descendantsOf, isAlive, signal } from '../processes.ts'
 
 setDefaultTimeout(120_000)
+
+const providerPage = z.looseObject({ providers: z.array(z.looseObject({ id: z.string(), name: z.string() })) })
 
 let gatehouse: Gatehouse
 
@@ -88,16 +91,20 @@ test('a first start that was killed before it said anything leaves the token to 
   }
 })
 
-test('a second start on the same directory keeps what was there and prints no token', async () => {
+test('a second start keeps what was there, a renamed simulator too, and prints no token', async () => {
   const directory = temporaryDirectory()
   try {
     const first = await startGatehouse({ dataDirectory: join(directory, 'data') })
+    const { providers } = expectAnswer(await api(first, '/v1/catalog/providers'), 200, providerPage)
+    const renamed = { method: 'PATCH', body: { name: 'practice' } }
+    expectAnswer(await api(first, `/v1/catalog/providers/${providers[0]?.id}`, renamed), 200, z.looseObject({}))
     expect(await first.end('SIGTERM')).toBe(0)
     await first.stop()
     await using second = await startGatehouse({ dataDirectory: join(directory, 'data'), adminToken: first.adminToken })
     expect(second.ready.admin_token ?? null).toBeNull()
     expect(second.ready.setup_url ?? null).toBeNull()
-    expect((await api(second, '/v1/tokens')).status).toBe(200)
+    const after = expectAnswer(await api(second, '/v1/catalog/providers'), 200, providerPage)
+    expect(after.providers.map(({ name }) => name)).toEqual(['practice'])
     expect((await chat(second, { token: first.adminToken, model: 'simulator/echo' })).status).toBe(200)
   } finally {
     rmSync(directory, { recursive: true, force: true })

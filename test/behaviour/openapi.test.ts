@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { RE2JS } from 're2js'
 import { z } from 'zod'
 import { repository } from '../executable.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
@@ -163,5 +164,21 @@ test('a path outside the document is 404 on both listeners', async () => {
     })
     expect([url, answer.status]).toEqual([url, 404])
     expect(await answer.json()).toMatchObject({ error: { code: 'not_found', type: 'invalid_request_error' } })
+  }
+})
+
+test('readers in Go and in Python can compile every pattern of the description', () => {
+  const patterns = new Set<string>()
+  const collect = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return
+    if ('pattern' in value && typeof value.pattern === 'string') patterns.add(value.pattern)
+    for (const member of Object.values(value)) collect(member)
+  }
+  collect(document)
+  expect(patterns.size).toBeGreaterThan(10)
+  for (const pattern of patterns) {
+    // RE2's syntax is that of Go; Python has no properties of characters, and Go no code units.
+    expect(() => RE2JS.compile(pattern)).not.toThrow()
+    expect(pattern).not.toMatch(/\\[pPuzZ]/)
   }
 })

@@ -36,15 +36,18 @@ const decisionOf = (fields: Record<string, string | null> = {}) => ({
 })
 
 describe('the token endpoint', () => {
-  test('answers to POST alone, tells no other origin anything, and takes no file form', async () => {
+  test('answers to POST alone and to the question of a browser before it, and takes no file form', async () => {
     const { request } = await approvedCode(gatehouse, clientId, ada)
     const query = new URLSearchParams(request)
-    for (const method of ['GET', 'HEAD', 'PUT', 'OPTIONS', 'DELETE']) {
-      const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' }
+    const headers = { origin: 'https://app.example', 'access-control-request-method': 'POST' }
+    for (const method of ['GET', 'HEAD', 'PUT', 'DELETE']) {
       const answer = await send(`/v1/oauth/token?${query}`, { method, headers })
       expect([404, 405]).toContain(answer.status)
-      expect(answer.headers.get('access-control-allow-origin')).toBeNull()
     }
+    const preflight = await send('/v1/oauth/token', { method: 'OPTIONS', headers })
+    expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
+    expect(preflight.headers.get('access-control-allow-methods')).toBe('POST')
+    expect(preflight.headers.get('access-control-allow-credentials')).toBeNull()
     const form = new FormData()
     for (const [name, value] of query) form.set(name, value)
     expect(await send('/v1/oauth/token', { method: 'POST', body: form })).toMatchObject({

@@ -24,6 +24,7 @@ const gateway = 'src/gateway/delegated.test.ts'
 const state = 'src/fleet/delegated-row.test.ts'
 const attacks = 'test/conformance/attacks.test.ts'
 const crafted = 'test/conformance/crafted.test.ts'
+const pages = 'test/conformance/browser-client.test.ts'
 const libraries = 'test/conformance/libraries.test.ts'
 
 const row = (rule: string, source: string, file: string, test: string): Traced => ({ rule, source, file, test })
@@ -364,7 +365,19 @@ export const traceability: readonly Traced[] = [
     'endpoint: POST alone',
     'RFC 6749 §3.2',
     crafted,
-    'answers to POST alone, tells no other origin anything, and takes no file form',
+    'answers to POST alone and to the question of a browser before it, and takes no file form',
+  ),
+  row(
+    'endpoints and metadata: read by pages of any origin',
+    'RFC 9700 §2.6, Fetch §3.3',
+    pages,
+    'a page exchanges a code, refreshes and revokes, and reads why it is refused',
+  ),
+  row(
+    'nothing else is read by pages, nothing with credentials',
+    'RFC 9700 §2.6',
+    pages,
+    'a page reads nothing else, and nothing with the credentials of the browser',
   ),
   row(
     'endpoint: a member named once',

@@ -12,6 +12,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
 import { parseExactly } from '../../lib/exact-json.ts'
+import { lacksDescriptor } from '../../lib/host-fault.ts'
 import { SseSplitter } from '../../lib/sse.ts'
 import type { Fetch } from '../../providers/provider.ts'
 import type { Json, McpTrace } from '../connection.ts'
@@ -294,5 +295,5 @@ function asReason(error: unknown): Error {
   if (error instanceof Failure || error instanceof McpError || error instanceof SessionForgotten) return error
   if (error instanceof RangeError) return new Failure('mcp.result_too_large', { cause: error })
   if (error instanceof SyntaxError) return new Failure('mcp.server_error', { cause: error })
-  return new Failure('mcp.server_unreachable', { cause: error })
+  return new Failure(lacksDescriptor(error) ? 'file_descriptors_exhausted' : 'mcp.server_unreachable', { cause: error })
 }
