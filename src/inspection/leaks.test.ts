@@ -11,8 +11,10 @@ import { matcherOf } from './follower.ts'
 import { patternDetector } from './pattern-detector.ts'
 import { personalData } from './personal-data.ts'
 import { secretDetector } from './secret-patterns.ts'
+import { secretRules, unprefixedRules } from './secret-rules.ts'
 import { termDetector } from './term-detector.ts'
 import { cutAt, passPieces, ruleOf } from './test-passing.ts'
+import { written } from './test-secrets.ts'
 
 const runs = Number(process.env.GATEHOUSE_PROPERTY_RUNS ?? 1500)
 
@@ -240,10 +242,7 @@ holds(
 )
 
 const secretTexts = [
-  `sk-proj-${'Ab1_'.repeat(12)}`,
-  `sk-ant-api03-${'x9Y-'.repeat(20)}`,
-  'AKIAIOSFODNN7EXAMPLE',
-  `ghp_${'a1B2'.repeat(9)}`,
+  ...[...secretRules, ...unprefixedRules].map(({ sample }) => written(sample)),
   `-----BEGIN RSA PRIVATE KEY-----\n${`${'MIIEpAIBAAKCAQEA'.repeat(4)}\n`.repeat(30)}-----END RSA PRIVATE KEY-----`,
   `eyJhbGciOiJIUzI1NiJ9.eyJ${'zdWIiOiIxMjM0'.repeat(60)}.${'SflKxwRJSM'.repeat(5)}`,
 ]
