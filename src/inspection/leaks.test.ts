@@ -9,7 +9,7 @@ import { combinedDetector } from './combined-detector.ts'
 import type { Detector } from './detector.ts'
 import { matcherOf } from './follower.ts'
 import { patternDetector } from './pattern-detector.ts'
-import { personalData } from './personal-data.ts'
+import { personalDataDetector } from './personal-data.ts'
 import { secretDetector } from './secret-patterns.ts'
 import { secretRules, unprefixedRules } from './secret-rules.ts'
 import { termDetector } from './term-detector.ts'
@@ -216,10 +216,7 @@ const values = {
   IP: ['192.168.17.4', '2001:db8::8a2e:370:7334'],
   PHONE: ['+1-984-182-0190', '(602) 272-9781'],
 }
-const personal = patternDetector(
-  (['email', 'phone', 'card', 'iban', 'ssn', 'ip'] as const).flatMap((type) => personalData[type]),
-  { streaming: true, paramOf: String },
-)
+const personal = personalDataDetector(['email', 'phone', 'card', 'iban', 'ssn', 'ip'])
 const value = fc.constantFrom(...Object.values(values).flat())
 const filler = fc.constantFrom(' and ', ', then: ', '\nMail ', ' (', ') is 😀 ', ' é ')
 
