@@ -150,8 +150,15 @@ function knownOfSequence(parts: readonly Known[]): Known {
     } else {
       const { exact } = part
       const joined = held.length * exact.length > mostWindows ? null : held.flatMap((begun) => behind(begun, exact))
-      if (joined === null || joined.some(({ length }) => length > longestWindow)) flush(exact)
-      else held = joined
+      if (joined?.every(({ length }) => length <= longestWindow) === true) held = joined
+      else {
+        if (joined !== null)
+          seldom = rather(
+            seldom,
+            joined.map((window) => window.slice(0, longestWindow)),
+          )
+        flush(exact)
+      }
     }
   }
   if (isWhole) return { exact: held, seldom: null }
