@@ -17,8 +17,6 @@ export interface Match {
   readonly entry: string
   /** How far the text had been read when it was known: it orders what several scanners of one text find. */
   readonly decidedAt: number
-  /** It is nothing itself: what was found of this label within it is none. */
-  readonly excludes?: true
 }
 
 export interface Scanner {

@@ -3,7 +3,7 @@
  *
  * - Ignorable characters (zero-width, soft hyphens, direction marks, variation selectors, control characters) stand for
  *   nothing. They are skipped, but they are inside a match that goes on after them.
- * - Patterns read compatibility-folded code points (NFKC of each): full-width digits are digits, `ﬁ` is `f`, `i`.
+ * - Patterns read compatibility-folded code points (NFKC of each): `ﬁ` is `f`, `i`; digits of all scripts are ASCII.
  * - Terms are found by keys: NFKD of each code point, its marks left out, case folded, every white space a space. A key
  *   says "perhaps": accents, and syllables that only begin alike, are told apart by comparing the canonical form (NFKC,
  *   case folded) of what was found with that of the term. So composed and decomposed spellings, and marks in any order,
@@ -12,6 +12,7 @@
  * Patterns do not compose: an accent that stands by itself in the text is a character of its own to them. And a syllable
  * of Korean that is written in single letters also counts as the shorter one that it begins with.
  */
+import { asciiDigit } from './decimal-digits.ts'
 import { homoglyphs } from './homoglyphs.ts'
 import { remembering } from './remembering.ts'
 
@@ -53,7 +54,9 @@ const foldsKept = 0x10000
 export const foldForPattern = remembering((codePoint): readonly number[] => {
   if (isIgnorable(codePoint)) return none
   if (codePoint < 0x80 || isSurrogate(codePoint)) return [codePoint]
-  return codePoints(String.fromCodePoint(codePoint).normalize('NFKC')).filter((point) => !isIgnorable(point))
+  return codePoints(String.fromCodePoint(codePoint).normalize('NFKC'))
+    .filter((point) => !isIgnorable(point))
+    .map(asciiDigit)
 }, foldsKept)
 
 export interface FoldingOptions {

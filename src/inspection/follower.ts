@@ -10,7 +10,7 @@ import { HeldText } from './held-text.ts'
 import type { Work } from './work.ts'
 
 /** A stretch that nothing can add to any more. */
-export interface Found extends Omit<Match, 'decidedAt' | 'excludes'> {
+export interface Found extends Omit<Match, 'decidedAt'> {
   /** It goes on to the end of the text, however long that is: a start stayed live past what can be held. */
   readonly endless?: true
   /** What it says, where that is not what stands there. */
@@ -65,10 +65,6 @@ class Follower implements TextFollower {
   readonly #scanner: Scanner
   readonly #found: Match[] = []
   readonly #stretches: Stretch[] = []
-  /**
-   * What is nothing of some label. Its own start is live until it is told, so no stretch within it is told before.
-   */
-  #excluding: Match[] = []
   /** The end of what was told last. */
   #told = 0
   /** The end of the last stretch that may not grow further; later matches count from there. */
@@ -85,17 +81,13 @@ class Follower implements TextFollower {
     if (this.#endless) return { matches: nothing, safe: this.#told }
     this.#text.append(piece)
     this.#scanner.advance(last, this.#found)
-    for (const match of this.#found) {
-      if (match.excludes) this.#excluding.push(match)
-      else this.#add(match)
-    }
+    for (const match of this.#found) this.#add(match)
     this.#found.length = 0
     const { overflowAt } = this.#scanner
     const live = overflowAt ?? (last ? this.#text.end : this.#scanner.liveFrom)
     const matches = this.#stretches.length === 0 ? nothing : this.#certain(live)
     if (overflowAt !== null) return { matches: [...matches, this.#overflow(overflowAt)], safe: this.#told }
     this.#text.dropBefore(live)
-    if (this.#excluding.length > 0) this.#excluding = this.#excluding.filter(({ end }) => end > live)
     const [growing] = this.#stretches
     return { matches, safe: Math.max(this.#told, Math.min(live, growing?.start ?? live)) }
   }
@@ -132,15 +124,10 @@ class Follower implements TextFollower {
     for (let first = this.#stretches[0]; first !== undefined; first = this.#stretches[0]) {
       if (first.end > live && !first.closed) break
       this.#stretches.shift()
-      if (this.#isExcluded(first)) continue
       this.#told = first.end
       certain.push({ start: first.start, end: first.end, label: first.label, entry: first.entry })
     }
     return certain
-  }
-
-  #isExcluded({ start, end, label }: Stretch): boolean {
-    return this.#excluding.some((other) => other.label === label && other.start <= start && end <= other.end)
   }
 
   #overflow(overflowAt: number): Found {

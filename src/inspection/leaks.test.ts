@@ -9,10 +9,12 @@ import { combinedDetector } from './combined-detector.ts'
 import type { Detector } from './detector.ts'
 import { matcherOf } from './follower.ts'
 import { patternDetector } from './pattern-detector.ts'
-import { personalData } from './personal-data.ts'
+import { personalDataDetector } from './personal-data.ts'
 import { secretDetector } from './secret-patterns.ts'
+import { secretRules, unprefixedRules } from './secret-rules.ts'
 import { termDetector } from './term-detector.ts'
 import { cutAt, passPieces, ruleOf } from './test-passing.ts'
+import { written } from './test-secrets.ts'
 
 const runs = Number(process.env.GATEHOUSE_PROPERTY_RUNS ?? 1500)
 
@@ -214,10 +216,7 @@ const values = {
   IP: ['192.168.17.4', '2001:db8::8a2e:370:7334'],
   PHONE: ['+1-984-182-0190', '(602) 272-9781'],
 }
-const personal = patternDetector(
-  (['email', 'phone', 'card', 'iban', 'ssn', 'ip'] as const).flatMap((type) => personalData[type]),
-  { streaming: true, paramOf: String },
-)
+const personal = personalDataDetector(['email', 'phone', 'card', 'iban', 'ssn', 'ip'])
 const value = fc.constantFrom(...Object.values(values).flat())
 const filler = fc.constantFrom(' and ', ', then: ', '\nMail ', ' (', ') is 😀 ', ' é ')
 
@@ -240,10 +239,7 @@ holds(
 )
 
 const secretTexts = [
-  `sk-proj-${'Ab1_'.repeat(12)}`,
-  `sk-ant-api03-${'x9Y-'.repeat(20)}`,
-  'AKIAIOSFODNN7EXAMPLE',
-  `ghp_${'a1B2'.repeat(9)}`,
+  ...[...secretRules, ...unprefixedRules].map(({ sample }) => written(sample)),
   `-----BEGIN RSA PRIVATE KEY-----\n${`${'MIIEpAIBAAKCAQEA'.repeat(4)}\n`.repeat(30)}-----END RSA PRIVATE KEY-----`,
   `eyJhbGciOiJIUzI1NiJ9.eyJ${'zdWIiOiIxMjM0'.repeat(60)}.${'SflKxwRJSM'.repeat(5)}`,
 ]

@@ -29,8 +29,6 @@ export interface PatternSource {
   readonly caseInsensitive?: boolean
   /** Whether what matched is really one, by its folded text without ignorable characters. */
   readonly check?: (text: string) => boolean
-  /** It describes what is not of this label, though parts of it look so. */
-  readonly excludes?: boolean
 }
 
 export interface PatternOptions {
@@ -51,12 +49,11 @@ export function patternDetector(
   { streaming, paramOf, stepsKept }: PatternOptions,
 ): Detector {
   const patterns = sources.map(
-    ({ label, pattern, entry, caseInsensitive, check, excludes }, index): CompiledPattern => ({
+    ({ label, pattern, entry, caseInsensitive, check }, index): CompiledPattern => ({
       label,
       entry: entry ?? label.toLowerCase(),
       node: readPattern(pattern, paramOf(index), caseInsensitive),
       check: check ?? null,
-      excludes: excludes ?? false,
     }),
   )
   const program = compileProgram(patterns, paramOf)
@@ -317,8 +314,7 @@ class PatternScanner implements Scanner {
       const start = starts === null ? told : (starts[told] ?? 0)
       const end = before ? this.#lastEnd : this.#position
       if (pattern.check !== null && !pattern.check(foldedText(this.#text.slice(start, end)))) continue
-      const match = { start, end, label: pattern.label, entry: pattern.entry, decidedAt: this.#readTo }
-      found.push(pattern.excludes ? { ...match, excludes: true } : match)
+      found.push({ start, end, label: pattern.label, entry: pattern.entry, decidedAt: this.#readTo })
     }
   }
 }

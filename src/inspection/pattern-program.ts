@@ -16,8 +16,6 @@ export interface CompiledPattern {
   readonly node: PatternNode
   /** Whether what matched is really one, by its folded text. */
   readonly check: ((text: string) => boolean) | null
-  /** What was found of its label within a match is none. */
-  readonly excludes: boolean
 }
 
 export type Leaf =

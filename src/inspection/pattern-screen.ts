@@ -30,7 +30,7 @@ interface Known {
   readonly seldom: readonly Window[] | null
 }
 
-const mostWindows = 24
+const mostWindows = 200
 const longestWindow = 12
 /** How many copies that a repetition need not have are told apart. */
 const mostOptional = 4
@@ -56,8 +56,7 @@ export function patternScreen(patterns: readonly PatternNode[]): (text: string) 
 function screenOf(patterns: readonly PatternNode[]): (text: string) => boolean {
   const each = patterns.map((pattern) => seldomOf(knownOf(pattern)))
   const windows = each.flatMap((some) => some ?? [])
-  const steps = windows.reduce((sum, { length }) => sum + length, 0)
-  if (each.includes(null) || steps > mostSteps) return () => true
+  if (each.includes(null) || stepsOf(windows) > mostSteps) return () => true
   const expression = new RegExp(sourceOf(windows))
   // A start goes on for at most twice its longest match, for pairs, and for what is ignorable within.
   const ignorableUnits = maxLiveUnits - 2 * (1 + Math.max(...patterns.map(longest)))
@@ -151,8 +150,15 @@ function knownOfSequence(parts: readonly Known[]): Known {
     } else {
       const { exact } = part
       const joined = held.length * exact.length > mostWindows ? null : held.flatMap((begun) => behind(begun, exact))
-      if (joined === null || joined.some(({ length }) => length > longestWindow)) flush(exact)
-      else held = joined
+      if (joined?.every(({ length }) => length <= longestWindow) === true) held = joined
+      else {
+        if (joined !== null)
+          seldom = rather(
+            seldom,
+            joined.map((window) => window.slice(0, longestWindow)),
+          )
+        flush(exact)
+      }
     }
   }
   if (isWhole) return { exact: held, seldom: null }
@@ -181,16 +187,35 @@ function seldomEnough(window: Window): Window {
 
 /** The windows as an alternation of what they begin with, so that most characters of a text are looked at once. */
 function sourceOf(windows: readonly Window[]): string {
-  const byFirst = new Map<string, Window[]>()
+  const sources = [...byFirst(windows)].map(([first, rests]) => first + sourceOf(rests))
+  return sources.length < 2 ? (sources[0] ?? '') : `(?:${sources.join('|')})`
+}
+
+/** What follows each first character; none where a window ends, because what has one of the others has that one. */
+function byFirst(windows: readonly Window[]): ReadonlyMap<string, readonly Window[]> {
+  const groups = new Map<string, Window[]>()
   for (const [first, ...rest] of windows) {
-    // What has one of the others has one of these: a window that ends here.
-    if (first === undefined) return ''
-    const others = byFirst.get(first.source) ?? []
+    if (first === undefined) return new Map()
+    const others = groups.get(first.source) ?? []
     others.push(rest)
-    byFirst.set(first.source, others)
+    groups.set(first.source, others)
   }
-  const sources = [...byFirst].map(([first, rests]) => first + sourceOf(rests))
-  return sources.length === 1 ? (sources[0] ?? '') : `(?:${sources.join('|')})`
+  return groups
+}
+
+/** How many steps the alternation takes at most at one place of a text. */
+function stepsOf(windows: readonly Window[]): number {
+  const groups = [...byFirst(windows)].map(([source, rests]) => ({ source: new RegExp(source), rests: stepsOf(rests) }))
+  let most = 0
+  for (let code = 0; code <= 0x80; code++) {
+    const character = String.fromCharCode(code)
+    const entered = groups.filter(({ source }) => source.test(character))
+    most = Math.max(
+      most,
+      entered.reduce((sum, { rests }) => sum + rests, 0),
+    )
+  }
+  return groups.length + most
 }
 
 /** Sets that patterns name, such as digits, come again and again. */

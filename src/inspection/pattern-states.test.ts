@@ -65,12 +65,11 @@ const made = fc
   }))
   .pattern.map(String)
 
-const unchecked = fc.record({ label: fc.constantFrom('ONE', 'TWO'), pattern: made, excludes: fc.boolean() })
+const unchecked = fc.record({ label: fc.constantFrom('ONE', 'TWO'), pattern: made })
 const source = fc.record({
   label: fc.constantFrom('ONE', 'TWO'),
   pattern: fc.tuple(fc.constantFrom('a', 'b', '1'), made).map(([first, rest]) => first + rest),
   caseInsensitive: fc.boolean(),
-  excludes: fc.boolean(),
   check: fc.constantFrom(
     () => true,
     (text: string) => text.length % 2 === 0,

@@ -6,7 +6,7 @@
  * `(?![…])`, `(?<=[…])`, `(?<![…])`. Lazy quantifiers are read and mean the same, as every match counts. `\d`, `\w` and
  * `\b` are ASCII. Back references and longer look-around are refused.
  *
- * Text is compared compatibility-folded (`fold.ts`), so the pattern is normalised (NFKC) first.
+ * Text is compared compatibility-folded (`fold.ts`), so the pattern is normalised (NFKC) and its digits are ASCII first.
  */
 import { Failure } from '../failure.ts'
 import {
@@ -20,6 +20,7 @@ import {
   union,
   words,
 } from './character-set.ts'
+import { withAsciiDigits } from './decimal-digits.ts'
 
 export type PatternNode =
   | { readonly type: 'set'; readonly set: CharacterSet }
@@ -35,7 +36,7 @@ export type Assertion =
 
 /** Reads a pattern. Throws `invalid_parameter` at `param`, saying where the pattern is not understood. */
 export function readPattern(source: string, param: string, caseInsensitive = false): PatternNode {
-  const text = source.normalize('NFKC')
+  const text = withAsciiDigits(source.normalize('NFKC'))
   const flagged = text.startsWith('(?i)')
   return new PatternReader(flagged ? text.slice(4) : text, caseInsensitive || flagged, param).read()
 }

@@ -3,12 +3,15 @@
  * to miss little of what is written the usual way; a row of digits that also is something else may be taken for it.
  */
 import { isCardNumber, isIban, isIpv6, isSocialSecurityNumber } from './checksums.ts'
+import { combinedDetector } from './combined-detector.ts'
 import type { Detector } from './detector.ts'
 import { type PatternSource, patternDetector } from './pattern-detector.ts'
-import { isPhoneNumber } from './phone-number.ts'
+import { phoneDetector } from './phone-detector.ts'
 
 export type PersonalDataType = 'email' | 'phone' | 'card' | 'iban' | 'ssn' | 'ip' | 'date_of_birth'
 
+/** Hyphens, dashes and the minus sign, within a class. */
+const dashes = String.raw`\-\u2010-\u2015\u2212`
 const octet = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 const months =
   '(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)'
@@ -16,7 +19,8 @@ const day = '(?:0?[1-9]|[12][0-9]|3[01])'
 const month = '(?:0?[1-9]|1[0-2])'
 const year = '(?:19|20)[0-9]{2}'
 
-export const personalData: Readonly<Record<PersonalDataType, readonly PatternSource[]>> = {
+/** Those that a pattern describes; phone numbers are told by what stands beside them too. */
+export const personalData: Readonly<Record<Exclude<PersonalDataType, 'phone'>, readonly PatternSource[]>> = {
   email: [
     {
       label: 'EMAIL',
@@ -24,32 +28,24 @@ export const personalData: Readonly<Record<PersonalDataType, readonly PatternSou
       pattern: String.raw`(?<![\p{L}\p{N}._%+\-])[\p{L}\p{N}._%+\-]{1,64}@(?:[\p{L}\p{N}](?:[\p{L}\p{N}\-]{0,62})\.){1,6}[\p{L}]{2,24}`,
     },
   ],
-  phone: [
+  card: [
     {
-      label: 'PHONE',
-      // Written from abroad, or in groups of at least two digits: single digits in a row are no number that is dialled.
-      pattern: String.raw`(?<![\w+.\-/])(?:\+ ?\(?\d(?:[ .\-()]{0,3}\d){6,16}|(?:\(\d{1,5}\)[ .\-]{0,2})?\d{2,12}(?:[ .\-]{1,2}\d{2,8}){0,5})(?: ?(?:x|ext\.? ?)\d{1,5})?(?![\w/\-])`,
-      check: isPhoneNumber,
-    },
-    // A card's number in its groups, right or wrong, has parts that look like a phone's.
-    {
-      label: 'PHONE',
-      excludes: true,
-      pattern: String.raw`(?<!\d)(?:\d{4} \d{4} \d{4} \d{1,7}|\d{4} \d{6} \d{4,5})(?!\d)`,
+      label: 'CARD',
+      pattern: String.raw`(?<![\d.\-])\d{2,19}(?:[ \t._/·${dashes}]{1,3}\d{2,6}){0,6}(?!\d)`,
+      check: isCardNumber,
     },
   ],
-  card: [{ label: 'CARD', pattern: String.raw`(?<![\d.\-])\d{2,19}(?:[ \-]\d{2,6}){0,6}(?!\d)`, check: isCardNumber }],
   iban: [
     {
       label: 'IBAN',
-      pattern: String.raw`(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])`,
+      pattern: String.raw`(?<![A-Za-z0-9])[A-Za-z]{2}[ \t.${dashes}]{0,2}\d{2}(?:[ \t._/·${dashes}]{0,2}[A-Za-z0-9]){11,30}(?![A-Za-z0-9])`,
       check: isIban,
     },
   ],
   ssn: [
     {
       label: 'SSN',
-      pattern: String.raw`(?<![\d\-])(?:\d{3}-\d{2}-\d{4}|\d{3} \d{2} \d{4})(?![\d\-])`,
+      pattern: String.raw`(?<![\d\-])\d{3}[ .${dashes}]\d{2}[ .${dashes}]\d{4}(?![\d\-])`,
       check: isSocialSecurityNumber,
     },
   ],
@@ -78,8 +74,11 @@ export function personalDataDetector(types: readonly PersonalDataType[]): Detect
   const name = chosen.join()
   let detector = detectors.get(name)
   if (detector === undefined) {
-    const sources = chosen.flatMap((type) => personalData[type])
-    detector = patternDetector(sources, { streaming: true, paramOf: () => 'config.types' })
+    const sources = chosen.flatMap((type) => (type === 'phone' ? [] : personalData[type]))
+    detector = combinedDetector([
+      ...(sources.length > 0 ? [patternDetector(sources, { streaming: true, paramOf: () => 'config.types' })] : []),
+      ...(chosen.includes('phone') ? [phoneDetector] : []),
+    ])
     detectors.set(name, detector)
   }
   return detector

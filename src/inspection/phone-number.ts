@@ -1,53 +1,188 @@
-/** Tells a phone number from other rows of digit groups: dates, years, thousands, addresses, versions. */
+/**
+ * Finds the phone numbers in a row of digit groups. With a country code, an area code in parentheses, an extension, or
+ * grouped as in North America or behind a nought, a number is one by itself; any other only beside a word that says so.
+ * Country codes and lengths come from Google's libphonenumber.
+ */
+import { isPossiblePhoneNumber } from 'libphonenumber-js/min'
+import { type NumberRole, roleOf } from './phone-context.ts'
 
-function digitCount(text: string): number {
-  let count = 0
-  for (let index = 0; index < text.length; index++) {
-    const unit = text.charCodeAt(index)
-    if (unit >= 0x30 && unit <= 0x39) count++
-  }
-  return count
+/** A stretch of a row; offsets are of its characters. */
+export interface PhoneStretch {
+  readonly start: number
+  readonly end: number
 }
+
+interface Chunk extends PhoneStretch {
+  readonly digits: number
+}
+
+const fewestDigits = 7
+const mostDigits = 17
+/** No number is written in more parts. */
+const mostChunks = 7
 
 const month = '(?:0?[1-9]|1[0-2])'
 const date = new RegExp(
-  `^(?:(?:19|20)\\d{2}[-. ]${month}[-. ]\\d{1,2}|${month}[-. ]\\d{1,2}[-. ]\\d{4}|\\d{1,2}[-. ]${month}[-. ]\\d{4})(?: \\d.*)?$`,
+  `^(?:(?:19|20)\\d{2}[-./ ]${month}[-./ ]\\d{1,2}|${month}[-./ ]\\d{1,2}[-./ ]\\d{4}|\\d{1,2}[-./ ]${month}[-./ ]\\d{4})(?: \\d.*)?$`,
 )
-const separator = /[ .\-()]+/
-const extension = / ?(?:x|ext\.? ?)\d{1,5}$/
-const years = /^(?:19|20)\d{2}[ -](?:19|20)\d{2}$/
-const thousands = /(?:^|[ .])000$/
+const years = /^(?:19|20)\d{2}[ \-/](?:19|20)\d{2}$/
+const thousands = /^\d{1,3}(?:[ .]\d{3})*[ .]000$/
 const socialSecurity = /^\d{3}[- ]\d{2}[- ]\d{4}$/
+const address = /^\d{1,3}(?:\.\d{1,3}){3}$/
+/** Three, three and four digits; a country code or a trunk prefix may stand before them. */
+const northAmerican = /^(?:\d{1,3}[-. ])?(?:\(\d{3}\)[-. ]?|\d{3}[-. ])\d{3}[-. ]\d{4}$/
+const localBehindCode = /^\d{1,3}[ .-]?\(\d{2,5}\)[ .\-/]{0,2}\d/
+const extension = /^ ?(?:(?:x|ext\.?|extension) ?|#)\d{1,6}(?!\w)/i
+const international = /^(?:\+|\(\+|00[1-9])/
 
-/** Whether a candidate is written as people write phone numbers. With a plus sign or an area code little else is asked. */
-export function isPhoneNumber(text: string): boolean {
-  const number = text.includes('x') ? text.replace(extension, '') : text
-  const length = digitCount(number)
-  if (length < 7 || length > 17 || !balanced(number)) return false
-  if (number.startsWith('+')) return length >= 8 && length <= 15
-  if (number.startsWith('00')) return length >= 10
-  if (length > 13) return false
-  return number.startsWith('(') || isGrouped(number, length)
-}
+const digitsOf = (text: string): string => text.replace(/\D/g, '')
+const groupsOf = (text: string): string[] => text.split(/[ .\-/()]+/)
 
-/** Whether digits without prefix or area code stand in groups as those of a number do. */
-function isGrouped(number: string, length: number): boolean {
-  const groups = number.split(separator)
-  const [first = '', second = '', third = ''] = groups
-  if (groups.length === 1) return number.startsWith('0') && length >= 10 && length <= 11
-  if (groups.some((group) => group.length === 1) || first.length > 4) return false
-  // Three groups of four are most of a card number.
-  if (groups.length >= 3 && groups.every((group) => group.length === 4)) return false
-  if (date.test(number) || years.test(number) || thousands.test(number) || socialSecurity.test(number)) return false
-  const between = number.charAt(first.length)
-  if (groups.length > 2 && number.charAt(first.length + 1 + second.length) !== between) {
-    return groups.length === 3 && length === 10
+/** All phone numbers of a row, in order. `after` begins right behind the row. */
+export function phoneNumbersIn(row: string, before: string, after: string): PhoneStretch[] {
+  const chunks = chunksOf(row, after)
+  const found: PhoneStretch[] = []
+  let role: NumberRole | null = null
+  let first = 0
+  while (first < chunks.length) {
+    const candidates = candidatesFrom(row, chunks, first)
+    let number = internationalOf(candidates)
+    if (number === undefined && candidates.length > 0) {
+      role ??= roleOf(before, after)
+      number = nationalOf(candidates, role, extension.test(row.slice(chunks.at(-1)?.end) + after))
+    }
+    if (number === undefined) first++
+    else {
+      const last = withRest(chunks, first, number.last)
+      const end = chunks[last]?.end ?? 0
+      const more = last < chunks.length - 1 ? null : extension.exec(row.slice(end) + after)
+      found.push({ start: chunks[first]?.start ?? 0, end: end + (more?.[0].length ?? 0) })
+      first = last + 1
+    }
   }
-  if (between === '.') return groups.length === 3 && third.length === 4
-  return groups.length >= 3 || second.length >= 4
+  return found
 }
 
-/** Parentheses hold one group: an area code, or a prefix that is left out. */
-function balanced(text: string): boolean {
-  return !text.includes('(') && !text.includes(')') ? true : !/[()]/.test(text.replace(/\(\d{1,5}\)/g, ''))
+/** What stands between spaces; a last one that something else continues is none. */
+function chunksOf(row: string, after: string): Chunk[] {
+  const chunks: Chunk[] = []
+  for (const match of row.matchAll(/[^ ]+/g)) {
+    const chunk = trimmed(match[0], match.index)
+    if (chunk.digits > 0) chunks.push(chunk)
+  }
+  const last = chunks.at(-1)
+  if (last !== undefined && last.end === row.length && continues.test(after) && !extension.test(after)) chunks.pop()
+  return chunks
 }
+
+/** Without separators behind it, and without parentheses around it or only before it. */
+function trimmed(word: string, at: number): Chunk {
+  let start = 0
+  while (word[start] === '(' && !areaCode.test(word.slice(start))) start++
+  let end = word.length
+  const isOver = (): boolean => {
+    const last = word[end - 1] ?? ''
+    return last === ')' ? count(word, ')', start, end) > count(word, '(', start, end) : '-./('.includes(last)
+  }
+  while (end > start && isOver()) end--
+  return { start: at + start, end: at + end, digits: digitsOf(word.slice(start, end)).length }
+}
+
+const areaCode = /^\(\+?\d{1,5}\)/
+
+function count(word: string, wanted: string, start: number, end: number): number {
+  let times = 0
+  for (let index = start; index < end; index++) if (word[index] === wanted) times++
+  return times
+}
+
+const continues = /^(?:[\p{L}_%°@=:\\]|,\d)/u
+
+interface Candidate {
+  readonly text: string
+  readonly digits: number
+  readonly last: number
+  /** It is the whole row. */
+  readonly isRow: boolean
+}
+
+/** What begins with a chunk and has as many digits as a number, the longest first. */
+function candidatesFrom(row: string, chunks: readonly Chunk[], first: number): Candidate[] {
+  const candidates: Candidate[] = []
+  const start = chunks[first]?.start ?? 0
+  const most = Math.min(chunks.length, first + mostChunks)
+  let digits = 0
+  for (let last = first; last < most; last++) {
+    const chunk = chunks[last]
+    digits += chunk?.digits ?? 0
+    if (digits > mostDigits) break
+    if (digits < fewestDigits) continue
+    const text = row.slice(start, chunk?.end)
+    if (isWritten(text)) candidates.unshift({ text, digits, last, isRow: first === 0 && last === chunks.length - 1 })
+  }
+  return candidates
+}
+
+/** Whether parentheses hold one group, a plus sign comes first, and it is not only noughts. */
+const isWritten = (text: string): boolean =>
+  (text.lastIndexOf('+') < 1 || text.startsWith('(+')) &&
+  (/[()]/.test(text) ? !/[()]/.test(text.replace(/\(\+?\d{1,5}\)/, '')) : true) &&
+  /[1-9]/.test(text)
+
+const internationalOf = (candidates: readonly Candidate[]): Candidate | undefined => {
+  const [longest] = candidates
+  if (longest === undefined || !international.test(longest.text)) return undefined
+  return (
+    candidates.find(({ text }) => isInternational(text)) ?? candidates.find(({ text }) => isLikeInternational(text))
+  )
+}
+
+const nationalOf = (candidates: readonly Candidate[], role: NumberRole, isExtended: boolean): Candidate | undefined =>
+  candidates.find(
+    ({ text, digits, isRow }) =>
+      (role !== 'counted' && (isKnownByForm(text, digits) || (isRow && isExtended && digits <= 13))) ||
+      (role === 'dialled' && isRow && isPlausible(text, digits)),
+  )
+
+/** A last group that may belong to the number is taken along: no part of one is left. */
+function withRest(chunks: readonly Chunk[], first: number, last: number): number {
+  const rest = chunks[last + 1]
+  if (rest === undefined || last + 2 !== chunks.length || rest.digits < 3) return last
+  const digits = chunks.slice(first).reduce((sum, chunk) => sum + chunk.digits, 0)
+  return digits <= 13 ? last + 1 : last
+}
+
+function isInternational(text: string): boolean {
+  const digits = digitsOf(text.replace('(0)', '')).replace(/^00/, '')
+  return digits.length >= fewestDigits && digits.length <= 15 && isPossiblePhoneNumber(`+${digits}`)
+}
+
+/** As people write numbers of the country that they make up. */
+const isLikeInternational = (text: string): boolean => {
+  const { length } = digitsOf(text)
+  return length >= 8 && length <= 15 && groupsOf(text).length > 2
+}
+
+/** Whether digits are grouped as nothing but a phone number is. */
+function isKnownByForm(text: string, digits: number): boolean {
+  if (digits > 13 || isOtherNumber(text)) return false
+  if (text.startsWith('(')) return /^\(\d{2,5}\)[ .\-/]{0,2}\d/.test(text)
+  if (text.startsWith('0')) {
+    const groups = groupsOf(text)
+    if (groups.length === 1) return digits === 10 || digits === 11
+    if (digits >= 9 && (digits <= 11 || groups.length > 2)) return groups.slice(1).every(({ length }) => length > 1)
+  }
+  if (digits < 10) return false
+  return northAmerican.test(text) || localBehindCode.test(text)
+}
+
+/** Whether it may be a number where a word says so. */
+const isPlausible = (text: string, digits: number): boolean => {
+  const groups = groupsOf(text)
+  return (
+    digits <= 13 && groups.length <= 6 && groups.slice(1).every(({ length }) => length !== 1) && !isOtherNumber(text)
+  )
+}
+
+const isOtherNumber = (text: string): boolean =>
+  date.test(text) || years.test(text) || thousands.test(text) || socialSecurity.test(text) || address.test(text)

@@ -6,15 +6,12 @@ import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
 import { framesOf } from '../dialects/test-streams.ts'
 import { patternDetector } from './pattern-detector.ts'
-import { personalData } from './personal-data.ts'
+import { personalDataDetector } from './personal-data.ts'
 import { secretDetector } from './secret-patterns.ts'
 import { data, delta, done, forbids, pass, passes } from './test-inspecting.ts'
 import { cutAt, passPieces, ruleOf } from './test-passing.ts'
 
-const personal = patternDetector([...personalData.email, ...personalData.phone, ...personalData.card], {
-  streaming: true,
-  paramOf: String,
-})
+const personal = personalDataDetector(['email', 'phone', 'card'])
 const actions = ['redact', 'block'] as const
 /** The data that is no JSON of a stream's frames, but for its end. */
 const rawIn = (stream: string) =>

@@ -8,7 +8,7 @@ import type { HeldText } from './held-text.ts'
 import { type PatternSource, patternDetector } from './pattern-detector.ts'
 
 export interface Run {
-  readonly opening: PatternSource
+  readonly openings: readonly PatternSource[]
   /** What it goes on over, in UTF-16 units. */
   readonly over: CharacterSet
   /** How its last line ends, tested where a `-` was read; absent where it ends with the set. */
@@ -18,13 +18,13 @@ export interface Run {
 /** How much of the text before a `-` is kept to see whether it closes the run. */
 const closingUnits = 96
 
-export function runDetector({ opening, over, closing }: Run): Detector {
-  const openings = patternDetector([opening], { streaming: true, paramOf: () => 'config' })
+export function runDetector({ openings: sources, over, closing }: Run): Detector {
+  const openings = patternDetector(sources, { streaming: true, paramOf: () => 'config' })
   return {
     bounded: true,
     mayMatch: openings.mayMatch,
     scanner: (text, work) =>
-      new RunScanner(openings.scanner(text, work), text, { opening, over, ...(closing && { closing }) }),
+      new RunScanner(openings.scanner(text, work), text, { openings: sources, over, ...(closing && { closing }) }),
   }
 }
 
@@ -35,7 +35,7 @@ class RunScanner implements Scanner {
   #position = 0
   /** Where the segment that is being read began; null outside of a run. */
   #segment: number | null = null
-  #runStart = 0
+  #opening: Match | null = null
   readonly #found: Match[] = []
   #tail = ''
 
@@ -59,7 +59,7 @@ class RunScanner implements Scanner {
     if (this.#found.length === 0) return
     for (const opening of this.#found.splice(0)) {
       if (opening.start < this.#position) continue
-      this.#runStart = opening.start
+      this.#opening = opening
       this.#segment = opening.start
       this.#position = opening.end
       this.#tail = ''
@@ -93,8 +93,8 @@ class RunScanner implements Scanner {
   }
 
   #tell(found: Match[], beyond = 0): void {
-    const { label, entry = label.toLowerCase() } = this.#run.opening
-    const start = this.#segment ?? this.#runStart
+    const { label = '', entry = '', start: opened = 0 } = this.#opening ?? {}
+    const start = this.#segment ?? opened
     this.#segment = null
     const end = this.#position
     if (start < end) found.push({ start, end, label, entry, decidedAt: end + beyond })

@@ -5,71 +5,100 @@ import { combinedDetector } from './combined-detector.ts'
 import type { Detector } from './detector.ts'
 import { type PatternSource, patternDetector } from './pattern-detector.ts'
 import { runDetector } from './run-detector.ts'
+import {
+  alnum,
+  base64,
+  credentialNames,
+  issuerNames,
+  type SecretRule,
+  secretRules,
+  unprefixedRules,
+  url,
+} from './secret-rules.ts'
+import { holdsPassword, holdsRandom, holdsSecret, isRandom, isSecret } from './secret-shape.ts'
 
 const start = String.raw`(?<![A-Za-z0-9_\-])`
 const end = '(?![A-Za-z0-9_])'
 
-const secret = (label: string, pattern: string, check?: (text: string) => boolean): PatternSource => ({
+const secret = (label: string, pattern: string, check: (text: string) => boolean): PatternSource => ({
   label,
   pattern,
-  ...(check === undefined ? {} : { check }),
+  check,
 })
 
-export const secretSources: readonly PatternSource[] = [
-  secret('ANTHROPIC_KEY', String.raw`${start}sk-ant-[a-z]{2,10}\d{2}-[A-Za-z0-9_\-]{20,200}`),
-  secret('OPENAI_KEY', String.raw`${start}sk-(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_\-]{20,250}`),
-  secret('AWS_KEY', `${start}(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}${end}`),
+/** A credential ends where no character of it can follow, so that all of it is found or nothing. */
+const sourceOf = ({ label, prefix, body, random }: SecretRule): PatternSource =>
+  secret(label, `${start}${prefix}${body}${endOf(body)}`, random === true ? isRandom : isSecret)
+
+const endOf = (body: string): string => {
+  if (body.includes('+/')) return '(?![A-Za-z0-9+/=_])'
+  return body.includes('-]') ? String.raw`(?![A-Za-z0-9_\-])` : end
+}
+
+/** What stands between a name and its value: `=`, `:`, `=>`, `":"`, `>`. */
+const assigned = String.raw`["'\`\]]{0,2}[ \t]{0,3}(?:[:?|]{0,3}=>?|:|>|,)[ \t\r\n]{0,5}["'\`]{0,3}`
+
+const value = String.raw`[A-Za-z0-9+/=_.~\-]{16,200}(?![A-Za-z0-9+/=_~\-])`
+
+const named: readonly PatternSource[] = [
   secret(
     'AWS_KEY',
     String.raw`(?i)aws_?(?:secret)?_?(?:access)?_?key["']?\s{0,3}[:=]{1,2}>?\s{0,3}["']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])`,
+    holdsSecret,
   ),
-  secret('GOOGLE_KEY', String.raw`${start}AIza[0-9A-Za-z_\-]{35}${end}`),
-  secret('GOOGLE_KEY', String.raw`${start}ya29\.[0-9A-Za-z_\-]{20,400}`),
-  secret('GOOGLE_KEY', String.raw`${start}GOCSPX-[0-9A-Za-z_\-]{28}${end}`),
-  secret('AZURE_KEY', '(?i)AccountKey=[A-Za-z0-9+/]{86}=='),
-  secret('AZURE_KEY', '[?&]sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)'),
-  // Three characters stand before the digit; any word could begin so, and would have to be held for it.
-  secret('AZURE_KEY', String.raw`\dQ~[A-Za-z0-9_~.\-]{31,34}(?![A-Za-z0-9_~.\-])`),
-  secret('GITHUB_TOKEN', `${start}gh[pousr]_[A-Za-z0-9]{36,251}${end}`),
-  secret('GITHUB_TOKEN', `${start}github_pat_[A-Za-z0-9_]{60,120}${end}`),
-  secret('GITLAB_TOKEN', String.raw`${start}gl(?:pat|ptt|rt|dt|soat|cbt|ft)-[A-Za-z0-9_\-]{20,300}`),
-  secret('HUGGINGFACE_TOKEN', `${start}(?:hf|api_org)_[A-Za-z0-9]{34,60}${end}`),
-  secret('XAI_KEY', `${start}xai-[A-Za-z0-9]{60,120}${end}`),
-  secret('GROQ_KEY', `${start}gsk_[A-Za-z0-9]{40,80}${end}`),
-  secret('PERPLEXITY_KEY', `${start}pplx-[A-Za-z0-9]{40,80}${end}`),
-  secret('REPLICATE_TOKEN', `${start}r8_[A-Za-z0-9]{37,40}${end}`),
-  secret('NVIDIA_KEY', String.raw`${start}nvapi-[A-Za-z0-9_\-]{40,120}`),
-  secret('NPM_TOKEN', `${start}npm_[A-Za-z0-9]{36}${end}`),
-  secret('PYPI_TOKEN', String.raw`${start}pypi-AgE[A-Za-z0-9_\-]{40,250}`),
-  secret('SENDGRID_KEY', String.raw`${start}SG\.[A-Za-z0-9_\-]{22}\.[A-Za-z0-9_\-]{43}`),
-  secret('SLACK_TOKEN', String.raw`${start}xox[abeposr]-[A-Za-z0-9\-]{10,200}`),
-  secret('SLACK_TOKEN', String.raw`${start}xapp-\d-[A-Za-z0-9\-]{20,200}`),
-  secret('SLACK_TOKEN', String.raw`hooks\.slack\.com/services/T[A-Z0-9]{6,14}/B[A-Z0-9]{6,14}/[A-Za-z0-9]{16,32}`),
-  secret('STRIPE_KEY', `${start}(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,200}`),
-  secret('STRIPE_KEY', `${start}whsec_[A-Za-z0-9+/]{24,100}`),
+  secret('AZURE_KEY', '(?i)(?:Account|SharedAccess)Key=(?:[A-Za-z0-9+/]{86}==|[A-Za-z0-9+/]{43}=)', isSecret),
+  secret('AZURE_KEY', '[?&]sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)', isSecret),
+  secret(
+    'CREDENTIAL',
+    String.raw`(?i)(?:${credentialNames}|${issuerNames})[\w .\-]{0,20}${assigned}${value}`,
+    holdsRandom,
+  ),
+  secret('CREDENTIAL', `(?i)authorization${assigned}(?:(?:bearer|basic|token) {1,2})?${value}`, holdsRandom),
+  secret('URL_PASSWORD', String.raw`://[^\s:/@"'<>\\]{0,64}:[^\s/"'<>\\]{1,250}@`, holdsPassword),
+]
+
+/** Forms that are known by how they begin. */
+export const prefixedSecrets: readonly PatternSource[] = [
+  ...secretRules.map(sourceOf),
   secret('GATEHOUSE_TOKEN', `${start}gth[archs]?_[0-9A-Za-z]{36}${end}`, isOwnSecret),
 ]
+
+/** Forms that many words begin like; together with the others they would make too many states to be learned. */
+export const otherSecrets: readonly PatternSource[] = [...unprefixedRules.map(sourceOf), ...named]
 
 const letters = [range(0x30, 0x39), range(0x41, 0x5a), range(0x61, 0x7a)].reduce(union)
 
 let compiled: Detector | null = null
 
-/** All kinds of secrets, compiled once; private keys and signed tokens have no bounded length and are followed as runs. */
+/** All kinds of secrets, compiled once; what has no bounded length is followed as runs. */
 export function secretDetector(): Detector {
   compiled ??= compileDetector()
   return compiled
 }
 
+/** Tokens that may be longer than what can be held. */
+export const longTokens: readonly PatternSource[] = [
+  secret('JWT', String.raw`${start}eyJ${url}{8,400}\.eyJ${url}{4}`, () => true),
+  secret('JWT', `${start}ZXlK${base64}{60}`, isSecret),
+  secret('GOOGLE_KEY', String.raw`${start}ya29\.${url}{20}`, isSecret),
+  secret('PYPI_TOKEN', `${start}pypi-AgE${url}{40}`, isSecret),
+  secret('AWS_KEY', `${start}(?:FwoG|FQoG|IQoJb3JpZ2lu)${base64}{100}`, isSecret),
+  secret('BEDROCK_KEY', `${start}bedrock-api-key-YmVkcm9jay5hbWF6b25hd3MuY29t`, () => true),
+  secret('DROPBOX_TOKEN', String.raw`${start}sl\.(?:u\.)?${url}{100}`, isSecret),
+  secret('FLY_TOKEN', `${start}fm(?:1[ar]|2)_${base64}{100}`, isSecret),
+  secret('ONEPASSWORD_TOKEN', `${start}ops_eyJ${alnum}{50}`, isSecret),
+]
+
+export const secretSources: readonly PatternSource[] = [...prefixedSecrets, ...otherSecrets]
+
 const compileDetector = (): Detector =>
   combinedDetector([
-    patternDetector(secretSources, { streaming: true, paramOf: () => 'config' }),
+    patternDetector(prefixedSecrets, { streaming: true, paramOf: () => 'config' }),
+    patternDetector(otherSecrets, { streaming: true, paramOf: () => 'config' }),
     runDetector({
-      opening: secret('PRIVATE_KEY', '-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----'),
-      over: [letters, exactly('+/=-:,. \t\r\n')].reduce(union),
+      openings: [{ label: 'PRIVATE_KEY', pattern: '-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----' }],
+      over: [letters, exactly('+/=-:,. \t\r\n\\')].reduce(union),
       closing: /-----END [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----$/,
     }),
-    runDetector({
-      opening: secret('JWT', String.raw`${start}eyJ[A-Za-z0-9_\-]{8,400}\.eyJ[A-Za-z0-9_\-]{4}`),
-      over: union(letters, exactly('_-.=')),
-    }),
+    runDetector({ openings: longTokens, over: union(letters, exactly('_-.=+/')) }),
   ])

@@ -114,7 +114,7 @@ export class OfficialMcpServer {
       const say = (message: ServerNotification) => extra.sendNotification(message)
       const { progressToken } = extra._meta ?? {}
       if (name === 'mail') return { content: [text('Write to ann@example.com')] }
-      if (name === 'leak') return { content: [text(`AKIA${'IOSFODNN7EXAMPLE'} wizard`)] }
+      if (name === 'leak') return { content: [text(`AKIA${'Q3EGRIAVX5ZWJ7TN'} wizard`)] }
       if (name === 'say') await say({ method: 'notifications/message', params: { level: 'info', data: 'working' } })
       if (name === 'touch') {
         await server.sendResourceUpdated({ uri: 'file:///one' })

@@ -9,8 +9,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { matcherOf } from '../../src/inspection/follower.ts'
 import { injectionMatcher } from '../../src/inspection/injection-matcher.ts'
-import { patternDetector } from '../../src/inspection/pattern-detector.ts'
-import { type PersonalDataType, personalData } from '../../src/inspection/personal-data.ts'
+import { type PersonalDataType, personalDataDetector } from '../../src/inspection/personal-data.ts'
 import { defaultThreshold } from '../../src/policies/kinds/prompt-injection.ts'
 
 const data = ['../../../shared/data'].map((path) => resolve(import.meta.dir, path)).find((path) => existsSync(path))
@@ -46,7 +45,7 @@ function personalDataRates(folder: string): void {
     `\nPersonal data in ${texts.length} texts\n| type | labelled | found | precision | recall |\n|---|---|---|---|---|`,
   )
   for (const type of Object.keys(labels) as PersonalDataType[]) {
-    const matcher = matcherOf(patternDetector(personalData[type], { streaming: true, paramOf: String }))
+    const matcher = matcherOf(personalDataDetector([type]))
     let [labelled, recalled, found, right] = [0, 0, 0, 0]
     for (const { text, spans } of texts) {
       const wanted = spans.filter(({ entity_type: entity }) => entity === labels[type])

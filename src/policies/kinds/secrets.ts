@@ -1,4 +1,4 @@
-/** Finds credentials by the forms that their issuers gave them, private keys, and signed tokens. */
+/** Finds credentials by the forms that their issuers gave them or by their names, private keys, and signed tokens. */
 import { z } from 'zod'
 import { matcherOf } from '../../inspection/follower.ts'
 import { secretDetector } from '../../inspection/secret-patterns.ts'
@@ -6,7 +6,8 @@ import { everyStage, policyKind, textAction } from './kind.ts'
 
 export const secrets = policyKind({
   kind: 'secrets',
-  about: "Finds credentials: providers' keys, cloud and code-hosting tokens, private keys, JWTs, this product's own",
+  about:
+    "Finds credentials: issuers' keys and tokens, passwords in addresses, values named as keys, private keys, JWTs, this product's own",
   stages: everyStage,
   config: z.strictObject({
     action: textAction,

@@ -1,0 +1,82 @@
+/**
+ * Words that stand beside numbers, and say whether these are dialled. In the languages of most callers; folded text in
+ * lower case is compared.
+ */
+
+const dialled = [
+  ...['phone', 'telephone', 'tel', 'mobile', 'cell', 'cellphone', 'cellular', 'fax', 'landline'],
+  ...['hotline', 'helpline', 'pager', 'voicemail', 'call', 'calls', 'called', 'calling', 'dial', 'ring', 'reach'],
+  ...['reached', 'text', 'texts', 'sms', 'whatsapp', 'signal', 'viber', 'message', 'messages', 'answering', 'answer'],
+  ...['contact', 'switchboard', 'extension', 'gsm', 'msisdn', 'texting'],
+  ...['telefon', 'telefonnummer', 'handy', 'handynummer', 'mobil', 'mobilnummer', 'rufnummer', 'anrufen', 'durchwahl'],
+  ...['ruf', 'rufe', 'rufen', 'natel', 'festnetz', 'erreichen', 'erreichbar', 'bel', 'bellen', 'telefoon'],
+  ...['téléphone', 'téléphonique', 'portable', 'appeler', 'appelez', 'appelle', 'joindre', 'joignable', 'fixe', 'tél'],
+  ...['teléfono', 'telefono', 'móvil', 'movil', 'celular', 'llama', 'llame', 'llámame', 'llamar', 'llámeme'],
+  ...['telefone', 'telemóvel', 'ligue', 'ligar', 'liga', 'cellulare', 'chiama', 'chiamami', 'chiamare', 'telefonini'],
+  ...['puhelin', 'puhelinnumero', 'telefonní', 'telefonu', 'telefonszám', 'numer', 'komórka', 'dzwoń', 'zadzwoń'],
+  ...['тел', 'телефон', 'телефону', 'мобильный', 'позвоните', 'звоните', 'звонить', 'факс', 'τηλέφωνο', 'κινητό'],
+  ...[
+    '电话',
+    '手机',
+    '致电',
+    '拨打',
+    '传真',
+    '電話',
+    '電話番号',
+    '携帯',
+    '携帯電話',
+    '手機',
+    '전화',
+    '전화번호',
+    '휴대폰',
+  ],
+  ...['फ़ोन', 'फोन', 'मोबाइल', 'هاتف', 'جوال', 'الهاتف', 'اتصل', 'موبايل', 'טלפון', 'נייד', 'โทร', 'thoại'],
+]
+
+/** These are places too: they count only right beside a number. */
+const places = ['office', 'home', 'work', 'desk', 'main', 'direct', 'private', 'privat', 'bureau', 'büro', 'oficina']
+
+const counted = [
+  ...['order', 'invoice', 'account', 'acct', 'card', 'credit', 'debit', 'licence', 'license', 'passport', 'ssn'],
+  ...['security', 'zip', 'postcode', 'postal', 'apt', 'suite', 'room', 'street', 'address', 'flight', 'ticket'],
+  ...['case', 'tracking', 'serial', 'model', 'part', 'version', 'isbn', 'issn', 'ean', 'upc', 'iban', 'bic', 'routing'],
+  ...['sort', 'tax', 'vat', 'reference', 'ref', 'policy', 'claim', 'employee', 'student', 'customer', 'batch'],
+  ...['member', 'box', 'page', 'sku', 'item', 'lot', 'pin', 'id', 'timestamp', 'population', 'coordinates', 'total'],
+  ...['amount', 'price', 'cost', 'usd', 'eur', 'transaction', 'receipt', 'barcode', 'imei', 'driver', 'identifier'],
+  ...['commit', 'pid', 'bytes', 'offset', 'line', 'lines', 'row', 'rows', 'iteration', 'seed', 'epoch', 'date'],
+]
+
+export type NumberRole = 'dialled' | 'counted' | 'unsaid'
+
+const asFolded = (words: readonly string[]): readonly string[] => words.map((word) => word.normalize('NFKC'))
+const isPlace = new Set(asFolded(places))
+const roles = new Map<string, NumberRole>([
+  ...asFolded(dialled).map((word) => [word, 'dialled'] as const),
+  ...asFolded(counted).map((word) => [word, 'counted'] as const),
+])
+
+const words = /[\p{L}\p{M}\p{N}]+/gu
+const firstBehind = /^[ \-,(:]{0,3}([\p{L}\p{M}]+)(?![\p{N}])/u
+const lastBeside = /([\p{L}\p{M}]+)[:.]?\s*$/u
+/** Scripts without spaces between words. */
+const unspaced = /电话|手机|致电|拨打|传真|電話|携帯|手機|전화|휴대폰|โทร/u
+const money = /\p{Sc}\s*$/u
+const general =
+  /(?:^|[^\p{L}\p{M}\p{N}])(?:number|num|no|nr|nummer|número|numéro|numero|номер)[.:]?\s*(?:is|ist|es|est|è|é)?[:\s]*$/u
+
+/** How much of the text before a number, and behind it, says what it is; in folded characters. */
+export const charactersBefore = 48
+export const charactersBehind = 16
+
+/** What the words beside a number say of it: the one right behind it, or the nearest before it. */
+export function roleOf(before: string, after: string): NumberRole {
+  const behind = firstBehind.exec(after.toLowerCase())?.[1] ?? ''
+  if (roles.get(behind) === 'dialled' || isPlace.has(behind)) return 'dialled'
+  const text = before.toLowerCase()
+  if (isPlace.has(lastBeside.exec(text)?.[1] ?? '')) return 'dialled'
+  if (money.test(text)) return 'counted'
+  let role: NumberRole = 'unsaid'
+  for (const [word] of text.matchAll(words)) role = roles.get(word) ?? role
+  if (role === 'unsaid' && (unspaced.test(text) || general.test(text))) return 'dialled'
+  return role
+}
