@@ -100,7 +100,7 @@ export class InjectionText {
   #takeOther(codePoint: number, at: number): string {
     if (isBlank(codePoint)) {
       this.#words.space()
-      const space = codePoint === 0x0a || codePoint === 0x0d ? 0x0a : 0x20
+      const space = codePoint === 0x0a ? 0x0a : 0x20
       if (this.#lastSpace === space) return ''
       this.#lastSpace = space
       this.#starts.push(at)

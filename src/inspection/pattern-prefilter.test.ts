@@ -77,15 +77,12 @@ test('an ordinary text is read for hardly any signal, however much in it is invi
   expect(candidates(`${letter}${'\u200b'.repeat(20)}`).length).toBeLessThan(3)
 })
 
-test('what injection finds is what its signals find one by one', () => {
+test('injection finds all that its signals find one by one', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 3 }), (pieces) => {
       const text = pieces.join('. ')
       const names = matching(text).map((index) => injectionSignals[index]?.name ?? '')
-      const said = injectionMatcher(0.5)
-        .report(text)
-        .signals.filter((name) => name !== 'repeated_word' && name !== 'hidden_writing')
-      expect([...said]).toEqual(names)
+      expect(injectionMatcher(0.5).report(text).signals).toEqual(expect.arrayContaining(names))
     }),
     { numRuns: 100 },
   )
