@@ -69,19 +69,83 @@ function caselessAscii(set: CharacterSet): CharacterSet {
   return { ranges, tests: [] }
 }
 
-const caselessWide = (set: CharacterSet): CharacterSet => ({
-  ranges: [],
-  tests: [
-    (codePoint) => {
-      if (contains(set, codePoint)) return true
-      const character = String.fromCodePoint(codePoint)
-      return [character.toLowerCase(), character.toUpperCase()].some(
-        (other) => other !== character && [...other].length === 1 && contains(set, other.codePointAt(0) ?? 0),
-      )
-    },
-  ],
-})
+/** The other case of each character of the basic plane that has one, and of which characters it is the other case. */
+interface Cases {
+  readonly of: ReadonlyMap<number, readonly number[]>
+  readonly from: ReadonlyMap<number, readonly number[]>
+}
+
+let cases: Cases | null = null
+
+/** Worked out with the first pattern that needs it, because asking each character of a text for its cases is slow. */
+function knownCases(): Cases {
+  if (cases !== null) return cases
+  const of = new Map<number, number[]>()
+  const from = new Map<number, number[]>()
+  for (let codePoint = 0x80; codePoint < 0x10000; codePoint++) {
+    const others = casesOf(codePoint)
+    if (others.length > 0) of.set(codePoint, others)
+    for (const other of others) {
+      const known = from.get(other)
+      if (known === undefined) from.set(other, [codePoint])
+      else known.push(codePoint)
+    }
+  }
+  cases = { of, from }
+  return cases
+}
+
+function casesOf(codePoint: number): number[] {
+  const character = String.fromCodePoint(codePoint)
+  return [character.toLowerCase(), character.toUpperCase()]
+    .filter((other) => other !== character && [...other].length === 1)
+    .map((other) => other.codePointAt(0) ?? 0)
+}
+
+/** How many characters beyond ASCII a set may have for the other cases of each to be listed. */
+const mostListed = 512
+
+function caselessWide(set: CharacterSet): CharacterSet {
+  const { of, from } = knownCases()
+  const listed = set.tests.length === 0 ? wideMembers(set) : null
+  if (listed !== null) {
+    const ranges = [...caselessAscii(set).ranges]
+    for (const member of listed) for (const other of from.get(member) ?? []) ranges.push(other, other)
+    return { ranges, tests: [] }
+  }
+  return {
+    ranges: [],
+    tests: [
+      (codePoint) => {
+        if (contains(set, codePoint)) return true
+        const known = codePoint < 0x80 || codePoint > 0xffff ? casesOf(codePoint) : of.get(codePoint)
+        return known?.some((other) => contains(set, other)) ?? false
+      },
+    ],
+  }
+}
+
+/** The characters of a set of ranges beyond ASCII, where they are few and have their other case in the basic plane. */
+function wideMembers({ ranges }: CharacterSet): readonly number[] | null {
+  const members: number[] = []
+  for (let index = 0; index < ranges.length; index += 2) {
+    const last = ranges[index + 1] ?? 0
+    if (last > 0xffff) return null
+    for (let member = Math.max(0x80, ranges[index] ?? 0); member <= last; member++) {
+      members.push(member)
+      if (members.length > mostListed) return null
+    }
+  }
+  return members
+}
 
 export const digits: CharacterSet = range(0x30, 0x39)
 export const words: CharacterSet = { ranges: [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a], tests: [] }
-export const spaces: CharacterSet = { ranges: [], tests: [(codePoint) => /\s/u.test(String.fromCodePoint(codePoint))] }
+/** Those of `\s` (ECMA-262, WhiteSpace and LineTerminator). */
+export const spaces: CharacterSet = {
+  ranges: [
+    0x09, 0x0d, 0x20, 0x20, 0xa0, 0xa0, 0x1680, 0x1680, 0x2000, 0x200a, 0x2028, 0x2029, 0x202f, 0x202f, 0x205f, 0x205f,
+    0x3000, 0x3000, 0xfeff, 0xfeff,
+  ],
+  tests: [],
+}

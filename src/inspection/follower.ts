@@ -34,6 +34,8 @@ export interface TextMatcher {
   mayMatch(text: string): boolean
   /** All matches of a whole text, by their start, none overlapping another. */
   matches(text: string): readonly Found[]
+  /** No match is longer than what can be held, so that a window of a text shows whether it stands there. */
+  readonly bounded?: true
   /** `work` is what it may make of all texts that it is given for. */
   follow(work?: Work): TextFollower
 }
@@ -41,6 +43,7 @@ export interface TextMatcher {
 /** The matcher of a detector. */
 export const matcherOf = (detector: Detector): TextMatcher => ({
   mayMatch: detector.mayMatch,
+  ...(detector.bounded ? { bounded: true } : {}),
   matches: (text) => (detector.mayMatch(text) ? new Follower(detector).push(text, true).matches : nothing),
   follow: (work) => new Follower(detector, work),
 })

@@ -1,16 +1,20 @@
 /**
  * Tells texts that try to take over a model, by the signals they show. A score at or above the threshold makes each place
- * where a signal stands a match, named after it. A text is judged as a whole, so nothing of it is known before its end.
- * Most texts lack what most signals need, and are read for the others only.
+ * where a signal stands a match, named after it. A text is judged as a whole, so nothing of it is known before its end;
+ * but it is read as it comes, and a bounded amount of work is done for each piece.
+ *
+ * 1. `injection-text.ts` makes of the source what the signals read.
+ * 2. That is read in windows, each overlapping the next by half: whatever is not longer than half a window stands whole
+ *    in one. A signal whose words do not stand in a window is not looked for there.
+ * 3. The places are joined as windows pass. Of a text that has very many of them near ones are joined, too.
  */
-
-import { isIgnorable } from './fold.ts'
 import { type Found, matcherOf, type TextFollower, type TextMatcher } from './follower.ts'
 import { injectionSignals } from './injection-signals.ts'
+import { InjectionText, readable } from './injection-text.ts'
 import { patternDetector } from './pattern-detector.ts'
 import { patternPrefilter } from './pattern-prefilter.ts'
 import { readPattern } from './pattern-syntax.ts'
-import type { Work } from './work.ts'
+import { Work } from './work.ts'
 
 export interface InjectionReport {
   /** Between 0 and 1. */
@@ -23,12 +27,14 @@ export interface InjectionMatcher extends TextMatcher {
 }
 
 const label = 'INJECTION'
-/** How often a word stands in a row before it is noise that is meant to push the instructions out. */
-const repeats = 30
 const repeatedWeight = 0.35
-/** How many invisible characters a text has before they are taken for hidden writing. */
-const invisibles = 8
 const invisibleWeight = 0.4
+/** Half a window, in UTF-16 units: no pattern of a signal is longer than this, but for runs of letters. */
+const halfWindow = 512
+/** How many places a text may have before near ones are joined. */
+const mostPlaces = 4096
+/** How a score is compared with a threshold: sums of tenths are not exact. */
+const least = (threshold: number): number => threshold - 1e-9
 
 const weights: ReadonlyMap<string, number> = new Map([
   ...injectionSignals.map(({ name, weight }) => [name, weight] as const),
@@ -65,134 +71,136 @@ function signalMatcher(matchers: Signals['matchers'], index: number): TextMatche
 /** One matcher serves every text. */
 export function injectionMatcher(threshold: number): InjectionMatcher {
   signals ??= prepareSignals()
-  const { candidates, matchers } = signals
-  const places = (text: string, work?: Work): Found[] => {
-    const found: Found[] = []
-    for (const index of candidates(text)) {
-      found.push(...signalMatcher(matchers, index).follow(work).push(text, true).matches)
-    }
-    found.push(...repeatedWords(text), ...hiddenWriting(text))
-    return found
-  }
-  const report = (found: readonly Found[]): InjectionReport => {
-    const names = [...new Set(found.map(({ entry }) => entry))]
-    return {
-      score: Math.min(
-        1,
-        names.reduce((sum, name) => sum + (weights.get(name) ?? 0), 0),
-      ),
-      signals: names,
-    }
-  }
-  const mayMatch = (text: string): boolean => {
-    let most = 0
-    for (const index of candidates(text)) most += injectionSignals[index]?.weight ?? 0
-    if (repeatedWords(text).length > 0) most += repeatedWeight
-    if (hiddenWriting(text).length > 0) most += invisibleWeight
-    return most >= threshold - 1e-9
-  }
-  const matches = (text: string, work?: Work): readonly Found[] => {
-    const found = places(text, work)
-    return report(found).score < threshold - 1e-9 ? [] : disjoint(found)
+  const known = signals
+  const read = (text: string, work = new Work()): InjectionFollower => {
+    const follower = new InjectionFollower(known, threshold, work)
+    follower.push(text, true)
+    return follower
   }
   return {
-    mayMatch,
-    matches,
-    report: (text) => report(places(text)),
-    follow: (work) => new WholeFollower((text) => matches(text, work)),
+    mayMatch: (text) => mayReach(known, threshold, text),
+    matches: (text) => new InjectionFollower(known, threshold, new Work()).push(text, true).matches,
+    report: (text) => read(text).report(),
+    follow: (work = new Work()) => new InjectionFollower(known, threshold, work),
   }
 }
 
-class WholeFollower implements TextFollower {
-  readonly #matches: TextMatcher['matches']
-  #text = ''
-
-  constructor(matches: TextMatcher['matches']) {
-    this.#matches = matches
-  }
-
-  push(piece: string, last: boolean): { matches: readonly Found[]; safe: number } {
-    this.#text += piece
-    return last ? { matches: this.#matches(this.#text), safe: this.#text.length } : { matches: [], safe: 0 }
-  }
-}
-
-/** Overlapping matches as one, which names all their signals. */
-function disjoint(found: readonly Found[]): Found[] {
-  const joined: Found[] = []
-  for (const next of found.toSorted((one, other) => one.start - other.start)) {
-    const last = joined.at(-1)
-    if (last === undefined || next.start >= last.end) {
-      joined.push(next)
-      continue
-    }
-    const names = last.entry.split('+')
-    const entry = names.includes(next.entry) ? last.entry : `${last.entry}+${next.entry}`
-    joined[joined.length - 1] = { ...last, entry, end: Math.max(last.end, next.end) }
-  }
-  return joined
+/** Whether what stands in the text could make so high a score. */
+function mayReach({ candidates }: Signals, threshold: number, source: string): boolean {
+  const { plain, repeats, hides } = readable(source)
+  let most = 0
+  for (const index of candidates(plain)) most += injectionSignals[index]?.weight ?? 0
+  if (repeats) most += repeatedWeight
+  if (hides) most += invisibleWeight
+  return most >= least(threshold)
 }
 
 const nothing: readonly Found[] = []
 
-function repeatedWords(text: string): readonly Found[] {
-  let found: Found[] | null = null
-  let count = 0
-  let runStart = 0
-  let wordStart = 0
-  let wordEnd = 0
-  for (;;) {
-    const start = wordFrom(text, wordEnd)
-    const end = endOfWord(text, start)
-    const isWord = start < text.length
-    if (isWord && end - start === wordEnd - wordStart && isSame(text, wordStart, start, end)) count++
-    else {
-      if (count >= repeats) {
-        found ??= []
-        found.push({ start: runStart, end: wordEnd, label, entry: 'repeated_word' })
+class InjectionFollower implements TextFollower {
+  readonly #signals: Signals
+  readonly #threshold: number
+  readonly #work: Work
+  readonly #text = new InjectionText()
+  /** Where the next window begins in what is read. */
+  #window = 0
+  readonly #names = new Set<string>()
+  readonly #places = new Places()
+  #read = 0
+
+  constructor(known: Signals, threshold: number, work: Work) {
+    this.#signals = known
+    this.#threshold = threshold
+    this.#work = work
+  }
+
+  push(piece: string, last: boolean): { matches: readonly Found[]; safe: number } {
+    this.#read += piece.length
+    // A long piece is read bit by bit, so that no more is kept of it than of short ones.
+    for (let at = 0; at < piece.length; at += halfWindow) this.#take(piece.slice(at, at + halfWindow), false)
+    if (!last) return { matches: nothing, safe: 0 }
+    this.#take('', true)
+    const { hidden } = this.#text
+    if (hidden !== null) this.#add({ ...hidden, label, entry: 'hidden_writing' })
+    const isOne = this.report().score >= least(this.#threshold)
+    return { matches: isOne ? this.#places.all() : nothing, safe: this.#read }
+  }
+
+  report(): InjectionReport {
+    const names = [...this.#names]
+    const sum = names.reduce((score, name) => score + (weights.get(name) ?? 0), 0)
+    return { score: Math.min(1, sum), signals: names }
+  }
+
+  #take(piece: string, last: boolean): void {
+    const text = this.#text
+    text.push(piece, last)
+    // What follows a window is known before it is read, because a signal asks where a word ends.
+    while (text.length > this.#window + 2 * halfWindow) this.#readWindow()
+    if (last && text.length > this.#window) this.#readWindow()
+    for (const stretch of text.takeRepeated()) this.#add({ ...stretch, label, entry: 'repeated_word' })
+  }
+
+  #readWindow(): void {
+    const text = this.#text
+    const from = this.#window
+    const to = Math.min(text.length, from + 2 * halfWindow)
+    const { candidates, matchers } = this.#signals
+    const kept = text.plain.slice(0, to + 1 - text.dropped)
+    for (const index of candidates(kept.slice(from - text.dropped, to - text.dropped))) {
+      for (const found of signalMatcher(matchers, index).follow(this.#work).push(kept, true).matches) {
+        const [start, end] = [text.dropped + found.start, text.dropped + found.end]
+        // What begins or ends with a character that only shows what stands beside the window is another window's.
+        if (start >= from && end <= to) this.#add({ ...found, ...text.source(start, end) })
       }
-      count = 1
-      runStart = start
     }
-    if (!isWord) return found ?? nothing
-    wordStart = start
-    wordEnd = end
+    this.#window += halfWindow
+    text.dropBefore(Math.min(text.length, this.#window - 1))
+  }
+
+  #add(found: Found): void {
+    this.#names.add(found.entry)
+    this.#places.add(found)
   }
 }
 
-/** Where the next word begins; the text's length where there is none. */
-function wordFrom(text: string, from: number): number {
-  let at = from
-  while (at < text.length && isSpace(text.charCodeAt(at))) at++
-  return at
-}
+/** Places of a text by their start, overlapping ones as one, which names all their signals. */
+class Places {
+  #sorted: Found[] = []
 
-function endOfWord(text: string, from: number): number {
-  let at = from
-  while (at < text.length && !isSpace(text.charCodeAt(at))) at++
-  return at
-}
-
-const isSpace = (unit: number): boolean =>
-  unit < 0x80 ? unit === 0x20 || (unit >= 0x09 && unit <= 0x0d) : /\s/.test(String.fromCharCode(unit))
-
-/** Whether the word from `start` to `end` is the one that begins at `other`. */
-function isSame(text: string, other: number, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) if (text.charCodeAt(at) !== text.charCodeAt(other + at - start)) return false
-  return true
-}
-
-const beyondAscii = /[^\0-\x7f]/
-
-function hiddenWriting(text: string): readonly Found[] {
-  if (!beyondAscii.test(text)) return nothing
-  const places: number[] = []
-  for (let index = 0; index < text.length; index++) {
-    const codePoint = text.codePointAt(index) ?? 0
-    if (codePoint > 0x7f && isIgnorable(codePoint)) places.push(index)
+  add(found: Found): void {
+    const sorted = this.#sorted
+    let index = sorted.length
+    while (index > 0 && (sorted[index - 1]?.start ?? 0) > found.start) index--
+    // Those that it overlaps stand around it.
+    let first = index
+    while (first > 0 && (sorted[first - 1]?.end ?? 0) > found.start) first--
+    while (index < sorted.length && (sorted[index]?.start ?? 0) < found.end) index++
+    const joined = sorted.slice(first, index).reduce(join, found)
+    sorted.splice(first, index - first, joined)
+    if (sorted.length > mostPlaces) this.#halve()
   }
-  const [start] = places
-  const end = places.at(-1)
-  if (places.length < invisibles || start === undefined || end === undefined) return nothing
-  return [{ start, end: end + 1, label, entry: 'hidden_writing' }]
+
+  all(): readonly Found[] {
+    return this.#sorted
+  }
+
+  #halve(): void {
+    const fewer: Found[] = []
+    for (let index = 0; index < this.#sorted.length; index += 2) {
+      const [one, other] = this.#sorted.slice(index, index + 2)
+      if (one !== undefined) fewer.push(other === undefined ? one : join(one, other))
+    }
+    this.#sorted = fewer
+  }
+}
+
+function join(one: Found, other: Found): Found {
+  const names = new Set([...one.entry.split('+'), ...other.entry.split('+')])
+  return {
+    start: Math.min(one.start, other.start),
+    end: Math.max(one.end, other.end),
+    label,
+    entry: [...names].join('+'),
+  }
 }

@@ -3,11 +3,12 @@
  * (Cox, Regular Expression Matching with a Trigram Index, 2012). Worked out from the pattern, so that most texts need not
  * be read by it. Says "perhaps": what lacks the factors has no match, what has them need not have one.
  *
- * Factors are of keys, which leave of a character what patterns seldom ask: ASCII letters in lower case, white space as a
- * space, and everything beyond ASCII as one and the same.
+ * Factors are of keys, which leave of a character what patterns seldom ask: letters in lower case, white space as a
+ * space.
  */
-import { type CharacterSet, contains } from './character-set.ts'
+import { type CharacterSet, contains, spaces } from './character-set.ts'
 import type { PatternNode } from './pattern-syntax.ts'
+import { remembering } from './remembering.ts'
 
 /** Null where nothing is needed that could be looked for. */
 export type Need =
@@ -16,16 +17,25 @@ export type Need =
   | { readonly any: readonly Need[] }
   | null
 
-/** The key of all characters beyond ASCII but those of Turkish, which are an `i` in another case. */
-export const wideKey = 0x80
-
 /** What a character is to factors; one that patterns read, which is after folding. */
 export function keyOf(codePoint: number): number {
   if (codePoint >= 0x41 && codePoint <= 0x5a) return codePoint + 0x20
   if (codePoint >= 0x09 && codePoint <= 0x0d) return 0x20
-  if (codePoint === 0x130 || codePoint === 0x131) return 0x69
-  return codePoint < 0x80 ? codePoint : wideKey
+  return codePoint < 0x80 ? codePoint : wideKeyOf(codePoint)
 }
+
+/** As many as a text in several scripts has. */
+const keysKept = 8192
+
+/** The lower case of the upper case, so that all cases of a letter have one key. The letters of Turkish are an `i`. */
+const wideKeyOf = remembering((codePoint): number => {
+  if (codePoint === 0x130 || codePoint === 0x131) return 0x69
+  if (contains(spaces, codePoint)) return 0x20
+  const character = String.fromCodePoint(codePoint)
+  const [upper = character, ...more] = character.toUpperCase()
+  const [lower = character, ...others] = (more.length === 0 ? upper : character).toLowerCase()
+  return others.length === 0 ? (lower.codePointAt(0) ?? codePoint) : codePoint
+}, keysKept)
 
 /** How many alternatives are told apart within one factor, and for one character. */
 const mostStrings = 32
@@ -69,8 +79,9 @@ const knownSets = new WeakMap<CharacterSet, Known>()
 function knownOfSet(set: CharacterSet): Known {
   const before = knownSets.get(set)
   if (before !== undefined) return before
-  const keys = keysOf(set)
-  const known = keys.size > mostKeys ? unknown : { exact: [...keys], need: null }
+  // What a test says of a character beyond ASCII is not known.
+  const keys = set.tests.length > 0 ? null : keysOf(set)
+  const known = keys === null || keys.size > mostKeys ? unknown : { exact: [...keys], need: null }
   knownSets.set(set, known)
   return known
 }
@@ -81,14 +92,14 @@ function keysOf(set: CharacterSet): ReadonlySet<string> {
   for (let code = 0; code < 0x80 && keys.size <= mostKeys; code++) {
     if (contains(set, code)) keys.add(String.fromCharCode(keyOf(code)))
   }
-  // What a test says of a character beyond ASCII is not known, and a range may hold more than its ends.
-  if (set.tests.length > 0 || isWide(set.ranges)) keys.add(String.fromCharCode(wideKey))
-  if (contains(set, 0x130) || contains(set, 0x131)) keys.add('i')
+  for (let index = 0; index < set.ranges.length; index += 2) {
+    const last = set.ranges[index + 1] ?? 0
+    for (let code = Math.max(0x80, set.ranges[index] ?? 0); code <= last && keys.size <= mostKeys; code++) {
+      keys.add(String.fromCodePoint(keyOf(code)))
+    }
+  }
   return keys
 }
-
-const isWide = (ranges: readonly number[]): boolean =>
-  ranges.some((last, index) => index % 2 === 1 && last >= 0x80 && !(last === 0x131 && ranges[index - 1] === 0x130))
 
 function knownOfChoice(options: readonly Known[]): Known {
   const exact = options.flatMap((option) => option.exact ?? [])

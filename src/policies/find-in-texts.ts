@@ -5,15 +5,20 @@
  */
 import type { TextSlot } from '../dialects/dialect.ts'
 import { Channel, followWhole, mayFind, type PassedWhole } from '../inspection/channel.ts'
+import { maxLiveUnits } from '../inspection/detector.ts'
 import type { Finding, InspectionRule, Stop } from '../inspection/rule.ts'
 import { turn } from '../lib/turn.ts'
 import type { Change, Decision, TextPolicy } from './kinds/kind.ts'
 
 /** How many findings of one policy an event names. */
 export const mostTargets = 20
-/** UTF-16 units that are read without a turn. */
-const longUnits = 128 * 1024
-const pieceUnits = 4 * 1024
+/** UTF-16 units of all texts that are read without a turn: what they can cost at the most is some milliseconds. */
+const longUnits = 16 * 1024
+/** What is followed between two looks at the clock. */
+const pieceUnits = 256
+/** What is screened between two looks at the clock; each window overlaps the next by more than a match is long. */
+const windowUnits = 8 * 1024
+const overlapUnits = 2 * maxLiveUnits
 const turnMilliseconds = 5
 
 interface Found {
@@ -72,22 +77,17 @@ function readAtOnce({ rule, found }: Reading, { kind, role, text, member: place 
 
 async function readInTurns(reading: Reading, clock: TurnClock): Promise<Decision | null> {
   const { compiled, rule, slots, found } = reading
-  let since = clock.now()
-  const giveWay = async () => {
-    if (clock.now() - since < turnMilliseconds) return
-    await turn()
-    since = clock.now()
-  }
+  const turns = new Turns(clock)
   for (const slot of slots) {
     if (slot.text === '') continue
-    await giveWay()
-    if (!mayFind(compiled, slot)) continue
+    if (turns.isDue) await turns.take()
+    if (!(await mayFindInTurns(compiled, slot, turns))) continue
     const { kind, role, text, member: place } = slot
     const channel = new Channel([rule], { kind, role, place }, found.findings)
     // Put together a piece at a time: a million small parts would be put together all at once, when everybody waits.
     const out: string[] = []
     for (let at = 0; at < text.length && channel.stop === null; at += pieceUnits) {
-      await giveWay()
+      if (turns.isDue) await turns.take()
       out.push(flat(channel.push(text.slice(at, at + pieceUnits))))
       note(found)
     }
@@ -97,6 +97,41 @@ async function readInTurns(reading: Reading, clock: TurnClock): Promise<Decision
   return decisionOf(reading)
 }
 
+/** When others are to have their turn. */
+class Turns {
+  readonly #clock: TurnClock
+  #since: number
+
+  constructor(clock: TurnClock) {
+    this.#clock = clock
+    this.#since = clock.now()
+  }
+
+  get isDue(): boolean {
+    return this.#clock.now() - this.#since >= turnMilliseconds
+  }
+
+  async take(): Promise<void> {
+    await turn()
+    this.#since = this.#clock.now()
+  }
+}
+
+/** Whether a text may hold something. Of a long one it shows in windows, where no match is longer than their overlap. */
+function mayFindInTurns(compiled: TextPolicy, slot: TextSlot, turns: Turns): boolean | Promise<boolean> {
+  if (slot.text.length <= windowUnits) return mayFind(compiled, slot)
+  if (compiled.matcher.bounded === undefined || slot.kind === 'tool_arguments') return true
+  return mayFindInWindows(compiled, slot, turns)
+}
+
+async function mayFindInWindows(compiled: TextPolicy, { kind, role, text }: TextSlot, turns: Turns): Promise<boolean> {
+  for (let at = 0; at < text.length; at += windowUnits) {
+    if (turns.isDue) await turns.take()
+    if (mayFind(compiled, { kind, role, text: text.slice(at, at + windowUnits + overlapUnits) })) return true
+  }
+  return false
+}
+
 /** Takes in what came of one text; true where no other is to be read. */
 function isEnd(found: Found, slot: TextSlot, { text, stop }: PassedWhole): boolean {
   found.stop = stop
@@ -104,11 +139,8 @@ function isEnd(found: Found, slot: TextSlot, { text, stop }: PassedWhole): boole
   return stop !== null
 }
 
-/** The same text, as one: what was put together of parts is read through, and its parts let go. */
-function flat(text: string): string {
-  text.charCodeAt(0)
-  return text
-}
+/** The same text, as one: to look at a character puts the parts of a text together, and lets them go. */
+const flat = (text: string): string => (text.charCodeAt(0) >= 0 ? text : '')
 
 /** Takes in what was found so far: of a text that is full of findings none is kept. */
 function note({ findings, targets }: Found): void {

@@ -12,6 +12,7 @@ import type { ActivePolicy, PolicyResult } from './chain.ts'
 import type { PolicyContext } from './context.ts'
 import { findInTexts, mayFindIn } from './find-in-texts.ts'
 import type { Change, Decision, PolicyTools, Subject } from './kinds/kind.ts'
+import { holds } from './long-searches.ts'
 import { type Placeholders, ruleOf } from './redaction.ts'
 import { endsChain, stronger } from './verdict.ts'
 
@@ -114,13 +115,13 @@ class StageWalk implements Subject {
     for (let index = first; index < policies.length; index += 1) {
       const policy = policies[index]
       if (policy === undefined) break
-      let decision: Decision | null | Promise<Decision | null>
+      let decision: Decision | null | undefined | Promise<Decision | null | undefined>
       try {
-        if (!this.#applies(policy)) continue
-        decision = this.#ask(policy)
+        decision = this.#askWhereItHolds(policy)
       } catch (error) {
         decision = this.#brokenDecision(policy, error)
       }
+      if (decision === undefined) continue
       if (decision instanceof Promise) return this.#later(policy, decision, since, index)
       const now = this.#run.now()
       if (this.#take(policy, decision, now - since)) break
@@ -132,16 +133,21 @@ class StageWalk implements Subject {
 
   async #later(
     policy: ActivePolicy,
-    pending: Promise<Decision | null>,
+    pending: Promise<Decision | null | undefined>,
     since: number,
     index: number,
   ): Promise<StageOutcome> {
     const decision = await pending.catch((error: unknown) => this.#brokenDecision(policy, error))
+    if (decision === undefined) return this.from(index + 1)
     return this.from(this.#take(policy, decision, this.#run.now() - since) ? this.#run.policies.length : index + 1)
   }
 
-  #applies({ condition }: ActivePolicy): boolean {
-    return condition === null || condition(this.#run.subject.context)
+  /** Undefined where the policy's condition does not hold. */
+  #askWhereItHolds(policy: ActivePolicy): Decision | null | undefined | Promise<Decision | null | undefined> {
+    if (policy.condition === null) return this.#ask(policy)
+    const applies = holds(policy.condition, this.#run.subject.context, this.#run)
+    if (applies instanceof Promise) return applies.then((does) => (does ? this.#ask(policy) : undefined))
+    return applies ? this.#ask(policy) : undefined
   }
 
   #ask(policy: ActivePolicy): Decision | null | Promise<Decision | null> {

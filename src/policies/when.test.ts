@@ -1,7 +1,9 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Failure } from '../failure.ts'
+import { TooMuchWork } from '../inspection/work.ts'
 import { ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
+import { holds } from './long-searches.ts'
 import { plainCondition } from './plain-condition.ts'
 import { checkedWhen, compileWhen } from './when.ts'
 
@@ -92,11 +94,45 @@ test('an expression is bounded in length, parts and depth', () => {
   expect(() => compileWhen(`${'('.repeat(100)}true${')'.repeat(100)}`, ['pre_request'])).toThrow()
 })
 
+const about = (text: string, count = 1): PolicyContext => ({
+  ...context,
+  request: new RequestView({ ...parts, texts: () => Array.from({ length: count }, () => ({ ...slots[1], text })) }),
+})
+
 test('a pattern that keeps a backtracking engine busy costs no more than the text is long', () => {
   const condition = compileWhen('request.text.matches("^(a+)+$")', ['pre_request'])
-  const text = `${'a'.repeat(50_000)}b`
-  const long = { ...context, request: new RequestView({ ...parts, texts: () => [{ ...slots[1], text }] }) }
-  expect(condition(long)).toBe(false)
+  expect(condition(about(`${'a'.repeat(10_000)}b`))).toBe(false)
+})
+
+test('looks for patterns in a long text in turns', async () => {
+  const condition = compileWhen('request.text.matches("^(a+)+$") || request.text.matches("a{3}b$")', ['pre_request'])
+  let now = 0
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns += 1
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  const applies = holds(condition, about(`${'a'.repeat(50_000)}b`), { now: () => (now += 3) })
+  expect(applies).toBeInstanceOf(Promise)
+  expect(await applies).toBe(true)
+  isOver = true
+  expect(turns).toBeGreaterThan(5)
+  expect(await holds(condition, about('b'.repeat(50_000)), { now: () => 0 })).toBe(false)
+  expect(holds(condition, about('aaa'), { now: () => 0 })).toBe(true)
+})
+
+test('a condition visits a bounded number of messages', () => {
+  const condition = compileWhen('request.messages.exists(m, m.text == "x") || request.stream', ['pre_request'])
+  expect(condition(about('x', 5000))).toBe(true)
+  expect(() => condition(about('x', 50_000))).toThrow(TooMuchWork)
+})
+
+test('the size of a text is how many characters it has', () => {
+  const size = 'size(request.text) == 3 && request.text.size() == 3 && request.messages.all(m, m.text.size() == 3)'
+  expect(compileWhen(size, ['pre_request'])(about('a𝄞\udc00'))).toBe(true)
+  expect(compileWhen('size(request.messages) == 2', ['pre_request'])(about('a', 2))).toBe(true)
 })
 
 const parts = { family: 'chat', model: 'm', stream: false, sessionId: null, body: {}, headers: new Headers() }

@@ -5,7 +5,8 @@
  * An expression cannot loop but over a list of the request, and its cost is at most linear in the request: a macro
  * (`exists`, `all`, `map`, …) may neither stand in another nor name the long texts and lists outside it, in whatever
  * spelling, and `matches` takes a literal pattern, which runs in linear time (RE2) instead of as the library's own
- * backtracking one. An expression has at most 2000 characters and 200 parts.
+ * backtracking one. An expression has at most 2000 characters and 200 parts. Its macros visit a bounded number of elements,
+ * and a pattern is looked for in a long text in turns (`long-searches.ts`): one thread serves all callers.
  *
  * What fails while it is evaluated (`request.headers["x"]` where there is no such header: test with `"x" in
  * request.headers` first) makes its policy broken, as CEL has it; `when_broken` decides.
@@ -14,7 +15,9 @@ import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import type { RE2JS } from 're2js'
 import type { PolicyStage } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
+import { TooMuchWork } from '../inspection/work.ts'
 import { MessageView, ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
+import { isFound, withSearches } from './long-searches.ts'
 import { plainCondition } from './plain-condition.ts'
 
 /** Says whether a policy applies. Throws where the expression fails on this context. */
@@ -23,6 +26,22 @@ export type Condition = (context: PolicyContext) => boolean
 export const maxWhenLength = 2000
 const limits = { maxAstNodes: 200, maxDepth: 40 }
 const linearMatches = 'matchesLinear'
+/** The library makes a list of a text's characters to count them. */
+const linearSize = 'sizeLinear'
+
+let countedLast = { text: '', codePoints: 0 }
+
+/** Of the text asked for last it is known, because an expression may ask again and again. */
+function codePointsOf(text: string): number {
+  if (countedLast.text === text) return countedLast.codePoints
+  let codePoints = text.length
+  for (let at = 1; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit >= 0xdc00 && unit < 0xe000 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800) codePoints--
+  }
+  countedLast = { text, codePoints }
+  return codePoints
+}
 
 const patterns = new Map<string, RE2JS>()
 const patternsKept = 1000
@@ -73,8 +92,10 @@ const requestOnly = once(() =>
     .registerVariable('model', 'Model')
     .registerVariable('now', 'google.protobuf.Timestamp')
     .registerFunction(`string.${linearMatches}(string): bool`, (text: string, pattern: string) =>
-      compiledPattern(pattern).matcher(text).find(),
-    ),
+      isFound(text, compiledPattern(pattern)),
+    )
+    .registerFunction(`${linearSize}(string): int`, (text: string) => BigInt(codePointsOf(text)))
+    .registerFunction(`string.${linearSize}(): int`, (text: string) => BigInt(codePointsOf(text))),
 )
 
 const withResponse = once(() =>
@@ -115,11 +136,16 @@ export function checkedWhen(
   if (expression.length > maxWhenLength) throw refused(`is longer than ${maxWhenLength} characters`, 0)
   const environment = stages.includes('pre_request') ? requestOnly() : withResponse()
   const evaluate = parsed(environment, expression)
-  requireBounded(evaluate.ast)
+  const macroCount = requireBounded(evaluate.ast)
   const { valid, type, error } = evaluate.check()
   if (!valid) throw refused(reasonOf(error), error?.range?.start ?? 0, error)
   if (type !== 'bool') throw refused(`gives ${type}, not true or false`, 0)
-  return { ast: evaluate.ast, interpreted: (context) => evaluate({ ...context }) === true }
+  const lists = Object.entries(longLists).filter(([name]) => macroCount > 0 && expression.includes(name))
+  const interpreted: Condition = (context) => {
+    for (const [, listOf] of lists) if (listOf(context) * macroCount > mostElements) throw new TooMuchWork()
+    return withSearches(context, () => evaluate({ ...context }) === true)
+  }
+  return { ast: evaluate.ast, interpreted }
 }
 
 function parsed(environment: Environment, expression: string) {
@@ -147,6 +173,14 @@ const rangeStart = (error: unknown): number =>
 const isRange = (value: unknown): value is { start: number } =>
   typeof value === 'object' && value !== null && 'start' in value && typeof value.start === 'number'
 
+/** How many elements of lists the macros of a condition may visit in all: some milliseconds of work. */
+const mostElements = 10_000
+const longLists: Readonly<Record<string, (context: PolicyContext) => number>> = {
+  messages: ({ request }) => request.messages.length,
+  tools: ({ request }) => request.tools.length,
+  tool_calls: ({ response }) => response?.tool_calls.length ?? 0,
+}
+
 const macros: ReadonlySet<unknown> = new Set(['all', 'exists', 'exists_one', 'map', 'filter'])
 /** What can be as long as the request or the answer. */
 const long: Readonly<Record<string, ReadonlySet<unknown>>> = {
@@ -163,14 +197,16 @@ interface Node {
 const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && 'op' in value && 'args' in value && 'start' in value
 
-/** Throws for what could cost more than the request is long; makes `matches` the linear one. */
-function requireBounded(root: ASTNode): void {
+/** Throws for what could cost more than the request is long; makes `matches` the linear one. Gives how many macros there are. */
+function requireBounded(root: ASTNode): number {
+  let macroCount = 0
   const visit = (value: unknown, inMacro: boolean): void => {
     if (Array.isArray(value)) for (const each of value) visit(each, inMacro)
     if (!isNode(value)) return
     if (value.op === 'id' && value.args === 'cel') throw refused('names cel, which is not supported', value.start)
     if (inMacro && isLong(value)) throw refused('names a long text or list inside a macro', value.start)
     if (isShort(value)) return
+    if (value.op === 'call' && Array.isArray(value.args)) useLinearSize(value.args, value.args[1])
     if (value.op === 'rcall' && Array.isArray(value.args)) visitCall(value, value.args, inMacro)
     else visit(value.args, inMacro)
   }
@@ -180,12 +216,21 @@ function requireBounded(root: ASTNode): void {
       requireLiteralPattern(node, given)
       args[0] = linearMatches
     }
+    useLinearSize(args, [receiver])
     const isMacro = macros.has(name)
+    if (isMacro) macroCount++
     if (isMacro && inMacro) throw refused('has a macro inside a macro', node.start)
     visit(receiver, inMacro)
     visit(given, inMacro || isMacro)
   }
   visit(root, false)
+  return macroCount
+}
+
+/** Has the size of a text field counted without a list of its characters. */
+function useLinearSize(args: unknown[], measured: unknown): void {
+  const [text] = Array.isArray(measured) ? measured : []
+  if (args[0] === 'size' && isNode(text) && text.op === '.' && fieldOf(text) === 'text') args[0] = linearSize
 }
 
 /** The request or the answer itself, by whatever way its long fields are then asked for, or such a field of it. */

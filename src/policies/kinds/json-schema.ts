@@ -2,10 +2,14 @@
 import type { ValidateFunction } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
+import { TooMuchWork } from '../../inspection/work.ts'
 import { withDoubles } from '../../lib/exact-json.ts'
 import { type Decision, everyStage, policyKind } from './kind.ts'
+import { SchemaSteps } from './schema-steps.ts'
 
 const maxSchemaCharacters = 100_000
+/** UTF-16 units of an answer's text that are parsed at once. */
+const longestText = 1024 * 1024
 
 export const jsonSchema = policyKind({
   kind: 'json-schema',
@@ -24,7 +28,7 @@ export const jsonSchema = policyKind({
       const message = 'body goes with the stage pre_request, text and tool_arguments with the others'
       throw new Failure('invalid_parameter', { param: 'config.applies_to', message })
     }
-    const validate = compiled(schema)
+    const isValid = validatorOf(schema)
     return {
       form: 'whole',
       consider({ context, body, texts }): Decision | null {
@@ -32,12 +36,12 @@ export const jsonSchema = policyKind({
         if (context.response !== null && context.response.status >= 400n) return null
         const values =
           appliesTo === 'body'
-            ? [{ name: 'body', valid: validate(withDoubles(body)) }]
+            ? [{ name: 'body', valid: isValid(() => body) }]
             : texts
                 .filter(({ kind, role }) =>
                   appliesTo === 'text' ? kind === 'content' && role !== null : kind === appliesTo,
                 )
-                .map(({ member, text }) => ({ name: member, valid: isValid(validate, text) }))
+                .map(({ member, text }) => ({ name: member, valid: isValid(() => parsed(text)) }))
         const targets = values.filter(({ valid }) => !valid).map(({ name }) => name)
         if (targets.length === 0) return null
         const message = `A policy holds this to a JSON Schema, which it does not match`
@@ -51,7 +55,7 @@ export const jsonSchema = policyKind({
  * Patterns in a schema run on JavaScript's backtracking engine, which a crafted text can keep busy for minutes: they
  * are refused, as are references to what is not in the schema.
  */
-function compiled(schema: Record<string, unknown>): ValidateFunction {
+function compiled(schema: Record<string, unknown>, steps: SchemaSteps): ValidateFunction {
   const refused = (message: string, cause?: unknown) =>
     new Failure('invalid_parameter', { param: 'config.schema', message, cause })
   const text = JSON.stringify(schema)
@@ -62,17 +66,35 @@ function compiled(schema: Record<string, unknown>): ValidateFunction {
   try {
     // Of strictness only that a misspelt keyword is an error; the rest is a matter of taste.
     const taste = { strictTypes: false, strictTuples: false, strictRequired: false } as const
-    return new Ajv2020({ strict: true, ...taste, validateFormats: false, logger: false }).compile(schema)
+    const ajv = new Ajv2020({ strict: true, ...taste, validateFormats: false, logger: false })
+    // Checked as it was given, then compiled with its steps counted.
+    if (ajv.validateSchema(schema) !== true) throw new Error(ajv.errorsText())
+    steps.addTo(ajv)
+    return ajv.compile(steps.counted(schema))
   } catch (error) {
     throw refused(`The schema is not valid: ${error instanceof Error ? error.message : String(error)}`, error)
   }
 }
 
-function isValid(validate: ValidateFunction, text: string): boolean {
-  try {
-    return validate(JSON.parse(text)) === true
-  } catch {
-    // No JSON at all, so nothing that any schema describes.
-    return false
+/** The value of a text that is JSON; a text that is too long to be parsed at once is too much. */
+function parsed(text: string): unknown {
+  if (text.length > longestText) throw new TooMuchWork()
+  return JSON.parse(text)
+}
+
+/** Says whether a value has the form. Throws `TooMuchWork` where to find that out takes too long. */
+function validatorOf(schema: Record<string, unknown>): (value: () => unknown) => boolean {
+  const steps = new SchemaSteps()
+  const validate = compiled(schema, steps)
+  return (value) => {
+    steps.begin()
+    try {
+      const found = value()
+      steps.requireFew(found)
+      return validate(withDoubles(found)) === true
+    } catch (error) {
+      if (error instanceof SyntaxError) return false
+      throw error
+    }
   }
 }

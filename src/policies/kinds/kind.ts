@@ -39,6 +39,8 @@ export interface TextMatcher {
   mayMatch(text: string): boolean
   /** All matches of a whole text, by their start, none overlapping another. */
   matches(text: string): readonly Match[]
+  /** No match is longer than what can be held, so that a window of a text shows whether it stands there. */
+  readonly bounded?: true
   /** Follows one text that comes in pieces; what it finds in all is what `matches` finds in the whole, for any split. */
   follow(work?: Work): TextFollower
 }

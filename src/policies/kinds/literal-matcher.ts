@@ -45,5 +45,5 @@ export function literalMatcher(texts: readonly string[]): TextMatcher {
     }
   }
   const mayMatch = (text: string) => texts.some((wanted) => text.includes(wanted))
-  return { mayMatch, follow, matches: (text) => follow().push(text, true).matches }
+  return { bounded: true, mayMatch, follow, matches: (text) => follow().push(text, true).matches }
 }
