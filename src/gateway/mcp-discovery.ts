@@ -148,7 +148,7 @@ function visibility(exchange: Exchange, gateway: Gateway): (server: McpServerRec
   const context = requestContext(exchange, gateway)
   return (server, name) => {
     const published = publishedName(server.name, name)
-    const chain = chainFor(exchange, gateway, published)
+    const chain = chainFor(exchange, gateway, { id: published, aliases: [] })
     if (chain.size === 0) return true
     const instead: PolicyContext = {
       ...context,

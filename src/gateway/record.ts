@@ -81,7 +81,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   const event = baseEvent(exchange, gateway, exchange.outcomeEventId, 'gateway.request.outcome', verdict, reason)
   const details: NonNullable<Event['details']> = {
     route: exchange.route,
-    model: maskedOrNull(facts?.model),
+    model: maskedOrNull(model?.id ?? facts?.model),
     provider: model?.provider.name ?? null,
     status,
     latency_ms: Math.round(gateway.clock.monotonic() - exchange.startedMonotonic),
