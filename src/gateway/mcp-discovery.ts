@@ -133,7 +133,7 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
     mayUse: (server, offer) => visible(server, String(offer[kind.named])),
     missing(server, error) {
       exchange.notes.push(`mcp.server_missing:${server.name}`)
-      const line = { request_id: exchange.requestId, server: server.name, error: String(error) }
+      const line = { request_id: exchange.requestId, server: server.name, error: shownError(error) }
       gateway.log.warn(line, 'An MCP server is missing from a list')
     },
     repeats(server) {
@@ -142,6 +142,9 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
     },
   })
 }
+
+/** A server's own words may be anybody's: the log has its code alone. */
+const shownError = (error: unknown): string => (error instanceof McpError ? `MCP error ${error.code}` : String(error))
 
 /** Whether a call of this name would pass the policies that say which tools may be used. */
 function visibility(exchange: Exchange, gateway: Gateway): (server: McpServerRecord, name: string) => boolean {
