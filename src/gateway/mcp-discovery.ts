@@ -27,6 +27,7 @@ import { jsonAnswer, mayUseServer, showParameters, untilCut } from './mcp-call.t
 import { governorOf } from './mcp-governor.ts'
 import { requestContext } from './policy-subject.ts'
 import { settle } from './record.ts'
+import { sessionOwner } from './session-owner.ts'
 
 export const isDiscovery = (method: string): boolean =>
   method === 'initialize' || method === 'logging/setLevel' || listKinds.has(method)
@@ -70,6 +71,7 @@ function initialize(exchange: Exchange, gateway: Gateway): Json {
     id: `${gateway.mcp.neighbours.sessionPrefix}${randomBytes(24).toString('base64url')}`,
     label: gateway.newId(),
     token: { id: token.id, hash: token.hash },
+    owner: sessionOwner(token),
     protocolVersion: protocolVersions.find((spoken) => spoken === protocolVersion) ?? protocolVersions[0],
     capabilities,
     servers: gateway.mcp.servers,

@@ -7,7 +7,8 @@
  *   DELETE  ends the session.
  *
  * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token,
- * then the session, which is that token's alone, and may be another worker's (`mcp-elsewhere.ts`). HTTP says what is
+ * then the session, which is that of the token's account or OAuth grant alone, and may be another worker's
+ * (`mcp-elsewhere.ts`). HTTP says what is
  * wrong with origin, credential, headers and session; everything after that is a JSON-RPC error in a 200. Each request
  * runs through `stages.ts` like one over HTTP; what it is answered with there is what leaves here, in the form that its
  * caller reads.
@@ -33,7 +34,7 @@ import { lastAnswer } from './last-answer.ts'
 import { isRouted } from './mcp-call.ts'
 import { isDiscovery } from './mcp-discovery.ts'
 import { answerElsewhere } from './mcp-elsewhere.ts'
-import { mayGoOn } from './mcp-governor.ts'
+import { standingOf } from './mcp-governor.ts'
 import {
   accepts,
   answerForm,
@@ -55,6 +56,7 @@ import {
 import type { McpRequest } from './mcp-request.ts'
 import { settle } from './record.ts'
 import { failureAnswer, refuse } from './refuse.ts'
+import { sessionOwner } from './session-owner.ts'
 import { mcpCallStages, mcpDiscoveryStages, type Stage } from './stages.ts'
 
 export const mcpPath = '/mcp'
@@ -86,7 +88,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
   const stopWatching = servers.onChange(() => sessions.recordsChanged())
   let sweeping: ReturnType<typeof setInterval> | null = null
   const sweep = () => {
-    sessions.sweep(gateway.clock.monotonic(), (session) => mayGoOn(session, gateway))
+    sessions.sweep(gateway.clock.monotonic(), (session) => standingOf(session, gateway))
     if (sessions.size === 0 && sweeping !== null) {
       clearInterval(sweeping)
       sweeping = null
@@ -182,7 +184,7 @@ function answer(gateway: Gateway, arrived: Arrived): Promise<Response> | Respons
   return new Response(null, { status: 200 })
 }
 
-/** Session Management: 400 without an id, 404 for one that is not there, or not this token's. */
+/** Session Management: 400 without an id, 404 for one that is not there, or not of this token's owner. */
 function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived): McpSession {
   const version = headers.get('mcp-protocol-version')
   if (version !== null && !headerVersions.has(version)) {
@@ -190,8 +192,10 @@ function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived)
   }
   const id = headers.get('mcp-session-id')
   if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
-  const session = gateway.mcp.sessions.find(id, given(entered.tokenHash), gateway.clock.monotonic())
+  const token = given(entered.token)
+  const session = gateway.mcp.sessions.find(id, sessionOwner(token), gateway.clock.monotonic())
   if (session === null) throw noSuchSession()
+  session.token = { id: token.id, hash: token.hash }
   return session
 }
 

@@ -42,7 +42,7 @@ function sessionWith(
   const governor = { ask: () => Promise.reject(new Error('unasked')), tell: async () => null, mayTell: () => true }
   const token = { id: 't', hash: 'h' }
   const session = new McpSession({
-    ...{ id: crypto.randomUUID(), label: 'l', token, servers, governor },
+    ...{ id: crypto.randomUUID(), label: 'l', token, owner: 'o', servers, governor },
     protocolVersion: '2025-11-25',
     capabilities: {},
     letFall: () => undefined,
