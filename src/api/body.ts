@@ -1,6 +1,6 @@
 /** Reads and checks what comes in: size, encoding, JSON, depth, then the route's zod schema. Nothing of it is echoed. */
 import { z } from 'zod'
-import { Failure } from '../failure.ts'
+import { Failure, notAnObject } from '../failure.ts'
 import { holdsSecret } from '../tokens/secret.ts'
 
 /** Contract section 2, Limits. */
@@ -44,7 +44,9 @@ export function parseJsonObject(bytes: Uint8Array): object {
     // The parser's own message quotes the text, so it is not kept.
     throw error instanceof Failure ? error : new Failure('invalid_json')
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Failure('invalid_json')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Failure('invalid_json', { message: notAnObject })
+  }
   return value
 }
 

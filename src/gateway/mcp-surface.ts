@@ -9,14 +9,15 @@
  * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token,
  * then the session, which is that of the token's account or OAuth grant alone, and may be another worker's
  * (`mcp-elsewhere.ts`). HTTP says what is
- * wrong with origin, credential, headers and session; everything after that is a JSON-RPC error in a 200. Each request
+ * wrong with origin, credential, headers and session, and why a GET or DELETE is refused; everything else is a JSON-RPC
+ * error in a 200. Each request
  * runs through `stages.ts` like one over HTTP; what it is answered with there is what leaves here, in the form that its
  * caller reads.
  *
  * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
  * cancels by saying so. One that has not cannot be come back for, and is cut.
  */
-import { answering, errorStatus, mcp as mcpDialect } from '../dialects/mcp.ts'
+import { answering, errorStatus, mcp as mcpDialect, withoutRequest } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
 import { isRpcId, type RpcId } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
@@ -99,7 +100,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       try {
         checkOrigin(request, gateway)
       } catch (thrown) {
-        return unfitAnswer(thrown, requestId)
+        return named(unfitAnswer(thrown, requestId), requestId)
       }
       const arrival = { request, connection, requestId }
       const answering = answerOrRefuse(gateway, arrival)
@@ -108,7 +109,8 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       const answer = await answering
       if (!isEventStream(answer)) restoreIdleLimit(arrival)
       if (sessions.size > 0) sweeping ??= startSweeping(sweep)
-      return letPageRead(request, gateway.draining ? await lastAnswer(request, answer) : answer)
+      const sent = gateway.draining ? await lastAnswer(request, answer) : answer
+      return named(letPageRead(request, sent), requestId)
     },
     endOf: (tokenHashes) => sessions.endOf(tokenHashes),
     close() {
@@ -117,6 +119,12 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       sessions.close()
     },
   }
+}
+
+/** Every answer says the request's id (contract section 2). */
+function named(answer: Response, requestId: string): Response {
+  answer.headers.set('x-request-id', requestId)
+  return answer
 }
 
 async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Response> {
@@ -160,7 +168,8 @@ function enter(gateway: Gateway, arrival: Arrival): Exchange | Promise<Response>
   }
   const route = `${request.method} ${mcpPath}`
   const asked: { id: RpcId | null; method: string; sent: boolean } = { id: null, method: '', sent: false }
-  const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect: answering(asked) }, gateway)
+  const dialect = request.method === 'POST' ? answering(asked) : withoutRequest
+  const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect }, gateway)
   try {
     authenticate(exchange, gateway)
     admitToken(exchange, gateway)
@@ -287,19 +296,19 @@ async function answerRequest(
   }
   // Its last message is said after its exchange has ended, and before its session may be.
   gateway.running.waitFor(finishStream(ended, call, session, arrived))
-  return eventStream(first.attach(), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
+  return eventStream(first.attach(), session, { 'x-service-verdict': 'ALLOW' })
 }
 
 /** What nobody knows reaches no stage; its refusal is recorded like those that HTTP says. */
 async function refuseMethod(
   gateway: Gateway,
-  { entered, requestId }: Arrived,
+  { entered }: Arrived,
   message: RpcRequest,
   session: McpSession,
 ): Promise<Response> {
   entered.sessionId = session.label
   await settle(entered, gateway, { verdict: 'deny', reason: 'mcp.unknown_method', status: 200 })
-  return methodUnknown(message, session, requestId)
+  return methodUnknown(message, session)
 }
 
 /** The answer as the last message of the stream that it has become. */
