@@ -23,6 +23,12 @@ export type ErrorType =
 
 const row = (status: number, type: ErrorType, message: string): Row => ({ status, type, message })
 
+/** The message of `invalid_json` for what is JSON and not an object. */
+export const notAnObject = 'The request body is JSON, but not an object: send a JSON object'
+
+/** The message of `bad_request` for a request that names its host more than once (RFC 9112 section 3.2). */
+export const severalHosts = 'The request names more than one host: send one Host header'
+
 export const failures = {
   // The request itself
   invalid_json: row(400, 'invalid_request_error', 'The request body is not valid JSON: send a JSON object in UTF-8'),

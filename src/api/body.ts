@@ -1,6 +1,6 @@
 /** Reads and checks what comes in: size, encoding, JSON, depth, then the route's zod schema. Nothing of it is echoed. */
 import { z } from 'zod'
-import { Failure } from '../failure.ts'
+import { Failure, notAnObject } from '../failure.ts'
 import { isRepetitive, repeatedMember } from '../lib/json-members.ts'
 import { holdsSecret } from '../tokens/secret.ts'
 
@@ -50,7 +50,7 @@ export function parseJsonObject(bytes: Uint8Array): object {
     throw error instanceof Failure ? error : new Failure('invalid_json')
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new Failure('invalid_json', { message: 'The body is not a JSON object: send one' })
+    throw new Failure('invalid_json', { message: notAnObject })
   }
   return value
 }

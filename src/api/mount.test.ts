@@ -300,6 +300,19 @@ describe('an address', () => {
     expect(await refusal(response)).toMatchObject({ status: 405, code: 'method_not_allowed' })
   })
 
+  test('asked with a body that is JSON and no object is told so', async () => {
+    for (const body of ['[]', '"name"', '5', 'null']) {
+      const { text } = await refusal(await send(thing, { body }))
+      expect(text).toContain('JSON, but not an object')
+    }
+    expect((await refusal(await send(thing, { body: '{' }))).text).toContain('not valid JSON')
+  })
+
+  test('with two hosts is 400', async () => {
+    const response = await send(thing, { body: name, headers: { host: 'a, b' } })
+    expect(await refusal(response)).toMatchObject({ status: 400, code: 'bad_request' })
+  })
+
   test('with an unknown or wrong query is 422', async () => {
     expect(await refusal(await send(`${thing}?limt=1`, { body: name }))).toMatchObject({ status: 422, param: 'limt' })
     expect(await refusal(await send(`${thing}?limit=101`, { body: name }))).toMatchObject({

@@ -6,9 +6,10 @@
  *
  * Whatever is thrown on the way becomes an answer in one place (`answer.ts`).
  */
-import { asFailure, Failure } from '../failure.ts'
+import { asFailure, Failure, severalHosts } from '../failure.ts'
 import { forAnyOrigin, preflightAnswer } from '../lib/any-origin.ts'
 import type { Clock } from '../lib/clock.ts'
+import { namesSeveralHosts } from '../lib/host-less.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { notDelegated } from '../tokens/delegation.ts'
@@ -93,12 +94,17 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
     notServed: (request, allow) => notServed(allow, answerContext(request)),
   })
 
+  const answerOf = (request: Request): Promise<Response> | Response =>
+    namesSeveralHosts(request)
+      ? failureResponse(new Failure('bad_request', { message: severalHosts }), answerContext(request))
+      : answer(request)
+
   return {
     async fetch(request) {
       const startedAt = options.clock.monotonic()
       const requestId = requestIdOf(request, options.newId)
       requestIds.set(request, requestId)
-      const response = finished(await answer(request), requestId)
+      const response = finished(await answerOf(request), requestId)
       const seconds = (options.clock.monotonic() - startedAt) / 1000
       const path = matched.get(request) ?? null
       if (path !== null && forPages.has(path)) forAnyOrigin(response)

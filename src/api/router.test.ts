@@ -38,3 +38,23 @@ test('hosts may be as short as they like', async () => {
     expect([origin, await at('/v1/things/7'), await at('/')]).toEqual([origin, 'GET /v1/things/{id}', 'GET /*'])
   }
 })
+
+test('a path that is served is no value of another path’s parameter, whatever the method', async () => {
+  const paths = ['POST /v1/things/check', 'GET /v1/things/{id}', 'DELETE /v1/things/{id}', 'PUT /v1/things/order']
+  const route = createRouter({
+    calls: paths.map((call) => {
+      const [method = '', path = ''] = call.split(' ')
+      return { method, path, handle: () => new Response(call) }
+    }),
+    failed: (error) => new Response(String(error), { status: 500 }),
+    notServed: (_request, allow) => new Response(allow.join(), { status: allow.length === 0 ? 404 : 405 }),
+  })
+  const at = async (method: string, path: string) => {
+    const answer = await route(new Request(`http://localhost/v1/things/${path}`, { method }))
+    return [answer.status, await answer.text()]
+  }
+  expect(await at('POST', 'check')).toEqual([200, 'POST /v1/things/check'])
+  for (const method of ['GET', 'DELETE', 'HEAD', 'QUERY']) expect(await at(method, 'check')).toEqual([405, 'POST'])
+  expect(await at('GET', 'order')).toEqual([405, 'PUT'])
+  expect(await at('DELETE', '7')).toEqual([200, 'DELETE /v1/things/{id}'])
+})

@@ -27,6 +27,16 @@ export function createRouter({ calls, failed, notServed }: RouterOptions): (requ
   const areas = Map.groupBy(calls, ({ path }) => areaOf(path))
   // A console at the root has all addresses that nobody else has.
   const everywhere = calls.filter(({ path }) => /[*{]/.test(areaOf(path)))
+  const withoutParameters = calls.filter(({ path }) => !path.includes('{'))
+  const fixedPaths = new Map<string, string[] | null>(withoutParameters.map(({ path }) => [path, null]))
+  /** Null where no path of a call is this one; found at the first request, as all that is made here. */
+  const methodsOfFixed = (pathname: string): string[] | null => {
+    const known = fixedPaths.get(pathname)
+    if (known !== null) return known ?? null
+    const methods = methodsOf(withoutParameters, pathname)
+    fixedPaths.set(pathname, methods)
+    return methods
+  }
   const matchers = new Map<string, Elysia>()
   const matcher = (calls: readonly RoutedCall[], isSecure: boolean): Elysia => {
     // It looks for the path behind eleven characters, or else seven: the first misses it where the host of an `http`
@@ -34,7 +44,9 @@ export function createRouter({ calls, failed, notServed }: RouterOptions): (requ
     const server = new Elysia({ normalize: false, strictPath: true, handler: { standardHostname: isSecure } })
     // Before the routes: Elysia's hooks reach only what is registered after them.
     server.onError(({ request, error, code }) =>
-      code === 'NOT_FOUND' ? notServed(request, methodsOf(calls, request)) : failed(error, request),
+      code === 'NOT_FOUND'
+        ? notServed(request, methodsOf(calls, new URL(request.url).pathname))
+        : failed(error, request),
     )
     for (const { method, path, handle } of calls) {
       server.route(method, elysiaPath(path), ({ request, params }) => handle(request, params), { parse: 'none' })
@@ -43,6 +55,9 @@ export function createRouter({ calls, failed, notServed }: RouterOptions): (requ
   }
   return async (request) => {
     const { pathname, protocol } = new URL(request.url)
+    // Otherwise a parameter of another path would take the name for its value.
+    const methods = methodsOfFixed(pathname)
+    if (methods?.includes(request.method) === false) return notServed(request, methods)
     const named = areaOf(pathname)
     const area = areas.has(named) ? named : '*'
     const key = `${protocol}${area}`
@@ -63,8 +78,7 @@ function areaOf(path: string): string {
 const elysiaPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
 /** The methods an address is served for; Elysia answers HEAD wherever it answers GET. */
-function methodsOf(calls: readonly RoutedCall[], request: Request): string[] {
-  const { pathname } = new URL(request.url)
+function methodsOf(calls: readonly RoutedCall[], pathname: string): string[] {
   const found = calls.filter(({ path }) => pathForm(path).test(pathname)).map(({ method }) => method)
   return [...new Set(found.includes('GET') ? [...found, 'HEAD'] : found)].sort()
 }

@@ -2,7 +2,7 @@
  * Chat completions, the language of `POST /v1/chat/completions`: JSON or SSE, a stream ended by `data: [DONE]`, errors in
  * the envelope of service.md. Bodies are the provider's and the caller's own; only what the gateway acts on is read.
  */
-import { envelope, Failure, type Verdictan } from '../failure.ts'
+import { envelope, type Verdictan } from '../failure.ts'
 import { textsBeside } from './beside.ts'
 import { generatedLength, readUsage } from './chat-answer.ts'
 import { chatReader } from './chat-stream.ts'
@@ -18,6 +18,7 @@ import {
   wholeNumber,
 } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
+import { checkResponseFormat } from './output-format.ts'
 import { choiceHolders, spelledTexts } from './own-texts.ts'
 import { tokenMember } from './request-only.ts'
 import { addDescribed, addMember, addRest } from './request-texts.ts'
@@ -33,7 +34,7 @@ export const chat: Dialect = {
 
   read(body) {
     const model = modelOf(body)
-    checkFormat(body)
+    checkResponseFormat(body.response_format)
     const tools = hostedTools(body.tools, isHosted)
     return {
       model,
@@ -81,16 +82,6 @@ export const chat: Dialect = {
 }
 
 const isHosted = (type: string): boolean => type !== 'function' && type !== 'custom'
-
-/** What `response_format` must be (service.md Gateway routes): an object that names its type. */
-function checkFormat({ response_format: format }: Readonly<JsonObject>): void {
-  if (format === undefined || format === null) return
-  if (isObject(format) && typeof format.type === 'string') return
-  throw new Failure('invalid_parameter', {
-    param: 'response_format',
-    message: 'response_format must be an object with a type',
-  })
-}
 
 const limitNames = ['max_completion_tokens', 'max_tokens'] as const
 

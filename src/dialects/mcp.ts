@@ -36,6 +36,9 @@ export const mcp: Dialect = {
   errorStatus,
 }
 
+/** Of what is no request of JSON-RPC (GET, DELETE) HTTP says what went wrong. */
+export const withoutRequest: Dialect = { ...mcp, errorStatus: ({ status }) => status }
+
 /** The request that is answered; `id` is null while it is not known, or where nothing is answered. */
 interface Asked {
   readonly id: RpcId | null

@@ -8,6 +8,7 @@ import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
 import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { dropLogprobs } from './logprobs.ts'
+import { checkResponseFormat, checkTextFormat } from './output-format.ts'
 import { itemHolders, spelledTexts } from './own-texts.ts'
 import { tokenMember } from './request-only.ts'
 import { addDescribed, addMember, addRest } from './request-texts.ts'
@@ -97,14 +98,15 @@ function unboundedMember(body: Readonly<JsonObject>): string | null {
 
 /** `response_format` is `text.format` by another name: both may be given only where they say the same (contract section 6). */
 function checkFormat({ response_format: format, text }: Readonly<JsonObject>): void {
-  if (!isGiven(format)) return
-  const refused = (message: string) => new Failure('invalid_parameter', { param: 'response_format', message })
-  if (!isObject(format) || typeof format.type !== 'string')
-    throw refused('response_format must be an object with a type')
-  const other = isObject(text) ? text.format : undefined
-  if (isGiven(other) && !Bun.deepEquals(textFormatOf(format), other)) {
-    throw refused('response_format and text.format differ: send one of them')
+  if (isGiven(text) && !isObject(text)) {
+    throw new Failure('invalid_parameter', { param: 'text', message: 'text must be an object' })
   }
+  const other = isObject(text) ? text.format : undefined
+  checkResponseFormat(format)
+  checkTextFormat(other)
+  if (!isObject(format) || !isGiven(other) || Bun.deepEquals(textFormatOf(format), other)) return
+  const message = 'response_format and text.format differ: send one of them'
+  throw new Failure('invalid_parameter', { param: 'response_format', message })
 }
 
 /** What `response_format` is as `text.format`: the same, with the schema's members beside the type. */

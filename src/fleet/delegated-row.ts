@@ -12,6 +12,7 @@ const json = <Schema extends z.ZodType>(schema: Schema) =>
 const rowSchema = z.object({
   id: z.string(),
   hash: z.string(),
+  grant_id: z.string(),
   client_id: z.string(),
   user_id: z.string(),
   scope: json(z.array(z.string())),
@@ -57,6 +58,7 @@ export function compileDelegated(row: unknown): GovernedToken {
     version: read.version,
     delegation: {
       clientId: read.client_id,
+      grantId: read.grant_id,
       scope: read.scope,
       permissions: read.permissions,
       resources: read.resources,

@@ -18,9 +18,9 @@ import { personalData } from '../inspection/personal-data.ts'
 import type { InspectionRule } from '../inspection/rule.ts'
 import { secretDetector } from '../inspection/secret-patterns.ts'
 import type { ActivePolicy } from '../policies/chain.ts'
-import { ruleOf } from '../policies/redaction.ts'
 import { brokenReason } from '../policies/run-stage.ts'
 import type { Exchange, Gateway } from './exchange.ts'
+import { redactingRules } from './recorded-text.ts'
 
 const rule = (kind: string, matcher: InspectionRule['matcher']): InspectionRule => ({
   policyId: '',
@@ -53,20 +53,12 @@ export function capturePrompt(exchange: Exchange, { settings, log }: Pick<Gatewa
     const policies = chain.at('pre_request')
     return unsayable(exchange, policies)
       ? null
-      : redactedText(dialect.requestText(parsed), policies.flatMap(asRule), limit)
+      : redactedText(dialect.requestText(parsed), redactingRules(policies), limit)
   } catch (error) {
     // What becomes of the request must be recorded, with its text or without.
     log.error({ request_id: requestId, exchange_id: id, error: String(error) }, 'A text could not be captured')
     return null
   }
-}
-
-/** A policy that takes out what it finds; what it would put in its place is no part of the record. */
-function asRule(policy: ActivePolicy): InspectionRule[] {
-  const { compiled, enforced } = policy
-  if (!enforced || compiled instanceof Error || compiled.form !== 'text') return []
-  if (compiled.action !== 'block' && compiled.action !== 'redact') return []
-  return [{ ...ruleOf(policy, compiled, null), action: 'redact', replacement: ({ label }) => `[${label}]` }]
 }
 
 /** Whether a policy found, or would have found, what only it could take out. */

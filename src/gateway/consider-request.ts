@@ -135,14 +135,15 @@ const servingPaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[] =>
  * Whether a fallback may serve the request: the chain allows the model, and no condition of the chain that did not hold
  * for the model that was asked for holds for this one.
  */
-function mayServe(exchange: Exchange, gateway: Gateway, { id, provider }: ResolvedModel): boolean {
+function mayServe(exchange: Exchange, gateway: Gateway, { id, aliases, provider }: ResolvedModel): boolean {
   const chain = given(exchange.chain)
-  if (!chain.allowsModel(id, provider.name)) return false
+  const model = new ModelView(id, provider.name, aliases)
+  if (!chain.allowsModel(model)) return false
   const context = requestContext(exchange, gateway)
-  const instead: PolicyContext = { ...context, model: new ModelView(id, provider.name) }
+  const instead: PolicyContext = { ...context, model }
   return chain.at('pre_request').every(({ enforced, condition, when, compiled }) => {
     if (!enforced || condition === null || when === null || compiled instanceof Error) return true
-    const forbids = compiled.form === 'whole' && compiled.allowsModel?.({ id, provider: provider.name }) === false
+    const forbids = compiled.form === 'whole' && compiled.allowsModel?.(model) === false
     if (!forbids && !/\bmodel\b/.test(when)) return true
     const holds = holdsFor(condition, instead)
     return !holds || (!forbids && holdsFor(condition, context))

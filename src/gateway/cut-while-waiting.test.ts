@@ -46,7 +46,7 @@ test('a request whose caller left while the price table was loaded reserves noth
   exchange.opened = false
   const kind = providerKinds.get('openai')
   if (kind === undefined) throw new Error('There is no such kind')
-  exchange.paths = [{ id: 'm', upstreamModel: 'm', provider: testProvider(), kind, listed: null }]
+  exchange.paths = [{ id: 'm', aliases: [], upstreamModel: 'm', provider: testProvider(), kind, listed: null }]
   const reserving = reserveUsage(exchange, gateway)
   callerLeft(exchange, gateway)
   expect(await Promise.resolve(reserving).catch(({ code }) => code)).toBe('client_left')

@@ -8,7 +8,9 @@ import { Failure, type FailureCode } from '../failure.ts'
 import type { PolicyResult } from '../policies/chain.ts'
 import { brokenReason, type Said } from '../policies/run-stage.ts'
 import type { Exchange, Gateway } from './exchange.ts'
-import { maskedOrNull, maskedResult } from './without-secrets.ts'
+import { recordedName } from './mcp-request.ts'
+import { recordedResult } from './recorded-text.ts'
+import { maskedOrNull } from './without-secrets.ts'
 
 /** What the control plane needs to put a request before a person. */
 export interface EscalationNotice {
@@ -75,7 +77,10 @@ function decisionEvent(exchange: Exchange, id: string, frame: EventFrame, result
   const escalated = escalation !== null && result.verdict === 'escalate' && result.policy_id === escalation.policyId
   const asked = result.verdict === 'escalate' && result.mode === 'enforce'
   const event = frame(id, asked ? 'approval_required' : result.verdict, result.reason_code)
-  event.details = { ...maskedResult(result), ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}) }
+  event.details = {
+    ...recordedResult(exchange, result),
+    ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}),
+  }
   if (escalated && exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
   return event
 }
@@ -83,17 +88,17 @@ function decisionEvent(exchange: Exchange, id: string, frame: EventFrame, result
 /** What is an event of its own: every verdict but allow, and a policy that failed even where that let it pass. */
 const isNoted = ({ verdict, reason_code }: PolicyResult): boolean => verdict !== 'allow' || reason_code === brokenReason
 
-const noticeOf = (
-  { facts, model, route, family, opened }: Exchange,
-  { id, policyId, policyVersion, digest }: EscalationNotice,
-) => ({
-  id,
-  policy_id: policyId,
-  policy_version: policyVersion,
-  digest,
-  route,
-  family,
-  model: maskedOrNull(facts?.model),
-  provider: model?.provider.name ?? null,
-  sent: opened,
-})
+const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest }: EscalationNotice) => {
+  const { facts, model, mcp, route, family, opened } = exchange
+  return {
+    id,
+    policy_id: policyId,
+    policy_version: policyVersion,
+    digest,
+    route,
+    family,
+    model: (mcp === null ? null : recordedName(exchange, mcp)) ?? maskedOrNull(model?.id ?? facts?.model),
+    provider: model?.provider.name ?? null,
+    sent: opened,
+  }
+}

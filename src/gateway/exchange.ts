@@ -35,8 +35,10 @@ import type { TracedAnswer } from './traced-answer.ts'
 
 /** A model as the request asked for it, and who will answer. */
 export interface ResolvedModel {
-  /** The id the caller used. */
+  /** The id of its record; of a model that no record lists, the name by which its provider's kind knows it. */
   id: string
+  /** Other names of the same model: a policy that denies one of them denies it. */
+  aliases: readonly string[]
   /** The name the provider knows it by. */
   upstreamModel: string
   provider: Provider

@@ -2,13 +2,15 @@
 import type { Family } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import type { PolicyChain, PolicySet } from '../policies/chain.ts'
+import type { ModelNames } from '../providers/model-name.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 
 /** A stage that the family lacks is never skipped: the chain is refused, whatever its policies' `when` and `mode` say. */
 export function fitChain(exchange: Exchange, gateway: Gateway): void {
   const { policyStages } = exchange.dialect
-  const chain = chainFor(exchange, gateway, exchange.model?.id ?? given(exchange.facts).model)
+  const { model } = exchange
+  const chain = chainFor(exchange, gateway, model ?? { id: given(exchange.facts).model, aliases: [] })
   exchange.chain = chain
   if (chain.size === 0) return
   for (const stage of chain.stages) {
@@ -19,6 +21,7 @@ export function fitChain(exchange: Exchange, gateway: Gateway): void {
 interface KnownChain {
   readonly gatewayId: string
   readonly model: string
+  readonly aliases: readonly string[]
   readonly family: Family
   readonly chain: PolicyChain
 }
@@ -30,7 +33,11 @@ interface KnownChain {
 const lastChains = new WeakMap<PolicySet, WeakMap<GovernedToken, KnownChain>>()
 
 /** The policies that hold for this caller and a model, or what else is asked for by name. */
-export function chainFor({ token: admitted, dialect }: Exchange, { lane }: Gateway, model: string): PolicyChain {
+export function chainFor(
+  { token: admitted, dialect }: Exchange,
+  { lane }: Gateway,
+  { id: model, aliases }: ModelNames,
+): PolicyChain {
   const token = given(admitted)
   const { policies: set } = lane.view
   const { gatewayId } = lane.standing
@@ -41,13 +48,22 @@ export function chainFor({ token: admitted, dialect }: Exchange, { lane }: Gatew
     lastChains.set(set, ofSet)
   }
   const last = ofSet.get(token)
-  if (last?.model === model && last.family === family && last.gatewayId === gatewayId) return last.chain
-  const chain = findChain(token, lane, model, family)
-  ofSet.set(token, { gatewayId, model, family, chain })
+  const isSame = last?.model === model && last.family === family && last.gatewayId === gatewayId
+  if (last !== undefined && isSame && areEqual(last.aliases, aliases)) return last.chain
+  const chain = findChain(token, lane, { id: model, aliases }, family)
+  ofSet.set(token, { gatewayId, model, aliases, family, chain })
   return chain
 }
 
-const findChain = (token: GovernedToken, lane: Gateway['lane'], model: string, family: Family): PolicyChain =>
+const areEqual = (some: readonly string[], others: readonly string[]): boolean =>
+  some.length === others.length && some.every((name, index) => name === others[index])
+
+const findChain = (
+  token: GovernedToken,
+  lane: Gateway['lane'],
+  { id: model, aliases: modelAliases }: ModelNames,
+  family: Family,
+): PolicyChain =>
   lane.view.policies.chainFor({
     organizationId: lane.standing.organizationId,
     gatewayId: lane.standing.gatewayId,
@@ -56,5 +72,6 @@ const findChain = (token: GovernedToken, lane: Gateway['lane'], model: string, f
     teamId: token.teamId ?? token.eventTeamId,
     policyIds: token.policyIds,
     model,
+    modelAliases,
     family,
   })

@@ -64,6 +64,9 @@ const routings: ReadonlyMap<string, Routing> = new Map([
   ['completion/complete', byReference],
 ])
 
+/** The methods that go to one server. */
+export const routedMethods: readonly string[] = [...routings.keys()]
+
 export const isRouted = (method: string): boolean => routings.has(method)
 
 const encoder = new TextEncoder()
@@ -121,13 +124,31 @@ export function allowServer(exchange: Exchange, gateway: Gateway): void {
   }
 }
 
-/** A policy that takes a tool out of a request leaves nothing to call. */
-export function keepCalled({ parsed }: Exchange): void {
-  const called = parsed?.tools
-  if (Array.isArray(called) && called.length > 0) return
-  const verdictan = { verdict: 'DENY', reason_code: 'policy.tool_not_allowed' }
-  throw new Failure('policy_denied', { message: 'A policy does not allow a tool of this', verdictan })
+/**
+ * Refuses a call of which policies took the tool away, or changed what it asks for: approval, bindings and policies were
+ * about what its caller named, and the server must not get what a policy took out.
+ */
+export function keepCalled(exchange: Exchange): void {
+  const called = exchange.parsed?.tools
+  if (!Array.isArray(called) || called.length === 0) {
+    const verdictan = { verdict: 'DENY', reason_code: 'policy.tool_not_allowed' }
+    throw new Failure('policy_denied', { message: 'A policy does not allow a tool of this', verdictan })
+  }
+  const { server, name } = ownOf(exchange) ?? { server: '', name: '' }
+  if (publishedName(server, name) === given(exchange.mcp).name) return
+  const verdictan = { verdict: 'DENY', reason_code: 'policy.target_changed' }
+  const message = 'A policy takes out a part of the name or address that this asks for, so that it was not sent'
+  throw new Failure('policy_denied', { message, verdictan })
 }
+
+/** What goes to the server: the parameters as policies left them. The caller's own go nowhere. */
+function governedParams({ parsed }: Exchange): Json {
+  return isObject(parsed?.params) ? parsed.params : {}
+}
+
+/** What the governed parameters ask for. */
+const ownOf = (exchange: Exchange): OwnName | null =>
+  routings.get(given(exchange.mcp).method)?.own(governedParams(exchange)) ?? null
 
 export async function callServer(exchange: Exchange, gateway: Gateway): Promise<void> {
   const mcp = given(exchange.mcp)
@@ -157,11 +178,11 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   const call = given(mcp.call)
   const routing = given(routings.get(mcp.method) ?? null)
   const { signal } = exchange.abort
-  const own = given(routing.own(mcp.params))
+  const params = governedParams(exchange)
+  const own = given(routing.own(params))
   const connection = await session.connection(server)
-  await requireApproved(exchange, gateway, connection, { kind: routing.kind(mcp.params), name: own.name })
+  await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
   call.serverId = server.id
-  const params = isObject(exchange.parsed?.params) ? exchange.parsed.params : {}
   mcp.sent = true
   const trace = beginCalling(exchange, gateway, own.name)
   try {

@@ -27,6 +27,7 @@ import { jsonAnswer, mayUseServer, showParameters, untilCut } from './mcp-call.t
 import { governorOf } from './mcp-governor.ts'
 import { requestContext } from './policy-subject.ts'
 import { settle } from './record.ts'
+import { sessionOwner } from './session-owner.ts'
 
 export const isDiscovery = (method: string): boolean =>
   method === 'initialize' || method === 'logging/setLevel' || listKinds.has(method)
@@ -70,6 +71,7 @@ function initialize(exchange: Exchange, gateway: Gateway): Json {
     id: `${gateway.mcp.neighbours.sessionPrefix}${randomBytes(24).toString('base64url')}`,
     label: gateway.newId(),
     token: { id: token.id, hash: token.hash },
+    owner: sessionOwner(token),
     protocolVersion: protocolVersions.find((spoken) => spoken === protocolVersion) ?? protocolVersions[0],
     capabilities,
     servers: gateway.mcp.servers,
@@ -133,7 +135,7 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
     mayUse: (server, offer) => visible(server, String(offer[kind.named])),
     missing(server, error) {
       exchange.notes.push(`mcp.server_missing:${server.name}`)
-      const line = { request_id: exchange.requestId, server: server.name, error: String(error) }
+      const line = { request_id: exchange.requestId, server: server.name, error: shownError(error) }
       gateway.log.warn(line, 'An MCP server is missing from a list')
     },
     repeats(server) {
@@ -143,12 +145,15 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
   })
 }
 
+/** A server's own words may be anybody's: the log has its code alone. */
+const shownError = (error: unknown): string => (error instanceof McpError ? `MCP error ${error.code}` : String(error))
+
 /** Whether a call of this name would pass the policies that say which tools may be used. */
 function visibility(exchange: Exchange, gateway: Gateway): (server: McpServerRecord, name: string) => boolean {
   const context = requestContext(exchange, gateway)
   return (server, name) => {
     const published = publishedName(server.name, name)
-    const chain = chainFor(exchange, gateway, published)
+    const chain = chainFor(exchange, gateway, { id: published, aliases: [] })
     if (chain.size === 0) return true
     const instead: PolicyContext = {
       ...context,

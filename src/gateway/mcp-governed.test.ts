@@ -71,7 +71,7 @@ test('without a token, or with one of another resource, HTTP refuses and says wh
   }
   const metadata = 'resource_metadata="http://127.0.0.1:7080/.well-known/oauth-protected-resource/mcp"'
   const bearer = (members: object) => ({ authorization: `Bearer ${gateway.lane.addToken(members)}` })
-  const delegation = { clientId: 'c', scope: ['mcp:invoke'], permissions: ['mcp:invoke'] }
+  const delegation = { clientId: 'c', grantId: 'g', scope: ['mcp:invoke'], permissions: ['mcp:invoke'] }
   expect(await ask({})).toEqual([401, `Bearer ${metadata}`])
   const elsewhere = { delegation: { ...delegation, resources: ['http://127.0.0.1:7080'] } }
   expect(await ask(bearer(elsewhere))).toEqual([401, `Bearer error="invalid_token", ${metadata}`])

@@ -12,6 +12,7 @@ import { rpcCodes } from '../lib/json-rpc.ts'
 import type { Json, McpServerRecord } from '../mcp/connection.ts'
 import { McpError } from '../mcp/mcp-error.ts'
 import type { McpSession, SessionGovernor } from '../mcp/surface/session.ts'
+import type { SessionStanding } from '../mcp/surface/sessions.ts'
 import { admitToken } from './admit-token.ts'
 import { answered, verdictOf } from './answered.ts'
 import { lookAtToken } from './authenticate.ts'
@@ -54,7 +55,7 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
     }
   },
 
-  mayTell: (session) => mayGoOn(session, gateway),
+  mayTell: (session) => standingOf(session, gateway) === 'usable',
 
   async tell(session, told) {
     const exchange = begin(gateway, session, told)
@@ -75,14 +76,16 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
 
 const metaOf = ({ _meta: meta }: Json): Json => (isObject(meta) ? meta : {})
 
-/** Whether a session's token may still be used: it may have expired or been revoked since it was last shown. */
-export function mayGoOn({ token }: McpSession, gateway: Gateway): boolean {
+/** What a session's token allows now: it may have expired, been rotated or been revoked since it was last shown. */
+export function standingOf({ token: { hash } }: McpSession, gateway: Gateway): SessionStanding {
+  const looked: Parameters<typeof lookAtToken>[0] = { tokenHash: hash, token: null, family: 'mcp' }
   try {
-    lookAtToken({ tokenHash: token.hash, token: null, family: 'mcp' }, gateway)
-    return true
+    lookAtToken(looked, gateway)
+    return 'usable'
   } catch (thrown) {
     // An outage is no revocation: who comes back is looked at then.
-    return asFailure(thrown).status >= 500
+    if (asFailure(thrown).status >= 500) return 'usable'
+    return looked.token !== null && looked.token.revokedAt !== null ? 'ended' : 'replaceable'
   }
 }
 

@@ -4,7 +4,7 @@
  * answers no request.
  */
 import { rpcFailure } from '../dialects/mcp.ts'
-import { asFailure, Failure } from '../failure.ts'
+import { asFailure, Failure, mustNotRetry } from '../failure.ts'
 import { parseSpelt } from '../lib/exact-json.ts'
 import { type RpcId, rpcCodes } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
@@ -167,9 +167,8 @@ type Session = Pick<McpSession, 'id'>
 export const pong = ({ id }: RpcRequest, session: Session): Response => selfAnswer(session, resultText(id, {}))
 
 /** The refusal of a request whose method no version of the protocol that is spoken here has. */
-export const methodUnknown = ({ id }: RpcRequest, session: Session, requestId: string): Response =>
+export const methodUnknown = ({ id }: RpcRequest, session: Session): Response =>
   selfAnswer(session, errorText(id, new McpError(rpcCodes.methodNotFound, 'This method is not supported')), {
-    'x-request-id': requestId,
     'x-service-error-source': 'gateway',
     'x-service-verdict': 'DENY',
   })
@@ -196,16 +195,16 @@ const unfitReasons: ReadonlyMap<number, ReasonCode> = new Map([
 ])
 
 export function unfitAnswer(thrown: unknown, requestId: string): Response {
-  const answerWith = (status: number, text: string) => {
-    const headers: Record<string, string> = { 'content-type': 'application/json', 'x-request-id': requestId }
-    headers['x-service-error-source'] = 'gateway'
+  const answerWith = (status: number, text: string, code: string) => {
+    const headers: Record<string, string> = { 'content-type': 'application/json', 'x-service-error-source': 'gateway' }
+    if (mustNotRetry(status, code)) headers['x-should-retry'] = 'false'
     if (status === 405) headers.allow = methods
     return new Response(text, { status, headers })
   }
   if (thrown instanceof Unfit) {
-    return answerWith(thrown.status, errorText(null, new McpError(thrown.code, thrown.message)))
+    return answerWith(thrown.status, errorText(null, new McpError(thrown.code, thrown.message)), 'bad_request')
   }
-  if (thrown instanceof McpError) return answerWith(400, errorText(null, thrown))
+  if (thrown instanceof McpError) return answerWith(400, errorText(null, thrown), 'bad_request')
   const failure = asFailure(thrown)
-  return answerWith(failure.status, JSON.stringify(rpcFailure(null, failure, requestId)))
+  return answerWith(failure.status, JSON.stringify(rpcFailure(null, failure, requestId)), failure.code)
 }

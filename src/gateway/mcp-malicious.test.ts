@@ -206,12 +206,14 @@ test('questions without end reach a caller a few at a time, and only of what it 
     const asked = Array.from({ length: 500 }, (_, id) => frame({ ...sampling, id: `s${id}` }))
     return stream([...asked, frame(answer(message, fine))])
   })
-  const caller = await openCaller(gateway, { capabilities: { sampling: {}, experimental: { x: 1 } } })
+  const caller = await openCaller(gateway, {
+    capabilities: { sampling: { tools: { words: 'x' }, words: 'x' }, experimental: { x: 1 } },
+  })
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'evil__t' } }
   const text = await (await caller.post(message)).text()
   expect(text.match(/sampling\/createMessage/g)?.length).toBeLessThanOrEqual(16)
   expect(text).toContain('"fine"')
-  expect(evil.last('initialize')?.body.params.capabilities).toEqual({ sampling: {} })
+  expect(evil.last('initialize')?.body.params.capabilities).toEqual({ sampling: { tools: {} } })
 })
 
 test('what waits of one server’s words keeps no other server’s answer', async () => {

@@ -1,11 +1,13 @@
 /** What an exchange on the MCP surface is about, and what the surface runs on. */
 import type { RpcId } from '../lib/json-rpc.ts'
 import type { Json, McpServerRecord, McpServers } from '../mcp/connection.ts'
+import { publishedName } from '../mcp/surface/names.ts'
 import type { RunningCall } from '../mcp/surface/running-call.ts'
 import type { McpSession } from '../mcp/surface/session.ts'
 import type { McpSessions } from '../mcp/surface/sessions.ts'
+import type { Exchange } from './exchange.ts'
 import type { McpNeighbours } from './mcp-elsewhere.ts'
-import { maskedOrNull } from './without-secrets.ts'
+import { recordedOrNull, recordedText } from './recorded-text.ts'
 
 export interface McpRequest {
   readonly method: string
@@ -49,12 +51,24 @@ export interface McpPart {
   readonly neighbours: McpNeighbours
 }
 
+/** What is called, as its record names it: the caller may have made the name, or the address, up. Null where nothing is. */
+export function recordedName(exchange: Pick<Exchange, 'chain'>, { server, name }: McpRequest): string | null {
+  if (server === null || name === null) return recordedOrNull(exchange, name)
+  const prefix = publishedName(server.name, '')
+  return prefix + recordedText(exchange, name.slice(prefix.length))
+}
+
 /** What its outcome's event says of it. */
-export const mcpDetails = ({ method, server, name, requestBytes, resultBytes, toolFailed }: McpRequest) => ({
-  method: maskedOrNull(method),
-  server: server?.name ?? null,
-  ...(method === 'tools/call' ? { tool: maskedOrNull(name) } : {}),
-  request_bytes: requestBytes,
-  result_bytes: resultBytes,
-  ...(toolFailed ? { tool_failed: true } : {}),
-})
+export const mcpDetails = (exchange: Pick<Exchange, 'chain'>, mcp: McpRequest) => {
+  const { method, server, requestBytes, resultBytes, toolFailed } = mcp
+  const name = recordedName(exchange, mcp)
+  return {
+    model: name ?? recordedText(exchange, method),
+    method: recordedText(exchange, method),
+    server: server?.name ?? null,
+    ...(method === 'tools/call' ? { tool: name } : {}),
+    request_bytes: requestBytes,
+    result_bytes: resultBytes,
+    ...(toolFailed ? { tool_failed: true } : {}),
+  }
+}

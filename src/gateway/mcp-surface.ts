@@ -7,15 +7,17 @@
  *   DELETE  ends the session.
  *
  * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token,
- * then the session, which is that token's alone, and may be another worker's (`mcp-elsewhere.ts`). HTTP says what is
- * wrong with origin, credential, headers and session; everything after that is a JSON-RPC error in a 200. Each request
+ * then the session, which is that of the token's account or OAuth grant alone, and may be another worker's
+ * (`mcp-elsewhere.ts`). HTTP says what is
+ * wrong with origin, credential, headers and session, and why a GET or DELETE is refused; everything else is a JSON-RPC
+ * error in a 200. Each request
  * runs through `stages.ts` like one over HTTP; what it is answered with there is what leaves here, in the form that its
  * caller reads.
  *
  * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
  * cancels by saying so. One that has not cannot be come back for, and is cut.
  */
-import { answering, errorStatus, mcp as mcpDialect } from '../dialects/mcp.ts'
+import { answering, errorStatus, mcp as mcpDialect, withoutRequest } from '../dialects/mcp.ts'
 import { asFailure, Failure } from '../failure.ts'
 import { isRpcId, type RpcId } from '../lib/json-rpc.ts'
 import { McpError } from '../mcp/mcp-error.ts'
@@ -33,7 +35,7 @@ import { lastAnswer } from './last-answer.ts'
 import { isRouted } from './mcp-call.ts'
 import { isDiscovery } from './mcp-discovery.ts'
 import { answerElsewhere } from './mcp-elsewhere.ts'
-import { mayGoOn } from './mcp-governor.ts'
+import { standingOf } from './mcp-governor.ts'
 import {
   accepts,
   answerForm,
@@ -55,6 +57,7 @@ import {
 import type { McpRequest } from './mcp-request.ts'
 import { settle } from './record.ts'
 import { failureAnswer, refuse } from './refuse.ts'
+import { sessionOwner } from './session-owner.ts'
 import { mcpCallStages, mcpDiscoveryStages, type Stage } from './stages.ts'
 
 export const mcpPath = '/mcp'
@@ -86,7 +89,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
   const stopWatching = servers.onChange(() => sessions.recordsChanged())
   let sweeping: ReturnType<typeof setInterval> | null = null
   const sweep = () => {
-    sessions.sweep(gateway.clock.monotonic(), (session) => mayGoOn(session, gateway))
+    sessions.sweep(gateway.clock.monotonic(), (session) => standingOf(session, gateway))
     if (sessions.size === 0 && sweeping !== null) {
       clearInterval(sweeping)
       sweeping = null
@@ -97,7 +100,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       try {
         checkOrigin(request, gateway)
       } catch (thrown) {
-        return unfitAnswer(thrown, requestId)
+        return named(unfitAnswer(thrown, requestId), requestId)
       }
       const arrival = { request, connection, requestId }
       const answering = answerOrRefuse(gateway, arrival)
@@ -106,7 +109,8 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       const answer = await answering
       if (!isEventStream(answer)) restoreIdleLimit(arrival)
       if (sessions.size > 0) sweeping ??= startSweeping(sweep)
-      return letPageRead(request, gateway.draining ? await lastAnswer(request, answer) : answer)
+      const sent = gateway.draining ? await lastAnswer(request, answer) : answer
+      return named(letPageRead(request, sent), requestId)
     },
     endOf: (tokenHashes) => sessions.endOf(tokenHashes),
     close() {
@@ -115,6 +119,12 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       sessions.close()
     },
   }
+}
+
+/** Every answer says the request's id (contract section 2). */
+function named(answer: Response, requestId: string): Response {
+  answer.headers.set('x-request-id', requestId)
+  return answer
 }
 
 async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Response> {
@@ -158,7 +168,8 @@ function enter(gateway: Gateway, arrival: Arrival): Exchange | Promise<Response>
   }
   const route = `${request.method} ${mcpPath}`
   const asked: { id: RpcId | null; method: string; sent: boolean } = { id: null, method: '', sent: false }
-  const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect: answering(asked) }, gateway)
+  const dialect = request.method === 'POST' ? answering(asked) : withoutRequest
+  const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect }, gateway)
   try {
     authenticate(exchange, gateway)
     admitToken(exchange, gateway)
@@ -182,7 +193,7 @@ function answer(gateway: Gateway, arrived: Arrived): Promise<Response> | Respons
   return new Response(null, { status: 200 })
 }
 
-/** Session Management: 400 without an id, 404 for one that is not there, or not this token's. */
+/** Session Management: 400 without an id, 404 for one that is not there, or not of this token's owner. */
 function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived): McpSession {
   const version = headers.get('mcp-protocol-version')
   if (version !== null && !headerVersions.has(version)) {
@@ -190,8 +201,10 @@ function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived)
   }
   const id = headers.get('mcp-session-id')
   if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
-  const session = gateway.mcp.sessions.find(id, given(entered.tokenHash), gateway.clock.monotonic())
+  const token = given(entered.token)
+  const session = gateway.mcp.sessions.find(id, sessionOwner(token), gateway.clock.monotonic())
   if (session === null) throw noSuchSession()
+  session.token = { id: token.id, hash: token.hash }
   return session
 }
 
@@ -283,19 +296,19 @@ async function answerRequest(
   }
   // Its last message is said after its exchange has ended, and before its session may be.
   gateway.running.waitFor(finishStream(ended, call, session, arrived))
-  return eventStream(first.attach(), session, { 'x-request-id': arrived.requestId, 'x-service-verdict': 'ALLOW' })
+  return eventStream(first.attach(), session, { 'x-service-verdict': 'ALLOW' })
 }
 
 /** What nobody knows reaches no stage; its refusal is recorded like those that HTTP says. */
 async function refuseMethod(
   gateway: Gateway,
-  { entered, requestId }: Arrived,
+  { entered }: Arrived,
   message: RpcRequest,
   session: McpSession,
 ): Promise<Response> {
   entered.sessionId = session.label
   await settle(entered, gateway, { verdict: 'deny', reason: 'mcp.unknown_method', status: 200 })
-  return methodUnknown(message, session, requestId)
+  return methodUnknown(message, session)
 }
 
 /** The answer as the last message of the stream that it has become. */

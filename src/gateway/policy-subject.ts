@@ -19,7 +19,7 @@ export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyCo
   exchange.policyContext = {
     request: new RequestView({
       family: dialect.family,
-      model: facts.model,
+      model: model?.id ?? facts.model,
       stream: facts.stream,
       sessionId: sessionId ?? facts.sessionId,
       texts: () => (parsed === null ? [] : dialect.requestText(parsed)),
@@ -28,7 +28,7 @@ export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyCo
     }),
     response: null,
     token: tokenView(token, parsed),
-    model: new ModelView(model?.id ?? facts.model, model?.provider.name ?? mcp?.server?.name ?? ''),
+    model: new ModelView(model?.id ?? facts.model, model?.provider.name ?? mcp?.server?.name ?? '', model?.aliases),
     now: new Date(clock.now()),
   }
   return exchange.policyContext

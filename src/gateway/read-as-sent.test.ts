@@ -106,7 +106,7 @@ test('a name that climbs in a path is no model, and a model of another family sa
   running = await startTestGateway(() => Response.json(completion))
   running.lane.upstreams.push(testProvider({ id: 'p', name: 'p', allowUnlistedModels: false }))
   running.lane.catalog.push(testModel({ id: 'vectors', providerId: 'p', families: ['embeddings'] }))
-  for (const model of ['.', '..']) {
+  for (const model of ['.', '..', 'a/../b', '%2e%2e/b', 'a//b', 'a\\b', 'a?b', 'a#b', 'a\nb']) {
     expect(await codeOf(await running.chat({ ...question, model }))).toEqual([404, 'model_not_found'])
   }
   expect(await codeOf(await running.chat({ ...question, model: 'vectors' }))).toEqual([400, 'model_family_unsupported'])

@@ -6,7 +6,7 @@
 import type { Settings } from '../config.ts'
 import { readArgumentsExactly } from '../dialects/exact-arguments.ts'
 import { type JsonObject, parseObject } from '../dialects/json-value.ts'
-import { Failure } from '../failure.ts'
+import { Failure, notAnObject } from '../failure.ts'
 import { type JsonMembers, jsonMembers } from '../lib/json-members.ts'
 import { boundaryOf, type FormParts, formParts } from '../lib/multipart.ts'
 import type { Exchange, Gateway } from './exchange.ts'
@@ -55,7 +55,7 @@ function readJson(exchange: Exchange, bytes: Uint8Array, type: string): void {
   const text = decode(bytes, 'invalid_json')
   const members = membersOf(text)
   const body = parseObject(text)
-  if (body === null) throw new Failure('invalid_json')
+  if (body === null) throw invalidJson(text)
   if (members.repeated) {
     throw new Failure('invalid_json', { message: 'The request body names one of its members twice' })
   }
@@ -64,6 +64,17 @@ function readJson(exchange: Exchange, bytes: Uint8Array, type: string): void {
   exchange.members = members
   exchange.parsed = body
   exchange.facts = exchange.dialect.read(body)
+}
+
+/** Says which it is: text that is no JSON, or another value than an object. */
+function invalidJson(text: string): Failure {
+  try {
+    JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the text.
+    return new Failure('invalid_json')
+  }
+  return new Failure('invalid_json', { message: notAnObject })
 }
 
 function readForm(exchange: Exchange, bytes: Uint8Array, boundary: string, settings: Settings): void {

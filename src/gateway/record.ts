@@ -10,10 +10,11 @@ import { capturePrompt } from './capture-prompt.ts'
 import { decisionEvents, digestOf, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
 import { mcpDetails } from './mcp-request.ts'
+import { recordedOrNull, recordedResult, recordedText } from './recorded-text.ts'
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
 import { traceExchange } from './trace-exchange.ts'
 import { keepGrant, settleGrant } from './use-grant.ts'
-import { maskedOrNull, maskedResult, withoutSecrets } from './without-secrets.ts'
+import { maskedOrNull, withoutSecrets } from './without-secrets.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
 export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
@@ -81,7 +82,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   const event = baseEvent(exchange, gateway, exchange.outcomeEventId, 'gateway.request.outcome', verdict, reason)
   const details: NonNullable<Event['details']> = {
     route: exchange.route,
-    model: maskedOrNull(facts?.model),
+    model: maskedOrNull(model?.id ?? facts?.model),
     provider: model?.provider.name ?? null,
     status,
     latency_ms: Math.round(gateway.clock.monotonic() - exchange.startedMonotonic),
@@ -89,9 +90,9 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     attempts: exchange.attempts.length,
     stream: facts?.stream ?? false,
   }
-  if (policyResults.length > 0) details.policy_results = policyResults.map(maskedResult)
+  if (policyResults.length > 0) details.policy_results = policyResults.map((result) => recordedResult(exchange, result))
   if (notes.length > 0) details.notes = notes
-  if (mcp !== null) Object.assign(details, mcpDetails(mcp))
+  if (mcp !== null) Object.assign(details, mcpDetails(exchange, mcp))
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
   event.details = details
   // Of what was never dispatched nothing has asked for it yet; of a caller that nobody knows the body is not looked at.
@@ -104,16 +105,16 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
 }
 
 /** The caller's own metadata, where its token is trusted with it (contract section 3); as much as providers take. */
-function trustedMetadata({ token, parsed }: Exchange): Record<string, string> | null {
+function trustedMetadata(exchange: Exchange): Record<string, string> | null {
+  const { token, parsed } = exchange
+  const recorded = (text: string, length: number) => recordedText(exchange, text).slice(0, length).toWellFormed()
   const given = token?.metadataTrust === 'caller' ? parsed?.metadata : null
   if (typeof given !== 'object' || given === null) return null
+  // Masked before they are cut, so that nothing of a secret is left at the cut.
   const texts = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
   if (texts.length === 0) return null
   return Object.fromEntries(texts.slice(0, 16).map(([name, text]) => [recorded(name, 64), recorded(text, 512)]))
 }
-
-/** Masked before it is cut, so that nothing of a secret is left at the cut. */
-const recorded = (text: string, length: number): string => withoutSecrets(text).slice(0, length).toWellFormed()
 
 function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): Event {
   const verdict = attempt.reason === 'ok' ? 'allow' : 'error'
@@ -154,7 +155,8 @@ function baseEvent(
   return event
 }
 
-function attribution({ token, sessionId }: Exchange, gatewayId: string): Attribution {
+function attribution(exchange: Exchange, gatewayId: string): Attribution {
+  const { token, sessionId } = exchange
   if (token === null) return { ...nobody, gateway_id: gatewayId }
   return {
     token_id: token.id,
@@ -162,7 +164,7 @@ function attribution({ token, sessionId }: Exchange, gatewayId: string): Attribu
     user_id: token.userId,
     gateway_id: gatewayId,
     oauth_client_id: token.delegation?.clientId ?? null,
-    session_id: maskedOrNull(sessionId),
+    session_id: recordedOrNull(exchange, sessionId),
     key_class: token.delegation === undefined ? token.keyClass : null,
   }
 }

@@ -125,3 +125,55 @@ test('an access policy bounds the model that was asked for and its fallbacks', (
   expect(bounded(['spare'], null)).toBe('403 tokens.model_not_allowed model')
   expect(bounded(null, ['two'])).toBe('403 tokens.provider_not_allowed model')
 })
+
+test('a name that could leave its segment of an address is no model, also in a record', () => {
+  lane.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
+  lane.catalog.push(
+    testModel({ id: 'a/../b', providerId: 'g' }),
+    testModel({ id: 'climbs', providerId: 'g', upstreamModel: '../../upload' }),
+    testModel({ id: 'main', providerId: 'p1', fallbacks: ['climbs', 'a/../b', 'good'] }),
+    testModel({ id: 'good', providerId: 'g' }),
+  )
+  const names = [
+    'gemini-2.5-flash-lite/../models/gemini-3-pro',
+    '../../upload/v1',
+    'a/../b',
+    'climbs',
+    '%2e%2e/a',
+    'a?b',
+  ]
+  for (const name of names) {
+    for (const family of ['chat', 'responses', 'messages', 'embeddings', 'transcriptions', 'speech'] as const)
+      expect([name, String(pathsOf(name, {}, family)).slice(-21)]).toEqual([name, 'model_not_found model'])
+  }
+  expect(pathsOf('main')).toEqual(['one/main', 'google/good'])
+})
+
+test('two names of one Gemini model are one for filters and records', () => {
+  const own = { provider: 'google' }
+  lane.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
+  lane.catalog.push(testModel({ id: 'gemini-listed', providerId: 'g', upstreamModel: 'gemini-up' }))
+  expect(pathsOf('models/gemini-3-pro', own)).toEqual(['google/gemini-3-pro'])
+  expect(pathsOf('models/gemini-3-pro', { ...own, modelFilter: ['gemini-3-pro'] })).toEqual(['google/gemini-3-pro'])
+  expect(pathsOf('models/gemini-3-pro', { ...own, modelFilter: ['models/*'] })).toBe(
+    '403 tokens.model_not_allowed model',
+  )
+  expect(pathsOf('models/gemini-listed', own)).toEqual(['google/gemini-up'])
+  expect(pathsOf('tunedModels/mine', own)).toEqual(['google/tunedModels/mine'])
+  expect(pathsOf('publishers/google/models/gemini-3-pro', own)).toBe('403 tokens.provider_not_allowed model')
+})
+
+test('an ARN of Bedrock is the model that it names; one that does not say its model needs a record', () => {
+  const own = { provider: 'aws' }
+  lane.upstreams.push(testProvider({ id: 'b', name: 'aws', kind: 'bedrock', baseUrl: null }))
+  const arn = (part: string) => `arn:aws:bedrock:eu-west-1:123456789012:${part}`
+  const model = 'anthropic.claude-sonnet-4:0'
+  expect(pathsOf(arn(`foundation-model/${model}`), { ...own, modelFilter: [model] })).toEqual([`aws/${model}`])
+  const profile = arn(`inference-profile/eu.${model}`)
+  expect(pathsOf(profile, { ...own, modelFilter: ['eu.*'] })).toEqual([`aws/eu.${model}`])
+  expect(pathsOf(profile, { ...own, modelFilter: [model, 'us.*'] })).toBe('403 tokens.model_not_allowed model')
+  const opaque = arn('application-inference-profile/abc123')
+  expect(pathsOf(opaque, own)).toBe('403 tokens.provider_not_allowed model')
+  lane.catalog.push(testModel({ id: 'claude', providerId: 'b', upstreamModel: opaque }))
+  expect(pathsOf('claude', own)).toEqual([`aws/${opaque}`])
+})

@@ -14,7 +14,8 @@ import type { Family } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import type { CatalogModel, StateView } from '../fleet/lane.ts'
 import { providerKinds } from '../providers/index.ts'
-import { type Provider, serves, servesListed } from '../providers/provider.ts'
+import { isModelName, type ModelNames, namesInAnyCase } from '../providers/model-name.ts'
+import { type Provider, type ProviderKind, serves, servesListed } from '../providers/provider.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed.ts'
 import type { AccessPolicy } from '../usage/limits.ts'
 import { accessPoliciesOf, forbiddenBy } from '../usage/rate-demands.ts'
@@ -24,15 +25,29 @@ export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>
   const { model: id } = given(exchange.facts)
   const token = given(exchange.token)
   const { family } = exchange.dialect
+  refuseFurtherModels(exchange)
   const model = findModel(lane.view, id, family, token)
   if (model === null) throw notFound(lane.view, id, token)
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
-  if (!modelAllowed(token.modelFilter, id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
+  if (!modelAllowed(token.modelFilter, model.id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
   if (lane.view.provider(model.provider.id) === null) throw keyOnTheWay()
   exchange.model = model
   const fallbacks = model.listed?.fallbacks ?? []
   exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(lane.view, model, family, token)]
   if (token.accessPolicyIds.length > 0) boundPaths(exchange, accessPoliciesOf(token, lane.view.limits))
+}
+
+/**
+ * Members by which some providers choose another model than the one that is named (OpenRouter, LiteLLM): bindings, policies
+ * and prices would be those of a model that does not answer.
+ */
+const furtherModels = ['models', 'fallbacks', 'preset']
+
+function refuseFurtherModels({ parsed }: Exchange): void {
+  const param = furtherModels.find((member) => parsed !== null && Object.hasOwn(parsed, member))
+  if (param === undefined) return
+  const message = `${param} would let the provider choose another model: name one in model, and list fallbacks in the catalog`
+  throw new Failure('invalid_parameter', { message, param })
 }
 
 /** Leaves the paths that every access policy allows. Throws 403 where the model that was asked for is not among them. */
@@ -47,6 +62,7 @@ function boundPaths(exchange: Exchange, policies: readonly AccessPolicy[]): void
 /** A model of a provider that was made a moment ago is not unknown: its key is on the way. */
 function notFound(view: StateView, id: string, token: GovernedToken): Failure {
   const listed = view.model(id)
+  if (listed !== null && !hasValidNames(listed)) return new Failure('model_not_found', { param: 'model' })
   const provider = listed === null ? null : view.provider(listed.providerId)
   if (provider !== null && providerAllowed(token, provider) && modelAllowed(token.modelFilter, id)) {
     return new Failure('model_family_unsupported', { param: 'model' })
@@ -63,19 +79,21 @@ function keyOnTheWay(): Failure {
   return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
 }
 
-/** Segments that would climb in the path of a provider that has the model's name in its address (RFC 3986 section 5.2.4). */
-const climbing = new Set(['.', '..'])
-
-function findModel(view: StateView, id: string, family: Family, token: GovernedToken): ResolvedModel | null {
-  const listed = view.model(id)
+function findModel(view: StateView, name: string, family: Family, token: GovernedToken): ResolvedModel | null {
+  if (!isModelName(name)) return null
+  const listed = view.model(name)
   if (listed !== null) return resolveListed(view, listed, family)
-  if (climbing.has(id)) return null
   let translated: ResolvedModel | null = null
   let forbidden: ResolvedModel | null = null
   for (const provider of view.providers()) {
     if (!provider.allowUnlistedModels) continue
-    const model = resolved(id, id, provider, family, null)
-    if (model === null) continue
+    const kind = kindFor(provider, family)
+    const names = kind === null ? null : namesOf(kind, name)
+    if (kind === null || names === null) continue
+    // Another name of a model that a record lists asks for that record.
+    const known = names.id === name ? null : view.model(names.id)
+    if (known !== null) return resolveListed(view, known, family)
+    const model: ResolvedModel = { ...namesInAnyCase(names), upstreamModel: names.id, provider, kind, listed: null }
     if (!providerAllowed(token, provider)) forbidden ??= model
     else if (model.kind.families.includes(family)) return model
     else translated ??= model
@@ -97,22 +115,27 @@ function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, 
 }
 
 function resolveListed(view: StateView, listed: CatalogModel, family: Family): ResolvedModel | null {
-  const model = resolved(listed.id, listed.upstreamModel, view.provider(listed.providerId), family, listed)
-  return model !== null && listed.families !== null && !servesListed(model.kind, listed.families, family) ? null : model
+  const { id, upstreamModel, families } = listed
+  const provider = view.provider(listed.providerId)
+  const kind = provider === null ? null : kindFor(provider, family)
+  if (provider === null || kind === null || !hasValidNames(listed)) return null
+  if (families !== null && !servesListed(kind, families, family)) return null
+  const names = namesOf(kind, id)
+  const aliases = names === null ? [] : [names.id, ...names.aliases].filter((name) => name !== id)
+  return { id, aliases, upstreamModel, provider, kind, listed }
 }
+
+/** A record may be older than the rule for names. */
+const hasValidNames = ({ id, upstreamModel }: CatalogModel): boolean => isModelName(id) && isModelName(upstreamModel)
+
+const namesOf = (kind: ProviderKind, name: string): ModelNames | null =>
+  kind.modelNames === undefined ? { id: name, aliases: [] } : kind.modelNames(name)
 
 const providerAllowed = (token: GovernedToken, { name }: Provider): boolean =>
   token.provider === null || token.provider === name
 
-/** Null where the gateway may not use the provider, does not know its kind, or the kind neither speaks the family nor is translated for. */
-function resolved(
-  id: string,
-  upstreamModel: string,
-  provider: Provider | null,
-  family: Family,
-  listed: CatalogModel | null,
-): ResolvedModel | null {
-  const kind = provider === null ? undefined : providerKinds.get(provider.kind)
-  if (provider === null || kind === undefined || !serves(kind, family)) return null
-  return { id, upstreamModel, provider, kind, listed }
+/** Null where its kind is not known here, or neither speaks the family nor is translated for. */
+function kindFor({ kind: name }: Provider, family: Family): ProviderKind | null {
+  const kind = providerKinds.get(name)
+  return kind === undefined || !serves(kind, family) ? null : kind
 }

@@ -21,6 +21,12 @@ const content = z
 const message = z.looseObject({ role: z.string().describe('system, developer, user, assistant or tool'), content })
 const whole = z.number().int()
 
+const outputSchema = {
+  name: z.string().min(1),
+  strict: z.boolean().nullish(),
+  schema: z.record(z.string(), z.unknown()),
+}
+
 const sessionMembers = {
   session_id: z
     .string()
@@ -36,13 +42,9 @@ const sessionMembers = {
       z.looseObject({ type: z.literal('json_object') }),
       z.looseObject({
         type: z.literal('json_schema'),
-        json_schema: z.looseObject({
-          name: z.string(),
-          strict: z.boolean().optional(),
-          schema: z.record(z.string(), z.unknown()).optional(),
-        }),
+        json_schema: z.looseObject(outputSchema),
       }),
-      z.looseObject({ type: z.string() }),
+      z.looseObject({ type: z.literal('text') }),
     ])
     .optional(),
 }
@@ -77,6 +79,17 @@ const responses: Described = {
     input: z.union([z.string(), z.array(z.looseObject({ type: z.string().optional() }))]).optional(),
     instructions: z.string().nullish(),
     stream,
+    text: z
+      .looseObject({
+        format: z
+          .union([
+            z.looseObject({ type: z.literal('json_object') }),
+            z.looseObject({ type: z.literal('json_schema'), ...outputSchema }),
+            z.looseObject({ type: z.literal('text') }),
+          ])
+          .nullish(),
+      })
+      .nullish(),
     ...sessionMembers,
   }),
   reply: z.looseObject({

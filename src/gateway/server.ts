@@ -7,10 +7,11 @@ import type { Settings } from '../config.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { dialects } from '../dialects/index.ts'
-import { Failure } from '../failure.ts'
+import { withoutRequest } from '../dialects/mcp.ts'
+import { Failure, severalHosts } from '../failure.ts'
 import type { Journal, LaneCounters, Readiness, Standing, StateView } from '../fleet/lane.ts'
 import type { Clock } from '../lib/clock.ts'
-import { pathOf } from '../lib/host-less.ts'
+import { namesSeveralHosts, pathOf } from '../lib/host-less.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { McpServers } from '../mcp/connection.ts'
@@ -180,6 +181,10 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       if (server !== undefined) listeners.add(server)
       const path = pathOf(request.url)
       const requestId = requestIdOf(request, newId)
+      if (namesSeveralHosts(request)) {
+        const failure = new Failure('bad_request', { message: severalHosts })
+        return aside(request, failureAnswer(dialectOf(path), failure, requestId, null))
+      }
       const socketRoute = sockets.routeOf(path, request)
       if (socketRoute !== null) {
         const refusal = sockets.open(socketRoute, request, { server: server ?? null, requestId })
@@ -234,7 +239,7 @@ function answerUngoverned(itself: AboutItself, request: Request, path: string, r
   // RFC 9110 section 9.1: what answers GET answers HEAD; the server leaves the body out.
   if (request.method === 'GET' || request.method === 'HEAD') return answerAboutItself(itself, path, requestId)
   const preflight = request.method === 'OPTIONS' ? preflightAboutItself(path, requestId) : null
-  return preflight ?? methodNotAllowed(chat, 'GET', requestId)
+  return preflight ?? methodNotAllowed(chat, 'GET, HEAD', requestId)
 }
 
 function methodNotAllowed(dialect: Dialect, allowed: string, requestId: string): Response {
@@ -243,9 +248,10 @@ function methodNotAllowed(dialect: Dialect, allowed: string, requestId: string):
   return refused
 }
 
-/** Below a family's path whoever asks speaks its language, although nothing is there. */
+/** At a family's path, and below it where nothing is, whoever asks speaks its language. */
 function dialectOf(path: string): Dialect {
-  for (const [base, { dialect }] of inferenceRoutes) if (path.startsWith(`${base}/`)) return dialect
+  if (path === mcpPath) return withoutRequest
+  for (const [base, { dialect }] of inferenceRoutes) if (path === base || path.startsWith(`${base}/`)) return dialect
   return chat
 }
 

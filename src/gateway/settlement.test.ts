@@ -16,7 +16,14 @@ import { testProvider } from './test-lane.ts'
 
 /** One dollar a million tokens: 1000 nano-dollars a token. */
 const price = compilePrice({ input_per_million: 1, output_per_million: 1 }, 'operator')
-const model: ResolvedModel = { id: 'm', upstreamModel: 'up', provider: testProvider(), kind: simulator, listed: null }
+const model: ResolvedModel = {
+  id: 'm',
+  aliases: [],
+  upstreamModel: 'up',
+  provider: testProvider(),
+  kind: simulator,
+  listed: null,
+}
 const usage = (inputTokens: number, outputTokens: number): Usage => ({
   inputTokens,
   outputTokens,

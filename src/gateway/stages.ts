@@ -57,8 +57,9 @@ export const mcpCallStages: readonly Stage[] = [
   identify,
   admitToken,
   readCall,
-  allowServer,
+  // No chain is refused here, and the record of a refusal is written by its policies.
   fitChain,
+  allowServer,
   limitRate,
   boundTexts,
   considerRequest,

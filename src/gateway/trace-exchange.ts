@@ -4,6 +4,7 @@ import { attribute, attributes, hostAttributes, operationOf, providerNameOf, typ
 import { type TraceHeaders, traceparentOf } from '../telemetry/trace-context.ts'
 import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { Attempt, Exchange, Gateway, Outcome } from './exchange.ts'
+import { recordedOrNull } from './recorded-text.ts'
 import { callingSpans, toldOfRequest } from './trace-mcp.ts'
 import { maskedOrNull, withoutSecrets } from './without-secrets.ts'
 
@@ -90,7 +91,7 @@ function toldOfModel(
       [attribute.requestModel]: asked,
       ...requestAttributes(exchange),
       ...answerAttributes(exchange),
-      [attribute.conversation]: maskedOrNull(exchange.sessionId),
+      [attribute.conversation]: recordedOrNull(exchange, exchange.sessionId),
       [attribute.inputTokens]: cost?.input_tokens,
       [attribute.outputTokens]: cost?.output_tokens,
       [attribute.cacheReadTokens]: cost?.cached_input_tokens,

@@ -5,8 +5,8 @@
 import { type RpcId, rpcKey } from '../lib/json-rpc.ts'
 import { attribute, attributes, hostAttributes, type Span } from '../telemetry/span.ts'
 import type { Exchange, Outcome } from './exchange.ts'
-import type { McpRequest } from './mcp-request.ts'
-import { maskedOrNull, withoutSecrets } from './without-secrets.ts'
+import { type McpRequest, recordedName } from './mcp-request.ts'
+import { recordedText } from './recorded-text.ts'
 
 type Told = Pick<Span, 'name' | 'attributes' | 'error'>
 
@@ -14,15 +14,15 @@ const longestId = 256
 
 /** What the span of the exchange itself says of its request. */
 export function toldOfRequest(exchange: Exchange, mcp: McpRequest, outcome: Outcome): Told {
-  const { id, session, name } = mcp
-  const told = sharedOf(mcp, maskedOrNull(name), outcome)
+  const { id, session } = mcp
+  const told = sharedOf(exchange, mcp, recordedName(exchange, mcp), outcome)
   return {
     ...told,
     attributes: attributes({
       ...told.attributes,
       [attribute.mcpSession]: exchange.sessionId,
       [attribute.mcpVersion]: session?.protocolVersion,
-      [attribute.rpcId]: id === null ? null : shownId(id),
+      [attribute.rpcId]: id === null ? null : shownId(exchange, id),
       [attribute.transport]: 'tcp',
     }),
   }
@@ -32,7 +32,7 @@ export function toldOfRequest(exchange: Exchange, mcp: McpRequest, outcome: Outc
 export function callingSpans(exchange: Exchange, mcp: McpRequest, parent: Span, outcome: Outcome): Span[] {
   const { calling, server } = mcp
   if (calling === null) return []
-  const told = sharedOf(mcp, withoutSecrets(calling.name), outcome)
+  const told = sharedOf(exchange, mcp, recordedText(exchange, calling.name), outcome)
   const at = (monotonic: number) => exchange.startedAt + (monotonic - exchange.startedMonotonic)
   const origin = server?.origin
   return [
@@ -56,8 +56,9 @@ export function callingSpans(exchange: Exchange, mcp: McpRequest, parent: Span, 
 }
 
 /** What both say: the method and, as the one who is asked knows it, what is called. */
-function sharedOf(mcp: McpRequest, name: string | null, outcome: Outcome): Told {
-  const { method, errorCode } = mcp
+function sharedOf(exchange: Exchange, mcp: McpRequest, name: string | null, outcome: Outcome): Told {
+  const { errorCode } = mcp
+  const method = recordedText(exchange, mcp.method)
   const named = name === null ? null : nameAttributeOf(method)
   const error = errorOf(mcp, outcome)
   return {
@@ -87,7 +88,7 @@ function errorOf({ toolFailed, errorCode }: McpRequest, { verdict, reason }: Out
   return toolFailed ? 'tool_error' : null
 }
 
-const shownId = (id: RpcId): string =>
-  withoutSecrets(typeof id === 'string' ? id : rpcKey(id))
+const shownId = (exchange: Exchange, id: RpcId): string =>
+  recordedText(exchange, typeof id === 'string' ? id : rpcKey(id))
     .slice(0, longestId)
     .toWellFormed()

@@ -53,3 +53,32 @@ test('no event and no span holds a secret that came as a label, a session, a mod
     await gateway.stop()
   }
 })
+
+test('no event holds what a policy takes out where it came as a session, metadata or the name of a tool', async () => {
+  const email = 'ann@example.com'
+  const gateway = await startTestGateway(() => Response.json(completion))
+  try {
+    const secret = gateway.lane.addToken({ metadataTrust: 'caller' })
+    gateway.lane.policies = compilePolicySet([
+      policy({ id: 'a', kind: 'tool-access', config: { deny: ['*@*'], action: 'remove' } }),
+      policy({ id: 'b', kind: 'pii', config: { types: ['email'], action: 'redact' }, position: 2 }),
+    ])
+    const tools = [{ type: 'function', function: { name: `to ${email}`, parameters: {} } }]
+    const body = { model: 'gpt-test', messages: [], metadata: { [email]: email }, session_id: `of ${email}`, tools }
+    await (await gateway.chat(body, { secret })).text()
+    const { journal } = gateway.lane
+    const kept = JSON.stringify([
+      journal.outcomes(),
+      journal.refused,
+      [...journal.opened.values()],
+      [...journal.closed],
+    ])
+    expect(kept).toContain('tools.to [EMAIL]')
+    expect(journal.outcomes()).toMatchObject([
+      { event_attribution: { session_id: 'of [EMAIL]' }, metadata: { '[EMAIL]': '[EMAIL]' } },
+    ])
+    expect(kept).not.toContain(email)
+  } finally {
+    await gateway.stop()
+  }
+})

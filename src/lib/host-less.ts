@@ -11,6 +11,10 @@ export function pathOf(url: string): string {
   return query < 0 ? url.slice(start) : url.slice(start, query)
 }
 
+/** Whether `Host` is given more than once, or names more than one: the listener joins them by a comma, which no host has. */
+export const namesSeveralHosts = ({ headers }: Pick<Request, 'headers'>): boolean =>
+  headers.get('host')?.includes(',') === true
+
 /** The request with an address that `URL` can read; itself where it has one. */
 export function withAddress(request: Request): Request {
   const { url } = request

@@ -30,11 +30,26 @@ export function undeclared(method: string, params: Json, capabilities: Json): st
   return 'The caller does not take this mode of elicitation'
 }
 
-const passable: ReadonlySet<string> = new Set(askable.values())
+/** The capabilities of a caller that a server can make use of through the gateway, and what each may say. */
+const passable = {
+  sampling: ['context', 'tools'],
+  elicitation: ['form', 'url'],
+  roots: ['listChanged'],
+} as const
 
-/** Those capabilities of a caller that a server can make use of through the gateway. */
+/** What the caller declared of these, and nothing else: no policy reads what stands beside it. */
 export const passableOf = (capabilities: Json): Json =>
-  Object.fromEntries(Object.entries(capabilities).filter(([name]) => passable.has(name)))
+  Object.fromEntries(
+    Object.entries(passable)
+      .filter(([name]) => capabilities[name] !== undefined)
+      .map(([name, members]) => [name, declaredOf(capabilities[name], members)]),
+  )
+
+function declaredOf(capability: unknown, members: readonly string[]): Json {
+  if (!isJson(capability)) return {}
+  const declared = members.filter((member) => isJson(capability[member]) || capability[member] === true)
+  return Object.fromEntries(declared.map((member) => [member, capability[member] === true ? true : {}]))
+}
 
 export const isJson = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { verdicts } from '../events/event.ts'
 import { type ChainSubject, compilePolicySet, matches } from './chain.ts'
+import { ModelView } from './context.ts'
 import { families, type PolicyTargets, type StoredPolicy } from './stored-policy.ts'
 import { endsChain, stronger } from './verdict.ts'
 
@@ -76,10 +77,10 @@ test('a policy of a kind that this version does not know is in its chain, broken
 test('a fallback is allowed where no policy forbids it and none is for it alone', () => {
   const access = policy('a', { kind: 'model-access', config: { deny_models: ['dear-*'], deny_providers: ['far'] } })
   const chain = compilePolicySet([access, policy('b', { targets: { models: ['guarded'] } })]).chainFor(subject())
-  expect(chain.allowsModel('cheap', 'near')).toBe(true)
-  expect(chain.allowsModel('dear-one', 'near')).toBe(false)
-  expect(chain.allowsModel('cheap', 'far')).toBe(false)
-  expect(chain.allowsModel('guarded', 'near')).toBe(false)
+  expect(chain.allowsModel(new ModelView('cheap', 'near'))).toBe(true)
+  expect(chain.allowsModel(new ModelView('dear-one', 'near'))).toBe(false)
+  expect(chain.allowsModel(new ModelView('cheap', 'far'))).toBe(false)
+  expect(chain.allowsModel(new ModelView('guarded', 'near'))).toBe(false)
 })
 
 const some = <Value>(values: readonly Value[]) => fc.subarray([...values])

@@ -16,7 +16,8 @@
  */
 import type { Family, PolicyStage } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
-import { globMatches } from '../tokens/governed.ts'
+import { someGlobMatches } from '../tokens/governed.ts'
+import type { ModelView } from './context.ts'
 import { policyKinds } from './kinds/index.ts'
 import type { CompiledPolicy } from './kinds/kind.ts'
 import type { StoredPolicy } from './stored-policy.ts'
@@ -46,6 +47,8 @@ export interface ChainSubject {
   teamId: string | null
   policyIds: readonly string[]
   model: string
+  /** Other names of the same model: a policy for one of them holds. */
+  modelAliases?: readonly string[]
   family: Family
 }
 
@@ -78,7 +81,7 @@ export interface PolicyChain {
    * Whether a fallback may be served by this model: no enforced policy of the chain forbids it, and no policy is for
    * it alone, which this request was not considered by.
    */
-  allowsModel(id: string, provider: string): boolean
+  allowsModel(model: ModelView): boolean
 }
 
 /** All policies that a gateway knows. */
@@ -127,7 +130,7 @@ export function policySetOf(unordered: readonly Member[]): PolicySet {
       if (known !== undefined) return known
       const chain = makeChain(
         members.filter(({ stored }) => matches(stored, subject)),
-        (model) => set.chainFor({ ...subject, model }),
+        ({ id, aliases }) => set.chainFor({ ...subject, model: id, modelAliases: aliases }),
       )
       if (chains.size >= chainsKept) chains.clear()
       chains.set(key, chain)
@@ -165,9 +168,11 @@ function chainKeys(members: readonly Member[]): (subject: ChainSubject) => strin
     if (named.size > 0) key += `\n${lineageOf(subject).filter((id) => named.has(id))}`
     key += `\n${subject.policyIds}`
     // Last, because it is the one part that a caller may choose: it must not be able to look like another.
-    return models ? `${key}\n${subject.model}` : key
+    return models ? `${key}\n${JSON.stringify(namesOf(subject))}` : key
   }
 }
+
+const namesOf = ({ model, modelAliases = [] }: ChainSubject): readonly string[] => [model, ...modelAliases]
 
 const lineageOf = ({ tokenId, tokenLineage = [] }: ChainSubject): readonly string[] => [tokenId, ...tokenLineage]
 
@@ -175,14 +180,14 @@ const lineageOf = ({ tokenId, tokenLineage = [] }: ChainSubject): readonly strin
 export function matches({ id, targets }: Pick<StoredPolicy, 'id' | 'targets'>, subject: ChainSubject): boolean {
   const { teams, gateways, tokens, models, families } = targets
   if (families !== undefined && !families.includes(subject.family)) return false
-  if (models !== undefined && !models.some((pattern) => globMatches(pattern, subject.model))) return false
+  if (models !== undefined && !namesOf(subject).some((name) => someGlobMatches(models, name))) return false
   if (subject.policyIds.includes(id)) return true
   if (teams !== undefined && (subject.teamId === null || !teams.includes(subject.teamId))) return false
   if (gateways !== undefined && !gateways.includes(subject.gatewayId)) return false
   return tokens === undefined || lineageOf(subject).some((token) => tokens.includes(token))
 }
 
-function makeChain(members: readonly Member[], chainOf: (model: string) => PolicyChain): PolicyChain {
+function makeChain(members: readonly Member[], chainOf: (model: ModelView) => PolicyChain): PolicyChain {
   const at = (stage: PolicyStage) =>
     members.filter(({ stored }) => stored.stages.includes(stage)).map(({ active }) => active)
   const stages = {
@@ -196,8 +201,7 @@ function makeChain(members: readonly Member[], chainOf: (model: string) => Polic
     size: members.length,
     at: (stage) => stages[stage],
     escalatesAnswers: [...stages.post_request, ...stages.pre_response].some(mayEscalate),
-    allowsModel: (id, provider) =>
-      policies.every((policy) => permits(policy, { id, provider })) && isWithin(chainOf(id), stages),
+    allowsModel: (model) => policies.every((policy) => permits(policy, model)) && isWithin(chainOf(model), stages),
   }
 }
 
@@ -206,7 +210,7 @@ const mayEscalate = ({ enforced, compiled }: ActivePolicy): boolean =>
   !(compiled instanceof Error) &&
   (compiled.form === 'whole' ? compiled.mark === undefined : compiled.action === 'escalate')
 
-const permits = ({ enforced, condition, compiled }: ActivePolicy, model: { id: string; provider: string }): boolean =>
+const permits = ({ enforced, condition, compiled }: ActivePolicy, model: ModelView): boolean =>
   !enforced ||
   condition !== null ||
   compiled instanceof Error ||

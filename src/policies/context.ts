@@ -168,10 +168,13 @@ export class TokenView {
 export class ModelView {
   readonly id: string
   readonly provider: string
+  /** Other names of the same model, which only denials read. */
+  readonly aliases: readonly string[]
 
-  constructor(id: string, provider: string) {
+  constructor(id: string, provider: string, aliases: readonly string[] = []) {
     this.id = id
     this.provider = provider
+    this.aliases = aliases
   }
 }
 

@@ -11,7 +11,7 @@
  */
 
 import { isOpenaiFamily, openaiPaths } from './openai.ts'
-import { type Address, addressBook, baseParts, operatorHeaders, post } from './post.ts'
+import { type Address, addressBook, addressUnder, baseParts, operatorHeaders, post } from './post.ts'
 import type { ProviderKind, UpstreamCall } from './provider.ts'
 
 /** The last version of the surface by deployments that is generally available. */
@@ -54,5 +54,5 @@ function azureUrl({ base, unified, version }: AzureAddress, { family, model }: U
   const query = (present: string | null) => (present === null ? '' : `?api-version=${encodeURIComponent(present)}`)
   if (unified) return base + path + query(version)
   if (family === 'responses') return base + unifiedPath + path
-  return `${base}/openai/deployments/${encodeURIComponent(model)}${path}${query(version ?? defaultVersion)}`
+  return addressUnder(base, 'openai', 'deployments', model) + path + query(version ?? defaultVersion)
 }

@@ -16,7 +16,8 @@ import { writeEmbeddings } from '../translation/embeddings.ts'
 import type { AwsCredentials } from './aws-signature.ts'
 import { embed } from './embed.ts'
 import { errorBytes, heldBody } from './held-body.ts'
-import { type Address, addressBook, baseParts, operatorHeaders, post } from './post.ts'
+import type { ModelNames } from './model-name.ts'
+import { type Address, addressBook, addressUnder, baseParts, operatorHeaders, post } from './post.ts'
 import type { Fetch, Provider, ProviderKind, UpstreamCall } from './provider.ts'
 
 const regionHeader = 'region'
@@ -67,21 +68,38 @@ export const bedrock: ProviderKind = {
     const region = regionOf(provider.baseUrl, provider.headers)
     return region === null ? null : baseOf(provider.baseUrl, region)
   },
+  modelNames: namesOf,
   check(family, body, model) {
     if (family === 'embeddings') writeEmbeddings(body, bedrockEmbeddings(model))
   },
   async send(provider, call, fetch) {
     const address = addressOf(provider)
     if (call.family === 'embeddings') {
-      const url = `${address.base}/model/${encodeURIComponent(call.model)}/invoke`
+      const url = addressUnder(address.base, 'model', call.model, 'invoke')
       return await embed(bedrockEmbeddings(call.model), call, async (body) =>
         readable(await ask(url, address, { ...call, body }, fetch)),
       )
     }
     const action = call.stream ? 'converse-stream' : 'converse'
-    const url = `${address.base}/model/${encodeURIComponent(call.model)}/${action}`
+    const url = addressUnder(address.base, 'model', call.model, action)
     return readable(await ask(url, address, call, fetch))
   },
+}
+
+const modelArn = /^arn:[^:/]*:bedrock:[^:/]*:[^:/]*:(?:foundation-model|inference-profile)\/([^/]+)$/
+const routing = /^(?:global|apac|us-gov|[a-z]{2})\./
+
+/**
+ * The ARN of a model, or of AWS's own inference profile, names what its last part names. Any other ARN (an application's
+ * profile, provisioned throughput, a prompt) does not say which model answers, so that only a record of the catalog may
+ * name one. A profile `eu.MODEL` is MODEL in some regions: who allows one does not allow the other, who denies MODEL
+ * denies both.
+ */
+function namesOf(name: string): ModelNames | null {
+  const id = modelArn.exec(name)?.[1] ?? name
+  if (id.startsWith('arn:')) return null
+  const model = id.replace(routing, '')
+  return { id, aliases: model === id ? [] : [model] }
 }
 
 /** The caller's `accept` is for its own language; this one has one form for each action. */

@@ -9,7 +9,8 @@ import { geminiRetryDelay } from '../translation/gemini-answers.ts'
 import { geminiEmbeddings } from '../translation/gemini-embeddings.ts'
 import { embed } from './embed.ts'
 import { errorBytes, heldBody } from './held-body.ts'
-import { addressBook, baseParts, operatorHeaders, post } from './post.ts'
+import { withoutCollection } from './model-name.ts'
+import { addressBook, addressUnder, baseParts, operatorHeaders, post } from './post.ts'
 import type { ProviderKind } from './provider.ts'
 
 const defaultBase = 'https://generativelanguage.googleapis.com/v1beta'
@@ -24,19 +25,23 @@ export const gemini: ProviderKind = {
   families: ['embeddings'],
   language: 'gemini',
   address: (provider) => addressOf(provider).base,
+  modelNames(name) {
+    const id = withoutCollection(name)
+    return id.includes('/') && !tuned.test(id) ? null : { id, aliases: [] }
+  },
   check(family, body, model) {
     if (family === 'embeddings') writeEmbeddings(body, geminiEmbeddings(modelName(model)))
   },
   async send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)
     if (call.family === 'embeddings') {
-      const url = `${base}/${modelPath(call.model)}:batchEmbedContents`
+      const url = `${modelAddress(base, call.model)}:batchEmbedContents`
       return await embed(geminiEmbeddings(modelName(call.model)), call, async (body) =>
         withRetryAfter(await post(url, headers, { ...call, body }, fetch)),
       )
     }
     const method = call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
-    return withRetryAfter(await post(`${base}/${modelPath(call.model)}:${method}`, headers, call, fetch))
+    return withRetryAfter(await post(`${modelAddress(base, call.model)}:${method}`, headers, call, fetch))
   },
 }
 
@@ -49,7 +54,10 @@ export function geminiBaseOf(url: string): string {
 /** `gemini-2.5-pro` is `models/gemini-2.5-pro`; a name that says its collection (`tunedModels/…`) stays. */
 const modelName = (model: string): string => (model.includes('/') ? model : `models/${model}`)
 
-const modelPath = (model: string): string => modelName(model).split('/').map(encodeURIComponent).join('/')
+const modelAddress = (base: string, model: string): string => addressUnder(base, ...modelName(model).split('/'))
+
+/** The one other collection that a caller may name; a record of the catalog may name any. */
+const tuned = /^tunedModels\/[^/]+$/
 
 /** Gemini says when to try again in the body of an error (google.rpc.RetryInfo), not in a header. */
 async function withRetryAfter(refusal: Response): Promise<Response> {

@@ -22,6 +22,7 @@ import {
   wrong,
 } from './catalog-change.ts'
 import { providerKinds } from './index.ts'
+import { validModelName } from './model-name.ts'
 import { priceRecordSchema } from './price-record.ts'
 import { serves } from './provider.ts'
 import { recordRoutes } from './record-routes.ts'
@@ -42,16 +43,18 @@ const families = [
 ] as const satisfies readonly Family[]
 
 /** An id is what callers ask for and globs are matched against; it may hold slashes, in a path written %2F. */
-const modelId = z
+const recordedId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,199}$/, 'Write 1 to 200 letters, digits and . _ : @ + / -')
-const idParams = z.object({ id: modelId })
+const modelId = recordedId.refine(...validModelName)
+const idParams = z.object({ id: recordedId })
 
 const fields = {
   provider_id: z.uuid(),
   upstream_model: z
     .string()
     .regex(/^[\x21-\x7e]{1,200}$/, 'Write 1 to 200 visible ASCII characters without spaces')
+    .refine(...validModelName)
     .describe("The provider's name for it; absent: the id"),
   families: z
     .array(z.enum(families))

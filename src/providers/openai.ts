@@ -3,6 +3,7 @@
  * clients' `OPENAI_BASE_URL`, which includes `/v1`; a base that is only an origin gets it, a trailing slash is ignored.
  */
 import type { Family } from '../dialects/dialect.ts'
+import { withoutCollection } from './model-name.ts'
 import { addressBook, baseParts, operatorHeaders, post } from './post.ts'
 import type { ProviderKind } from './provider.ts'
 
@@ -35,6 +36,11 @@ export const openai: ProviderKind = {
   language: 'chat',
   further: { language: 'responses', of: (provider) => addressOf(provider).base === defaultBase },
   address: (provider) => addressOf(provider).base,
+  // Google's service in OpenAI's language takes both names.
+  modelNames(name) {
+    const short = withoutCollection(name)
+    return { id: name, aliases: short === name ? [] : [short] }
+  },
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)
     return post(base + (isOpenaiFamily(call.family) ? openaiPaths[call.family] : ''), headers, call, fetch)

@@ -3,6 +3,8 @@
  * sent under the same names. A redirect is not followed, since it could carry the credential elsewhere; compression is
  * asked not to be; the gateway's own deadlines hold, so fetch has none.
  */
+import { Failure } from '../failure.ts'
+import { isModelName } from './model-name.ts'
 import type { Fetch, Provider, UpstreamCall } from './provider.ts'
 
 /** What is the same for every call to a provider. */
@@ -47,6 +49,15 @@ export const post = (
     redirect: 'manual',
     timeout: false,
   })
+
+/**
+ * The address of these segments below a base. Each segment stays one segment, however it is written: a name that could
+ * leave its place throws `model_not_found`.
+ */
+export function addressUnder(base: string, ...segments: string[]): string {
+  if (!segments.every(isModelName)) throw new Failure('model_not_found', { param: 'model' })
+  return [base, ...segments.map(encodeURIComponent)].join('/')
+}
 
 /** A base URL's origin and path, without slashes at the end: `https://host/openai/` is `https://host` and `/openai`. */
 export function baseParts(url: string): { origin: string; path: string } {

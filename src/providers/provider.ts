@@ -4,6 +4,7 @@
  */
 import type { Family } from '../dialects/dialect.ts'
 import type { LanguageName } from '../translation/neutral.ts'
+import type { ModelNames } from './model-name.ts'
 import type { Price } from './price.ts'
 
 /** A provider of the catalog with its credentials opened. */
@@ -59,6 +60,11 @@ export interface ProviderKind {
   language?: LanguageName
   /** Another of its families, for what `language` cannot say: of models whose record lists it, and of these providers. */
   further?: { language: Extract<LanguageName, Family>; of(provider: Provider): boolean }
+  /**
+   * The names of a model that no record of the catalog lists; null where this kind has none of that name. Absent: the
+   * name has no other.
+   */
+  modelNames?(name: string): ModelNames | null
   /** Throws what a model cannot be told of a family that it translates itself, the field named; absent where it does not. */
   check?(family: Family, body: Readonly<Record<string, unknown>>, model: string): void
   /** The URL whose host is connected to; absent for a kind that answers within the process. */

@@ -354,6 +354,22 @@ test('reading needs catalog:read and writing catalog:write', async () => {
   }
 })
 
+test('a record names no model that could leave its segment of an address', async () => {
+  const provider = await makeProvider({ kind: 'gemini' })
+  const model = { id: 'climbs', provider_id: provider.id }
+  for (const [param, change] of [
+    ['id', { id: 'a/../b' }],
+    ['id', { id: 'a//b' }],
+    ['upstream_model', { upstream_model: '../../upload' }],
+    ['upstream_model', { upstream_model: '%2e%2e/a' }],
+    ['upstream_model', { upstream_model: 'a?b' }],
+    ['fallbacks.0', { fallbacks: ['a/..'] }],
+  ] as const) {
+    const refused = await call('POST', models, { ...model, ...change })
+    expect([refused.status, refused.json.error.param]).toEqual([422, param])
+  }
+})
+
 test('a gateway compiles what the records say', async () => {
   const provider = await makeProvider({ api_key: apiKey, timeouts: { idle_seconds: 7 } })
   const fallback = await makeModel()

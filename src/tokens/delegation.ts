@@ -5,6 +5,8 @@ import type { Permission } from './permissions.ts'
 
 export interface Delegation {
   clientId: string
+  /** What the person approved, whose access tokens follow each other. */
+  grantId: string
   /** What the person agreed to. */
   scope: readonly string[]
   /** The part of it that the person holds. */

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { resolve } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js'
 import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
@@ -14,7 +15,7 @@ import { z } from 'zod'
 import type { CreatedToken } from '../answers.ts'
 import { api, createToken, expectAnswer } from '../client.ts'
 import { tokensFor } from '../conformance/flow.ts'
-import { person, register } from '../conformance/people.ts'
+import { person, redirectUri, register } from '../conformance/people.ts'
 import { eventually, until } from '../eventually.ts'
 import { OfficialMcpServer } from '../fakes/official-mcp-server.ts'
 import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
@@ -276,6 +277,64 @@ test('an application finds where to get a token, and only one with the scope and
   expect(await status({ scope: 'mcp:invoke' })).toEqual([200, undefined])
   expect(await status({ scope: 'gateway:invoke' })).toEqual([403, 'insufficient_scope'])
   expect(await status({ scope: 'mcp:invoke', resource: gatehouse.baseUrl })).toEqual([401, 'invalid_token'])
+})
+
+test('the official client keeps its session through a refresh of its access token', async () => {
+  const bea = await person(gatehouse, 'bea')
+  const scope = 'mcp:invoke'
+  const clientId = await register(gatehouse, { scope })
+  const given = await tokensFor(gatehouse, clientId, bea, { scope })
+  let tokens: OAuthTokens = { token_type: 'Bearer', ...given }
+  const client = new Client({ name: 'test', version: '1' })
+  const transport = new StreamableHTTPClientTransport(new URL(`${gatehouse.gatewayUrl}/mcp`), {
+    authProvider: {
+      redirectUrl: redirectUri,
+      clientMetadata: { redirect_uris: [redirectUri] },
+      clientInformation: () => ({ client_id: clientId }),
+      tokens: () => tokens,
+      saveTokens(saved) {
+        tokens = saved
+      },
+      redirectToAuthorization: () => Promise.reject(new Error('The refresh was not enough')),
+      saveCodeVerifier: () => undefined,
+      codeVerifier: () => '',
+    },
+  })
+  await client.connect(transport)
+  const session = transport.sessionId
+  // As one that has expired, it is refused: the client refreshes by itself.
+  tokens = { ...tokens, access_token: `${tokens.access_token}x` }
+  expect(JSON.stringify(await client.callTool({ name: 'remote__echo', arguments: { say: 'still here' } }))).toContain(
+    'still here',
+  )
+  expect(tokens.access_token).not.toStartWith(given.access_token)
+  expect(transport.sessionId).toBe(session)
+  await client.close()
+})
+
+test('the official client keeps its session through a rotation of its token', async () => {
+  const old = await createToken(gatehouse)
+  let secret = old.token_value
+  const client = new Client({ name: 'test', version: '1' })
+  const transport = new StreamableHTTPClientTransport(new URL(`${gatehouse.gatewayUrl}/mcp`), {
+    fetch: (url, init) => {
+      const headers = new Headers(init?.headers)
+      headers.set('authorization', `Bearer ${secret}`)
+      return fetch(url, { ...init, headers })
+    },
+  })
+  await client.connect(transport)
+  const session = transport.sessionId ?? ''
+  const rotated = await api(gatehouse, `/v1/tokens/${old.id}/rotate`, { body: {} })
+  secret = expectAnswer(rotated, 201, z.looseObject({ token_value: z.string() })).token_value
+  await until('the gateway knows the new token', async () => (await send({}, { secret })).status !== 401)
+  const headers = { 'mcp-session-id': session }
+  const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+  expect((await send(list, { secret: old.token_value, headers })).status).toBe(401)
+  expect((await send(list, { headers })).status).toBe(404)
+  expect((await client.listTools()).tools.length).toBeGreaterThan(9)
+  expect(transport.sessionId).toBe(session)
+  await client.close()
 })
 
 test('policies hold on arguments and results, each in its own way', async () => {

@@ -42,7 +42,7 @@ function sessionWith(
   const governor = { ask: () => Promise.reject(new Error('unasked')), tell: async () => null, mayTell: () => true }
   const token = { id: 't', hash: 'h' }
   const session = new McpSession({
-    ...{ id: 'i', label: 'l', token, servers, governor },
+    ...{ id: crypto.randomUUID(), label: 'l', token, owner: 'o', servers, governor },
     protocolVersion: '2025-11-25',
     capabilities: {},
     letFall: () => undefined,
@@ -154,6 +154,24 @@ test('a cursor that is none of this list is refused', async () => {
   for (const cursor of ['x', 5, '', made(['gone', null, 0]), made(['a', 5, 0]), made(['a', null, -1]), made({})]) {
     await expect(page(cursor)).rejects.toMatchObject({ code: -32602 })
   }
+})
+
+test('a cursor that its caller made up, or that another session was given, does not reach a server', async () => {
+  const cursors: unknown[] = []
+  const own: Answer = ({ cursor }) => {
+    cursors.push(cursor)
+    return cursor === undefined ? { tools: tools(500), nextCursor: 'own' } : { tools: [] }
+  }
+  const [one, other] = [sessionWith({ a: own }), sessionWith({ a: own })]
+  const { nextCursor } = await one.page(undefined)
+  const changed = `${String(nextCursor).slice(0, 22)}${Buffer.from('["a","words of the caller",1]').toString('base64url')}`
+  for (const cursor of [changed, String(nextCursor).slice(22)]) {
+    await expect(one.page(cursor)).rejects.toMatchObject({ code: -32602 })
+  }
+  await expect(other.page(nextCursor)).rejects.toMatchObject({ code: -32602 })
+  expect(cursors).toEqual([undefined])
+  await one.page(nextCursor)
+  expect(cursors).toEqual([undefined, 'own'])
 })
 
 test('what a server offers twice is shown once, as it was first, and cursors that go round end its part', async () => {

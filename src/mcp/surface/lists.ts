@@ -10,6 +10,7 @@
  * 5. A server whose pages have no end gives way to the next after a number of them, or with a cursor that it gave before.
  * 6. Of what a server offers twice on one page of ours the first is shown.
  */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import { rpcCodes } from '../../lib/json-rpc.ts'
 import type { Json, McpConnection, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
@@ -97,7 +98,7 @@ export async function listPage(listing: Listing): Promise<Json> {
 async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
   const { list, session, servers, cursor } = listing
   const records = servers.list()
-  let position = cursor === undefined ? first(records) : positionOf(cursor, records)
+  let position = cursor === undefined ? first(records) : positionOf(cursor, session.id, records)
   // One after the other they would make a list as slow as all of them together.
   const pages = new Map<McpServerRecord, Promise<Page>>()
   for (let next = position; next !== null; next = nextPosition(records, next, null)) {
@@ -123,7 +124,7 @@ async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
     if (taken.repeats) listing.repeats(server)
     taken = new Taken(position)
   }
-  return { [list.member]: offers, ...(position === null ? {} : { nextCursor: cursorOf(position) }) }
+  return { [list.member]: offers, ...(position === null ? {} : { nextCursor: cursorOf(position, session.id) }) }
 }
 
 /** What was taken of one server. */
@@ -241,12 +242,21 @@ async function pageOrNoList(asked: Asked, position: Position): Promise<Page> {
   }
 }
 
-const cursorOf = ({ server, cursor, pages }: Position): string =>
-  Buffer.from(JSON.stringify([server.name, cursor ?? null, pages])).toString('base64url')
+/** A server gets its cursor back with no policy having read it: only one that the same session was given is taken. */
+const cursorKey = randomBytes(32)
+const sealLength = 22
+
+const sealOf = (position: string, sessionId: string): string =>
+  createHmac('sha256', cursorKey).update(`${sessionId} ${position}`).digest('base64url').slice(0, sealLength)
+
+function cursorOf({ server, cursor, pages }: Position, sessionId: string): string {
+  const position = Buffer.from(JSON.stringify([server.name, cursor ?? null, pages])).toString('base64url')
+  return sealOf(position, sessionId) + position
+}
 
 /** Where a cursor goes on; a server that is gone meanwhile makes it one of another list. */
-function positionOf(cursor: unknown, records: readonly McpServerRecord[]): Position {
-  const [name, own, pages] = typeof cursor === 'string' ? parsedCursor(cursor) : []
+function positionOf(cursor: unknown, sessionId: string, records: readonly McpServerRecord[]): Position {
+  const [name, own, pages] = typeof cursor === 'string' ? parsedCursor(cursor, sessionId) : []
   const server = records.find((record) => record.name === name)
   if (server === undefined || !(own === null || typeof own === 'string') || !isCount(pages)) {
     throw new McpError(rpcCodes.invalidParams, 'The cursor is none of this list: begin again without it')
@@ -257,12 +267,11 @@ function positionOf(cursor: unknown, records: readonly McpServerRecord[]): Posit
 const isCount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value < mostPages
 
-function parsedCursor(cursor: string): unknown[] {
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
-    return Array.isArray(parsed) ? parsed : []
-  } catch {
-    // It was never one of ours; the caller is told so.
-    return []
-  }
+function parsedCursor(cursor: string, sessionId: string): unknown[] {
+  const position = cursor.slice(sealLength)
+  const seal = Buffer.from(sealOf(position, sessionId))
+  const given = Buffer.from(cursor.slice(0, sealLength))
+  if (given.length !== seal.length || !timingSafeEqual(given, seal)) return []
+  const parsed: unknown = JSON.parse(Buffer.from(position, 'base64url').toString())
+  return Array.isArray(parsed) ? parsed : []
 }

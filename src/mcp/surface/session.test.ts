@@ -16,7 +16,15 @@ function sessionWith(connect: (caller: McpCaller) => Promise<McpConnection>, cap
     strays: 0,
   }
   return new McpSession({
-    ...{ id: 'i', label: 'l', token: { id: 't', hash: 'h' }, protocolVersion: '2025-11-25', capabilities, servers },
+    ...{
+      id: 'i',
+      label: 'l',
+      token: { id: 't', hash: 'h' },
+      owner: 'o',
+      protocolVersion: '2025-11-25',
+      capabilities,
+      servers,
+    },
     governor: {
       ask: (_, { params }, deliver) => deliver(params),
       tell: async (_, { params }) => params,

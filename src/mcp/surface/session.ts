@@ -37,11 +37,19 @@ export interface SessionGovernor {
   mayTell(session: McpSession): boolean
 }
 
+/** A token by which a session is used. */
+export interface SessionToken {
+  readonly id: string
+  readonly hash: string
+}
+
 export interface SessionOptions {
   readonly id: string
   /** Names it in events; unlike its id it opens nothing. */
   readonly label: string
-  readonly token: { readonly id: string; readonly hash: string }
+  readonly token: SessionToken
+  /** Whose it is: stays the same when the token is refreshed or rotated. */
+  readonly owner: string
   readonly protocolVersion: string
   /** What the caller can do. */
   readonly capabilities: Json
@@ -72,7 +80,9 @@ interface Opened {
 export class McpSession {
   readonly id: string
   readonly label: string
-  readonly token: SessionOptions['token']
+  readonly owner: string
+  /** The one that it was last shown, by which it is looked at beside requests. */
+  token: SessionToken
   readonly protocolVersion: string
   readonly #options: SessionOptions
   /** By the key of their id. */
@@ -86,6 +96,7 @@ export class McpSession {
   constructor(options: SessionOptions) {
     this.id = options.id
     this.label = options.label
+    this.owner = options.owner
     this.token = options.token
     this.protocolVersion = options.protocolVersion
     this.#options = options

@@ -1,9 +1,16 @@
 /**
  * The sessions of one gateway process, by id: bounded in number, in all and for each token, and ended when nobody has used
- * them for a while. A session is its token's alone: to another token it is not there.
+ * them for a while. A session is its owner's alone (an OAuth grant's or a token account's, so that it outlives a refresh and
+ * a rotation): to a token of another owner it is not there.
  */
 import { Failure } from '../../failure.ts'
 import type { McpSession } from './session.ts'
+
+/**
+ * What the token that a session was last shown allows. `replaceable`: it has expired or was rotated, and the next one of its
+ * owner goes on; `ended`: it was revoked.
+ */
+export type SessionStanding = 'usable' | 'replaceable' | 'ended'
 
 interface Kept {
   readonly session: McpSession
@@ -11,7 +18,7 @@ interface Kept {
 }
 
 export interface SessionLimits {
-  /** How many there may be; a token may hold a tenth. */
+  /** How many there may be; an owner may hold a tenth. */
   readonly most: number
   readonly idleMilliseconds: number
 }
@@ -32,11 +39,11 @@ export class McpSessions {
   }
 
   /**
-   * Adds a session. Of a token that holds its share already the longest unused gives way; where there is no room at all,
+   * Adds a session. Of an owner that holds its share already the longest unused gives way; where there is no room at all,
    * throws `mcp.too_many_sessions`. `now` is monotonic.
    */
   add(session: McpSession, now: number): void {
-    const own = [...this.#kept.values()].filter((kept) => kept.session.token.hash === session.token.hash)
+    const own = [...this.#kept.values()].filter((kept) => kept.session.owner === session.owner)
     if (own.length >= Math.max(1, Math.floor(this.#limits.most / 10))) {
       const oldest = own.reduce((one, other) => (other.usedAt < one.usedAt ? other : one))
       this.end(oldest.session)
@@ -45,10 +52,10 @@ export class McpSessions {
     this.#kept.set(session.id, { session, usedAt: now })
   }
 
-  /** The session of this id and token, which is thereby used; null where there is none. */
-  find(id: string, tokenHash: string, now: number): McpSession | null {
+  /** The session of this id and owner, which is thereby used; null where there is none. */
+  find(id: string, owner: string, now: number): McpSession | null {
     const kept = this.#kept.get(id)
-    if (kept === undefined || kept.session.token.hash !== tokenHash) return null
+    if (kept === undefined || kept.session.owner !== owner) return null
     kept.usedAt = now
     return kept.session
   }
@@ -63,12 +70,16 @@ export class McpSessions {
     for (const { session } of this.#kept.values()) if (tokenHashes.includes(session.token.hash)) this.end(session)
   }
 
-  /** Ends what is unused, and what `isValid` does not let go on; keeps the connections of the others open. */
-  sweep(now: number, isValid: (session: McpSession) => boolean): void {
+  /**
+   * Ends what is unused, and what has no token any more; keeps the connections of the others open. While its token is
+   * replaced nothing runs or leaves, so that it counts as unused.
+   */
+  sweep(now: number, standingOf: (session: McpSession) => SessionStanding): void {
     for (const kept of this.#kept.values()) {
       const { session } = kept
-      if (session.busy) kept.usedAt = now
-      if (now - kept.usedAt > this.#limits.idleMilliseconds || !isValid(session)) this.end(session)
+      const standing = standingOf(session)
+      if (session.busy && standing === 'usable') kept.usedAt = now
+      if (now - kept.usedAt > this.#limits.idleMilliseconds || standing === 'ended') this.end(session)
       else session.keepAlive()
     }
   }

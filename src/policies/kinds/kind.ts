@@ -19,7 +19,7 @@ import type { PolicyStage, RequestFacts, TextKind, TextSlot } from '../../dialec
 import type { Verdict } from '../../events/event.ts'
 import { Failure } from '../../failure.ts'
 import type { Work } from '../../inspection/work.ts'
-import type { PolicyContext } from '../context.ts'
+import type { ModelView, PolicyContext } from '../context.ts'
 
 /** A stretch of a text that a policy found; offsets in UTF-16 code units, `end` exclusive. */
 export interface Match {
@@ -78,7 +78,7 @@ export interface WholePolicy {
   /** What it says whatever it is shown, where that lets everything pass: nothing has to wait for it. */
   readonly mark?: Decision & { verdict: 'allow' }
   /** Whether a fallback may be served by this model; absent: by any. */
-  allowsModel?(model: { id: string; provider: string }): boolean
+  allowsModel?(model: ModelView): boolean
   /** Whether a tool of this name may be shown to those who look for tools; absent: any. */
   allowsTool?(name: string): boolean
 }

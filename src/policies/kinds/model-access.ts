@@ -1,6 +1,10 @@
-/** Which models and providers may be used, by exact name or `*` glob; a denial wins. Fallbacks are held to it too. */
+/**
+ * Which models and providers may be used, by exact name or `*` glob; a denial wins, and holds for every name of a model.
+ * Fallbacks are held to it too.
+ */
 import { z } from 'zod'
 import { someGlobMatches } from '../../tokens/governed.ts'
+import type { ModelView } from '../context.ts'
 import { type Decision, policyKind } from './kind.ts'
 
 const globs = z.array(z.string().min(1).max(200)).min(1).max(1000)
@@ -18,12 +22,16 @@ export const modelAccess = policyKind({
     })
     .refine((config) => Object.values(config).some((list) => list !== undefined), 'Give at least one list'),
   compile: ({ allow_models, deny_models, allow_providers, deny_providers }) => {
-    const isAllowed = (name: string, allowed: string[] | undefined, denied: string[] | undefined): boolean =>
+    const isAllowed = (
+      [name, ...aliases]: readonly [string, ...string[]],
+      allowed: string[] | undefined,
+      denied: string[] | undefined,
+    ): boolean =>
       (allowed === undefined || someGlobMatches(allowed, name)) &&
-      (denied === undefined || !someGlobMatches(denied, name))
-    const wrongOf = (model: { id: string; provider: string }): string | null => {
-      if (!isAllowed(model.id, allow_models, deny_models)) return 'model'
-      return isAllowed(model.provider, allow_providers, deny_providers) ? null : 'provider'
+      (denied === undefined || ![name, ...aliases].some((each) => someGlobMatches(denied, each)))
+    const wrongOf = ({ id, aliases, provider }: ModelView): string | null => {
+      if (!isAllowed([id, ...aliases], allow_models, deny_models)) return 'model'
+      return isAllowed([provider], allow_providers, deny_providers) ? null : 'provider'
     }
     return {
       form: 'whole',

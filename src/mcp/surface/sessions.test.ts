@@ -1,0 +1,44 @@
+import { expect, test } from 'bun:test'
+import { noMcpServers } from '../no-servers.ts'
+import { McpSession } from './session.ts'
+import { McpSessions, type SessionStanding } from './sessions.ts'
+
+const idleMilliseconds = 1000
+
+function sessionOf(id: string, owner: string): McpSession {
+  return new McpSession({
+    ...{ id, label: 'l', token: { id: 't', hash: 'h' }, owner, servers: noMcpServers },
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    governor: {
+      ask: () => Promise.reject(new Error('unasked')),
+      tell: async () => null,
+      mayTell: () => true,
+    },
+    letFall: () => undefined,
+  })
+}
+
+test('a session is found by its owner alone, and an owner holds a tenth of all', () => {
+  const sessions = new McpSessions({ most: 20, idleMilliseconds })
+  for (const id of ['a', 'b', 'c']) sessions.add(sessionOf(id, 'one'), 0)
+  sessions.add(sessionOf('d', 'other'), 0)
+  expect(['a', 'b', 'c', 'd'].map((id) => sessions.find(id, 'one', 0)?.id)).toEqual([undefined, 'b', 'c', undefined])
+  sessions.close()
+})
+
+test('a session whose token is revoked ends; one whose token is being replaced ends only unused, also where its caller listens', () => {
+  const sessions = new McpSessions({ most: 20, idleMilliseconds })
+  const standings: Record<string, SessionStanding> = { a: 'usable', b: 'replaceable', c: 'ended', d: 'usable' }
+  for (const id of Object.keys(standings)) sessions.add(sessionOf(id, id), 0)
+  for (const id of ['a', 'b']) sessions.find(id, id, 0)?.listen()
+  const sweepAt = (now: number) => {
+    sessions.sweep(now, ({ id }) => standings[id] ?? 'ended')
+    return sessions.size
+  }
+  expect(sweepAt(idleMilliseconds)).toBe(3)
+  expect(sessions.find('c', 'c', 0)).toBeNull()
+  expect(sweepAt(idleMilliseconds + 1)).toBe(1)
+  expect(sessions.find('a', 'a', 0)?.id).toBe('a')
+  sessions.close()
+})

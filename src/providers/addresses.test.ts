@@ -1,0 +1,128 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { Failure } from '../failure.ts'
+import { providerKinds } from './index.ts'
+import { isModelName } from './model-name.ts'
+import type { Provider, ProviderKind, UpstreamCall } from './provider.ts'
+
+const provider = (kind: string, baseUrl: string): Provider => ({
+  id: kind,
+  name: kind,
+  kind,
+  baseUrl,
+  apiKey: 'key',
+  headers: { region: 'eu-central-1' },
+  allowUnlistedModels: true,
+})
+
+const call = (family: UpstreamCall['family'], model: string, stream: boolean): UpstreamCall => ({
+  family,
+  model,
+  stream,
+  body: Buffer.from('{"input":"a","model":"m"}'),
+  contentType: 'application/json',
+  headers: {},
+  signal: new AbortController().signal,
+  answerLimit: 1_000_000,
+})
+
+/** The address that a kind asks for a model; null where it refuses the model. */
+async function addressOf(kind: ProviderKind, of: Provider, asked: UpstreamCall): Promise<string | null> {
+  let address: string | null = null
+  try {
+    await kind.send(of, asked, async (url) => {
+      address = url
+      return Response.json({})
+    })
+  } catch (thrown) {
+    if (address === null && !(thrown instanceof Failure && thrown.code === 'model_not_found')) throw thrown
+  }
+  return address
+}
+
+const pieces = [
+  '..',
+  '.',
+  '/',
+  '//',
+  '\\',
+  '%2e%2e',
+  '%2E',
+  '%2f',
+  '%5c',
+  '%252e',
+  '?',
+  '#',
+  ':',
+  ';',
+  '@',
+  '..;',
+  '\n',
+]
+const words = ['models', 'gemini-3-pro', 'tunedModels', 'upload', 'v1beta', 'arn:aws:bedrock:eu::foundation-model', 'é']
+const hostileName = fc
+  .array(fc.oneof(fc.constantFrom(...pieces, ...words), fc.string({ unit: 'binary', maxLength: 4 })), { maxLength: 8 })
+  .map((parts) => parts.join(''))
+
+/** The segments that a model's address has below the base, by kind. */
+const segmentsOf: Readonly<Record<string, (model: string, family: string) => number>> = {
+  openai: (_, family) => (family === 'chat' ? 2 : 1),
+  anthropic: () => 1,
+  'azure-openai': (_, family) => (family === 'chat' ? 5 : 4),
+  gemini: (model) => Math.max(2, model.split('/').length),
+  bedrock: () => 3,
+}
+
+test('whatever a model is called, its address stays below the base and has the segments of its kind', async () => {
+  const base = 'https://provider.example/tenant/v1'
+  const azureBase = 'https://provider.example/tenant'
+  const kinds = [...providerKinds.values()].filter(({ address }) => address !== undefined)
+  expect(kinds.map(({ kind }) => kind).sort()).toEqual(Object.keys(segmentsOf).sort())
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...kinds),
+      hostileName,
+      fc.constantFrom('chat' as const, 'embeddings' as const),
+      fc.boolean(),
+      async (kind, model, family, stream) => {
+        const of = provider(kind.kind, kind.kind === 'azure-openai' ? azureBase : base)
+        // Bedrock serves embeddings of some models only.
+        const name = kind.kind === 'bedrock' && family === 'embeddings' ? `${model}/amazon.titan-embed-text` : model
+        const address = await addressOf(kind, of, call(family, name, stream))
+        if (address === null) {
+          expect(isModelName(name)).toBe(false)
+          return
+        }
+        const { origin, pathname, hash, search } = new URL(address)
+        expect(`${origin}${pathname}`).toStartWith(`${of.baseUrl}/`)
+        const below = pathname.slice(new URL(of.baseUrl ?? '').pathname.length + 1).split('/')
+        expect(below).toHaveLength(segmentsOf[kind.kind]?.(model, family) ?? Number.NaN)
+        expect(below).not.toContain('')
+        expect(hash).toBe('')
+        expect(['', '?alt=sse', '?api-version=2024-10-21']).toContain(search)
+      },
+    ),
+    { numRuns: 3000 },
+  )
+})
+
+test('a name that could leave its segment is no name of a model', () => {
+  const climbing = ['.', '..', 'a/../b', '../../upload/a', 'a/..', './a', 'a/./b', 'a/..;/b', 'a//b', '/a', 'a/', '']
+  const spelt = [
+    '%2e%2e',
+    'a%2f..%2fb',
+    'a%252e',
+    'a\\..\\b',
+    'a?b',
+    'a#b',
+    'a\nb',
+    'a\u0000',
+    'a\u007f',
+    'a\u0085',
+    '\ud800',
+  ]
+  for (const name of [...climbing, ...spelt]) expect([name, isModelName(name)]).toEqual([name, false])
+  const arn = 'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-sonnet-4:0'
+  for (const name of ['gpt-4.1', 'models/a', 'a..b', '...', 'ft:gpt-4o:org::id', '@cf/meta/llama', 'a b', arn])
+    expect([name, isModelName(name)]).toEqual([name, true])
+})

@@ -1,0 +1,42 @@
+/**
+ * Names of models as callers, the catalog and policies write them.
+ *
+ * A provider may take the name into its address, and a server in front of it may decode that address once more. So no name
+ * holds what can leave its place there, for any kind of provider: a dot segment, an empty segment, a percent sign, a
+ * backslash, a question mark, a hash or a control character (RFC 3986 sections 3.3 and 5.2.4).
+ */
+
+/** The names of one model. */
+export interface ModelNames {
+  /** The name that filters must allow and policies read. */
+  readonly id: string
+  /** Other names of the same model: what is denied by one of them is denied. */
+  readonly aliases: readonly string[]
+}
+
+const forbidden = /[\p{Cc}\\%?#]/u
+/** Some servers cut a segment at its first semicolon before they resolve it. */
+const dotSegment = /^\.{1,2}(?:;|$)/
+
+export const isModelName = (name: string): boolean =>
+  name.isWellFormed() &&
+  !forbidden.test(name) &&
+  name.split('/').every((segment) => segment !== '' && !dotSegment.test(segment))
+
+/** The check as zod's `refine` takes it. */
+export const validModelName = [
+  isModelName,
+  'Leave out empty segments, the segments . and .., and the characters % \\ ? #',
+] as const
+
+/** Adds the name in lower case: some providers take a name in any case. */
+export function namesInAnyCase({ id, aliases }: ModelNames): ModelNames {
+  const lower = id.toLowerCase()
+  return lower === id || aliases.includes(lower) ? { id, aliases } : { id, aliases: [...aliases, lower] }
+}
+
+const collection = 'models/'
+
+/** The name without the collection that Google's APIs take before it: `models/gemini-3-pro` is `gemini-3-pro`. */
+export const withoutCollection = (name: string): string =>
+  name.startsWith(collection) ? name.slice(collection.length) : name
