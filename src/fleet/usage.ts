@@ -4,6 +4,7 @@ import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
 import type { CellLedger, HeldLane } from '../usage/cell-ledger.ts'
 import { Compaction } from '../usage/compaction.ts'
+import { excessStatements } from '../usage/excess.ts'
 import { plainName } from '../usage/lease.ts'
 import { isBehind, LedgerMarks, type Mark } from '../usage/ledger-marks.ts'
 import { noPeers, type RecallPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
@@ -11,6 +12,7 @@ import { awaitedLanes, awaitForgotten, awaitLanes, forgottenSince } from '../usa
 import { settlementStatements, sumByAccount } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { changedAt, sqlLimits } from '../usage/sql-limits.ts'
+import { totalStatements } from '../usage/totals.ts'
 import { UsageNews } from '../usage/usage-news.ts'
 import type { FleetOptions } from './control.ts'
 import type { LaneRegistry } from './lane-registry.ts'
@@ -61,7 +63,7 @@ export function createUsage(
   const startedAt = clock.now()
   const authority = new Authority({
     ledger: cells,
-    limits: sqlLimits(state, ledger, clock),
+    limits: sqlLimits(state, clock),
     clock,
     log,
     peers,
@@ -133,16 +135,20 @@ export function createUsage(
     news,
     settle(lane, events) {
       const settlements = settlementsOf(events)
-      const booked = settlementStatements({ lane, settlements, now: clock.now(), marks: marks.text })
-      return booked.length === 0 ? [] : [...booked, marks.count()]
+      const booked = settlementStatements({ lane, settlements, marks: marks.text })
+      const counted = totalStatements(events)
+      if (booked.length === 0) return counted
+      return [...counted, ...booked, ...excessStatements(events, clock.now()), marks.count()]
     },
     settled(events) {
       if (uses(events)) marks.made()
       const accounts = new Set(settlementsOf(events).map(({ account }) => account))
       if (accounts.size > 0) news.used([...accounts]).catch(failed)
-      // Such accounts are closed: what lanes still have of them is called back.
-      const violated = settlementsOf(events.filter(({ details }) => details?.bound_violated === true))
-      authority.changed([...new Set(violated.map(({ account }) => plainName(account)))])
+      // The excess takes from what others may have: what workers keep of these accounts unused is called back.
+      const exceeded = settlementsOf(events.filter(({ details }) => details?.bound_exceeded !== undefined))
+      if (exceeded.length === 0) return
+      authority.changed([...new Set(exceeded.map(({ account }) => plainName(account)))])
+      news.exceeded().catch(failed)
     },
     announced(version) {
       look(version).catch(failed)

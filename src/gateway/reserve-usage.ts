@@ -16,6 +16,7 @@ import type { GovernedToken } from '../tokens/governed.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
 import { affordableOutput, boundedCost, boundOf, type CostBound } from '../usage/bound.ts'
 import { countsMoney, drawsOf, type MoneyAccount, usageFailure } from '../usage/demands.ts'
+import { type Excesses, excessOf } from '../usage/excess.ts'
 import { mostAsked } from '../usage/lease.ts'
 import { outputMaximum } from '../usage/output-maximum.ts'
 import { windowAt } from '../usage/window.ts'
@@ -39,7 +40,10 @@ async function reserveLater(exchange: Exchange, gateway: Gateway): Promise<void>
 
 interface BoundedPath {
   model: ResolvedModel
+  priced: PricedPath
+  /** With what the provider has charged beyond such bounds before. */
   bound: CostBound
+  excess: number
 }
 
 function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
@@ -47,26 +51,29 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const token = given(exchange.token)
   const now = gateway.clock.now()
   const priced: PricedPath[] = []
-  for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now) })
+  for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now), bound: null })
   exchange.priced = priced
   const { owner, requests, money } = drawsOf(token, view.limits, view.gateway.spendOwner)
   exchange.spendOwner = owner
   exchange.bodyLength = given(exchange.body).length
   if (money.length > 0) {
-    const paths = boundPaths(exchange)
+    const paths = boundPaths(exchange, view.limits.excesses)
     return hold(exchange, gateway, [...requests, ...moneyDemands(exchange, gateway, money, paths)], paths)
   }
   if (requests.length > 0) return hold(exchange, gateway, requests, [])
 }
 
 /** The paths whose cost has a bound, the one that was asked for first. */
-function boundPaths(exchange: Exchange): BoundedPath[] {
+function boundPaths(exchange: Exchange, excesses: Excesses): BoundedPath[] {
   const { dialect, parsed } = exchange
   const request = { family: dialect.family, facts: given(exchange.facts), parsed, body: bodyToBound(exchange) }
   const bounded: BoundedPath[] = []
-  for (const { model, terms } of exchange.priced) {
+  for (const priced of exchange.priced) {
+    const { model, terms } = priced
     try {
-      bounded.push({ model, bound: boundOf(request, terms) })
+      const listed = boundOf(request, terms)
+      const excess = excessOf(excesses, model.provider.id, model.upstreamModel)
+      bounded.push({ model, priced, bound: { ...listed, fixed: listed.fixed + excess }, excess })
     } catch (thrown) {
       // The model that was asked for is refused by name; a fallback that cannot be bounded is only not taken.
       if (model === exchange.priced[0]?.model) throw thrown
@@ -155,8 +162,11 @@ function clamp(exchange: Exchange, gateway: Gateway, { held }: Reservation, path
   let granted = Number.POSITIVE_INFINITY
   for (const { account, amount } of held) if (countsMoney(account)) granted = Math.min(granted, amount)
   const most = affordableOutput(first.bound, granted)
-  if (most === first.bound.most && paths.length === 1) return
   const limit = most < first.bound.most ? most : Number.POSITIVE_INFINITY
+  for (const { priced, bound, excess } of paths) {
+    priced.bound = { listed: boundedCost(bound, Math.min(bound.most, limit)) - excess, excess }
+  }
+  if (most === first.bound.most && paths.length === 1) return
   if (most < first.bound.most) limitOutput(exchange, most)
   exchange.paths = paths
     .filter(({ bound }) => boundedCost(bound, Math.min(bound.most, limit)) <= granted)

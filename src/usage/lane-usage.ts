@@ -36,6 +36,7 @@ import {
   type LeaseReply,
   type LeaseRequest,
   mostAsked,
+  mostHeld,
   plainName,
   usageWaitMs,
 } from './lease.ts'
@@ -196,7 +197,8 @@ export class LaneUsage implements Allowances {
   /** Books `used` of what was held of a cell. */
   settle(cell: LaneCell, held: number, used: number): void {
     cell.open -= held
-    cell.settled += used
+    // No limit is larger: what is beyond that changes nothing, and the counter stays an exact integer.
+    cell.settled = Math.min(cell.settled + used, mostHeld)
     cell.usedAt = this.#options.clock.monotonic()
     cell.settledBy = null
     if (held === used) return

@@ -195,17 +195,22 @@ function interruptedBy(happens: () => Promise<void>) {
 
 test('a gateway reads limits by whom they bound, and no longer those that were deleted', () => {
   const database = new Sqlite(':memory:')
-  const migration = join(import.meta.dir, '..', 'store', 'migrations', 'state-0004.sql')
-  database.run(readFileSync(migration, 'utf8'))
+  for (const name of ['state-0004.sql', 'state-0010.sql']) {
+    database.run(readFileSync(join(import.meta.dir, '..', 'store', 'migrations', name), 'utf8'))
+  }
   const insert = 'insert into budgets (id, max_budget, window, scope_kind, scope_id, version, deleted) values'
   database.run(`${insert} ('a', 5, 'day', 'team', 't', 1, 0), ('b', 6, 'total', 'token', null, 1, 0)`)
   database.run(`${insert} ('c', 7, 'day', 'organization', null, 1, 1)`)
   database.run("insert into consumer_groups (id, requests_per_minute, members, version) values ('g', 3, ?, 1)", [
     JSON.stringify({ teams: ['t'], users: ['u'], tokens: [] }),
   ])
-  const limits = new LimitsView().read(database, true)
+  const view = new LimitsView()
+  const limits = view.read(database, true)
   expect([...limits.budgets.keys()]).toEqual(['a', 'b'])
   expect([...limits.budgetsOf.keys()]).toEqual(['team:t'])
   expect([...limits.groupsOf.keys()]).toEqual(['team:t', 'user:u'])
   expect(limits.groupsOf.get('user:u')).toEqual([{ id: 'g', requestsPerMinute: 3, tokensPerMinute: null }])
+  expect(limits.excesses.size).toBe(0)
+  database.run("insert into excesses values ('p/m', 'p', 'm', 9, 2, 0), ('p/old', 'p', 'old', 9, 2, 1)")
+  expect([...view.read(database, false).excesses]).toEqual([['p/m', 9]])
 })

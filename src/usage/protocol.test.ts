@@ -87,6 +87,39 @@ test('a ledger that is put back to an older copy at any moment passes no limit, 
   )
 }, 600_000)
 
+test('a limit is passed by what providers charged beyond what was held, and by nothing else, and stays open meanwhile', async () => {
+  let servedAfterwards = 0
+  await fc.assert(
+    fc.asyncProperty(worlds, fc.constantFrom(0.05, 0.5), async (options, overcharges) => {
+      const world = new World({ ...options, overcharges, hostCrashes: 0 })
+      await world.run()
+      expect(world.ledger.problems).toEqual([])
+      for (const [account, limit] of Object.entries(options.limits)) {
+        const excesses = [...world.excesses].filter(([name]) => name.endsWith(` ${account}`))
+        const beyond = excesses.reduce((sum, [, excess]) => sum + excess, 0)
+        const settled = world.ledger.settled(account)
+        expect(settled).toBeLessThanOrEqual(limit + beyond)
+        // An exchange that a kill ended is booked with what it held.
+        expect(settled).toBeGreaterThanOrEqual((world.spent.get(account) ?? 0) - beyond)
+        expect(world.ledger.held(account)).toBe(settled)
+      }
+      const left = Math.min(
+        mostAsked,
+        ...Object.entries(options.limits).flatMap(([name, limit]) =>
+          name.endsWith('/requests') ? [] : [limit - world.ledger.settled(name)],
+        ),
+      )
+      if (world.excesses.size === 0 || left <= 0) return
+      const served = world.request(0, left)
+      await world.scheduler.run(world.scheduler.now + 10_000)
+      expect(await served).toBe(true)
+      servedAfterwards++
+    }),
+    { numRuns: Math.ceil(runs / 3) },
+  )
+  expect(servedAfterwards).toBeGreaterThan(0)
+}, 600_000)
+
 test('what nobody holds can be had, whoever asks and whatever happened before', async () => {
   await fc.assert(
     fc.asyncProperty(worlds, async (options) => {
