@@ -67,6 +67,7 @@ export function createUsage(
     clock,
     log,
     peers,
+    floors: (accounts) => news.floors(accounts),
     after(milliseconds, work) {
       if (milliseconds === 0) setImmediate(work)
       else setTimeout(work, milliseconds).unref()

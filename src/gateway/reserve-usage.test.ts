@@ -97,8 +97,8 @@ describe('a request of a token with a budget', () => {
     expect(lastOutcome()?.details).toMatchObject({ max_output_tokens: limit })
   })
 
-  test('never asks for more of a limit than there can be, and is refused unasked where that is too little', async () => {
-    const allowances = new TestAllowances({})
+  test('never asks for more of a limit than there is, but for what it needs at least, and is refused for that', async () => {
+    const allowances = new TestAllowances({ 'token/t/money': 10_000_000_000 })
     const ask = await start(answered, { allowances, models: [testModel({ id: 'gpt-test', price })] })
     expect((await ask({ ...question, max_tokens: 1e12 })).status).toBe(200)
     const held = running.lane.journal.opened.values().next().value?.settlements

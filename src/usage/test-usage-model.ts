@@ -20,7 +20,15 @@ import type {
   LedgerStanding,
 } from './cell-ledger.ts'
 import { LaneUsage, type UsageJournal } from './lane-usage.ts'
-import { answerWithinMs, type CellReport, type Hello, inRound, type LeaseReply, type LeaseRequest } from './lease.ts'
+import {
+  answerWithinMs,
+  type CellReport,
+  type Hello,
+  inRound,
+  type LeaseReply,
+  type LeaseRequest,
+  plainName,
+} from './lease.ts'
 import type { UsageSignal } from './recall-peers.ts'
 
 export interface WorldOptions {
@@ -46,6 +54,8 @@ export interface WorldOptions {
   controlPlaneCrashes: number
   partitions: number
   failingWrites: number
+  /** When the window of the budgets ends and another begins, in milliseconds. */
+  windowEndsAt?: number
   /** How often a provider charges more than was held for the request, and for all its limits of money. */
   overcharges?: number
   /** How often the ledger is put back to a copy of before. */
@@ -417,8 +427,8 @@ class MemoryLedger {
       const exact = [granted, returned, settled].every((counter) => Number.isSafeInteger(counter) && counter >= 0)
       if (!exact) this.problems.push(`${account}: ${granted}, ${returned}, ${settled}`)
     }
-    for (const [account, granted] of Object.entries(this.#limits)) {
-      const limit = granted + (this.#exceeded.get(account) ?? 0)
+    for (const account of new Set([...this.rows.values()].map((row) => row.account))) {
+      const limit = (this.#limits[plainName(account)] ?? 0) + (this.#exceeded.get(account) ?? 0)
       if (!this.#restored && this.held(account) > limit)
         this.problems.push(`granted ${this.held(account)} of ${account}`)
       if (this.settled(account) > limit) this.problems.push(`settled ${this.settled(account)} of ${account}`)
@@ -487,7 +497,7 @@ export class World {
   readonly dispatched = new Set<string>()
   /** By exchange and account, what a provider charged beyond what was held. */
   readonly excesses = new Map<string, number>()
-  readonly refusals = { exhausted: 0, held: 0, unknown: 0 }
+  readonly refusals = { exhausted: 0, short: 0, held: 0, unknown: 0 }
   served = 0
   readonly #controlPlanes: ControlPlane[] = []
   #cut = new Set<number>()
@@ -656,13 +666,14 @@ export class World {
         })
       })
     return new Authority({
+      floors: async (accounts) => new Map(accounts.map((name) => [name, 1])),
       ledger: this.#ledgerOf(index, memory, later),
       limits: {
         limits: async (accounts) =>
           new Map(
             accounts.map((account) => {
               const limit = this.#options.limits[account] ?? null
-              return [account, { booked: account, limit, until: null, gatewayId: null }]
+              return [account, { ...this.#window(account), limit, gatewayId: null }]
             }),
           ),
       },
@@ -680,6 +691,14 @@ export class World {
       peers: { tell: (signal) => this.#tell(index, signal) },
       onRestored: () => this.#look(index),
     })
+  }
+
+  /** As a budget is booked now. */
+  #window(account: string): { booked: string; until: number | null } {
+    const { windowEndsAt } = this.#options
+    if (windowEndsAt === undefined || !account.startsWith('budget/')) return { booked: account, until: null }
+    const isOver = this.scheduler.now >= windowEndsAt
+    return { booked: `${account}@${isOver ? 2 : 1}`, until: isOver ? 1e9 : windowEndsAt }
   }
 
   #ledgerOf(home: number, memory: Memory, later: <Result>(work: () => Result) => Promise<Result>): CellLedger {
@@ -753,6 +772,7 @@ export class World {
       home: 0,
       alive: true,
       usage: new LaneUsage({
+        usageWaitMs: 2000,
         process: `process-${this.#ids++}`,
         crash: journal,
         clock,

@@ -75,6 +75,26 @@ export class UsageNews {
     await this.#refused(JSON.stringify(accounts))
   }
 
+  /** By account of money, how much must be left of it so that it is not used up. Of a budget every amount is left. */
+  async floors(accounts: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const ids = new Map(
+      accounts.flatMap((account) => {
+        const named = readAccountName(account)
+        return named?.kind === 'money' ? [[account, named.id]] : []
+      }),
+    )
+    const owners = await readLimits(this.#options.state, [...ids.values()])
+    const used = [...ids].flatMap(([account, id]): UsedAccount[] => {
+      const owner = owners.get(id)
+      return owner === undefined ? [] : [{ account, kind: 'money', settled: 0, allowed: 0, owner }]
+    })
+    const floor = await this.#floors(used)
+    return new Map([
+      ...accounts.map((account) => [account, 1] as const),
+      ...used.map((each) => [each.account, floor(each)] as const),
+    ])
+  }
+
   /** Models or prices have changed: a budget that was too small for any of them may pay for one now. */
   async offerChanged(): Promise<void> {
     for (let after: string | null = ''; after !== null; ) after = await this.#reopenPayable(after)
